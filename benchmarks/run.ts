@@ -1,15 +1,16 @@
 /**
  * A run: everything that is measured, in this order.
  *
- *   1. a server, or as many as a scenario takes, the proxy where a delay is wanted, and the busy loops that keep the cores awake
- *   2. the census: each rival runs a short contended loop by itself with each kind of lock that is to be measured, which
- *      shows whether it works here at all and which commands are its own (census.ts)
- *   3. for each scenario, for each round, each rival has one trial:   A B C   A B C   A B C
- *      Neighbouring trials are of different rivals, so a machine that gets slower or faster meanwhile does so for all.
+ *  1. One server, or as many as a scenario takes; the proxy if a delay is wanted; and the busy loops that keep the cores
+ *     awake.
+ *  2. The census: each rival runs a short contended loop alone, with each kind of lock to be measured. This shows
+ *     whether it works here at all and which commands it sends (census.ts).
+ *  3. For each scenario, for each round, each rival has one trial:   A B C   A B C   A B C
+ *     Neighbouring trials are of different rivals, so a machine that gets slower or faster affects all alike.
  *
  * A rival that is missing, fails or hangs is shown as such and stops nothing: its workers are killed, and the next
- * trial has new ones. One that failed or hung has no further rounds in that scenario. Each trial has keys of its own,
- * and a server that was started for this is emptied in between.
+ * trial has new ones. A rival that failed or hung has no further rounds in that scenario. Each trial has keys of its
+ * own, and a server that was started for the run is emptied in between.
  */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -36,26 +37,32 @@ import type { ScenarioName } from './scenarios.ts'
 import { type Terms, usualLimits } from './trials/stage.ts'
 
 export interface Listener {
-  /** The one line that says which server is used. It never contains a password. */
+  /** Receives one line that says which server is used. It never contains a password. */
   announce(line: string): void
   /** The census of a rival begins. */
   look(rival: string): void
-  /** The rounds of each scenario, and the ms that all trials will take, about. */
+  /** The rounds of each scenario, and the approximate ms of all trials. */
   begin(rounds: number, expected: number): void
-  /** A trial begins, and will take about this long. */
+  /** A trial begins, and will take about this many ms. */
   trial(rival: string, scenario: string, round: number, expected: number): void
-  /** ms that those to come will take, about: less by more than this one, if others will not be tried because of it. */
+  /**
+   * `left` is the approximate ms of the remaining trials. It drops by more than this trial's time if others will be
+   * skipped because of it.
+   */
   ended(trial: Trial, left: number): void
 }
 
-/** What each rival is first looked at in. */
+/** The scenario of each rival's first look. */
 const firstLooks: Readonly<Record<LockKind, Scenario>> = {
   mutex: firstLook({ lock: 'mutex' }),
   semaphore: firstLook({ lock: 'semaphore', permits: 2 }),
   readWrite: firstLook({ lock: 'readWrite', writerEvery: 4 }),
   quorum: firstLook({ lock: 'quorum', servers: 3 }),
 }
-/** Who skips one of these skips contention altogether: it sends no more in a script than what it sends when it is alone. */
+/**
+ * A rival that skips one of these skips contention altogether. Then its scripts contain no calls besides those that it
+ * also makes alone.
+ */
 const contended: Readonly<Record<LockKind, ScenarioName>> = {
   mutex: '2x8',
   semaphore: 'semaphore-one',
@@ -70,8 +77,8 @@ function firstLook(sharing: Sharing & Pick<Scenario, 'servers'>): Scenario {
 }
 
 /**
- * Rivals without a lock of the kind that any scenario is about are left out, and the results do not name them. Interrupted, it
- * resolves with what was measured until then; it rejects with the reason if that is nothing.
+ * Rivals without a lock of any kind that the scenarios need are left out, and the results do not name them. If
+ * interrupted, it resolves with what was measured until then, or rejects with the reason if that is nothing.
  */
 export async function run(plan: Plan, listener: Listener, signal: AbortSignal): Promise<Results> {
   const around = await prepare(plan, line => listener.announce(line))
@@ -118,7 +125,7 @@ class Run {
     return resultsOf(this.plan, this.around, this.#trials, this.#notes)
   }
 
-  /** Who is here, and what do they send. */
+  /** Finds out which rivals are available, and what they send. */
   async #look(): Promise<void> {
     for (const rival of this.plan.rivals) {
       const missing = await rival.missing()
@@ -139,7 +146,7 @@ class Run {
     const alone = rival.skips?.[contended[kind]] !== undefined && !rival.mixes
     const scenario: Scenario = alone ? { ...firstLooks[kind], processes: 1, waiters: 1 } : firstLooks[kind]
     if (kind === 'quorum') await this.#untilCounted(rival)
-    // Of a quorum only the first: all its servers are sent the same.
+    // Of a quorum only the first: all its servers receive the same commands.
     const sighting = await watchCommands(this.around.servers[0].url)
     try {
       const usual = await this.#terms(rival, scenario, new Map())
@@ -152,7 +159,7 @@ class Run {
     }
   }
 
-  /** Servers that were started for this have been up since a moment ago. */
+  /** Servers that were started for this run have been up only briefly. */
   async #untilCounted({ countsServersAfter = 0 }: Rival): Promise<void> {
     const youngest = Math.max(...this.around.servers.map(({ since }) => since))
     const { signal } = this
@@ -164,7 +171,7 @@ class Run {
     return this.#censuses.get(`${rival.name} ${lockOf(scenario)}`)
   }
 
-  /** By what is known until now. */
+  /** Why this turn will be skipped, as far as is known until now. */
   #skipped(turn: Turn): string | undefined {
     const { rival, scenario } = turn
     const { rtt } = this.plan
@@ -179,7 +186,7 @@ class Run {
     )
   }
 
-  /** The turns that are not over, without those that will be skipped. */
+  /** The remaining turns, without those that will be skipped. */
   #toCome(): Turn[] {
     return this.#turns.slice(this.#trials.length).filter(turn => this.#skipped(turn) === undefined)
   }
@@ -199,7 +206,7 @@ class Run {
     this.listener.trial(rival.name, scenario.name, round, expected(scenario, this.plan.seconds))
     const before = usage()
     const result = await runTrial(round, await this.#terms(rival, scenario, this.#censusOf(turn)))
-    // A server of its own is not among our processes, so its work would be taken for that of others.
+    // A rival's own server is not among this program's processes, so its work would count as that of other programs.
     const share = this.#censusOf(turn)?.size ? usedByOthers(before, usage()) : undefined
     const trial = share === undefined ? result : { ...result, busy: share }
     this.#trials.push(trial)

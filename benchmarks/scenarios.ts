@@ -114,7 +114,7 @@ const readWriteLocks = [
 ] as const satisfies readonly Scenario[]
 
 const quorum = { lock: 'quorum', kind: 'loop', servers: 3, keys: 1 } as const
-/** Each waiter is a client of its own: servers then disagree about who was first, as they do where each is another process. */
+/** Each waiter has its own client. Servers then disagree about who was first, as they do with separate processes. */
 const apart = { ...quorum, processes: 2, hold: 5, apart: true } as const
 
 const quorums = [
@@ -164,8 +164,8 @@ const quorums = [
 ] as const satisfies readonly Scenario[]
 
 /**
- * In the order of the reports: first locks with work inside, which is what users have, and last the loops that do nothing
- * but lock; then the other kinds of lock. Every further number that a trial needs is in the file of its kind, in trials/.
+ * In the order of the reports: first locks with work inside, as users have them; last the loops that only lock; then
+ * the other kinds of lock. Any further number that a trial needs is in the file of its kind, in trials/.
  */
 export const scenarios = [
   {

@@ -90,7 +90,7 @@ async function releaseOne(
 async function agree(what: string, question: string): Promise<void> {
   const said = printable(what)
   if (!process.stdin.isTTY)
-    throw new Failure(`${said}; stdin is not a terminal to ask on: give --yes to take the lock anyway`, exitCodes.usage)
+    throw new Failure(`${said}; give --yes to take the lock without being asked`, exitCodes.usage)
   const { default: confirm } = await import('@inquirer/confirm')
   // Ctrl-C counts as no.
   const yes = await confirm({ message: `${said}. ${question}`, default: false }, { output: process.stderr }).catch(

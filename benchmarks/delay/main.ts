@@ -1,27 +1,26 @@
 /**
- *   node main.js <ms each way> <host:port>…      says its ports by IPC, one a server, and ends when the channel does
+ *   node main.js <ms each way> <host:port>… sends its ports over IPC, one per server, and ends when the channel does
  *
- * One process for all servers, because it takes a core while anything is under way. Each chunk is passed on `delay` after it
- * came, in order. Timers of Node fire on whole milliseconds, which is as long
- * as the delays of a local network, so while anything is under way that is due within two of them, this process spins
- * through its event loop: each turn looks at the clock and takes in what has come. While nothing is under way it
- * sleeps.
+ * One process serves all servers, because it uses a whole core while data is in transit. Each chunk is forwarded
+ * `delay` ms after it came, in order. Node's timers fire on whole milliseconds, which is as long as the delays of a
+ * local network. So while a chunk is due within two milliseconds, this process spins through its event loop: each turn
+ * checks the clock and accepts new data. While no data is in transit, it sleeps.
  */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 interface Parcel {
   readonly due: number
   readonly to: Socket
-  /** Undefined: the end of the stream. */
+  /** Undefined marks the end of the stream. */
   readonly chunk: Buffer | undefined
 }
 
 const [each = '0', ...servers] = process.argv.slice(2)
 const delay = Number(each)
-/** What is due sooner than this is waited for by spinning. */
+/** In ms: for a chunk that is due sooner than this, the process spins. */
 const spinning = 2
 
-/** All with the same delay, so the first to come is the first to be due. Emptied from `next` on. */
+/** All chunks have the same delay, so the first to arrive is the first to be due. Entries before `next` are done. */
 let underWay: Parcel[] = []
 let next = 0
 let awake = false
@@ -57,7 +56,7 @@ function deliver(): void {
   else setImmediate(deliver)
 }
 
-/** Resolves with the port at which the server is reached through here. */
+/** Resolves to the port through which this proxy reaches the server. */
 function proxyOf(server: string): Promise<number> {
   const { hostname: host, port } = new URL(`tcp://${server}`)
   const proxy = createServer({ noDelay: true }, client => {
@@ -67,7 +66,7 @@ function proxyOf(server: string): Promise<number> {
       [upstream, client],
     ] as const) {
       from.on('data', chunk => post(to, chunk))
-      from.on('error', () => {}) // its close follows
+      from.on('error', () => {}) // the close event follows
       from.on('close', () => post(to, undefined))
     }
   })

@@ -1,10 +1,10 @@
-/** The network between clients and servers, as a process of its own: each way takes half of the round trip longer. */
+/** The network between clients and servers, as its own process: it adds half of the round trip to each direction. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { loader, programFile } from '../../local-redis/package-root.ts'
 
 export interface DelayProxy {
-  /** Of each server its URL, by way of the proxy. */
+  /** Each server's URL through the proxy. */
   readonly urls: readonly string[]
   stop(): void
 }
@@ -12,7 +12,7 @@ export interface DelayProxy {
 const program = programFile('benchmarks/delay/main')
 const startWithin = 10_000
 
-/** `rtt` in ms, there and back. */
+/** `rtt` is the added round trip in ms. */
 export async function startDelayProxy(serverUrls: readonly string[], rtt: number): Promise<DelayProxy> {
   const urls = serverUrls.map(url => new URL(url))
   const servers = urls.map(({ hostname, port }) => `${hostname}:${port || '6379'}`)

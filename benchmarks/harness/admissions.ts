@@ -1,21 +1,21 @@
 /**
- * Whose end let whom in. The release that made room for a holder is, by the kind of the lock:
+ * Which release admitted which holder. The release that made room for a holder is, by the kind of lock:
  *
- *   mutex, writer   the last one of all holders before it
- *   reader          the last one of the writers before it
- *   semaphore       that of the permit which it took; permits are taken in the order in which they came back
+ *  mutex, writer   the last release of all holders before it
+ *  reader          the last release of the writers before it
+ *  semaphore       the release of the permit that it took; permits are taken in the order in which they came back
  *
- * Samples are in the order of `acquired`, and a hold counts until release was called. A lock that is correct can grant
- * again only later, so a holder for whom there was no room is never an artefact.
+ * Samples are in the order of `acquired`, and a hold counts until release was called. A correct lock grants again only
+ * after that, so a holder without room is a real fault and never an artefact.
  */
 import type { Samples } from './samples.ts'
 
-/** In place of a sample: there was room from the start. */
+/** Instead of a sample: there was room from the start. */
 export const nobody = -1
-/** In place of a sample: there was no room. */
+/** Instead of a sample: there was no room. */
 export const overlap = -2
 
-/** For each sample the sample whose release let it in, `nobody` or `overlap`. */
+/** For each sample, the sample whose release admitted it, `nobody` or `overlap`. */
 export function admissions(samples: Samples): Int32Array {
   const of = new Int32Array(samples.length)
   const rules = new Map<number, (sample: number) => number>()
@@ -28,7 +28,7 @@ export function admissions(samples: Samples): Int32Array {
   return of
 }
 
-/** Readers together or one writer; who has only a mutex always writes. */
+/** Several readers or one writer. A mutex counts as always writing. */
 function phases({ reading, acquired, released }: Samples): (sample: number) => number {
   let lastEnd = nobody
   let lastWriterEnd = nobody
@@ -42,13 +42,13 @@ function phases({ reading, acquired, released }: Samples): (sample: number) => n
 }
 
 function permits({ permits = 1, acquired, released }: Samples): (sample: number) => number {
-  /** Holders, the first to end first. */
+  /** The current holders, in the order of their ends. */
   const held: number[] = []
-  /** Who gave back the permits that are free, in that order. */
+  /** The samples that gave back the free permits, in that order. */
   const free = new Array<number>(permits).fill(nobody)
   return i => {
     while (held.length > 0 && released[held[0]!]! <= acquired[i]!) free.push(held.shift()!)
-    // A semaphore that granted too many gets back more than it has: the last ones count.
+    // If a semaphore granted too many, it gets back more than it has. Then the last ones count.
     free.splice(0, free.length + held.length - permits)
     const by = free.shift() ?? overlap
     const at = held.findIndex(other => released[other]! > released[i]!)

@@ -1,39 +1,38 @@
 /**
- * How many commands the clients of a rival have sent.
+ * Counts how many commands the clients of a rival have sent.
  *
- * Neither of the server's counters tells: INFO commandstats and total_commands_processed count what scripts call like
- * what clients send, and a lock whose script makes ten calls has still sent one command. Counting in the clients
- * would have to be done in every library, and a counting proxy would change what is measured. MONITOR does tell the
- * two apart (what a script calls comes from "lua"), but costs the server as much as the lock does. So the two are put
- * together:
+ * Neither of the server's counters shows this: INFO commandstats and total_commands_processed count calls by scripts
+ * and by clients alike, but a lock whose script makes ten calls has sent only one command. Counting in the clients
+ * would have to be done in every library, and a counting proxy would change what is measured. MONITOR does distinguish
+ * the two (calls by a script come from "lua"), but costs the server as much as the lock does. So both are combined:
  *
- *   once, before the trials    a short contended loop under MONITOR: for each command name, which share of its calls
- *                              came from a client (1 for EVALSHA, 0 for HSET in most rivals)
- *   in each trial              INFO commandstats before and after; the calls of each name times its share
+ *  once, before the trials    a short contended loop under MONITOR shows for each command which share of its calls came
+ *                             from clients (1 for EVALSHA, 0 for HSET in most rivals)
+ *  in each trial              INFO commandstats before and after: the calls of each command, times its share
  *
- * Exact wherever a rival does not both send a name and call it in a script, which is nearly everywhere. A name that
- * the loop did not show counts as sent, which may be too much, never too little.
+ * This is exact unless a rival both sends a command and calls it in a script, which is rare. A command that the loop
+ * did not show counts as sent, so the result may be too high, never too low.
  */
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { Snapshot } from './server.ts'
 
-/** What the benchmark itself sends, and what clients send when they connect. */
+/** Commands that the benchmark itself sends, and that clients send when they connect. */
 const housekeeping = new Set(['info', 'monitor', 'client', 'hello', 'config', 'flushall', 'auth', 'select', 'quit'])
 
-/** Share of a command's calls that clients sent, by its name in lower case. */
+/** The share of a command's calls that clients sent, by its name in lower case. */
 export type Census = ReadonlyMap<string, number>
 
 export interface Sighting {
-  /** Commands that clients have sent so far. */
+  /** The number of commands that clients have sent so far. */
   sent(): number
   census(): Census
   stop(): void
 }
 
 /**
- * Watches a server by MONITOR, on a bare socket: what a client library makes of it loses its place on a busy server.
- * `unseen`: addresses of clients that do not count.
+ * Watches a server with MONITOR, on a bare socket: client libraries lose track of its output on a busy server. `unseen`
+ * are addresses of clients that do not count.
  */
 export async function watchCommands(url: string, unseen: ReadonlySet<string> = new Set()): Promise<Sighting> {
   const byClient = new Map<string, number>()
@@ -60,11 +59,13 @@ export async function watchCommands(url: string, unseen: ReadonlySet<string> = n
   }
 }
 
-/** As in `+1339518083.107412 [0 127.0.0.1:60866] "keys" "*"`, where what a script calls comes from `lua`. */
+/** A line such as `+1339518083.107412 [0 127.0.0.1:60866] "keys" "*"`. For calls by a script, the address is `lua`. */
 const monitored = /^\+[\d.]+ \[\d+ ([^\]]+)\] "([^"\\]*)"/
 const answerWithin = 5_000
 
-/** Resolves when MONITOR is in force: the OK comes before the first command. `heard` gets the line of each command. */
+/**
+ * Resolves when MONITOR is in effect: its OK comes before the first command. `heard` receives the line of each command.
+ */
 export async function monitor(url: string, heard: (line: string) => void): Promise<Socket> {
   const { protocol, hostname, port, username, password } = new URL(url)
   const where = { host: hostname, port: Number(port || 6379) }
@@ -79,7 +80,7 @@ export async function monitor(url: string, heard: (line: string) => void): Promi
         rest = lines.pop()!
         for (const line of lines) {
           if (line.startsWith('-')) reject(new Error(`MONITOR is refused: ${line.slice(1)}`))
-          // With a password there are two of them, one right after the other.
+          // With a password there are two OKs, one right after the other.
           if (line === '+OK') resolve(void socket.setTimeout(0))
           else heard(line)
         }
@@ -99,7 +100,7 @@ export async function monitor(url: string, heard: (line: string) => void): Promi
 
 export interface Sent {
   readonly commands: number
-  /** Time of the server in them, by its own measure, in µs. */
+  /** The server's time for them, by its own measure, in µs. */
   readonly usec: number
 }
 

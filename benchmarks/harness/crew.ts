@@ -1,4 +1,4 @@
-/** The worker processes of one trial: starting them, giving them orders in bounded time, and ending them. */
+/** The worker processes of one trial: starts them, gives them orders with time limits, and ends them. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { loader, programFile } from '../../local-redis/package-root.ts'
@@ -11,7 +11,7 @@ export interface Command {
 
 type ReportTo<Op extends Order['op']> = Op extends Drained['op'] ? Drained : Extract<Report, { op: Op }>
 
-/** `further`: a module with rivals of a test. */
+/** `further` is a module with a test's own rivals. */
 export function nodeWorker(further?: string): Command {
   const program = programFile('benchmarks/worker/main')
   return {
@@ -30,10 +30,10 @@ export class Worker {
   #failed: ((error: Error) => void) | undefined
 
   constructor({ command, args }: Command) {
-    // A group of its own, so that ending it also ends what the rival's library has started.
+    // In a process group of its own, so that ending it also ends what the rival's library has started.
     this.#child = spawn(command, args, { stdio: 'pipe', detached: true })
     const { stdin, stdout, stderr } = this.#child
-    stdin.on('error', () => {}) // it has ended, which is told below
+    stdin.on('error', () => {}) // it has ended, which is reported below
     stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#complaint = (this.#complaint + text).slice(-complaintLength)
     })
@@ -76,21 +76,21 @@ export class Worker {
     })
   }
 
-  /** SIGKILL, to it and to what it has started; resolves when it is gone. */
+  /** Sends SIGKILL to the worker and to what it has started. Resolves when it is gone. */
   async kill(): Promise<void> {
     const { pid } = this.#child
     if (pid !== undefined) {
       try {
         process.kill(-pid, 'SIGKILL')
       } catch {
-        // The group has ended by itself.
+        // The group has ended already.
       }
     }
     await this.#ended
   }
 
   #hear(line: string): void {
-    if (line.startsWith('{')) this.#heard?.(JSON.parse(line) as Report) // anything else was printed by a library
+    if (line.startsWith('{')) this.#heard?.(JSON.parse(line) as Report) // any other line was printed by a library
   }
 
   #lastWords(): string {

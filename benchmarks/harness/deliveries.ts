@@ -1,7 +1,7 @@
 /**
- * How many messages clients receive while something happens. The server counts PUBLISH commands, and tells the caller of each how
- * many have received it: of a script's, only the script. So MONITOR tells the channels, for a moment in which nothing is timed, and
- * PUBSUB who listened to them before.
+ * Counts the messages that clients receive while something happens. The server's count of PUBLISH commands is not
+ * enough, and the number of receivers is reported only to the caller, which may be a script. So MONITOR shows the
+ * channels, at a moment when nothing is timed, and PUBSUB shows their subscribers beforehand.
  */
 import { randomUUID } from 'node:crypto'
 import { monitor } from './census.ts'
@@ -26,7 +26,7 @@ export async function deliveries({ url, redis }: Server, happening: () => Promis
   })
   try {
     await happening()
-    // Everything before it has been told by then.
+    // By then MONITOR has shown everything before it.
     await redis.echo(end)
     await seenTheEnd
     return received

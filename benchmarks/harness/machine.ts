@@ -1,4 +1,4 @@
-/** What the machine is, and how much of it others used meanwhile. */
+/** Describes the machine, and measures how much of it other programs used. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { cpus, release, totalmem, type } from 'node:os'
 
@@ -25,15 +25,15 @@ export interface Usage {
   /** Of all cores, idle or not. */
   readonly total: number
   readonly used: number
-  /** By this process, its descendants, and those of them that have ended. */
+  /** Used by this process and its descendants, including those that have ended. */
   readonly ours: number
 }
 
-/** Undefined where the system does not tell: it has to be Linux. */
+/** Undefined if the system does not report it; only Linux does. */
 export function usage(): Usage | undefined {
   try {
     const [, ...fields] = readFileSync('/proc/stat', 'utf8').split('\n', 1)[0]!.trim().split(/\s+/)
-    // user nice system idle iowait irq softirq steal; the guests' time that follows is part of user and nice
+    // user nice system idle iowait irq softirq steal; the guests' time after these is already part of user and nice
     const ticks = fields.slice(0, 8).map(Number)
     const total = ticks.reduce((sum, tick) => sum + tick, 0)
     return { total, used: total - ticks[3]! - ticks[4]!, ours: ticksOfFamily() }
@@ -42,7 +42,7 @@ export function usage(): Usage | undefined {
   }
 }
 
-/** Share of all cores that others used, 0..1. */
+/** The share of all cores that other programs used, 0..1. */
 export function usedByOthers(before: Usage | undefined, after: Usage | undefined): number | undefined {
   if (!before || !after || after.total <= before.total) return undefined
   const others = after.used - before.used - (after.ours - before.ours)
@@ -69,11 +69,11 @@ function ticksOfFamily(): number {
   return sum
 }
 
-/** With the time of the children it has waited for. Undefined: it has ended in the meantime. */
+/** Includes the time of the children that it has waited for. Undefined if it has ended in the meantime. */
 function statOf(pid: number): { pid: number; parent: number; ticks: number } | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // After the name, which may have blanks and parentheses itself: state ppid … utime stime cutime cstime
+    // After the name, which may contain blanks and parentheses: state ppid … utime stime cutime cstime
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
     const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0)
     return { pid, parent: Number(fields[1]), ticks }

@@ -1,20 +1,18 @@
 /**
- * The measures of a trial, from the samples of all its workers merged. docs/benchmarks.md has the definitions; here is
- * how they are taken.
+ * Takes the measures of a trial from the merged samples of all its workers. docs/benchmarks.md has the definitions.
  *
- * Samples are in the order of `acquired`, so the holders of one key follow each other in that order. Of a mutex:
+ * Samples are in the order of `acquired`, so the holders of one key follow each other in that order. For a mutex:
  *
  *      asked      acquired   released
- *   A    ├───────────┼══════════┤                      hand-off A → B: A's released to B's acquired; counts
- *   B          ├─────────────────·──┼═══════┤          only if B had asked before A's release
- *   C             ├──────────┼··                       overlap: acquired before every earlier holder had released
+ *   A ├───────────┼══════════┤ hand-off A → B: A's released to B's acquired; counts B ├─────────────────·──┼═══════┤
+ *   only if B had asked before A's release C ├──────────┼·· overlap: acquired before every earlier holder had released
  *
- * `released` is the moment at which release was *called*: whatever the release costs before it takes effect is part of the
- * gap. Whose release a holder had to wait for where several hold at a time, admissions.ts says.
+ * `released` is the moment at which release was *called*, so whatever the release costs before it takes effect is part
+ * of the gap. If several hold at a time, admissions.ts decides whose release a holder waited for.
  *
- * Overtaking is a property of pairs: a request that was made later and granted earlier. For each sample the number of
- * these is the number of greater `asked` among the samples before it, which a Fenwick tree over the ranks of `asked`
- * tells in log n: a trial has up to a million samples.
+ * Overtaking is a property of pairs: a later request that was granted earlier. For each sample, the number of such
+ * requests is the number of greater `asked` values among the samples before it. A Fenwick tree over the ranks of
+ * `asked` finds it in log n, because a trial has up to a million samples.
  */
 import { asksFair, type Distribution, type Figures } from '../contract.ts'
 import { admissions, overlap } from './admissions.ts'
@@ -28,11 +26,11 @@ export interface Window {
 /** Hand-off gaps in µs, unsorted, in the order of the acquisitions. */
 export interface Handoffs {
   readonly all: Float64Array
-  /** Those from one process to another. */
+  /** The gaps between different processes. */
   readonly cross: Float64Array
-  /** Share of acquisitions that went to the waiter whose release had made room, of those that had one before. */
+  /** Of the acquisitions with a predecessor, the share that went to the waiter whose release had made room. */
   readonly backToReleaser: number
-  /** Holds for which those before them left no room; over all samples, not only the window's. */
+  /** Holds for which the earlier ones left no room, over all samples, not only those in the window. */
   readonly overlaps: number
 }
 
@@ -76,7 +74,7 @@ export function overtaking(samples: Samples): { readonly most: number; readonly 
   return { most, share: pairs === 0 ? 0 : inverted / pairs }
 }
 
-/** For each value, how many before it are greater: the largest such number and their sum. */
+/** For each value, how many before it are greater. Returns the largest of these numbers and their sum. */
 function greaterBefore(values: readonly number[]): { largest: number; sum: number } {
   const sorted = Float64Array.from(values).sort()
   const tree = new Int32Array(values.length + 1)
@@ -115,14 +113,14 @@ function byKey({ length, key }: Samples): Iterable<number[]> {
   return members.values()
 }
 
-/** Acquisitions of each waiter in the window. */
+/** Each waiter's number of acquisitions in the window. */
 export function shares({ length, waiter, acquired }: Samples, waiters: number, window: Window): Int32Array {
   const counts = new Int32Array(waiters)
   for (let i = 0; i < length; i++) if (inside(acquired[i]!, window)) counts[waiter[i]!]! += 1
   return counts
 }
 
-/** Jain's index: 1 when all have the same, 1/n when one has everything. */
+/** Jain's index: 1 if all have the same, 1/n if one has everything. */
 export function jain(counts: Int32Array): number {
   let sum = 0
   let squares = 0
@@ -142,7 +140,7 @@ export function fairnessOverTime(samples: Samples, waiters: number, { from, to }
   })
 }
 
-/** The difference of two columns, over the samples acquired in the window; those without a number are left out. */
+/** The differences of two columns, over the samples acquired in the window, without those that are not a number. */
 export function differences(samples: Samples, later: Float64Array, earlier: Float64Array, window: Window) {
   const values = new Float64Array(samples.length)
   let count = 0
@@ -153,7 +151,7 @@ export function differences(samples: Samples, later: Float64Array, earlier: Floa
   return values.subarray(0, count)
 }
 
-/** Of all that were under way in the window: one that is longer than the window would otherwise be in none. */
+/** Cycles that were under way in the window. A cycle longer than the window would otherwise be in none. */
 function cyclesIn({ length, asked, done }: Samples, { from, to }: Window): Float64Array {
   const values = new Float64Array(length)
   let count = 0
@@ -161,14 +159,14 @@ function cyclesIn({ length, asked, done }: Samples, { from, to }: Window): Float
   return values.subarray(0, count)
 }
 
-/** By nearest rank; NaN of nothing. Sorts in place. */
+/** By nearest rank; NaN for an empty list. Sorts in place. */
 export function quantile(values: Float64Array, share: number): number {
   values.sort()
   return values[Math.min(values.length - 1, Math.floor(share * values.length))] ?? Number.NaN
 }
 
 const low = 1
-/** Twenty buckets a decade: narrower than the range between rounds. */
+/** Twenty buckets per decade: narrower than the differences between rounds. */
 const step = 10 ** (1 / 20)
 const buckets = 160
 
@@ -181,12 +179,14 @@ export function distribution(values: Float64Array): Distribution {
   return { low, step, counts: counts.slice(0, counts.findLastIndex(count => count > 0) + 1) }
 }
 
-/** The moments of asking, as waits are counted: not from before `openAt`, when all were still to queue up. */
+/**
+ * The moments of asking from which waits count: not before `openAt`, because until then waiters were still queuing up.
+ */
 function countedFrom({ asked }: Samples, openAt: number): Float64Array {
   return asked.map(moment => Math.max(moment, openAt))
 }
 
-/** What every trial with samples has. */
+/** The figures of every trial with samples. */
 export function ordinary(samples: Samples, waiters: number, window: Window, openAt = 0): Figures {
   const found = handoffs(samples, window)
   const counts = shares(samples, waiters, window)
@@ -213,7 +213,7 @@ export function ordinary(samples: Samples, waiters: number, window: Window, open
   })
 }
 
-/** The longest wait of each half of a mixed crowd, over the whole trial. `waiters`: of a process. */
+/** The longest wait of each half of a mixed crowd, over the whole trial. `waiters` is the number per process. */
 export function longestOfMixed(samples: Samples, waiters: number, openAt: number): Figures {
   const [waitMaxFair, waitMaxUnfair] = longestWaits(samples, openAt, i => asksFair(samples.waiter[i]! % waiters))
   return { waitMaxFair, waitMaxUnfair }
@@ -225,7 +225,7 @@ export function longestOfPhases(samples: Samples, openAt: number): Figures {
   return { waitMaxReaders, waitMaxWriters }
 }
 
-/** Of the samples that are among the first, and of the others. */
+/** The longest wait of the samples for which `first` is true, and of the others. */
 function longestWaits(samples: Samples, openAt: number, first: (sample: number) => boolean): [number, number] {
   const from = countedFrom(samples, openAt)
   const longest: [number, number] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY]
@@ -236,7 +236,7 @@ function longestWaits(samples: Samples, openAt: number, first: (sample: number) 
   return longest
 }
 
-/** A measure that could not be taken is absent. */
+/** Removes measures that could not be taken. */
 export function withoutGaps(figures: Figures): Figures {
   return Object.fromEntries(Object.entries(figures).filter(([, value]) => Number.isFinite(value)))
 }

@@ -1,4 +1,4 @@
-/** What a run is to measure, and in which order. */
+/** What a run measures, and in which order. */
 import { type Rival, type Scenario, takesPart } from '../contract.ts'
 import type { Limits } from '../trials/stage.ts'
 
@@ -6,26 +6,26 @@ export interface Plan {
   readonly scenarios: readonly Scenario[]
   readonly rivals: readonly Rival[]
   readonly rounds: number
-  /** Of the measured part of a loop. */
+  /** Length of the measured part of a loop. */
   readonly seconds: number
-  /** ms added between clients and server, there and back. */
+  /** ms added to the round trip between clients and server. */
   readonly rtt: number
   readonly warmCores: boolean
-  /** Undefined: a server is started. */
+  /** Undefined: start a server. */
   readonly url: string | undefined
   readonly limits?: Partial<Limits>
-  /** A module with rivals for the workers, beside those that are registered. */
+  /** A module with rivals for the workers, in addition to the registered ones. */
   readonly further?: string
 }
 
-/** What a trial is of. */
+/** One trial to make. */
 export interface Turn {
   readonly rival: Rival
   readonly scenario: Scenario
   readonly round: number
 }
 
-/** A rival has none in scenarios about a kind of lock that it does not have. */
+/** A rival has no turns in scenarios for a kind of lock that it does not have. */
 export function turnsOf({ scenarios, rivals, rounds }: Plan): Turn[] {
   return scenarios.flatMap(scenario =>
     Array.from({ length: rounds }, (_, i) =>

@@ -1,4 +1,4 @@
-/** What is told of a run in the end: its trials, what they were measured on, and what their reader has to know. */
+/** The final report of a run: its trials, the machine that it ran on, and what its reader has to know. */
 import type { Results, Trial } from '../contract.ts'
 import { attainments } from '../report/verdict.ts'
 import { versionOf } from '../rivals/index.ts'
@@ -6,10 +6,10 @@ import { machine, usage } from './machine.ts'
 import type { Plan } from './plan.ts'
 import type { Surroundings } from './surroundings.ts'
 
-/** Others used more than this share of the machine: the reader has to know. */
+/** If other programs used more than this share of the machine, the reader has to know. */
 const busy = 0.05
 
-/** `notes`: what came up on the way, which is told first. */
+/** `notes` are remarks from during the run; they come first. */
 export async function resultsOf(
   plan: Plan,
   around: Surroundings,
@@ -46,7 +46,7 @@ export async function resultsOf(
   return { ...results, goals: attainments(results) }
 }
 
-/** How the run was made, where that bears on its figures. */
+/** How the run was made, where that affects its figures. */
 function remarks(
   { rivals, rounds, rtt }: Plan,
   { warm, proxy, servers: [server] }: Surroundings,
@@ -70,7 +70,10 @@ function remarks(
   return notes
 }
 
-/** Of our own locks, which must have no such fault. That others had one is said beside their figures. */
+/**
+ * Rounds of redis-baton's own locks that were given up; there must be none. Other rivals' are mentioned beside their
+ * figures.
+ */
 function oursGivenUp(rivals: Plan['rivals'], trials: readonly Trial[]): string[] {
   const ours = new Set(rivals.filter(({ kind }) => kind === 'baton').map(({ name }) => name))
   const tried = new Set(

@@ -1,33 +1,36 @@
 import { readFile } from 'node:fs/promises'
 import { reads, type Sharing, sampleFields } from '../contract.ts'
 
-/** The samples of all workers of a trial, in the order of their `acquired`. One column a field, all of one length. */
+/**
+ * The samples of all workers of a trial, in the order of their `acquired`. One column per field, all of the same
+ * length.
+ */
 export interface Samples {
   readonly length: number
-  /** Number of the waiter over all processes. */
+  /** The waiter's number, counted over all processes. */
   readonly waiter: Int32Array
   readonly process: Int32Array
   readonly key: Int32Array
-  /** 1: it was the read lock of a read-write lock. */
+  /** 1 if it was the read lock of a read-write lock. */
   readonly reading: Uint8Array
   /** Permits of the semaphore, if it was one. */
   readonly permits: number | undefined
   readonly asked: Float64Array
   readonly acquired: Float64Array
   readonly released: Float64Array
-  /** NaN: release never returned, or rejected. */
+  /** NaN if release never returned, or rejected. */
   readonly done: Float64Array
 }
 
 export interface Crowd extends Sharing {
-  /** Waiters a process. */
+  /** Waiters per process. */
   readonly waiters: number
   readonly keys: number
 }
 
 const width = sampleFields.length
 
-/** Records as they are in a worker's file. */
+/** The records in one worker's file. */
 export interface Part {
   readonly process: number
   readonly records: Float64Array
@@ -73,7 +76,7 @@ export function merge(parts: readonly Part[], crowd: Crowd): Samples {
 
 export async function readPart(process: number, path: string): Promise<Part> {
   const bytes = await readFile(path)
-  // Copied: a Buffer may begin anywhere, a Float64Array only at a multiple of 8.
+  // Copied, because a Buffer may begin anywhere, but a Float64Array only at a multiple of 8.
   const records = new Float64Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength))
   return { process, records }
 }

@@ -1,9 +1,9 @@
-/** What the server itself counts, read at two moments and subtracted. */
+/** The server's own counters, read at two moments and subtracted. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { now } from './clock.ts'
 
-/** How often it is looked whether anything comes in, ms; and how much of it is nothing, in bytes. */
+/** In ms, how often incoming traffic is checked; and in bytes, how much of it counts as none. */
 const lookEvery = 50
 const quiet = 1_000
 
@@ -15,11 +15,14 @@ export interface Snapshot {
   readonly bytes: number
   readonly memory: number
   readonly calls: ReadonlyMap<string, number>
-  /** Time in each command by the server's own measure, µs; that of a script includes what it calls. */
+  /**
+   * Time in each command by the server's own measure, in µs. A script's time includes that of the commands that it
+   * calls.
+   */
   readonly usec: ReadonlyMap<string, number>
 }
 
-/** Several servers as if they were one. */
+/** The sum of several servers' counters. */
 export function together(snapshots: readonly Snapshot[]): Snapshot {
   const total = (of: (snapshot: Snapshot) => number) => snapshots.reduce((sum, snapshot) => sum + of(snapshot), 0)
   const each = (of: (snapshot: Snapshot) => ReadonlyMap<string, number>) => {
@@ -37,7 +40,7 @@ export function together(snapshots: readonly Snapshot[]): Snapshot {
 }
 
 export class Server {
-  /** Monotonic ms: it has been up since then at least. */
+  /** Monotonic ms: the server has been up at least since then. */
   readonly since = now()
   #frozen = false
 
@@ -45,13 +48,13 @@ export class Server {
     readonly url: string,
     readonly redis: Redis,
     readonly version: string,
-    /** Started for this run: it may be emptied. */
+    /** Whether it was started for this run, and so may be emptied. */
     readonly own: boolean,
-    /** Where it was started for this run and is a process of this machine. */
+    /** Set if it was started for this run and is a process of this machine. */
     private readonly pid: number | undefined,
   ) {}
 
-  /** Rejects when it cannot be reached. */
+  /** Rejects if it cannot be reached. */
   static async reach(url: string, own: boolean, pid?: number): Promise<Server> {
     const redis = new Redis(url, { lazyConnect: true, connectTimeout: 5_000, maxRetriesPerRequest: 2 })
     let reason: Error | undefined
@@ -95,7 +98,7 @@ export class Server {
     return this.pid !== undefined
   }
 
-  /** Stops the process: connections stay, and nothing is answered until it is thawed. */
+  /** Stops the process: connections stay open, and nothing is answered until `thaw`. */
   freeze(): void {
     if (this.pid === undefined) throw new Error('this server is no process that can be stopped')
     process.kill(this.pid, 'SIGSTOP')
@@ -107,7 +110,10 @@ export class Server {
     this.#frozen = false
   }
 
-  /** Removes what a trial has left. A server that is not ours keeps everything that is not named like the trial. */
+  /**
+   * Removes what a trial has left. On a server that existed before the run, only keys with the trial's name are
+   * removed.
+   */
   async clear(namespace: string): Promise<void> {
     if (this.own) {
       await this.redis.flushall()
@@ -124,7 +130,7 @@ export class Server {
     return new Set([...list.matchAll(/ addr=(\S+)/g)].map(([, address]) => address!))
   }
 
-  /** Resolves when hardly anything more comes in, or `limit` ms are over: what was sent has arrived. */
+  /** Resolves when hardly any traffic arrives, so everything that was sent has arrived; or after `limit` ms. */
   async settle(least: number, limit: number): Promise<void> {
     const deadline = now() + limit
     await sleep(least)

@@ -1,4 +1,4 @@
-/** What a run has around it: servers, the proxy where a delay is wanted, and the loops that keep the cores awake. */
+/** What a run needs around it: servers, the proxy if a delay is wanted, and the loops that keep the cores awake. */
 import { findServerSource } from '../../local-redis/index.ts'
 import { type DelayProxy, startDelayProxy } from '../delay/proxy.ts'
 import type { Plan } from './plan.ts'
@@ -6,16 +6,19 @@ import { Server } from './server.ts'
 import { type WarmCores, warmCores } from './warm-cores.ts'
 
 export interface Surroundings {
-  /** As many as any scenario takes; only the first where the user has named it. */
+  /** As many as the largest scenario takes, or only the one that the user has named. */
   readonly servers: readonly [Server, ...Server[]]
-  /** Of each server its URL for workers, which may be that of the proxy. */
+  /** Each server's URL for workers, which may be the proxy's. */
   readonly urls: readonly string[]
   readonly proxy: DelayProxy | undefined
   readonly warm: WarmCores | undefined
   stop(): Promise<void>
 }
 
-/** `announce` is told which server is used, without its password. When one part fails, the others are stopped again. */
+/**
+ * `announce` receives a line that says which server is used, without its password. If one part fails, the others are
+ * stopped again.
+ */
 export async function prepare(plan: Plan, announce: (line: string) => void): Promise<Surroundings> {
   const ends: (() => unknown)[] = []
   const stop = async () => {

@@ -1,12 +1,12 @@
-/** How a client came to its grants, since it was opened. */
+/** How a client got its grants, since it was opened. */
 export interface Tally {
   /** How often it asked all servers for a lock. */
   readonly attempts: number
-  /** How many grants took another round trip after a majority had agreed. */
+  /** How many grants needed another round trip after a majority had agreed. */
   readonly secondRounds: number
 }
 
-/** Of several clients together; undefined where none of them tells. */
+/** The sum over several clients; undefined if none of them reports it. */
 export function tallyOf(tallies: readonly (Tally | undefined)[]): Tally | undefined {
   const told = tallies.filter(tally => tally !== undefined)
   if (told.length === 0) return undefined

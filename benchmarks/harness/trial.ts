@@ -1,4 +1,4 @@
-/** One rival in one scenario in one round, whatever comes of it. */
+/** Runs one rival in one scenario in one round, whatever the outcome. */
 import type { Rival, Scenario, Trial } from '../contract.ts'
 import { admission } from '../trials/admission.ts'
 import { crashHolder, crashWaiters } from '../trials/crash.ts'
@@ -18,7 +18,7 @@ const kinds: Record<Scenario['kind'], (stage: Stage) => Promise<Findings>> = {
   idle,
 }
 
-/** Never rejects, unless the run is interrupted. Nothing of the trial is left afterwards. */
+/** Rejects only if the run is interrupted. Leaves nothing of the trial behind. */
 export async function runTrial(round: number, terms: Terms): Promise<Trial> {
   const { rival, scenario, signal, servers, namespace } = terms
   const about = { rival: rival.name, scenario: scenario.name, round }
@@ -49,8 +49,9 @@ export function unfit({ servers: wanted = 1, frozen = 0 }: Scenario, servers: re
 }
 
 /**
- * Why it is not tried in a further round, after these rounds of the same scenario: what failed would most likely fail
- * again, and a call that never returns takes all the time that it is given. A run would spend most of its time on these.
+ * Why it is not tried in another round, given these rounds of the same scenario. A trial that failed would most likely
+ * fail again, and a call that never returns takes all the time that it is given. Without this, a run would spend most
+ * of its time on such trials.
  */
 export function givenUp(earlier: readonly Trial[]): string | undefined {
   for (const { round, outcome, reason, figures } of earlier) {
@@ -62,7 +63,7 @@ export function givenUp(earlier: readonly Trial[]): string | undefined {
   return undefined
 }
 
-/** About how long a trial takes, in ms; what it takes to start workers comes on top. */
+/** The approximate length of a trial in ms, without the time to start workers. */
 export function expected(scenario: Scenario, seconds: number): number {
   const { kind, waiters, mixed } = scenario
   const starting = 900

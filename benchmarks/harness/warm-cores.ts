@@ -1,7 +1,7 @@
 /**
- * One busy loop a core, of the scheduling class SCHED_IDLE: it runs only while the core has nothing else to do, and
- * gives way at once. A virtual core that halts needs 50 to 100 µs to wake up, which is more than a hand-off takes, and
- * differs from run to run; a core that never halts is what a busy production machine has.
+ * One busy loop per core, in the scheduling class SCHED_IDLE: it runs only while the core has nothing else to do, and
+ * gives way at once. A halted virtual core needs 50 to 100 µs to wake up. That is more than a hand-off takes, and it
+ * varies from run to run. The cores of a busy production machine never halt.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -14,7 +14,7 @@ export interface WarmCores {
   stop(): void
 }
 
-/** Looks now and then whether its parent is still there: it must not outlive it, whichever way that ends. */
+/** Checks regularly whether its parent still exists, so that it cannot outlive it, however it ends. */
 const burn = `while kill -0 "$PPID" 2>/dev/null; do i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; done`
 
 const schedIdle = 5
@@ -24,7 +24,7 @@ export async function warmCores(): Promise<WarmCores> {
   const loops = Array.from({ length: availableParallelism() }, () =>
     spawn('chrt', ['--idle', '0', 'sh', '-c', burn], { stdio: 'ignore' }),
   )
-  for (const loop of loops) loop.on('error', () => {}) // there is no chrt, which is seen below
+  for (const loop of loops) loop.on('error', () => {}) // chrt is missing, which is noticed below
   const stop = () => {
     for (const loop of loops) loop.kill('SIGKILL')
   }
@@ -34,11 +34,11 @@ export async function warmCores(): Promise<WarmCores> {
     if (loops.some(({ pid, exitCode }) => pid === undefined || exitCode !== null)) break
     await sleep(20)
   }
-  stop() // without the class they would take time from what is measured
+  stop() // without this class, the loops would take time from what is measured
   return { refused: 'chrt (util-linux) is missing or SCHED_IDLE is not allowed', stop }
 }
 
-/** By what the kernel says, as `chrt` sets the class of itself and then becomes the loop. */
+/** Asks the kernel, because `chrt` sets its own class and then becomes the loop. */
 function isIdleClass({ pid }: ChildProcess): boolean {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')

@@ -1,13 +1,13 @@
 /**
- * What a goal is: a ratio or a figure of one run. It compares medians of the rounds; ratios are taken within each round, side
- * by side, and the median of these counts.
+ * A goal is a ratio or a figure of one run. It is judged by the median of the rounds. Ratios are taken within each
+ * round, between trials side by side, and their median counts.
  */
 import { type LockKind, lockOf, type Measure, type Results, type Trial } from '../contract.ts'
 
 export interface Goal {
   readonly what: string
   readonly goal: string
-  /** Each of these has to reach it. */
+  /** Each of these has to reach the goal. */
   readonly columns: readonly Column[]
   reached(median: number): boolean
   readonly digits?: number
@@ -15,9 +15,9 @@ export interface Goal {
 }
 
 interface Column {
-  /** Absent: the only one, or the first. */
+  /** Absent for an only column, and for the first one. */
   readonly name?: string
-  /** Of each round. Empty: the run does not have it. */
+  /** One figure per round. Empty if the run does not have it. */
   figures(results: Results): readonly number[]
 }
 
@@ -54,8 +54,8 @@ export function ratio(what: string, measure: Measure, scenario: string, rival: s
 }
 
 /**
- * All hand-offs, and those to another process: within a process some need no Redis, so the median of all may be that of the
- * easy ones. Every hand-off of the floor crosses.
+ * All hand-offs, and those to another process. Within a process some hand-offs need no Redis, so the median of all may
+ * be that of the cheap ones. With the floor, every hand-off goes to another process.
  */
 export function handoff(what: string, scenario: string, rival: string, to: string, limit: Limit): Goal {
   const cross = { ...ratios('crossP50', scenario, rival, to), name: 'to another process' }
@@ -100,7 +100,7 @@ export function across(what: string, measure: Measure, many: string, few: string
   }
 }
 
-/** All of many readers within half as much again as one hand-off takes, and 5 µs for each of them. */
+/** All of many readers must run within 1.5 times one hand-off plus 5 µs per reader. */
 export function admission(what: string, many: string, one: string, rival: string): Goal {
   const allowed = (results: Results, single: number) => 1.5 * single + 0.005 * readersOf(results, many)
   return {
@@ -124,8 +124,8 @@ function readersOf({ scenarios }: Results, name: string): number {
 }
 
 /**
- * Throughput as a ratio to that of the best rival. One that was not tried again keeps the figure it had: without it the
- * goal would be easier to reach in the later rounds.
+ * The throughput as a ratio to the best rival's. A rival that was not tried again keeps its last figure. Otherwise the
+ * goal would be easier to reach in later rounds.
  */
 export function best(what: string, scenario: string, rival: string, but?: RegExp): Goal {
   const figures = (results: Results) => {
@@ -140,7 +140,7 @@ export function best(what: string, scenario: string, rival: string, but?: RegExp
   return { what, goal: '> 1', reached: median => median > 1, columns: [{ figures }] }
 }
 
-/** Of our locks of these kinds. */
+/** Counts the faults of redis-baton's locks of these kinds. */
 export function faults(what: string, kinds: readonly LockKind[], rival: RegExp, measures: readonly Measure[]): Goal {
   const figures = ({ trials, scenarios }: Results) => {
     const names = scenarios.filter(scenario => kinds.includes(lockOf(scenario))).map(({ name }) => name)
@@ -184,7 +184,7 @@ function before({ trials }: Results, scenario: string, rival: string): Trial['fi
   return own.findLast(({ outcome }) => outcome === 'measured')?.figures
 }
 
-/** What a run has of a goal, in words. */
+/** What a run shows about a goal, in words. */
 export function measured({ columns, digits = 2, unit = '' }: Goal, results: Results): string {
   const each = columns.flatMap(({ name, figures }) => {
     const all = figures(results)
@@ -193,7 +193,7 @@ export function measured({ columns, digits = 2, unit = '' }: Goal, results: Resu
   return each.join('; ')
 }
 
-/** The median, and the range where that says more. */
+/** The median, and the range if that adds information. */
 export function ranged(figures: readonly number[], digits: number): string {
   const shown = (value: number) =>
     value.toLocaleString('en', { maximumFractionDigits: digits, minimumFractionDigits: value === 0 ? 0 : digits })

@@ -1,4 +1,4 @@
-/** What the project has set itself to reach. */
+/** The goals of the project. */
 import { across, admission, atLeast, atMost, best, faults, figure, type Goal, handoff, ratio, within } from './goal.ts'
 
 const broken = ['overlaps', 'unfinished', 'errors'] as const
@@ -129,10 +129,10 @@ export const unthrottled: readonly Goal[] = [
 
 const others = ['semaphore', 'readWrite'] as const
 
-/** Of semaphores and read-write locks. */
+/** For semaphores and read-write locks. */
 export const otherKinds: readonly Goal[] = [
   faults('overlaps, calls that never return, errors: semaphores and read-write locks', others, /^baton/, broken),
-  // Who is unfair for ever gives no writer a turn while readers keep coming.
+  // With callers that stay unfair for ever, a writer gets no turn while readers keep coming.
   faults('starved waiters: semaphores and read-write locks, fair', others, /^baton-fair/, ['starved']),
   ...['fair', 'unfair'].map(mode =>
     handoff(
@@ -192,7 +192,7 @@ export const otherKinds: readonly Goal[] = [
 const modes = ['fair', 'unfair'] as const
 const single = 'baton-fair-single'
 
-/** Of a mutex over several servers, held against the fair mode of one of them. */
+/** For a mutex over several servers, compared with the fair mode on one of them. */
 export const quorum: readonly Goal[] = [
   faults('overlaps, calls that never return, errors: quorum', ['quorum'], /^baton/, broken),
   ...modes.flatMap(mode =>

@@ -1,4 +1,4 @@
-/** What the page needs of the raw results: each rival's rounds in one scenario, put together. */
+/** The raw results as the page needs them: each rival's rounds in one scenario, combined. */
 import type { Distribution, Measure, Results, Scenario, Trial } from '../contract.ts'
 import { type Rounds, roundsOf } from './rounds.ts'
 
@@ -19,14 +19,14 @@ export interface Entry extends Rounds {
   spread(measure: Measure): Spread | undefined
   /** Of all rounds together. */
   readonly handoffs: Distribution | undefined
-  /** Median of the rounds, for each tenth of the trial. */
+  /** The median of the rounds, for each tenth of the trial. */
   readonly fairness: readonly number[] | undefined
 }
 
 /**
- * Always in the same order, so that a place means the same rival in every plot: redis-baton, the floors to hold it
- * against, rivals that promise order, the others. Not by value: a rank by hand-off would put those first that hand the
- * lock back to themselves.
+ * Always in the same order, so that a position means the same rival in every plot: redis-baton, the floors for
+ * comparison, rivals that promise order, the others. Not sorted by value: a ranking by hand-off would favour locks that
+ * hand over to their own releaser.
  */
 export function inOrder(rivals: readonly RivalEntry[]): RivalEntry[] {
   const rank = ({ kind, fair }: RivalEntry) => (kind === 'baton' ? 0 : kind === 'floor' ? 1 : fair ? 2 : 3)
@@ -59,7 +59,7 @@ function entry(rival: RivalEntry, trials: readonly Trial[], all: number): Entry 
   }
 }
 
-/** A figure that could not be taken is absent, and `null` where it was not a number when the JSON was written. */
+/** A figure that could not be taken is absent, or `null` if it was not a number when the JSON was written. */
 function spreadOf(values: readonly (number | null | undefined)[]): Spread | undefined {
   const sorted = values.filter(isNumber).sort((a, b) => a - b)
   if (sorted.length === 0) return undefined
@@ -70,7 +70,7 @@ function spreadOf(values: readonly (number | null | undefined)[]): Spread | unde
 
 const isNumber = (value: unknown): value is number => Number.isFinite(value)
 
-/** The sum of the rounds' distributions, in the buckets of the first. */
+/** The sum of the rounds' distributions, in the buckets of the first one. */
 function together(rounds: readonly (Distribution | undefined)[]): Distribution | undefined {
   const filled = rounds.filter(round => round?.counts.some(count => count > 0)) as Distribution[]
   const first = filled[0]

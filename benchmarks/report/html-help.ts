@@ -1,4 +1,4 @@
-/** How to read the page. docs/benchmarks.md says the same at length. */
+/** How to read the page. docs/benchmarks.md explains it at length. */
 import { type Markup, markup } from './html-markup.ts'
 
 export const help: Markup = markup`<section id="reading"><h2>How to read this</h2>

@@ -1,6 +1,6 @@
 /**
- * HTML from templates in which everything that is filled in is escaped unless it is markup itself, so that no caller can
- * forget it: error messages and notes of rivals come from other people's code.
+ * HTML from templates. Every inserted value is escaped unless it is markup itself, so no caller can forget it: error
+ * messages and notes of rivals come from other people's code.
  */
 export class Markup {
   readonly text: string
@@ -11,12 +11,12 @@ export class Markup {
 
 export type Part = Markup | string | number | false | undefined | readonly Part[]
 
-/** Attribute values must stand in double quotes. */
+/** Attribute values must be in double quotes. */
 export function markup(literals: TemplateStringsArray, ...parts: readonly Part[]): Markup {
   return new Markup(literals.reduce((text, literal, i) => text + render(parts[i - 1]) + literal))
 }
 
-/** Only for text that this program itself wrote, such as the style sheet. */
+/** Only for text that this program itself has written, such as the style sheet. */
 export const trusted = (text: string): Markup => new Markup(text)
 
 function render(part: Part): string {
@@ -34,8 +34,8 @@ const entities: Readonly<Record<string, string>> = {
   "'": '&#39;',
 }
 /**
- * Control characters have no place in HTML, and those that turn the direction of writing could disorder the page around
- * them: both are shown as a replacement character.
+ * Control characters do not belong in HTML, and those that change the direction of writing could garble the page around
+ * them. Both are replaced.
  */
 const unprintable = /[^\P{Cc}\n\t]|[\u202a-\u202e\u2066-\u2069]|\p{Cs}/gu
 

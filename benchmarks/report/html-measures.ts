@@ -1,4 +1,4 @@
-/** How each measure is called and written on the page. docs/benchmarks.md defines them. */
+/** The name and format of each measure on the page. docs/benchmarks.md defines them. */
 import type { Measure } from '../contract.ts'
 
 export type Unit = 'µs' | 'ms' | 'per second' | 'count' | 'share' | 'index' | 'bytes'
@@ -6,7 +6,7 @@ export type Unit = 'µs' | 'ms' | 'per second' | 'count' | 'share' | 'index' | '
 interface Words {
   readonly title: string
   readonly unit: Unit
-  /** Anything above 0 is an accident, not a cost, and is shown as such. */
+  /** Any value above 0 is a fault, not a cost, and is highlighted. */
   readonly alarm?: true
 }
 
@@ -57,19 +57,19 @@ export const words: Readonly<Record<Measure, Words>> = {
 const significant = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 })
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
 
-/** Three significant digits; from a hundred on all digits before the point. */
+/** Three significant digits; from one hundred on, all digits before the decimal point. */
 export function number(value: number): string {
   return Math.abs(value) >= 100 ? whole.format(value) : significant.format(value)
 }
 
-/** Short, for the ends of an axis: 20k for 20,000. */
+/** A short form for the ends of an axis: 20k for 20,000. */
 export function tick(unit: Unit, value: number): string {
   if ((unit !== 'per second' && unit !== 'count') || value < 1_000) return format(unit, value)
   const short = value < 1_000_000 ? `${number(value / 1_000)}k` : `${number(value / 1_000_000)}M`
   return unit === 'count' ? short : `${short}/s`
 }
 
-/** A value with its unit, in the unit in which it is best read. */
+/** A value with its unit, in the most readable unit. */
 export function format(unit: Unit, value: number): string {
   switch (unit) {
     case 'µs':
@@ -95,7 +95,7 @@ function duration(microseconds: number): string {
 
 function scaled(value: number, step: number, units: readonly string[]): string {
   let [scale, i] = [1, 0]
-  // Rounding decides, so that 999.9 µs is 1 ms and not 1,000 µs.
+  // Rounds first, so that 999.9 µs becomes 1 ms and not 1,000 µs.
   while (i < units.length - 1 && Math.abs(Math.round(value / scale)) >= step) {
     scale *= step
     i++
@@ -103,5 +103,5 @@ function scaled(value: number, step: number, units: readonly string[]): string {
   return `${number(value / scale)} ${units[i]}`
 }
 
-/** A title as a heading. */
+/** A title with a capital letter, for a heading. */
 export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)

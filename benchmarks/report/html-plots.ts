@@ -1,4 +1,4 @@
-/** Which plots a scenario gets, and what they say about themselves. A plot for which nothing was measured is left out. */
+/** Which plots a scenario gets, and their captions. A plot without any measurement is left out. */
 import { lockOf, type Measure, type Results, type Scenario } from '../contract.ts'
 import { type Entry, entriesOf, inOrder, type Spread } from './html-data.ts'
 import { type Markup, markup } from './html-markup.ts'
@@ -12,7 +12,7 @@ const nothing = '–'
 const write = (measure: Measure, spread: Spread | undefined) =>
   spread ? format(words[measure].unit, spread.median) : nothing
 
-/** Median and range in words, for those who cannot see the drawing. */
+/** Median and range in words, for readers who cannot see the drawing. */
 function say(measure: Measure, spread: Spread | undefined): string {
   if (!spread) return 'not measured'
   const [low, high] = [spread.low, spread.high].map(value => format(words[measure].unit, value))
@@ -24,7 +24,7 @@ export function plotsOf(scenario: Scenario, entries: readonly Entry[]): Markup {
   const small = smallPlots[subject].map(([measure, description, second]) =>
     dotPlot(entries, measure, description, second),
   )
-  // Where nobody waits, nothing is shared out; and the two parts of a mixed crowd are not to have the same.
+  // Without waiting, there is nothing to share; and the two parts of a mixed crowd are not meant to have equal shares.
   const shared = !['uncontended', 'mixed', 'phases', 'quorumAlone'].includes(subject)
   return markup`${handoffPlot(entries)}<div class="pair">${small}${shared && fairnessPlot(entries)}</div>`
 }
@@ -104,7 +104,7 @@ function dotPlot(entries: readonly Entry[], measure: Measure, description: strin
   const spreads = shown.flatMap(entry => [entry.spread(measure), also && entry.spread(also)])
   const values = spreads.flatMap(spread => (spread ? [spread.low, spread.median, spread.high] : []))
   const axis = axisFor(values, value => tick(unit, value), unit === 'share' ? 'linear' : undefined)
-  // A lock that was to be measured and has no figure keeps its row: its absence is a result too.
+  // A lock without a figure keeps its row if it was meant to be measured: the missing figure is a result too.
   const rows = entries.flatMap(entry => {
     const [spread, second] = [entry.spread(measure), also && entry.spread(also)]
     const failed = entry.trials.some(({ outcome }) => outcome === 'failed')
@@ -123,7 +123,7 @@ function dotPlot(entries: readonly Entry[], measure: Measure, description: strin
   return rowsPlot({ title, description, heads: ['median'], axis, axisTitle: title, rows })
 }
 
-/** A hand-off must not be read without the other two: they tell whether it was one. */
+/** A hand-off figure must be read together with the other two, which show whether it was a real hand-off. */
 const handoffColumns = [
   ['handoffP50', 'p50'],
   ['handoffP99', 'p99'],
@@ -194,8 +194,8 @@ const costs: readonly Small[] = [
 ]
 
 /**
- * For each cost the scenarios with a mutex that tell it: those with one key and no time in the lock that differ in their number of
- * waiters, and the drained queues. A lone waiter is not contended: it says nothing about waiting.
+ * For each cost, the mutex scenarios that show it: those with one key and no time in the lock that differ in their
+ * number of waiters, and the drained queues. A lone waiter has no contention, so it shows nothing about waiting.
  */
 export function costOfWaiting(results: Results): Markup | undefined {
   const columns = results.scenarios

@@ -1,4 +1,4 @@
-/** All figures as tables: they are the text alternative of the plots too. */
+/** All figures as tables, which are also the text alternative of the plots. */
 import { type Attainment, type Measure, measures, type Results, type Scenario } from '../contract.ts'
 import { type Entry, entriesOf, type Spread } from './html-data.ts'
 import { type Markup, markup } from './html-markup.ts'
@@ -7,7 +7,7 @@ import { kindOf } from './plot-rows.ts'
 import { type Subject, subjectOf } from './subject.ts'
 
 export function tableOf(scenario: Scenario, entries: readonly Entry[], rounds: number): Markup {
-  // The number of acquisitions explains the other figures, and is not one to compare: it comes last.
+  // The number of acquisitions comes last: it explains the other figures, and is not meant for comparison.
   const columns = [...measures.filter(measure => measure !== 'acquisitions'), 'acquisitions' as const].filter(measure =>
     entries.some(entry => entry.spread(measure)),
   )
@@ -38,7 +38,7 @@ function cell(measure: Measure, spread: Spread | undefined): Markup {
   if (!spread) return markup`<td><span class="none">–</span></td>`
   const { unit, alarm } = words[measure]
   const [median, low, high] = [spread.median, spread.low, spread.high].map(value => format(unit, value))
-  // The range of a count that is the same in all rounds says nothing.
+  // If a count is the same in all rounds, its range is omitted.
   const range = spread.rounds > 1 && low !== high && markup`<small>${low} – ${high}</small>`
   if (alarm && spread.high > 0) return markup`<td class="alarm"><strong>! ${median}</strong>${range}</td>`
   return markup`<td>${median}${range}</td>`
@@ -47,8 +47,8 @@ function cell(measure: Measure, spread: Spread | undefined): Markup {
 type Headline = readonly [measure: Measure, more: boolean, unless?: Measure]
 
 /**
- * What to compare at a glance in each kind of scenario, whether more of it is better, and what is shown instead where it
- * is there. Hand-offs to other processes are what all locks have in common: within a process some need no Redis.
+ * For each kind of scenario: the measure to compare at a glance, whether more is better, and a measure that replaces it
+ * if available. Hand-offs to other processes are what all locks have in common: within a process some need no Redis.
  */
 const headlines: Readonly<Record<Subject, readonly Headline[]>> = {
   uncontended: [['cycleP50', false]],
@@ -84,7 +84,7 @@ const headlines: Readonly<Record<Subject, readonly Headline[]>> = {
   idle: [['commandsPerSecond', false]],
 }
 
-/** The best of each kind, side by side. Jain's index stands beside figures that are bought with unfairness. */
+/** The best of each kind, side by side. Jain's index is shown with figures that could be improved by unfairness. */
 export function glance(results: Results): Markup {
   const rows = results.scenarios.flatMap((scenario, i) => {
     const entries = entriesOf(results, scenario)

@@ -1,7 +1,7 @@
 /**
- * The results as one HTML page that needs nothing else: plots are SVG, drawn here, and there is no script in it, so it
- * opens from a file and can be attached to a ticket. Its content policy forbids everything but its own style sheet, in
- * case some text of a rival should ever get past the escaping.
+ * The results as one self-contained HTML page: its plots are SVG and it has no script, so it opens from a file and can
+ * be attached to a ticket. Its content policy forbids everything but its own style sheet, in case some text of a rival
+ * should ever get past the escaping.
  */
 import { type Results, takesPart } from '../contract.ts'
 import { entriesOf } from './html-data.ts'
@@ -77,7 +77,7 @@ function scenarioSection(results: Results, i: number): Markup {
     ...(frozen ? [`${number(frozen)} of them frozen`] : []),
     ...(apart ? ['a client for each waiter'] : []),
   ]
-  // What takes part in a crash or an idle hour is a story, which the title tells.
+  // For crash and idle scenarios, the title already describes the participants.
   const about = ['loop', 'burst', 'drain', 'admission'].includes(scenario.kind) ? many : []
   return markup`<section id="scenario-${i}"><h2>${capital(scenario.title)}</h2>
 <p class="about"><code>${scenario.name}</code> ${about.join(' · ')}</p>
@@ -85,7 +85,7 @@ ${entries.length === 0 ? markup`<p>Nothing was measured here.</p>` : markup`${pl
 </section>`
 }
 
-/** What makes figures doubtful comes before them. */
+/** Whatever makes figures doubtful comes before them. */
 function warnings(results: Results): Markup | undefined {
   const broken = results.trials.filter(({ figures }) => (figures.overlaps ?? 0) > 0)
   const names = [...new Set(broken.map(({ rival, scenario }) => `${rival} in ${scenario}`))]

@@ -1,24 +1,24 @@
 /**
- * Axes in percent of the plot's width, since the page must fit any window without a script: what is drawn at a
- * percentage moves with the window, and text keeps its size.
+ * Axes in percent of the plot's width, because the page must fit any window without a script: a drawing in percentages
+ * scales with the window, and text keeps its size.
  */
 import { scaleLinear, scaleLog } from 'd3-scale'
 
 export interface Axis {
-  /** Where a value stands, 0..100 (%). */
+  /** The position of a value, 0..100 (%). */
   at(value: number): number
   readonly ticks: readonly { readonly at: number; readonly text: string }[]
   readonly log: boolean
 }
 
-/** Below this ratio of largest to smallest a plain axis from 0 shows differences truly. */
+/** Up to this ratio of largest to smallest, a linear axis from 0 shows differences well. */
 const worthLog = 8
 /** Room for the marks at both ends, in percent. */
 const edge = 2
-/** Where the values 0 of a log axis stand, left of all others. */
+/** Room for values of 0 on a log axis, left of all others, in percent. */
 const room = 14
 
-/** Fits the values: from 0, or logarithmic if they span too much for that. */
+/** An axis for these values: linear from 0, or logarithmic if they span too much for that. */
 export function axisFor(values: readonly number[], write: (value: number) => string, force?: 'log' | 'linear'): Axis {
   const positive = values.filter(value => value > 0)
   const [least, most] = [Math.min(...positive), Math.max(...positive)]
@@ -44,7 +44,7 @@ function logarithmic(least: number, most: number, write: (value: number) => stri
     .ticks()
     .filter(value => mantissas.includes(Number(value.toExponential(0)[0])))
     .map(value => ({ at: scale(value), text: write(value) }))
-  // Of many decades every other one is labelled: all would not fit a telephone.
+  // If there are many decades, only every other one is labelled: all would not fit on a phone.
   const labelled = ticks.length > 5 ? ticks.filter((_, i) => i % 2 === 0) : ticks
   return {
     at: value => (value > 0 ? scale(value) : edge),

@@ -1,6 +1,6 @@
 /**
- * A small panel for each rival, with the same axes: its own line strong, all others faint behind it. A dozen lines in one
- * plot could only be told apart by colour, and not even so where they cross.
+ * A small panel for each rival, with the same axes: its own line is strong, all others are faint behind it. A dozen
+ * lines in one plot could be distinguished only by colour, and not even so where they cross.
  */
 import { line } from 'd3-shape'
 import type { RivalEntry } from './html-data.ts'
@@ -12,9 +12,9 @@ export type Point = readonly [x: number, y: number | undefined]
 
 export interface Series {
   readonly rival: RivalEntry
-  /** Beside the name: which points are of fewer rounds than the run has. */
+  /** Text beside the name: which points cover fewer rounds than the run has. */
   readonly mark: string | undefined
-  /** Without y where nothing was measured: the line is broken there. */
+  /** A point without y was not measured, and interrupts the line. */
   readonly points: readonly Point[]
   /** The points in words. */
   readonly words: string

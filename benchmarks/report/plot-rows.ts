@@ -1,12 +1,12 @@
 /**
- * The plot that is used most: a line for each rival with its name, a drawing on an axis that all share, and figures.
+ * The most common plot: a line for each rival with its name, a drawing on a shared axis, and figures.
  *
  *      redis-baton    ───●──│─────────│──────    93 µs
  *      floor          ─●────│─────────│──────    70 µs
  *                         100 µs    1 ms
  *
- * Names stand beside what they name: no legend has to be matched by colour. Colour only says again what the place and the
- * form of the mark say: redis-baton, floor, rival; filled for those that promise order.
+ * Each name is beside its drawing, so no legend has to be matched by colour. Colour only repeats what the position and
+ * the shape of the mark say: redis-baton, floor, rival; filled for locks that promise order.
  */
 import { area, curveStepAfter } from 'd3-shape'
 import type { Distribution } from '../contract.ts'
@@ -16,12 +16,12 @@ import { type Axis, axisFor, linear, percent } from './plot-axis.ts'
 
 export interface Row {
   readonly rival: RivalEntry
-  /** Of `Rounds`, beside the name. */
+  /** The mark from `Rounds`, beside the name. */
   readonly mark: string | undefined
   readonly drawing: Markup | undefined
   /** What the drawing shows, in words. */
   readonly words: string
-  /** One for each head. */
+  /** One for each column heading. */
   readonly cells: readonly string[]
 }
 
@@ -61,7 +61,7 @@ ${cells.map((cell, i) => markup`<span class="cell"><small>${heads[i]} </small>${
 </figure>`
 }
 
-/** A dot at the median, a bar from the least to the greatest of the rounds; a short stroke for a second figure. */
+/** A dot at the median, a bar from the least to the greatest of the rounds, and a short stroke for a second figure. */
 export function dots(spread: Spread, axis: Axis, second?: Spread): Markup {
   const [x, low, high] = [spread.median, spread.low, spread.high].map(value => percent(axis.at(value)))
   const at = second && percent(axis.at(second.median))
@@ -70,12 +70,12 @@ export function dots(spread: Spread, axis: Axis, second?: Spread): Markup {
   }<circle class="mark" cx="${x}" cy="50%" r="5"/>`
 }
 
-/** Drawings that are not made of percentages are stretched to the plot's width. */
+/** Stretches a drawing without percentages to the plot's width. */
 function stretched(drawing: Markup): Markup {
   return markup`<svg width="100%" height="100%" viewBox="0 0 1000 100" preserveAspectRatio="none">${drawing}</svg>`
 }
 
-/** All of a plot's distributions fit this axis. */
+/** An axis that fits all of a plot's distributions. */
 export function axisOf(distributions: readonly Distribution[], write: (value: number) => string): Axis {
   const ends = distributions.flatMap(({ low, step, counts }) => [
     low * step ** counts.findIndex(count => count > 0),
@@ -84,7 +84,7 @@ export function axisOf(distributions: readonly Distribution[], write: (value: nu
   return axisFor(ends, write, 'log')
 }
 
-/** The buckets as a stepped hill as high as the row, whatever the number of hand-offs, with strokes at some figures. */
+/** The buckets as a stepped hill, always as high as the row, with strokes at some figures. */
 export function hill(
   { low, step, counts }: Distribution,
   axis: Axis,

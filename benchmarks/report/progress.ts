@@ -1,4 +1,7 @@
-/** How far the run is: in a terminal a bar with the time left, elsewhere a line on stderr for each round of a scenario. */
+/**
+ * Shows the progress of a run: in a terminal a bar with the time left, elsewhere a line on stderr for each round of a
+ * scenario.
+ */
 import type { Writable } from 'node:stream'
 import type { WriteStream } from 'node:tty'
 import { createLogUpdate } from 'log-update'
@@ -6,29 +9,29 @@ import type { Trial } from '../contract.ts'
 import type { Listener } from '../run.ts'
 
 export interface Progress extends Listener {
-  /** Leaves the terminal as it is; nothing is drawn afterwards. */
+  /** Leaves the terminal as it is. Nothing is drawn afterwards. */
   end(): void
 }
 
 const width = 30
 const drawEvery = 250
 
-/** `out` has the tables in the end, and may be read by a program: without a terminal it gets nothing that was not asked for. */
+/** `out` receives the tables in the end, and may be read by a program: without a terminal it gets nothing else. */
 export function openProgress(out: WriteStream, errors: Writable, env: NodeJS.ProcessEnv): Progress {
   const live = out.isTTY === true && env['TERM'] !== 'dumb'
   return live ? new Bar(out) : new Lines(out, errors)
 }
 
-/** What has been done and what is left, by what was expected and by what it took. */
+/** The work done and the time left, estimated from expected and measured durations. */
 class Pace {
-  /** Trials that failed so far, in words. */
+  /** The number of trials that have failed so far, in words. */
   failures = ''
   #failed = 0
   /** Expected ms of all trials, of those that have ended, and of the one that is running. */
   #total = 0
   #done = 0
   #current = 0
-  /** What those that have ended took. */
+  /** Measured ms of those that have ended. */
   #took = 0
   #currentAt = 0
 
@@ -50,9 +53,9 @@ class Pace {
   }
 
   now(): { readonly share: number; readonly left: number } {
-    // One that takes longer than expected stands still at its end.
+    // A trial that takes longer than expected counts only with its expected time.
     const done = this.#done + Math.min(performance.now() - this.#currentAt, this.#current)
-    // The trials to come are off their expectation by as much as those before.
+    // Assumes that the remaining trials deviate from their expectation as much as those before.
     const factor = this.#done === 0 ? 1 : this.#took / this.#done
     return { share: this.#total === 0 ? 0 : done / this.#total, left: Math.max(0, (this.#total - done) * factor) }
   }
@@ -144,7 +147,7 @@ class Lines implements Progress {
 
   end(): void {}
 
-  /** Once for everything that is said of the same. */
+  /** Prints consecutive messages about the same thing only once. */
   #say(what: string, more: string): void {
     if (what !== this.#last) this.errors.write(`${what}${more}\n`)
     this.#last = what

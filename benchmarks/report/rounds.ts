@@ -1,19 +1,19 @@
 /**
- * What came of one rival in one scenario, over its rounds. Not every round has figures: a trial may fail, and after one
- * that failed or left calls that never returned there is none in further rounds (`givenUp` in trial.ts). These are
- * recorded as skipped, but the rival was measured, or has failed, and no report may call it skipped.
+ * The outcome of one rival in one scenario, over its rounds. Not every round has figures: a trial may fail, and after a
+ * round that failed or left calls that never returned there are no further rounds (`givenUp` in trial.ts). These are
+ * recorded as skipped. But the rival was measured, or has failed, so no report may call it skipped.
  */
 import type { Trial } from '../contract.ts'
 
 export interface Rounds {
   readonly measured: readonly Trial[]
-  /** Stands with figures that are of fewer rounds than the run has: '1 of 3 rounds'. */
+  /** Shown with figures that cover fewer rounds than the run has: '1 of 3 rounds'. */
   readonly mark: string | undefined
   /** Why there are fewer figures than rounds. */
   readonly shortcomings: readonly string[]
 }
 
-/** `trials`: in this scenario, those of the rival. `rounds`: of the run. */
+/** `trials` are the rival's in this scenario. `rounds` is the number of rounds of the run. */
 export function roundsOf(trials: readonly Trial[], rounds: number): Rounds {
   const measured = trials.filter(({ outcome }) => outcome === 'measured')
   const few = measured.length > 0 && measured.length < rounds
@@ -24,7 +24,7 @@ export function roundsOf(trials: readonly Trial[], rounds: number): Rounds {
   }
 }
 
-/** Each reason once, with its rounds where it did not concern all of them. */
+/** Each reason once, with its rounds if it does not apply to all. */
 function shortcomings(trials: readonly Trial[]): string[] {
   const failed = trials.filter(({ outcome }) => outcome === 'failed')
   const skipped = trials.filter(({ outcome }) => outcome === 'skipped')

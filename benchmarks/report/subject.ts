@@ -1,12 +1,12 @@
 import type { Scenario } from '../contract.ts'
 
-/** What a scenario asks, which decides what of its figures the reports show first. */
+/** The question that a scenario asks. It decides which figures the reports show first. */
 export type Subject = Scenario['kind'] | 'uncontended' | 'mixed' | 'phases' | 'quorum' | 'quorumAlone'
 
 export function subjectOf({ kind, lock, processes, waiters, mixed }: Scenario): Subject {
   if (mixed) return 'mixed'
   if (kind === 'loop' && lock === 'readWrite') return 'phases'
   if (lock === 'quorum') return processes * waiters === 1 ? 'quorumAlone' : 'quorum'
-  // Nobody to wait for, to share with, or to overtake.
+  // There is no caller to wait for, to share with, or to overtake.
   return kind === 'loop' && processes * waiters === 1 ? 'uncontended' : kind
 }

@@ -1,4 +1,4 @@
-/** The results as tables for a terminal: one a scenario, a row a rival, medians with min–max over the rounds. */
+/** The results as tables for a terminal: one per scenario, a row per rival, medians with min–max over the rounds. */
 import Table from 'cli-table3'
 import type { Measure, Results, Scenario, Trial } from '../contract.ts'
 import { batonFairSingle } from '../rivals/baton.ts'
@@ -18,7 +18,7 @@ interface Column {
   readonly measure: Measure
   readonly head: string
   readonly unit?: 'share' | 'whole' | 'KB'
-  /** Show the ratio of the medians to this rival's instead. */
+  /** Shows the ratio of the medians to this rival's instead. */
   readonly over?: string
 }
 
@@ -119,7 +119,7 @@ const columnsOf: Record<Subject, readonly Column[]> = {
   ],
 }
 
-/** What must be 0, and is named only where it is not. */
+/** Measures that must be 0, and are shown only if they are not. */
 const faults: readonly (readonly [Measure, string])[] = [
   ['overlaps', 'overlaps'],
   ['starved', 'starved'],
@@ -131,7 +131,7 @@ export function tables(results: Results): string {
   return results.scenarios.map(scenario => table(results, scenario)).join('\n\n')
 }
 
-/** What the project wants of redis-baton, where the run tells of it. */
+/** The project's goals for redis-baton, if the run can judge them. */
 export function goalsTable({ goals = [] }: Results): string {
   const rows = new Table({
     head: ['', 'goal', 'measured', ''],
@@ -148,7 +148,7 @@ function table({ rivals, trials, options }: Results, scenario: Scenario): string
   const rows = new Table({
     head: ['', ...columns.map(({ head }) => head), 'faults'],
     style: { head: [], border: [], compact: true },
-    // No lines but the one under the head: the tables are wide enough without.
+    // No lines except the one below the head: the tables are wide enough already.
     chars: { ...noBorders, mid: '─' },
   })
   const of = (name: string) => trials.filter(trial => trial.rival === name && trial.scenario === scenario.name)
@@ -198,7 +198,7 @@ function valuesOf(trials: readonly Trial[], measure: Measure): number[] {
   return values.sort((a, b) => a - b)
 }
 
-/** Of sorted values. */
+/** The values must be sorted. */
 export function median(values: readonly number[]): number {
   const middle = values.length / 2
   return (values[Math.ceil(middle) - 1]! + values[Math.floor(middle)]!) / 2

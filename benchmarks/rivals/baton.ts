@@ -21,7 +21,7 @@ export const batonUnfair: Rival = {
   fair: false,
   locks: ['mutex', 'semaphore', 'readWrite'],
   note: 'redis-baton, unfair for ever (fairAfter: Infinity): waiters are woken by messages, one LockClient a process.',
-  // Without an end: by the default, who waits for a second would stand in the queue from then on, and that is the other rival.
+  // Infinity, because with the default a caller that waits for a second joins the queue, and that is the other rival.
   open: async setting => open(setting, { fairAfter: Number.POSITIVE_INFINITY }),
 }
 
@@ -35,7 +35,7 @@ export const batonMixed: Rival = {
   open: async setting => open(setting, {}, index => ({ fair: asksFair(index) })),
 }
 
-/** What a semaphore of one permit is held against, in the same round. */
+/** The mutex with which a semaphore of one permit is compared, in the same round. */
 export const batonFairMutex: Rival = {
   ...ours,
   name: 'baton-fair-mutex',
@@ -57,7 +57,7 @@ export const batonUnfairMutex: Rival = {
   open: async setting => openMutex(setting, { fairAfter: Number.POSITIVE_INFINITY }),
 }
 
-/** What a quorum is held against, in the same round: the same lock on one of the servers. */
+/** The lock on one server with which a quorum is compared, in the same round. */
 export const batonFairSingle: Rival = {
   ...ours,
   name: 'baton-fair-single',
@@ -76,7 +76,10 @@ export const batonUnfairSingle: Rival = {
   open: async setting => open(setting, { fairAfter: Number.POSITIVE_INFINITY }),
 }
 
-/** Servers count once they have been up for longer than the lease, which is 30 s by default; uptimes are in whole seconds. */
+/**
+ * In ms. Servers count once they have been up for longer than the lease, which is 30 s by default. Uptimes are in whole
+ * seconds.
+ */
 const countsServersAfter = 32_000
 
 export const batonFairQuorum: Rival = {
@@ -99,7 +102,7 @@ export const batonUnfairQuorum: Rival = {
 
 let quorums = 0
 
-/** A client over all servers, which counts how often they were asked. */
+/** A client over all servers that counts how often they were asked. */
 function openQuorum(setting: Setting, options: ClientOptions): RivalClient {
   const { servers = [setting.url], process } = setting
   quorums += 1
@@ -123,7 +126,7 @@ function openQuorum(setting: Setting, options: ClientOptions): RivalClient {
   }
 }
 
-/** Whoever is none of the waiters holds a mutex of his own. */
+/** An extra contender, which is none of the waiters, holds a mutex of its own. */
 function openMutex(setting: Setting, options: ClientOptions): RivalClient {
   const client = open({ ...setting, lock: 'mutex' }, options)
   return {
@@ -142,7 +145,7 @@ function open(
   servers?: readonly string[],
 ): OpenClient {
   const { url, lease, process } = setting
-  // The lease is the client's, so that it is renewed like any other; a lease of the call would be a fixed one.
+  // The lease is set for the client, so that it is renewed as usual; a call's own lease would be fixed.
   const ofClient = { label: `bench-${process}`, ...options, ...(lease === undefined ? {} : { lease }) }
   const locks = new LockClient(servers ?? url, ofClient)
   return {

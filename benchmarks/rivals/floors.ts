@@ -1,28 +1,30 @@
 /**
- * What Redis can do at all: no lease, no fencing token, no owner, no renewal, nothing on a crash. Not locks to use.
+ * The least that Redis itself costs: no lease, no fencing token, no owner, no renewal, no handling of crashes. Not
+ * locks to use.
  *
- *   floor-blpop     A token in a list, of a semaphore one for each permit. Asking is BLPOP, releasing LPUSH: the server's own queue of blocked clients
- *                   hands over, first come, first served. One connection a waiter, two commands an acquisition.
+ *  floor-blpop     A token in a list; for a semaphore one for each permit. Asking is BLPOP, releasing is LPUSH: the
+ *                  server's own queue of blocked clients hands over, first come, first served. One connection per
+ *                  waiter, two commands per acquisition.
  *
- *   floor-publish   A token that goes from process to process by message, one EVALSHA an acquisition:
+ *  floor-publish   A token that goes from process to process by message, one EVALSHA per acquisition:
  *
- *                     process 0: release ──EVALSHA──▶ RPUSH me to my process's queue    (my next request rides along)
- *                                                     LPOP one of the other process's   (or else of mine)
- *                                                     PUBLISH it to its process ───message──▶ process 1: acquired
+ *                    process 0: release ──EVALSHA──▶ RPUSH me to my process's queue    (my next request rides along)
+ *                                                    LPOP one of the other process's   (or else of mine)
+ *                                                    PUBLISH it to its process ───message──▶ process 1: acquired
  *
- *                   As the token goes to the other process whenever somebody waits there, each hand-off is the way
- *                   of one command in and one message out, and never shorter. One connection for commands and one for
- *                   messages a process, shared by its waiters.
+ *                  The token goes to the other process whenever a waiter is there, so each hand-off takes one command in
+ *                  and one message out, and is never shorter. Each process has one connection for commands and one for
+ *                  messages, shared by its waiters.
  *
- *                   A request rides along when the waiter that released asks again before its process has done
- *                   anything else, as in the loops; otherwise asking is an EVALSHA of its own, which takes a free
- *                   token or queues, and releasing one that only passes on. For this, release sends nothing until
- *                   that has been seen, and resolves at once: its return says nothing about the server.
+ *                  A request rides along if the waiter that released asks again before its process has done anything
+ *                  else, as in the loops. Otherwise asking is an EVALSHA of its own, which takes a free token or queues,
+ *                  and releasing is one that only passes the token on. So release sends nothing until that is known, and
+ *                  resolves at once: its return is no evidence about the server.
  *
- *   floor-broadcast A writer's end is one PUBLISH, on a channel to which each process with readers listens. Neither
- *                   excludes the other: the readers that wait when it comes are let in, and that is all.
+ *  floor-broadcast A writer's end is one PUBLISH, on a channel to which each process with readers subscribes. Nothing
+ *                  is excluded: the readers that wait when the message comes are let in, and that is all.
  *
- *   floor-set       SET NX PX, then compare-and-delete by EVALSHA: what a lock costs when nobody else wants it.
+ *  floor-set       SET NX PX, then compare-and-delete by EVALSHA: what a lock costs without competition.
  */
 import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
@@ -51,7 +53,7 @@ export const floorBlpop: Rival = {
 
 async function openBlpop({ url, permits = 1 }: Setting): Promise<RivalClient> {
   const connections: Redis[] = []
-  /** The first to name a key puts its tokens there; several processes may be the first. */
+  /** The first to name a key puts its tokens there. Several processes may be the first. */
   const mint = `if redis.call('SET', KEYS[2], 1, 'NX') then for i = 1, ARGV[1] do redis.call('LPUSH', KEYS[1], i) end end`
   const minted = new Set<string>()
   return {
@@ -86,13 +88,13 @@ export const floorPublish: Rival = {
   open: openPublish,
 }
 
-/** KEYS: this process's queue, the other's, the mark that the token is out. ARGV: channel prefix, own entry or ''. */
+/** KEYS: this process's queue, the other's, the mark that the token is taken. ARGV: channel prefix, own entry or ''. */
 const pass = `
 if ARGV[2] ~= '' then redis.call('RPUSH', KEYS[1], ARGV[2]) end
 local next = redis.call('LPOP', KEYS[2]) or redis.call('LPOP', KEYS[1])
 if next then redis.call('PUBLISH', ARGV[1] .. string.sub(next, 1, 1), next) else redis.call('DEL', KEYS[3]) end`
 
-/** KEYS: this process's queue, the mark that the token is out. ARGV: own entry. Replies 1 when it is taken. */
+/** KEYS: this process's queue, the mark that the token is taken. ARGV: own entry. Replies 1 if it got the token. */
 const ask = `
 if redis.call('SET', KEYS[2], 1, 'NX') then return 1 end
 redis.call('RPUSH', KEYS[1], ARGV[1])
@@ -103,7 +105,7 @@ async function openPublish({ url, namespace, process: own }: Setting): Promise<R
   const [passSha, askSha] = (await Promise.all([redis.script('LOAD', pass), redis.script('LOAD', ask)])).map(String)
   const channels = `${namespace}:floor:`
   const granted = new Map<string, (release: Release) => void>()
-  /** The release that has been called last, while it may still take a request along. */
+  /** The last release called, while a request may still ride along with it. */
   let held: { entry: string; key: string } | undefined
 
   const send = (key: string, entry: string) =>
@@ -115,7 +117,7 @@ async function openPublish({ url, namespace, process: own }: Setting): Promise<R
   const releaseOf = (entry: string, key: string) => async () => {
     flush()
     held = { entry, key }
-    process.nextTick(flush) // once all that runs without waiting has run, the loop's next request included
+    process.nextTick(flush) // after all synchronous code has run, including the loop's next request
   }
   inbox.on('message', (_channel, entry: string) => {
     const grant = granted.get(entry)
@@ -208,7 +210,7 @@ async function openBroadcast({ url }: Setting): Promise<RivalClient> {
 
 async function connect(url: string): Promise<Redis> {
   const redis = new Redis(url, { lazyConnect: true })
-  redis.on('error', () => {}) // a command that fails says so by itself
+  redis.on('error', () => {}) // a command that fails reports its own error
   await redis.connect()
   return redis
 }

@@ -1,4 +1,4 @@
-/** All rivals, and what the runner has to know about running them. Adapters import their library when they are opened. */
+/** All rivals, and what the runner has to know to run them. Adapters import their library only when they are opened. */
 import { packageRoot } from '../../local-redis/package-root.ts'
 import type { Rival } from '../contract.ts'
 import { type Command, nodeWorker } from '../harness/crew.ts'
@@ -86,12 +86,12 @@ export const rivals: readonly Rival[] = [
   liveMutexSocket,
 ]
 
-/** How its workers are started; `further` is for those that Node runs. */
+/** How its workers are started. `further` applies only to Node workers. */
 export async function workerOf({ runtime }: Rival, further?: string): Promise<Command> {
   return runtime === 'java' ? launch() : nodeWorker(further)
 }
 
-/** As installed; undefined where it has no package of Node's, or where it is not here. */
+/** The installed version. Undefined if it has no Node package, or if that is not installed. */
 export async function versionOf({ kind, runtime, package: name }: Rival): Promise<string | undefined> {
   if (runtime === 'java') return redissonVersion()
   if (kind === 'baton') return versionIn(new URL('package.json', packageRoot))

@@ -1,6 +1,7 @@
 /**
- * The rivals' packages are no dependencies of this one: whoever wants to measure one installs it, in the current folder or
- * beside this package. So nothing here is imported before it is needed, and what is missing is told by name.
+ * The rivals' packages are not dependencies of this one. A user who wants to measure one installs it, in the current
+ * folder or beside this package. So nothing here is imported before it is needed, and a missing package is reported by
+ * name.
  */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -8,8 +9,8 @@ import { dirname, join } from 'node:path'
 import { constants, runInThisContext } from 'node:vm'
 
 /**
- * The versions that the adapters were written for. Another library may have the same name: redlock 4 knows no `using`, takes
- * its settings elsewhere, and all that could be measured of it were its errors.
+ * The versions that the adapters were written for. Another version may be a different library: redlock 4 has no
+ * `using`, takes its settings elsewhere, and only its errors could be measured.
  */
 const known: Readonly<Record<string, string>> = {
   '@sesamecare-oss/redlock': '1.4.0',
@@ -30,8 +31,8 @@ interface Found {
 }
 
 /**
- * What to say when one of the packages is not there, or not in a version that is known; undefined when all are. Only looks,
- * runs nothing of them.
+ * Says which packages are missing, or have an unknown version; undefined if all are fine. Only looks, and runs nothing
+ * of them.
  */
 export async function notInstalled(...packages: string[]): Promise<string | undefined> {
   const absent = packages.filter(name => !installed(name))
@@ -45,19 +46,19 @@ export async function notInstalled(...packages: string[]): Promise<string | unde
   return `${why.join(', ')}: npm install ${wanted.join(' ')}`
 }
 
-/** As installed; undefined where it is not. */
+/** The installed version; undefined if it is not installed. */
 export function versionOf(name: string): string | undefined {
   return installed(name)?.version
 }
 
-/** Imports a package, or a module of one, as what the caller knows of it. */
+/** Imports a package, or a module of one, with the type that the caller expects. */
 export async function load<T>(name: string): Promise<T> {
   const [, owner = name] = /^((?:@[^/]+\/)?[^/]+)/.exec(name) ?? []
   const from = installed(owner)?.from ?? here
   return (await (from === here ? import(name) : importFrom(from, name))) as T
 }
 
-/** Whether a version has what the adapter for a known one relies on, by the rules of semantic versions. */
+/** Whether a version has what the adapter for a known one relies on, by the rules of semantic versioning. */
 export function suits(version: string, known: string): boolean {
   const plain = version.replace(/^v/, '')
   if (plain === known || /-/.test(plain + known)) return plain === known
@@ -74,7 +75,7 @@ function isKnown(name: string): boolean {
 
 const here = import.meta.filename
 
-/** The current folder's counts first. Looked for in the folders: many packages do not export their package.json. */
+/** The current folder has precedence. Searches the folders, because many packages do not export their package.json. */
 function installed(name: string): Found | undefined {
   const own = foldersFor(name, here)
   for (const folder of new Set([...foldersFor(name, join(process.cwd(), 'any.js')), ...own])) {
@@ -96,7 +97,9 @@ export function versionIn(file: string | URL): string | undefined {
   }
 }
 
-/** `import(name)` as a module in this place would do it: Node has no other way that reads `exports` as an import does. */
+/**
+ * Runs `import(name)` as a module in this place would: Node has no other way to resolve `exports` as an import does.
+ */
 function importFrom(file: string, name: string): Promise<unknown> {
   const importModuleDynamically = constants.USE_MAIN_CONTEXT_DEFAULT_LOADER
   return runInThisContext('name => import(name)', { filename: file, importModuleDynamically })(name)

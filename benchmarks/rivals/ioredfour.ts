@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis'
 import type { Rival } from '../contract.ts'
 import { load, notInstalled } from './installed.ts'
 
-// The package has no declarations.
+// The package has no type declarations.
 interface Library {
   default: new (options: { redis: string; namespace: string }) => Ioredfour
 }
@@ -13,7 +13,7 @@ interface Ioredfour {
   readonly _redisSubscriber: Redis
 }
 
-/** It has no default lease; this is the one of its README. */
+/** In ms. It has no default lease; this is the one in its README. */
 const leaseOfReadme = 60_000
 const withoutEnd = 0
 
@@ -36,7 +36,7 @@ export const ioredfour: Rival = {
           return () => locks.releaseLock(lock)
         },
       }),
-      // It has no way to close, and the connections are its own.
+      // It has no method to close the connections that it makes.
       async close() {
         await Promise.all([locks._redisConnection.quit(), locks._redisSubscriber.quit()])
       },

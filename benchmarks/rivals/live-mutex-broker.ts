@@ -3,7 +3,7 @@
  *
  *   node live-mutex-broker.js <folder> tcp|socket
  *
- * Nobody stops it. It ends when nobody is connected any more, whichever way its clients went.
+ * Nothing stops it from outside. It ends when no client is connected any longer, however its clients ended.
  */
 import { rename, rm, writeFile } from 'node:fs/promises'
 import type { Server } from 'node:net'
@@ -22,7 +22,7 @@ interface Broker {
   ensure(): Promise<unknown>
 }
 
-/** How long it waits for the first client, and how long it stays after the last, in ms. */
+/** In ms: how long it waits for the first client, how long it stays after the last one, and how often it checks. */
 const first = 15_000
 const lonely = 3_000
 const look = 500
@@ -31,7 +31,7 @@ const [folder = '', transport = 'tcp'] = process.argv.slice(2)
 
 try {
   const { broker, address } = await listen()
-  // In one step, so that nobody reads half of it.
+  // By a rename, so that no reader sees half of it.
   const draft = join(folder, 'address.draft')
   await writeFile(draft, JSON.stringify(address))
   await rename(draft, join(folder, 'address'))
@@ -56,7 +56,7 @@ async function listen(): Promise<{ broker: Broker; address: Address }> {
   }
 }
 
-/** It refuses port 0 and those above 49151, so a free one has to be found by trying. */
+/** It refuses port 0 and ports above 49151, so a free one has to be found by trying. */
 function someAddress(): Address {
   if (transport === 'socket') return { udsPath: join(folder, 'socket') }
   return { host: '127.0.0.1', port: 20_000 + Math.floor(Math.random() * 10_000) }
@@ -68,7 +68,7 @@ async function untilLonely({ wss }: Broker): Promise<void> {
   const prolong = () => {
     end = performance.now() + lonely
   }
-  wss.on('connection', prolong) // one may come and go between two looks
+  wss.on('connection', prolong) // one may come and go between two checks
   while (performance.now() < end) {
     await sleep(look)
     if ((await connections()) > 0) prolong()

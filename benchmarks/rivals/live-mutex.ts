@@ -1,11 +1,11 @@
 /**
- * live-mutex keeps its locks in a broker process, not in Redis. The worker that comes first starts the broker:
+ * live-mutex keeps its locks in a broker process, not in Redis. The first worker starts the broker:
  *
  *     worker that can make the folder ── spawn ──▶ live-mutex-broker: listens, then writes `address` into the folder
- *     every worker ◀──────── reads `address` ───── ends itself and removes the folder when nobody is connected any more
+ *     every worker ◀──────── reads `address` ───── ends and removes the folder when no client is connected any longer
  *
  * The folder's name follows from the trial's namespace, so all workers of the trial meet there and no others do. The
- * broker does not belong to the worker that started it: a trial may kill that one.
+ * broker does not depend on the worker that started it, because a trial may kill that worker.
  */
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -20,7 +20,7 @@ import { load, notInstalled } from './installed.ts'
 /** Where the broker listens. */
 export type Address = { readonly host: string; readonly port: number } | { readonly udsPath: string }
 
-// The package is not among the development dependencies, so its declarations are not here to be checked against.
+// The package is not a development dependency, so there are no declarations to check against.
 interface Library {
   Client: new (options: Address & { ttl?: number; lockRequestTimeout: number }) => Client
 }
@@ -32,7 +32,7 @@ interface Client {
   close(): void
 }
 
-/** The longest that it accepts. By default a request gives up after three times 3 s. */
+/** The longest wait that it accepts, in ms. By default a request gives up after three times 3 s. */
 const longestWait = 800_000
 /** How long the broker may take to start, in ms. */
 const patience = 15_000
@@ -61,7 +61,7 @@ function liveMutexOver(transport: 'tcp' | 'socket', name: string, note: string):
         lockRequestTimeout: longestWait,
         ...(lease !== undefined && { ttl: lease }),
       })
-      client.emitter.on('warning', () => {}) // otherwise it prints each, with advice to listen
+      client.emitter.on('warning', () => {}) // otherwise it prints each warning, with the advice to listen
       await client.ensure()
       return {
         contender: () => ({
@@ -102,7 +102,7 @@ async function madeNow(folder: string): Promise<boolean> {
 
 function startBroker(folder: string, transport: string): void {
   spawn(process.execPath, [...loader, program, folder, transport], {
-    // From source, where tsx is found; else where the package may be.
+    // When run from source, the folder in which tsx is found; otherwise the one in which the package may be.
     cwd: loader.length > 0 ? import.meta.dirname : process.cwd(),
     stdio: 'ignore',
     detached: true,

@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis'
 import type { Rival } from '../contract.ts'
 import { load, notInstalled } from './installed.ts'
 
-/** What the library keeps to itself, and what `close` has to reach. */
+/** Private parts of the library that `close` has to reach. */
 interface Inside {
   readonly commandExecutor: { readonly subscribeRedis: Redis }
   readonly redis: Redis
@@ -23,7 +23,7 @@ function redissonWith(name: string, eventAdapter: 'pubsub' | 'streams', note: st
       const redisson = new Redisson({
         redis: { options: connectionTo(url) },
         eventAdapter,
-        // Without a lease of the caller's own it renews a lock, every third of this time.
+        // Unless the caller gives a lease, it renews a lock every third of this time.
         ...(lease !== undefined && { lockWatchdogTimeout: BigInt(lease) }),
       })
       return {
@@ -41,10 +41,10 @@ function redissonWith(name: string, eventAdapter: 'pubsub' | 'streams', note: st
 }
 
 /**
- * Two things go on behind its back. Each wait leaves a timer of up to the rest of the lease, which unsubscribes, also
- * when the wait is long over; on a closed connection that is an unhandled rejection, and ends the process. And the
- * reader of the stream blocks without end, so `quit` would wait for ever: an event lets it go, and it is kept from
- * reading again.
+ * The library leaves two things running. Each wait leaves a timer of up to the rest of the lease, which unsubscribes
+ * even if the wait is long over; on a closed connection that is an unhandled rejection, and ends the process. And the
+ * reader of the stream blocks for ever, so `quit` would wait for ever: an event releases it, and the replaced `xread`
+ * keeps it from reading again.
  */
 async function close(redisson: Inside, eventAdapter: string): Promise<void> {
   const { subscribeRedis } = redisson.commandExecutor

@@ -6,7 +6,7 @@ import { load, notInstalled } from './installed.ts'
 type Library = typeof import('redis-semaphore')
 type Lock = InstanceType<Library['Mutex']>
 
-/** Polls every 10 ms, its default. A lock object a hold and one connection a process, as its README does. */
+/** Polls every 10 ms, its default. One lock object per hold and one connection per process, as in its README. */
 const polling = {
   kind: 'rival',
   fair: false,
@@ -50,7 +50,7 @@ async function open(
   const redis = new Redis(url)
   const options = {
     acquireTimeout: Number.POSITIVE_INFINITY,
-    // By default it throws out of a timer, which would end the worker. A lost lock shows as an overlap instead.
+    // By default it throws from a timer, which would end the worker. A lost lock shows as an overlap instead.
     onLockLost: () => {},
     ...(lease !== undefined && { lockTimeout: lease }),
   }

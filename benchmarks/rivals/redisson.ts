@@ -1,12 +1,12 @@
 /**
- * The locks of Redisson, the best known of Java. Their workers are a Java program, benchmarks/redisson, which Maven builds
- * the first time it is needed:
+ * The locks of Redisson, the best-known Java library for this. Their workers are a Java program, benchmarks/redisson,
+ * which Maven builds the first time it is needed:
  *
- *   <cache>/redisson/3f9a…/                 classes and libraries, named after the content of the sources
- *   <cache>/redisson/3f9a….lock             the kernel's lock, held while they are built
- *   <cache>/redisson/3f9a….building-XXXXXX/ where they grow, until a rename gives them their name
+ *  <cache>/redisson/3f9a…/                 classes and libraries, named after the content of the sources
+ *  <cache>/redisson/3f9a….lock             the kernel's lock, held while they are built
+ *  <cache>/redisson/3f9a….building-XXXXXX/ where they are built, until a rename gives them their name
  *
- * So a build that is there is complete, is used without Maven or the network, and is never one of older sources.
+ * So an existing build is complete, is used without Maven or the network, and is never one of older sources.
  */
 import { createHash } from 'node:crypto'
 import { access, mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises'
@@ -24,14 +24,15 @@ import type { Command } from '../harness/crew.ts'
 const sources = fileURLToPath(new URL('benchmarks/redisson/', packageRoot))
 const pom = join(sources, 'pom.xml')
 
-/** What the Java code is compiled for. */
+/** The Java version for which the code is compiled. */
 const oldestJava = 17
 const buildWithinMs = 120_000
 const answersWithinMs = 10_000
 const longestLine = 160
 
-// Both ways were compared in turns, 2 × 8 and 2 × 100 waiters: callbacks had the shorter hand-off, more acquisitions a
-// second and less CPU time for both locks. Only RLock sends more commands so: a message then wakes two of its waiters.
+// Both ways were compared side by side, with 2 × 8 and 2 × 100 waiters: callbacks had the shorter hand-off, more
+// acquisitions per second and less CPU time for both locks. Only RLock sends more commands this way, because a message
+// then wakes two of its waiters.
 const use =
   'Its own way for callbacks, lockAsync(id) and unlockAsync(id), one client a process: quicker than a thread per waiter. ' +
   'Defaults; above 250 waiters a process more channels per connection and a longer subscription timeout, as its error ' +
@@ -77,13 +78,13 @@ async function missing(): Promise<string | undefined> {
   return undefined
 }
 
-/** How a worker of either of them is started, once `missing` has found nothing missing. */
+/** How to start a worker of any of these, once `missing` has found nothing missing. */
 export function launch(): Command {
   if (!worker) throw new Error("nobody has asked what Redisson's worker is missing")
   return worker
 }
 
-/** Of Redisson, as its workers are built with. */
+/** The version of Redisson with which its workers are built. */
 export async function redissonVersion(): Promise<string | undefined> {
   const text = await readFile(pom, 'utf8').catch(() => '')
   return /<artifactId>redisson<\/artifactId>\s*<version>([^<]+)/.exec(text)?.[1]
@@ -91,7 +92,7 @@ export async function redissonVersion(): Promise<string | undefined> {
 
 export type Preparation = { readonly worker: Command } | { readonly unavailable: string }
 
-/** Finds Java, and builds the workers unless they are there. `withinMs` is for Maven alone. */
+/** Finds Java, and builds the workers if necessary. `withinMs` limits Maven alone. */
 export async function prepare(
   env: NodeJS.ProcessEnv = process.env,
   withinMs: number = buildWithinMs,
@@ -116,12 +117,12 @@ export async function prepare(
   }
 }
 
-/** Where Maven looks as well: JAVA_HOME, then the PATH. */
+/** Looks where Maven looks: JAVA_HOME, then the PATH. */
 async function findJava(env: NodeJS.ProcessEnv): Promise<string | undefined> {
   const { JAVA_HOME } = env
   const java = JAVA_HOME ? join(JAVA_HOME, 'bin', 'java') : await onPath('java', env)
   if (java === undefined) return undefined
-  // Java 8 does not know this option. On macOS a `java` is on the PATH even where there is none: it fails.
+  // Java 8 does not know this option. macOS has a `java` on the PATH even without Java, which fails.
   const said = await run(java, ['--version'], { timeoutMs: answersWithinMs }).catch(() => '')
   const [, version = 0] = /^\S+ (\d+)/.exec(said) ?? []
   return Number(version) >= oldestJava ? java : undefined
@@ -131,7 +132,7 @@ async function onPath(name: string, { PATH = '' }: NodeJS.ProcessEnv): Promise<s
   return (await which(name, { path: PATH, nothrow: true })) ?? undefined
 }
 
-/** Where there is no `flock`, two builds at once are only a waste: each grows apart, and the first rename counts. */
+/** Without `flock`, two simultaneous builds are only a waste: each has its own folder, and the first rename wins. */
 async function buildOnce(maven: string, tree: string, withinMs: number, env: NodeJS.ProcessEnv): Promise<void> {
   if ((await onPath('flock', env)) === undefined) return build(maven, tree, withinMs, env)
   return withFileLock(`${tree}.lock`, async () => {
@@ -141,7 +142,7 @@ async function buildOnce(maven: string, tree: string, withinMs: number, env: Nod
   })
 }
 
-/** Workshops whose process was killed; the lock says that nobody works in them now. */
+/** Removes workshops whose process was killed. Because this process holds the lock, nobody works in them now. */
 async function removeAbandoned(folder: string, prefix: string): Promise<void> {
   for (const name of await readdir(folder)) {
     if (name.startsWith(prefix)) await rm(join(folder, name), { recursive: true, force: true, maxRetries: 5 })
@@ -165,7 +166,7 @@ async function build(maven: string, tree: string, withinMs: number, env: NodeJS.
   }
 }
 
-/** One line out of Maven's many: its first error says what, the last ones only how to learn more. */
+/** One of Maven's many lines: its first error says what is wrong, the last ones only how to learn more. */
 function complaint(log: string, failure: string): string {
   const [line] = /(?<=^\[ERROR\] ).+/m.exec(log) ?? []
   if (line === undefined) return failure // it was too slow, or could not even start
@@ -173,12 +174,12 @@ function complaint(log: string, failure: string): string {
   return `${isAboutRegistry ? 'Maven could not fetch what it needs' : 'Maven could not build it'}: ${shortened(line)}`
 }
 
-/** Maven names each cause after its effect, with addresses. */
+/** Maven appends each cause to its effect, with addresses. */
 function shortened(line: string): string {
   return line.length <= longestLine ? line : `${line.slice(0, longestLine)}…`
 }
 
-/** Of all that makes a build what it is. */
+/** A hash of everything that determines a build. */
 async function fingerprint(): Promise<string> {
   const hash = createHash('sha256')
   const folder = join(sources, 'src')

@@ -1,9 +1,9 @@
 /**
  * redlock and its fork @sesamecare-oss/redlock over several servers.
  *
- * A call that tries again keeps what it has got: servers that granted in an earlier attempt refuse the later ones, as they do
- * not look whose lock it is. So once no caller has a majority, nobody gets one before these grants lapse. Only a call
- * that fails gives them back. Hence the two ways to wait without end:
+ * A call that retries keeps what it has got. Servers that granted in an earlier attempt refuse the later ones, because
+ * they do not check whose lock it is. So once no caller has a majority, no caller gets one before these grants lapse.
+ * Only a call that fails gives them back. So there are two ways to wait without limit:
  *
  *     redlock-quorum         one call with retryCount -1, as the rivals on one server use it
  *     redlock-quorum-10ms    calls of one attempt each, repeated by the caller

@@ -11,7 +11,7 @@ type Library = typeof import('redlock-universal')
 type Lock = ReturnType<Library['createLock']>
 type Adapter = InstanceType<Library['IoredisAdapter']>
 
-/** It knows no "without end". */
+/** It has no setting for "unlimited". */
 const retryAttempts = Number.MAX_SAFE_INTEGER
 
 function universalWith(
@@ -31,7 +31,8 @@ function universalWith(
       const adapters = clients.map(client => new library.IoredisAdapter(client))
       const locks = new Map<string, Lock>()
       let attempts = 0
-      // One object a key for the whole process, as it is meant: a new one begins with a PING to look after the server.
+      // One object per key for the whole process, as intended by the library: a new one first checks the server with a
+      // PING.
       const lockOf = (key: string): Lock => {
         const known = locks.get(key)
         if (known) return known
@@ -73,7 +74,7 @@ export const redlockUniversal = onOneServer(
   {},
 )
 
-/** Its defaults leave a free lock unused most of the time, so it is measured with redis-semaphore's delay, too. */
+/** With its defaults a free lock is unused most of the time, so it is also measured with redis-semaphore's delay. */
 export const redlockUniversal10ms = onOneServer(
   'redlock-universal-10ms',
   'createLock on one server through ioredis, polls every 10 ms (our setting) in its "lean" mode; retryAttempts without end.',

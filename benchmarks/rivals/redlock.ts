@@ -19,10 +19,12 @@ export interface Timing {
   retryJitter: number
 }
 
-/** There is no default lease; this is the one of the READMEs. */
+/** In ms. There is no default lease; this is the one in the READMEs. */
 export const leaseOfReadme = 5_000
 
-/** A variant of Redlock with its settings, on one server. @sesamecare-oss/redlock is a fork and is used in the same way. */
+/**
+ * A variant of Redlock with its settings, on one server. @sesamecare-oss/redlock is a fork and is used in the same way.
+ */
 export function redlockRival(
   { name, note, package: from }: Pick<Rival, 'name' | 'note'> & { readonly package: string },
   connect: (clients: Redis[]) => Promise<Redlock>,
@@ -41,7 +43,7 @@ export function redlockRival(
       return {
         contender: () => ({
           async acquire(key) {
-            // Only here without end: set for all, a release whose lock has expired would retry for ever as well.
+            // Unlimited only here: as a general setting, a release of an expired lock would also retry for ever.
             const lock = await redlock.acquire([key], lease, { retryCount: -1 })
             return () => lock.release()
           },
@@ -55,7 +57,7 @@ export function redlockRival(
 export const defaults =
   'One server, its defaults: polls every 200 ± 100 ms; retryCount -1 so that it never gives up. No auto-extension.'
 
-/** The defaults leave a free lock unused most of the time, so each is measured with redis-semaphore's delay, too. */
+/** With the defaults a free lock is unused most of the time, so each is also measured with redis-semaphore's delay. */
 export const quicker = {
   note: 'One server, polls every 10 ± 5 ms (our setting, jitter in the proportion of its defaults); retryCount -1.',
   timing: { retryDelay: 10, retryJitter: 5 },

@@ -15,8 +15,8 @@ export const simpleRedisMutex: Rival = {
     const { createClient } = await load<typeof import('redis')>('redis')
     const redis = createClient({ url })
     await redis.connect()
-    // The first to lock brings up the subscriber, and others do not wait until it listens: without this, the first
-    // release would be missed and the trial would begin with a pause of 10 s.
+    // The first lock connects the subscriber, and later ones do not wait until it is subscribed. Without this, the
+    // first release would be missed and the trial would begin with a pause of 10 s.
     const release = await lock(redis, `${namespace}:first-lock:${process}`)
     await release()
     return {

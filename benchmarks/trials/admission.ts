@@ -1,10 +1,11 @@
 /**
- * What the end of a writer costs those who read. The writer is in a process of its own, all waiters ask for the read lock:
+ * The time from a writer's end until all waiting readers run. The writer is in a process of its own; all waiters ask
+ * for the read lock:
  *
- *   hold ──▶ all ask ──▶ settle ──▶ the writer lets go ──▶ … ──▶ the last reader has it     they hold, so that all do at once
- *                                   │◀───────── admission ─────▶│
+ *  hold ──▶ all ask ──▶ settle ──▶ the writer releases ──▶ … ──▶ the last reader holds     they all hold at once
+ *                                  │◀────── admission ─────────▶│
  *
- * Once before that is timed, the messages are counted.
+ * Before it is timed, one round counts the messages.
  */
 import type { Drained } from '../contract.ts'
 import { sentBetween } from '../harness/census.ts'
@@ -28,7 +29,7 @@ export async function admission(stage: Stage): Promise<Findings> {
     await writer.ask({ op: 'hold' }, limits.answer)
     await enqueue(stage, readers, 0, scenario.hold)
   }
-  /** The moment at which the last reader had it. */
+  /** The moment at which the last reader held. */
   const collect = async () => {
     const files = readers.map(() => stage.file())
     const giveUpAt = now() + limits.drain
@@ -58,7 +59,7 @@ export async function admission(stage: Stage): Promise<Findings> {
       acquisitions: samples.length,
       admission: quantile(Float64Array.from(took), 0.5),
       messages,
-      // The writer's own are acquisitions as well.
+      // The writer's own acquisitions count as well.
       commands: census?.size ? commands / (took.length * (scenario.processes * scenario.waiters + 1)) : Number.NaN,
       overlaps: handoffs(samples, { from: 0, to: Number.POSITIVE_INFINITY }).overlaps,
     }),

@@ -1,4 +1,4 @@
-/** What a crash costs those who wait: the time until the next of them has the lock. */
+/** What a crash costs the waiters: the time until the next of them gets the lock. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Drained } from '../contract.ts'
 import { now } from '../harness/clock.ts'
@@ -8,7 +8,7 @@ import { merge, type Samples } from '../harness/samples.ts'
 import { enqueue } from './queue.ts'
 import { ending, type Findings, type Stage } from './stage.ts'
 
-/** ms; asked of every rival that lets its users choose. */
+/** In ms; used for every rival whose users can choose it. */
 const lease = 2_000
 
 /** A process is killed while it holds the lock; another one has waiters. */
@@ -25,14 +25,16 @@ export async function crashHolder(stage: Stage): Promise<Findings> {
 
 const ordinaryTimes = 5
 const crashes = 3
-/** Those behind the crashed ones. */
+/** The number of waiters behind the crashed ones. */
 const survivors = 10
-/** ms for the server to see that a killed process's connections have ended, as it will before most releases. */
+/**
+ * In ms: time for the server to notice that a killed process's connections have ended, as it has before most releases.
+ */
 const noticed = 100
 
 /**
- * Processes: a holder, the survivors, and one to kill for each repetition. All of a repetition's waiters are queued
- * behind the holder, those that will be killed first.
+ * The processes are a holder, the survivors, and one to kill for each repetition. In each repetition all waiters queue
+ * behind the holder, first those that will be killed.
  */
 export async function crashWaiters(stage: Stage): Promise<Findings> {
   const { scenario, limits } = stage.terms
@@ -42,7 +44,7 @@ export async function crashWaiters(stage: Stage): Promise<Findings> {
     ...Array.from({ length: crashes }, (_, i) => stage.hire(2 + i, scenario.waiters)),
   ])
   const answers: Drained[] = []
-  /** ms from the release to the next grant; undefined when not all have had their turn. */
+  /** ms from the release to the next grant; undefined if not all have had their turns. */
   const grant = async (prepare: () => Promise<void>): Promise<number | undefined> => {
     await holder.ask({ op: 'hold' }, limits.crash)
     await prepare()
@@ -67,7 +69,7 @@ export async function crashWaiters(stage: Stage): Promise<Findings> {
   }
 }
 
-/** Until one fails: the others would too, and each takes as long as may be waited. */
+/** Repeats until one fails: the others would fail too, and each takes the longest time allowed. */
 async function repeat(times: number, one: (time: number) => Promise<number | undefined>): Promise<Float64Array> {
   const values: number[] = []
   for (let time = 0; time < times; time++) {

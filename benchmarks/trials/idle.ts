@@ -1,4 +1,4 @@
-/** What waiting costs while nothing happens: commands, and memory on both sides. */
+/** What idle waiters cost: commands, and memory on both sides. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { watchCommands } from '../harness/census.ts'
 import { now } from '../harness/clock.ts'
@@ -6,16 +6,16 @@ import { withoutGaps } from '../harness/measures.ts'
 import { enqueue } from './queue.ts'
 import type { Findings, Stage } from './stage.ts'
 
-/** ms until the server has given back the buffers that connecting and asking needed. */
+/** In ms: until the server has freed the buffers that connecting and asking needed. */
 const calm = 2_500
-/** ms for a request to arrive. */
+/** In ms: time for a request to arrive. */
 const settled = 300
-/** Watched at least this long: what is sent every few seconds must not be missed. */
+/** Watched at least this long, so as not to miss commands that are sent every few seconds. */
 const leastSeconds = 5
 
 /**
- * So little is going on that MONITOR can watch it, which tells exactly what is sent. The holder is a process of its own,
- * whose renewals do not count.
+ * There is so little traffic that MONITOR can watch it, which shows exactly what is sent. The holder is in a separate
+ * process, and its renewals do not count.
  */
 export async function idle(stage: Stage): Promise<Findings> {
   const { scenario, server, limits, seconds, signal } = stage.terms
@@ -28,9 +28,10 @@ export async function idle(stage: Stage): Promise<Findings> {
   try {
     const pause = (ms: number) => sleep(ms, undefined, { signal })
     const memory = () => parked.ask({ op: 'memory' }, limits.answer)
-    // One waits and is served first: what is compiled and connected for that is not what a waiter takes.
+    // One waiter waits and is served first, so that one-time costs of compiling and connecting are not counted per
+    // waiter.
     const first = parked.ask({ op: 'hold' }, limits.answer)
-    first.catch(() => {}) // a failure in between ends the trial, and with it this
+    first.catch(() => {}) // a failure in between ends the trial, and with it this call
     await server.settle(settled, settled)
     await holder.ask({ op: 'drop' }, limits.answer)
     await first

@@ -1,16 +1,16 @@
 /**
  * A closed loop. The first moments, until everything is connected, queued and compiled, are not measured:
  *
- *   startAt ──queue up──▶ openAt ──warm up──▶ from ──────── the window: --seconds ────────▶ endAt ──finish──▶ giveUpAt
- *                                             │ snapshot                                   │ snapshot
+ *  startAt ──queue up──▶ openAt ──warm up──▶ from ──────── the window: --seconds ────────▶ endAt ──finish──▶ giveUpAt
+ *                                            │ snapshot                                   │ snapshot
  *
- * With a hold, the waiters of the processes ask in turn, A B A B …, while the first keeps the lock until all have asked. A
- * lock that keeps order then crosses processes at each hand-off, for as long as the loop lasts. Were each process to ask for
- * all its waiters at once, the queue would stand in lumps: the seven hand-offs of eight that stay within a process would say
- * nothing of the eighth, which then comes too seldom to find its code in any cache. Waits count from `openAt` on. Without a
- * hold all ask at once: within a few turns the order is whatever the lock makes of it.
+ * With a hold, the waiters of the processes ask in turn, A B A B …, while the first keeps the lock until all have
+ * asked. A lock that keeps order then crosses processes at each hand-off, for as long as the loop lasts. If each
+ * process asked at once for all its waiters, the queue would be in blocks of one process. Seven hand-offs of eight
+ * would then stay within a process, and the eighth would come so rarely that its code is in no cache. Waits count from
+ * `openAt` on. Without a hold all ask at once: within a few turns the lock itself determines the order.
  *
- * What is counted over all the loop rather than in the window: starved waiters, overlaps, overtaking, the longest wait.
+ * Some measures cover the whole loop rather than the window: starved waiters, overlaps, overtaking, the longest wait.
  */
 import type { Scenario } from '../contract.ts'
 import { sentBetween } from '../harness/census.ts'
@@ -30,24 +30,27 @@ import { merge, type Samples } from '../harness/samples.ts'
 import { type Snapshot, together } from '../harness/server.ts'
 import { ending, type Findings, type Stage } from './stage.ts'
 
-/** Added to the warm-up for each waiter of a process, ms: the first turn of many takes longest, and all have to have had one. */
+/**
+ * In ms, added to the warm-up for each waiter of a process: with many waiters the first turn takes longest, and all
+ * must have had one.
+ */
 const perWaiter = 1
-/** ms between two requests while all queue up: a process that is late by less than this does not change the order. */
+/** ms between two requests while all queue up. A process that is late by less than this does not change the order. */
 const apart = 25
 /**
- * Added for a mixed crowd, ms: its unfair callers join the queue after a second, their default. Until then a loop shows the
- * fair ones alone, and the first wait of the others began before `openAt`.
+ * In ms, added for a mixed crowd. Its unfair callers join the queue after a second, their default. Until then a loop
+ * shows only the fair ones, and the first wait of the others began before `openAt`.
  */
 export const patience = 2_000
-/** Where permits are in use, ms: so long that none of them is renewed in the window. */
+/** In ms, if permits are in use: so long that none of them is renewed in the window. */
 const leaseInUse = 120_000
-/** From the order to the start, so that all processes have it in time. */
+/** In ms: time from the order to the start, so that all processes have received it. */
 const lead = 50
 
 export async function loop(stage: Stage): Promise<Findings> {
   const { scenario, seconds, limits, census } = stage.terms
   const { processes, waiters, keys, hold, lock, mixed, inUse, frozen } = scenario
-  // All have the same lease: by that of who asks, some rivals judge whether the others have lapsed.
+  // All have the same lease: some rivals use the asking caller's lease to judge whether other holds have lapsed.
   const [crew] = await Promise.all(inUse ? [stage.hireAll(leaseInUse), holdOthers(stage, inUse)] : [stage.hireAll()])
   const files = crew.map(() => stage.file())
   const every = hold > 0 ? apart : 0
@@ -74,11 +77,11 @@ export async function loop(stage: Stage): Promise<Findings> {
       ),
     ),
   )
-  // Raced, so that a worker that fails is not waited for.
+  // Raced with the workers, so that a worker that fails ends the wait.
   const reach = (moment: number) => Promise.race([finished, until(moment)])
   const snapshot = async () => together(await Promise.all(stage.answering.map(server => server.snapshot())))
   if (frozen) {
-    // By then all are connected, and what freezing costs at first is over when the window begins.
+    // By then all are connected, and the initial effects of freezing are over before the window begins.
     await reach((openAt + from) / 2)
     stage.freeze()
   }
@@ -115,7 +118,7 @@ export async function loop(stage: Stage): Promise<Findings> {
   }
 }
 
-/** A process beside the crew takes so many permits, and keeps them until the trial ends. */
+/** A process besides the crew takes this many permits, and keeps them until the trial ends. */
 async function holdOthers(stage: Stage, inUse: number): Promise<void> {
   const { scenario, limits } = stage.terms
   const holder = await stage.hire(scenario.processes, 0, leaseInUse)
@@ -127,7 +130,7 @@ export function queueUp({ processes, waiters, hold }: Scenario): number {
   return hold > 0 ? processes * waiters * apart : 0
 }
 
-/** For each acquisition between the two snapshots; nothing for a rival that has a server of its own. */
+/** Per acquisition between the two snapshots. Empty for a rival with its own server. */
 export function serverFigures(
   { length, acquired }: Samples,
   before: Snapshot,
@@ -146,5 +149,5 @@ export function serverFigures(
   }
 }
 
-/** Fewer than this in a trial are somebody else's, such as a health check. */
+/** Fewer commands than this in a trial come from others, such as a health check. */
 const ownCommands = 10

@@ -1,8 +1,8 @@
 /**
- * Waiters that are queued behind a holder, in known order, and then have their turn one after another:
+ * Waiters queue behind a holder, in a known order, and then have their turns one after another:
  *
- *   hold ──▶ each asks once, `gap` after the one before ──▶ settle ──▶ the holder lets go ──▶ … ──▶ the last has it
- *                                                                      │◀────────── drain ─────────▶│
+ *  hold ──▶ each asks once, `gap` after the one before ──▶ settle ──▶ the holder releases ──▶ … ──▶ the last one holds
+ *                                                                     │◀────────── drain ─────────▶│
  *
  * A short queue is filled and drained several times, because a few releases are too few to tell what one costs.
  */
@@ -16,9 +16,9 @@ import { merge, type Part } from '../harness/samples.ts'
 import { ending, type Findings, type Stage } from './stage.ts'
 
 const lead = 50
-/** ms between two requests of one process in a burst, so that their order is known even over processes. */
+/** ms between two requests of one process in a burst, so that their order is known even across processes. */
 const gap = 4
-/** Acquisitions that a drain of short queues is repeated for. */
+/** The number of acquisitions for which drains of short queues are repeated. */
 const enough = 300
 
 export async function queue(stage: Stage): Promise<Findings> {
@@ -79,7 +79,7 @@ export async function queue(stage: Stage): Promise<Findings> {
   }
 }
 
-/** All waiters ask once, and what they asked has arrived. */
+/** Resolves when all waiters have asked once and their requests have arrived. */
 export async function enqueue(stage: Stage, crew: readonly Worker[], every: number, hold: number): Promise<void> {
   const { server, scenario, limits } = stage.terms
   const startAt = now() + lead

@@ -1,4 +1,4 @@
-/** What a trial has at hand: its workers, the server, its names and limits. Everything it starts ends with it. */
+/** What a trial uses: its workers, the server, its names and limits. Everything that it starts ends with it. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { type Part, readPart } from '../harness/samples.ts'
 import type { Server } from '../harness/server.ts'
 import { type Tally, tallyOf } from '../harness/tally.ts'
 
-/** In ms. No trial can take longer than these together and its window. */
+/** In ms. No trial can take longer than these together plus its window. */
 export interface Limits {
   /** How long a loop runs at least before it is measured. */
   readonly warmUp: number
@@ -38,10 +38,10 @@ export interface Terms {
   readonly rival: Rival
   readonly scenario: Scenario
   readonly worker: Command
-  /** The first of `servers`, and the only one unless the scenario is about a quorum. */
+  /** The first of `servers`, and the only one unless the scenario uses a quorum. */
   readonly server: Server
   readonly servers: readonly Server[]
-  /** The servers as the workers reach them, which may be through the proxy. */
+  /** The servers as the workers reach them, perhaps through the proxy. */
   readonly urls: readonly string[]
   readonly namespace: string
   readonly census: Census | undefined
@@ -50,7 +50,7 @@ export interface Terms {
   readonly signal: AbortSignal
 }
 
-/** What a kind of trial finds. */
+/** The results of one trial. */
 export type Findings = Pick<Trial, 'figures' | 'handoffs' | 'fairness'>
 
 export class Stage {
@@ -69,7 +69,7 @@ export class Stage {
     return new Stage(terms, await mkdtemp(join(tmpdir(), 'baton-bench-')))
   }
 
-  /** A worker of its own, ready. */
+  /** Starts another worker, and resolves when it is ready. */
   async hire(process: number, waiters: number, lease?: number): Promise<Worker> {
     const { rival, scenario, worker: command, urls, namespace, limits, signal } = this.terms
     signal.throwIfAborted()
@@ -89,13 +89,13 @@ export class Stage {
     return worker
   }
 
-  /** Those with the waiters of the scenario. */
+  /** Starts the workers with the scenario's waiters. */
   hireAll(lease?: number): Promise<Worker[]> {
     const { processes, waiters } = this.terms.scenario
     return Promise.all(Array.from({ length: processes }, (_, process) => this.hire(process, waiters, lease)))
   }
 
-  /** For samples; a path that was not given out before. */
+  /** A new path for a file of samples. */
   file(): string {
     return join(this.folder, `${++this.#files}.samples`)
   }
@@ -110,7 +110,7 @@ export class Stage {
     return servers.slice(0, servers.length - (scenario.frozen ?? 0))
   }
 
-  /** The last servers, so that those who have only the first lose nothing. */
+  /** Freezes the last servers, so that clients of only the first one are not affected. */
   freeze(): void {
     const { servers } = this.terms
     for (const server of servers.slice(this.answering.length)) server.freeze()
@@ -129,7 +129,7 @@ export class Stage {
   }
 }
 
-/** Of all workers together; throws when nothing was acquired at all, with the reason they give. */
+/** Adds up all workers' answers. If nothing was acquired at all, throws with the workers' reason. */
 export function ending(answers: readonly Drained[]): { figures: Figures; cpu: number; tally: Tally | undefined } {
   const total = (of: (answer: Drained) => number) => answers.reduce((sum, answer) => sum + of(answer), 0)
   const samples = total(({ samples }) => samples)

@@ -1,9 +1,9 @@
 /**
  * A worker process: one rival, some waiters, orders on stdin and a report for each on stdout.
  *
- *   node --expose-gc main.js [module]      the module's default export are further rivals: how tests bring their own
+ *   node --expose-gc main.js [module] the module's default export are further rivals, for tests
  *
- * It ends when its stdin does, so none is left when the runner is gone.
+ * It ends when its stdin does, so it cannot outlive the runner.
  */
 import { createInterface } from 'node:readline'
 import { pathToFileURL } from 'node:url'
@@ -15,7 +15,7 @@ const further = process.argv[2]
 let station: Station | undefined
 
 const write = process.stdout.write.bind(process.stdout)
-// A library that prints must not do so between the reports.
+// If a library prints, it must not do so between the reports.
 process.stdout.write = process.stderr.write.bind(process.stderr)
 
 function say(report: Report): void {

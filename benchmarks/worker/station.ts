@@ -1,9 +1,9 @@
 /**
- * The waiters of one worker process, and what each order makes of them.
+ * The waiters of one worker process, and how they carry out each order.
  *
- * Whatever is measured happens in `turn`: ask, hold, release, with a look at the clock before and after each call.
- * Between two looks there is nothing but the call. A turn that never ends is given up, not waited for: the runner
- * kills the process afterwards.
+ * Everything that is measured happens in `turn`: ask, hold, release, with a reading of the clock before and after each
+ * call. Between two readings there is nothing but the call. A turn that never ends is abandoned: the runner kills the
+ * process afterwards.
  */
 import { setImmediate as breathe, setTimeout as sleep } from 'node:timers/promises'
 import {
@@ -35,7 +35,7 @@ export class Station {
 
   private constructor(
     private readonly setting: Setting,
-    /** One, or one for each waiter. */
+    /** One client, or one for each waiter. */
     private readonly clients: readonly RivalClient[],
     private readonly contenders: readonly Contender[],
   ) {}
@@ -65,7 +65,7 @@ export class Station {
     return this.#drain('loop', giveUpAt, file, () => user + system)
   }
 
-  /** Turns of one waiter until the end. */
+  /** Runs turns of one waiter until the end. */
   async #round(
     contender: Contender,
     waiter: number,
@@ -77,7 +77,7 @@ export class Station {
     for (let asked = now(); asked < endAt; asked = now()) {
       const errors = this.#errors
       await this.#turn(contender, waiter, key, asked, hold, openAt)
-      // A lock that refuses at once would otherwise keep this loop turning without anything else getting its turn.
+      // Otherwise a lock that rejects at once would block the event loop.
       if (this.#errors > errors) await breathe()
     }
   }
@@ -118,14 +118,14 @@ export class Station {
     })
   }
 
-  /** Without what the turns under way take by themselves: that is the benchmark's, not the rival's. */
+  /** Without the memory that the waiting turns themselves need, which is the benchmark's and not the rival's. */
   async memory(): Promise<Report> {
     this.#turnHeap ??= await this.#measureTurn()
     const { rss, heapUsed } = await afterCollection()
     return { op: 'memory', resident: rss, heap: heapUsed - this.#underWay.size * this.#turnHeap }
   }
 
-  /** Heap of one turn that waits, with a lock that takes none, behind an adapter such as the rivals have. */
+  /** The heap of one waiting turn, with a lock that takes none, behind an adapter like those of the rivals. */
   async #measureTurn(): Promise<number> {
     const turns = 1_000
     const never = new Promise<void>(() => {})
@@ -149,7 +149,7 @@ export class Station {
     return { op: 'close' }
   }
 
-  /** `asked`: now. The caller has looked at the clock, to see whether there is to be another turn. */
+  /** `asked` is the current time: the caller has just read the clock to decide whether there is another turn. */
   async #turn(
     contender: Contender,
     waiter: number,
@@ -205,7 +205,7 @@ export class Station {
   }
 }
 
-/** What is in use once nothing is left to collect. */
+/** The memory in use after all garbage is collected. */
 async function afterCollection(): Promise<NodeJS.MemoryUsage> {
   for (let i = 0; i < 2; i++) {
     globalThis.gc?.()

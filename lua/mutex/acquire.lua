@@ -103,7 +103,7 @@ if held and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
       redis.call('PEXPIREAT', lock, life)
     end
     redis.call('PEXPIREAT', all, keep)
-    -- In every mode, because another request of the same call may have joined the queue.
+    -- In every mode: an earlier request of the same call, with mode 'queue', may have put its claim there.
     if queued then redis.call('ZREM', queue, claim) end
     return 'reentered ' .. token .. ' ' .. lease
   end
@@ -167,7 +167,7 @@ if not held then
   if mode == 'queue' then position = redis.call('ZRANK', queue, claim) + 1 end
 end
 
--- The bound in the reply comes from the holder's token and the time. It does not come from `clock`, which does not
+-- `known`, the bound in the reply, comes from the holder's token and the time. `clock` is not used, because it does not
 -- include the tokens that the holder may have issued on its own.
 local since, known = math.max(0, now - math.floor(token / 1000)), tonumber(token) > micros and token or stamp
 -- include: claim

@@ -1,5 +1,5 @@
 -- tend: the heartbeat of one client's waiters of one lock. It repairs every loss, so that messages are only hints: it
--- moves each waiter's expiry on; a waiter missing from the queue (queue lost, or waiter passed over as unreachable)
+-- postpones each waiter's expiry; a waiter missing from the queue (queue lost, or waiter passed over as unreachable)
 -- joins again with its old ticket; a free or lapsed lock goes to the first live waiter; and a grant whose message was
 -- lost is reported.
 --

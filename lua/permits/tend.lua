@@ -1,5 +1,5 @@
 -- tend: the heartbeat of one client's waiters in one queue. It repairs every loss, so that messages are only hints: it
--- moves each waiter's expiry on; a waiter missing from the queue joins again with its old ticket; the permits of lapsed
+-- postpones each waiter's expiry; a waiter missing from the queue joins again with its old ticket; the permits of lapsed
 -- holds go to the first waiters; and a grant whose message was lost is reported.
 --
 -- Waiters of this client that are admitted here need no message, so a client that cannot receive any still makes

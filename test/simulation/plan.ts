@@ -153,8 +153,8 @@ function withPermits(plan: Plan, random: Random): Plan {
 
 function planOfMutex(seed: number): Plan {
   const random = new Random(seed, 0)
-  // Calls of one owner rarely meet unless most calls have a name. Such histories have no faults, which their checks
-  // assume.
+  // Calls of one owner rarely meet unless most calls have a name. Such histories have no faults, because what is promised
+  // to these calls is promised only without faults.
   const family = random.chance(0.1)
   // Without faults much more is promised, so a part of the histories has none.
   const often = family || random.chance(0.2) ? 0 : 0.25

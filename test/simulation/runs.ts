@@ -2,7 +2,8 @@
  * Checks the runs of hand-offs within a client, which the server does not see. The server grants a hold with a block of
  * tokens. Then the hold passes from lease to lease of the client, until one of them releases it.
  *
- * A run must not overtake a fair waiter of its own client, or one that its client knows of. It may last only a few ms.
+ * A run must not overtake a fair waiter that was queued when the run began, belongs to its own client, or is known to it.
+ * It may last only a few ms.
  */
 import type { Hold } from '../../src/local/hold.ts'
 import type { SimulatedClient } from './client.ts'
