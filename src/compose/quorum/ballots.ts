@@ -146,6 +146,7 @@ export class Ballots implements BallotBox {
     seat.epoch = epoch
     // A confirmation does not say how the vote came about: the first `via` is kept.
     seat.vote = { ...grant, via: vote?.via ?? grant.via, deadline: grant.deadline - lease * DRIFT }
+    seat.latest = Math.max(seat.latest, grant.token)
     seat.votedAt = this.#clock.now()
   }
 
@@ -165,7 +166,8 @@ export class Ballots implements BallotBox {
     if (!ballot) return false
     const seat = ballot.seats[server] as Seat
     const { lease } = ballot.claim
-    if (seat.vote?.token === token) return true
+    // The message is older than a vote that this client knows: it may arrive after a newer answer.
+    if (token <= seat.latest) return true
     const now = this.#clock.now()
     const deadline = seat.seen && surelyUntil(seat.seen.sent, lease)
     if (ballot.over || seat.clearing) this.voted(ballot, server, { granted: true, token, deadline: 0, via })
