@@ -1,6 +1,6 @@
 /**
- * What the library adds to a program that bundles it, before its dependencies and without the command line: minified,
- * and compressed after that. Prints a table, and what weighs in it.
+ * What the library adds to a program that bundles it, without its dependencies and without the command line: minified,
+ * and then compressed. Prints a table, and the largest parts.
  *
  *   npm run size
  */
@@ -18,7 +18,7 @@ export interface Size {
   readonly files: ReadonlyMap<string, number>
 }
 
-/** Of a program with this text, which may import from `./src/`. Packages are left out. */
+/** The size of a program with this text, which may import from `./src/`. Packages are left out. */
 export async function sizeOf(program: string): Promise<Size> {
   const { outputFiles, metafile } = await build({
     stdin: { contents: program, resolveDir: root, sourcefile: 'program.ts' },

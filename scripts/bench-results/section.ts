@@ -1,4 +1,4 @@
-/** The text of the pages: which runs, what was reached and what was missed, and a table for each question. */
+/** The text of the pages: which runs there were, which goals they reached or missed, and a table for each question. */
 import { markdownTable } from 'markdown-table'
 import { lockOf, type Measure, type Results, type Scenario, type Trial } from '../../benchmarks/contract.ts'
 import { type Goal, measured, ranged } from '../../benchmarks/report/goal.ts'
@@ -58,7 +58,7 @@ const columns: Readonly<Record<Subject, readonly Column[]>> = {
   ],
 }
 
-/** What users have: work inside the lock. What waiting costs while nothing happens is measured by itself. */
+/** The most common use: work inside the lock. The cost of idle waiting is measured separately. */
 const headline: ScenarioName = '2x8-hold5'
 const headlines: readonly Column[] = [
   ...[speed, cross, longest, starved, commands],
@@ -69,7 +69,7 @@ const pollers =
   'A lock whose waiters poll goes straight back to the caller that released, which alone is awake. Its throughput is then that of one ' +
   'caller, and its hand-offs are few: [why pollers look fast](#why-pollers-look-fast).'
 
-/** `others`: further runs, by the names of their files, which must not have missed what is called reached. */
+/** `others` are further runs, by the names of their files. They must not have missed a goal that counts as reached. */
 export function section(all: Results, rtt: Results, others: Readonly<Record<string, Results>> = {}): string {
   const tables = (which: (scenario: Scenario) => boolean) =>
     ordered(all, rtt)
@@ -104,7 +104,7 @@ export function section(all: Results, rtt: Results, others: Readonly<Record<stri
   ].join('\n')
 }
 
-/** A run about another kind of lock. */
+/** The section for a run with another kind of lock. */
 export function sectionOfKind(title: string, file: string, results: Results): string {
   const goals = [...otherKinds, ...quorum].filter(goal => verdict(goal, results, []) !== 'not measured')
   const own = ordered(results).filter(scenario => lockOf(scenario) !== 'mutex')
@@ -112,7 +112,7 @@ export function sectionOfKind(title: string, file: string, results: Results): st
   return [`### ${title}`, '', run(file, results), '', reach(goals, results, []), '', ...tables].join('\n')
 }
 
-/** For those who read a few tables. */
+/** For readers of a short summary. */
 export function summary(all: Results): string {
   const shown = ['baton-unfair', 'baton-fair', 'redis-semaphore', 'redlock-10ms', 'redisson-lock', 'redisson-fair']
   const rivals = all.rivals.filter(
@@ -133,7 +133,7 @@ function known(name: ScenarioName): Scenario {
   return scenarios.find(scenario => scenario.name === name) as Scenario
 }
 
-/** Those of either run, as the benchmark has them now: an older run may have had another order. */
+/** The scenarios of these runs in the benchmark's present order, because an older run may have had another order. */
 function ordered(...runs: readonly Results[]): readonly Scenario[] {
   const names = new Set(runs.flatMap(({ scenarios }) => scenarios.map(({ name }) => name)))
   return scenarios.filter(({ name }) => names.has(name))
@@ -201,7 +201,7 @@ function table(results: Results, scenario: Scenario, chosen = columns[subjectOf(
   return [`### ${capital(scenario.title)}`, '', markdownTable([head, ...rows], { align }), '']
 }
 
-/** Behind the name of a lock, or a figure: of how many rounds it is, unless of all. */
+/** Text after the name of a lock, or after a figure: how many rounds it covers, unless all. */
 function fewer(trials: readonly Trial[], rounds: number): string {
   const { measured, mark } = roundsOf(trials, rounds)
   if (mark === undefined) return ''

@@ -1,16 +1,17 @@
 /**
- * What locks cost when there are many of them: `npm run scale` measures it and writes benchmarks/results/scale.json, of which
- * docs/scale.md has the tables (scripts/scale-page). `npm run scale -- held fleet` measures these parts anew, and keeps the others.
+ * Measures what large numbers of locks cost: `npm run scale` writes benchmarks/results/scale.json, from which
+ * docs/scale.md has its tables (scripts/scale-page). `npm run scale -- held fleet` measures only these parts, and keeps
+ * the others.
  *
- *   scripts  how long one script call holds the server, by the length of the queue
- *   parked   a process with tens of thousands of waiters
- *   held     a process with 100,000 locks
- *   fleet    2,000 clients of one server
- *   masters  a cluster of one, two, three
- *   chores   what the library does besides
+ *  scripts  how long one script call occupies the server, by the length of the queue
+ *  parked   a process with tens of thousands of waiters
+ *  held     a process with 100,000 locks
+ *  fleet    2,000 clients of one server
+ *  masters  a cluster of one, two, three
+ *  chores   other work of the library
  *
- * CPU and memory are those that the system and the servers count for each process, because they hardly depend on what else the
- * machine does. The clients run the built library.
+ * CPU and memory are those that the system and the servers count for each process, because they hardly depend on other
+ * load on the machine. The clients run the built library.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { machine, usage, usedByOthers } from '../../benchmarks/harness/machine.ts'
