@@ -69,7 +69,10 @@ const pollers =
   'A lock whose waiters poll goes straight back to the caller that released, which alone is awake. Its throughput is then that of one ' +
   'caller, and its hand-offs are few: [why pollers look fast](#why-pollers-look-fast).'
 
-/** `others` are further runs, by the names of their files. They must not have missed a goal that counts as reached. */
+/**
+ * Describes the main runs. `others` are repetitions, by file name: a goal that one of them missed does not count as
+ * reached.
+ */
 export function section(all: Results, rtt: Results, others: Readonly<Record<string, Results>> = {}): string {
   const tables = (which: (scenario: Scenario) => boolean) =>
     ordered(all, rtt)
@@ -112,7 +115,7 @@ export function sectionOfKind(title: string, file: string, results: Results): st
   return [`### ${title}`, '', run(file, results), '', reach(goals, results, []), '', ...tables].join('\n')
 }
 
-/** For readers of a short summary. */
+/** A short summary, for the README. */
 export function summary(all: Results): string {
   const shown = ['baton-unfair', 'baton-fair', 'redis-semaphore', 'redlock-10ms', 'redisson-lock', 'redisson-fair']
   const rivals = all.rivals.filter(
