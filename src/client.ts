@@ -292,7 +292,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * error. Only then is anything released in Redis. `close` may be called again: the drain ends at the earliest time
    * that any call set, so `close()` ends it at once.
    * @returns a promise that settles when Redis has nothing of this client left. If a release fails, an `error` event
-   * reports it, and that hold ends with its lease
+   *   reports it, and that hold ends with its lease
    * @throws LockArgumentError when an option is wrong; the client then stays open. The promise rejects with nothing
    *   else
    * @since 0.1.0

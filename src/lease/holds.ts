@@ -134,8 +134,8 @@ export class Holds {
   }
 
   /**
-   * A message said that the hold of this id is gone. Asks Redis about it and all holds of the same grant. `token`: the
-   * token of the lock's next grant, if there was one; a hold with this token or a larger one is not in doubt.
+   * The hold of this id may be gone. Asks Redis about it and all holds of the same grant. `token`: the token of a newer
+   * grant, if one is known; a hold with this token or a larger one is not in doubt.
    */
   doubt(id: string, token = Number.POSITIVE_INFINITY): void {
     const hold = this.#locks.hold(id)

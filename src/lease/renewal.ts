@@ -3,9 +3,9 @@
  * all.
  *
  * A hold needs attention at the earlier of two times:
- *   due       when Redis is to be asked again: a third of the lease after the request that last proved the hold.
- *             Renewals that are due at about the same time go out together, many in one script call (in a cluster,
- *             per slot).
+ *   due       when Redis has to be asked again: a third of the lease after the request that last proved the hold.
+ *             Renewals that are due at about the same time are sent together, many in one script call (in a cluster,
+ *             one call per slot).
  *   deadline  when the hold is no longer certainly ours. Then it is lost, at once and for good: its signal aborts before
  *             the server can grant the lock to another owner (I1, I8).
  *

@@ -65,7 +65,7 @@ export interface Sending {
   leave(waiter: Waiter): void
 }
 
-/** When locks are checked. wait/heartbeat.ts implements it. */
+/** Checks locks from time to time. wait/heartbeat.ts implements it. */
 export interface Looking {
   /** Reads the lock's state now, and plans the next check. */
   look(lock: Asker): void

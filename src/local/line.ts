@@ -1,11 +1,11 @@
 /**
- * The line of the unfair waiters of one key, inside this client. Only its head asks Redis, so a release causes one
- * request per process, not one per waiter (I9). As in local-lock.ts, there is no I/O and no timer here.
+ * The line of the unfair waiters of one key, inside this client. Only the head of the line asks Redis, so a release
+ * causes one request per process, not one per waiter (I9). Like local-lock.ts, this file has no I/O and no timer.
  *
- *   1. a waiter stands in the line; only the head goes on
- *   2. the head tries
- *   3. refused: it listens to the unlock channel, and tries once more
- *   4. refused: it parks until a wake-up or the slow timer, then tries again
+ *   1. A waiter joins the line. Only the head continues.
+ *   2. The head tries.
+ *   3. If refused, it listens to the unlock channel, and tries once more.
+ *   4. If refused again, it parks until a wake-up or the slow timer, then tries again.
  *
  * A wake-up belongs to the line, not to the head: if the head gives up, the next head uses the wake-up.
  *

@@ -1,7 +1,7 @@
 /**
- * Everything that this client knows of one lock: its waiters, its holds, and what it has heard about the lock. There is
- * no I/O and no timer in this file. Each public method says that something has happened. What has to be done about it
- * goes to `WaitEffects` and `HoldEffects`, which wait/acquire.ts and lease/holds.ts implement.
+ * Everything that this client knows of one lock: its waiters, its holds, and what it has heard about the lock. This
+ * file has no I/O and no timer. Each public method reports an event. The lock asks `WaitEffects` and `HoldEffects` to
+ * act on it; wait/acquire.ts and lease/holds.ts implement them.
  *
  *      line    unfair waiters, first come first; only the head asks    A ─ B ─ C     line.ts
  *      queue   fair waiters, whose order is that of Redis            { D, E }        queue.ts
@@ -61,8 +61,8 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * The waiter asks without standing in line. If other clients are to have their turn first, it stands in line instead,
-   * and its owner re-enters a few ms later.
+   * The waiter asks for itself, outside the line. But if it is other clients' turn, the waiter joins the line, and so
+   * re-enters a few ms later.
    */
   tryAlone(waiter: WaiterRecord): void {
     if (waiter.wish.mode !== 'once' && this.#common.turns.wait(this.key) > 0) this.stand(waiter)

@@ -1,7 +1,7 @@
 /**
  * A run of hand-offs within a client, from a grant by Redis to the release there. In between, unfair holds of this
- * client hand the lock on to each other without asking Redis. They can do so at once, because the hold that Redis knows
- * stays in place, and excludes all others.
+ * client hand the lock on to each other without asking Redis. This is safe, because the first hold remains in Redis and
+ * excludes all others.
  *
  * The idea is lock cohorting (Dice, Marathe, Shavit: "Lock Cohorting: A General Technique for Designing NUMA Locks",
  * 2012): threads that are close to each other pass the lock on among themselves, within bounds, before the lock goes to

@@ -1,7 +1,7 @@
 /**
- * Waiting and holding on one screen: the states of a waiter and of the hold that it becomes, and what each event means
- * in each of them. There is no I/O and no time here; local-lock.ts takes the steps, and wait/ and lease/ carry out what
- * it asks for.
+ * Waiting and holding on one screen: the states of a waiter and of the hold that it becomes, and the effect of each
+ * event in each state. This file has no I/O and no time. local-lock.ts changes the states, and asks wait/ and lease/ to
+ * do what follows.
  *
  *     arriving ──▶ standing ──▶ announced ──▶ joining ──▶ queued        places: where a waiter waits
  *         └────────────┴───────────┬─────────────┴───────────┘
@@ -54,10 +54,10 @@ export type State =
  */
 export const atPlace = {
   /**
-   *   message  A message tells of a grant, which may be old, so it has to be proven. Redis sends such a message only
-   *            to a waiter that it was asked to queue.
-   *   refused  The answer to an attempt is a refusal. To a waiter in the queue, only the queue's answers count.
-   *   again    Its grant did not count: how it asks again.
+   *   message  A message announces a grant. The grant may be old, so it has to be proven. Redis sends such a message
+   *            only to a waiter that has asked to be queued.
+   *   refused  An attempt was refused. For a waiter in the queue, only the queue's answers count.
+   *   again    The waiter's grant did not count. The value says how the waiter asks again.
    */
   arriving: { message: 'ignore', refused: 'wait', again: 'stand' },
   standing: { message: 'ignore', refused: 'wait', again: 'try' },
@@ -69,9 +69,9 @@ export const atPlace = {
 /** The effect of an event on a waiter, by its state. */
 export const inState = {
   /**
-   *   grant    A reply, a message or a heartbeat brings a grant that is proven.
-   *   end      Its caller gives up, or its attempt fails. `leave`: Redis may have something of it, which is taken back.
-   *            `asked`: the same, but only if an attempt of it is unanswered.
+   *   grant    A reply, a message or a heartbeat brings a proven grant.
+   *   end      The caller gives up, or an attempt fails. `leave`: Redis may have queued the waiter or granted it the
+   *            lock, so that is taken back. `asked`: the same, but only if an attempt is unanswered.
    */
   arriving: { grant: 'take', end: 'asked' },
   standing: { grant: 'take', end: 'asked' },

@@ -3,9 +3,9 @@
  *
  * The lock is handed on within the client, without a round trip, only if all of this is true:
  *   - The hold is held, and no question to Redis about it is under way.
- * - At least half of the lease, and at most all of it, is certainly left. If it was prolonged beyond that, the heir
- *   would get more time than it asked for.
- * - It is the owner's only hold, no other caller can name that owner, and the owner has not begun to re-enter.
+ *   - At least half of the lease, and at most all of it, is certainly left. If it was prolonged beyond that, the heir
+ *     would get more time than it asked for.
+ *   - It is the owner's only hold, no other caller can name that owner, and the owner has not begun to re-enter.
  *
  * run.ts says why that is safe.
  */
