@@ -9,10 +9,7 @@ export async function keysWith(redis: Redis, text: string): Promise<string[]> {
   return found.sort()
 }
 
-/**
- * The name of the connections that tests inspect servers with. It is also one of the names that `connections` leaves
- * out.
- */
+/** The connection name of the tests' own inspecting connections, which `connections` leaves out. */
 export const ADMIN = 'admin'
 
 /** Inspects the servers with all rights. If there are several masters, it covers all of them. */
