@@ -59,8 +59,8 @@ const firstLooks: Readonly<Record<LockKind, Scenario>> = {
   quorum: firstLook({ lock: 'quorum', servers: 3 }),
 }
 /**
- * For each kind of lock, a contended scenario. A rival that skips this scenario cannot wait, so its census has only one
- * waiter.
+ * The contended scenario of each kind of lock. If a rival skips it, the rival is never measured under contention, so its census
+ * is taken with a single waiter.
  */
 const contended: Readonly<Record<LockKind, ScenarioName>> = {
   mutex: '2x8',

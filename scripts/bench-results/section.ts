@@ -69,7 +69,10 @@ const pollers =
   'If the waiters of a lock poll, the lock mostly goes straight back to the caller that released it, because only this caller is awake. ' +
   'Its throughput is then that of a single caller, and it has few hand-offs: see [why pollers look fast](#why-pollers-look-fast).'
 
-/** `others`: further runs by file name. A goal that one of them missed is not called reached. */
+/**
+ * Describes the main runs. `others` are repetitions, by file name: a goal that one of them missed does not count as
+ * reached.
+ */
 export function section(all: Results, rtt: Results, others: Readonly<Record<string, Results>> = {}): string {
   const tables = (which: (scenario: Scenario) => boolean) =>
     ordered(all, rtt)
@@ -105,7 +108,7 @@ export function section(all: Results, rtt: Results, others: Readonly<Record<stri
   ].join('\n')
 }
 
-/** A run about another kind of lock. */
+/** The section for a run with another kind of lock. */
 export function sectionOfKind(title: string, file: string, results: Results): string {
   const goals = [...otherKinds, ...quorum].filter(goal => verdict(goal, results, []) !== 'not measured')
   const own = ordered(results).filter(scenario => lockOf(scenario) !== 'mutex')
@@ -113,7 +116,7 @@ export function sectionOfKind(title: string, file: string, results: Results): st
   return [`### ${title}`, '', run(file, results), '', reach(goals, results, []), '', ...tables].join('\n')
 }
 
-/** The few tables of README.md. */
+/** A short summary, for the README. */
 export function summary(all: Results): string {
   const shown = ['baton-unfair', 'baton-fair', 'redis-semaphore', 'redlock-10ms', 'redisson-lock', 'redisson-fair']
   const rivals = all.rivals.filter(

@@ -46,7 +46,7 @@ function tell(progress: Progress): void {
 
 describe('if no bar can be drawn', () => {
   test.each([
-    ['stdout is no terminal', false, {}],
+    ['stdout is not a terminal', false, {}],
     ['the terminal is dumb', true, { TERM: 'dumb' }],
   ])('%s: a line on stderr for each round of a scenario, and on stdout only the server', (_, terminal, env) => {
     const [out, errors] = [stream(terminal), stream()]
