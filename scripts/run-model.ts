@@ -27,7 +27,7 @@ interface Tools {
   readonly cc: string
 }
 
-/** With the model that it belongs to. */
+/** A subject with the model that it belongs to. */
 type Of<S> = S & { readonly model: Model }
 
 /**

@@ -38,7 +38,7 @@ const [filesTogether, filesOfOne] = [12, 6]
 
 const running = new Set<ChildProcess>()
 
-/** For an interrupted run. */
+/** Ends all running suites, when a run is interrupted. */
 export function endSuites(): void {
   for (const child of running) child.kill('SIGTERM')
 }

@@ -129,7 +129,7 @@ export const unthrottled: readonly Goal[] = [
 
 const others = ['semaphore', 'readWrite'] as const
 
-/** For semaphores and read-write locks. */
+/** The goals for semaphores and read-write locks. */
 export const otherKinds: readonly Goal[] = [
   faults('overlaps, calls that never return, errors: semaphores and read-write locks', others, /^baton/, broken),
   // With callers that stay unfair for ever, a writer gets no turn while readers keep coming.

@@ -112,7 +112,7 @@ export function sectionOfKind(title: string, file: string, results: Results): st
   return [`### ${title}`, '', run(file, results), '', reach(goals, results, []), '', ...tables].join('\n')
 }
 
-/** For readers of a short summary. */
+/** A short summary with few tables, for the README. */
 export function summary(all: Results): string {
   const shown = ['baton-unfair', 'baton-fair', 'redis-semaphore', 'redlock-10ms', 'redisson-lock', 'redisson-fair']
   const rivals = all.rivals.filter(

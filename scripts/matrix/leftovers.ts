@@ -9,7 +9,7 @@ import { getContainerRuntimeClient } from 'testcontainers'
 const key = 'redis-baton.matrix'
 const separator = ' on '
 
-/** For BATON_CONTAINER_LABEL. */
+/** The value for BATON_CONTAINER_LABEL. */
 export const label = `${key}=${process.pid}${separator}${hostname()}`
 
 /** Removes the containers of ended matrix runs and, with `mine`, those of this run. */

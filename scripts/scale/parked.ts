@@ -7,7 +7,7 @@ import { startServer, watchScripts } from './server.ts'
 const WAITERS = 50_000
 /** Waiters are checked per key, so with many keys fewer waiters keep a process and its server as busy. */
 const KEYS = 10_000
-/** In s: six heartbeats. */
+/** How long idle waiters are observed, in s: six heartbeats. */
 const WATCHED = 20
 
 const settings = [

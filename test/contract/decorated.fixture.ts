@@ -51,7 +51,7 @@ export function kinds({ locked, locks, key, options }: Parts) {
 
     @locked(locks, key, options)
     static async whole(this: { readonly of: string }): Promise<string> {
-      // biome-ignore lint/complexity/noThisInStatic: whether it is the class is what the test asks.
+      // biome-ignore lint/complexity/noThisInStatic: the test checks that `this` is the class.
       return turnstile.pass(`whole of ${this.of}`)
     }
 
@@ -173,7 +173,7 @@ export function obedient({ locked, locks, key, options }: Parts) {
   return new Obedient()
 }
 
-/** What no compiler would let through. */
+/** Uses of the decorator that a compiler would refuse. */
 export const misplaced: Record<string, (parts: Parts) => unknown> = {
   getter: ({ locked, locks, key }) =>
     class {

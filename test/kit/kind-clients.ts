@@ -48,7 +48,7 @@ class WriterClient extends KindClient {
   }
 }
 
-/** By the kind's name as it occurs in keys. */
+/** The clients, by the kind's name as it occurs in keys. */
 export const kindClients = { mutex: LockClient, semaphore: SemaphoreClient, readWrite: WriterClient }
 export type KindName = keyof typeof kindClients
 export const kindNames = Object.keys(kindClients) as KindName[]

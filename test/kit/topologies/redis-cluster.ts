@@ -29,7 +29,7 @@ const settings = [
 ].flat()
 
 export interface Node {
-  /** By which the nodes know each other. */
+  /** The id by which the nodes know each other. */
   readonly id: string
   readonly server: RunningServer
   /** Has all rights, and reconnects automatically. */

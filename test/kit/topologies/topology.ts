@@ -33,7 +33,7 @@ export interface Ways {
    * The way of an application that does more on its instance, if the rights of `client` are limited to what locks need.
    */
   readonly caller?: Way
-  /** With all rights. */
+  /** A way with all rights. */
   readonly admin: Way
 }
 
