@@ -1,15 +1,15 @@
 /**
- * An API allows its customer five calls at a time, and several processes share this allowance.
+ * Several processes share an API's quota of five calls at a time.
  *
- * The allowance is a semaphore of five permits. An ordinary call takes one permit. A report takes two, because the API
- * counts it twice. Calls are fair, so a report, which needs two permits at once, is not overtaken by ordinary calls for
- * ever.
+ * The quota is a semaphore of five permits. An ordinary call takes one permit. A report takes two, because the API
+ * counts it twice. Calls are fair: otherwise ordinary calls could overtake a report for ever, because it has to wait
+ * for two free permits at once.
  *
  *     NAME=a npx tsx examples/api-quota.ts
  *     NAME=b npx tsx examples/api-quota.ts
  *
- * Kill one of them (`kill -9`): its permits are free when its lease ends, and until then the others share the rest. On
- * SIGTERM, it completes its calls and releases their permits.
+ * Kill one process (`kill -9`): its permits become free when its leases end. Until then the others share the rest. On
+ * SIGTERM a process finishes its calls and releases their permits.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
@@ -23,7 +23,7 @@ const {
   CALLS = '4',
 } = process.env
 
-/** What the API has seen: a line for the beginning and the end of each call. */
+/** The API's log: one line for the beginning and one for the end of each call. */
 const seen = 'example:api'
 
 const redis = new Redis(REDIS_URL)
@@ -40,7 +40,7 @@ async function call(id: string, weight: number): Promise<void> {
   await redis.rpush(seen, `${NAME} end ${id} ${weight}`)
 }
 
-/** One of the calls that this process would like to make at the same time. */
+/** Makes one call after another. Each process runs several workers. */
 async function worker(number: number): Promise<void> {
   // Worker 0 makes reports.
   const permits = number === 0 ? 2 : 1

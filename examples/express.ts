@@ -1,15 +1,15 @@
 /**
- * A web server with Express, several of which run side by side. Whatever changes an account runs under the account's
- * lock. The lock is fair, so customers are served in the order in which they came, on whichever server.
+ * A web server with Express; several instances run side by side. Each change to an account runs under the account's
+ * lock. The lock is fair, so requests are served in the order in which they arrive, whichever instance receives them.
  *
  *     POST /accounts/42/withdrawals   {"amount": 5}   →   200 {"balance": 95}
  *
  * What to copy:
- * - A request does not wait for ever: it is answered with 503 and Retry-After, and its client decides.
- * - A client that disconnects while waiting leaves the queue at once, so no turn is spent on it.
- * - The work gets the lease's signal, and stops when the lock is lost. The write carries the fencing token.
- * - SIGTERM: waiting requests are sent to another server, and those being served are completed, within the time limit
- *   of `close` with `drain`.
+ * - A request does not wait for ever. It is answered with 503 and Retry-After, and the client decides whether to retry.
+ * - A client that disconnects while it waits leaves the queue at once, so it does not use up a turn.
+ * - The work receives the lease's signal, and stops when the lock is lost. The write carries the fencing token.
+ * - On SIGTERM, waiting requests are refused, so that their clients try another instance. Requests that hold a lock may
+ *   finish, within the `drain` time of `close`.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -19,7 +19,7 @@ import express, { type NextFunction, type Request, type Response } from 'express
 import { Redis } from 'ioredis'
 import { LockClient, LockClosedError, LockConnectionError, LockLostError, LockTimeoutError } from 'redis-baton'
 
-/** Errors that end a hold before its work is done, or hide how it ended. */
+/** Errors after which it is unknown whether the work was done. */
 const uncertain = [LockLostError, LockConnectionError, LockClosedError]
 
 const { REDIS_URL = 'redis://127.0.0.1:6379', PORT = '3000', MAX_WAIT_MS = '2000', PAYMENT_MS = '50' } = process.env
@@ -29,7 +29,7 @@ redis.on('error', error => console.error(`Redis: ${error.message}`))
 const locks = new LockClient(redis, { fair: true, timeout: Number(MAX_WAIT_MS) })
 const stopping = new AbortController()
 
-/** Why a request was not carried out: an answer, and not a fault of the server. */
+/** A request is refused. This is an answer to the client, not a fault of the server. */
 class Refusal extends Error {
   readonly status: number
 
@@ -39,10 +39,7 @@ class Refusal extends Error {
   }
 }
 
-/**
- * Here, the accounts are in Redis. Like any good database, it refuses the write of a holder if a later one has already
- * written.
- */
+/** In this example the accounts are in Redis. Like a good database, it refuses a write with an older fencing token. */
 const STORE = `
   -- KEYS[1] the account; ARGV[1] fencing token, ARGV[2] balance
   if tonumber(ARGV[1]) < tonumber(redis.call('HGET', KEYS[1], 'token') or 0) then return 0 end
@@ -50,14 +47,13 @@ const STORE = `
   return 1
 `
 
-/** Stands for the payment provider. It is told to stop when the lock is lost, and throws the reason. */
+/** Stands for the payment provider. If the lock is lost, stops and rejects with the reason. */
 async function pay(_amount: number, signal: AbortSignal): Promise<void> {
   await work(Number(PAYMENT_MS), undefined, { signal }).catch(() => signal.throwIfAborted())
 }
 
 function withdraw(account: string, amount: number, signal: AbortSignal): Promise<number> {
-  // `signal` ends the wait. Once the lock is granted, the work is completed, whether or not its client is still
-  // connected.
+  // `signal` ends only the wait. Once the lock is held, the work is finished even if the client disconnects.
   return locks.using(account, { signal }, async lease => {
     const balance = Number((await redis.hget(account, 'balance')) ?? 100) - amount
     if (balance < 0) throw new Refusal(409, 'the account has less than that')
@@ -68,7 +64,7 @@ function withdraw(account: string, amount: number, signal: AbortSignal): Promise
   })
 }
 
-/** Aborts when the client no longer waits for this answer, or when this server is about to stop. */
+/** Aborts when the client has disconnected, or when this server is about to stop. */
 function noLongerWanted(response: Response): AbortSignal {
   const gone = new AbortController()
   response.once('close', () => gone.abort(new Refusal(499, 'the client has gone')))
@@ -106,10 +102,10 @@ console.log(`listening on http://127.0.0.1:${(server.address() as AddressInfo).p
 
 process.once('SIGTERM', async () => {
   stopping.abort(new Refusal(503, 'this server is about to stop'))
-  server.close() // no new requests; those that have the lock are completed
-  // Kept-alive connections end after their last answer.
+  server.close() // no new requests; those that hold a lock are finished
+  // Closes kept-alive connections after their last answer.
   const idle = setInterval(() => server.closeIdleConnections(), 50)
-  // The signal of a payment that takes longer tells it that the lock is lost.
+  // A payment that takes longer than `drain` is aborted by its signal: it no longer holds the lock.
   await Promise.all([once(server, 'close'), locks.close({ drain: 10_000 })])
   clearInterval(idle)
   redis.disconnect()

@@ -1,6 +1,6 @@
-// Reads the JSON reports of the test runs, and prints the failed tests with their reasons. The last line is the verdict of
-// the whole check, so that a reader who sees only the end of a long log finds out which test failed.
-// A skipped test counts as a failure, because every server that a test needs is available here.
+// Reads the JSON reports of the test runs. Prints each failure with its reason, and the overall verdict as the last
+// line, so that the end of a long log shows which test failed. A skipped test counts as a failure, because all servers
+// that tests need are available here.
 import { existsSync, readFileSync } from 'node:fs'
 
 const [otherFailures, ...files] = process.argv.slice(2)

@@ -25,8 +25,8 @@ import { complaintsOf, endSuites, isVersionOf, notedIn, type Outcome, runSuites,
 import { testFilesIn } from './test-files.ts'
 
 /**
- * A client behaves the same on all servers while servers of a quorum are away. The servers' own answers are tested in
- * test/contract/quorum.test.ts.
+ * These tests check what a client does while servers of a quorum are away, which does not depend on the kind of server.
+ * test/contract/quorum.test.ts tests what each kind of server answers.
  */
 const elsewhere: readonly string[] = ['test/contract/quorum-away.test.ts', 'test/contract/quorum-errors.test.ts']
 
@@ -83,7 +83,9 @@ function tableOf(rows: readonly ServerRow[], images: readonly Image[], outcomes:
   return `${table}`
 }
 
-/** The rows with these names, or all rows without names; but not the row whose version this report covers. */
+/**
+ * The rows with these names, or all if no names are given; without the row whose version the report `beside` covers.
+ */
 async function rowsOf(only: readonly string[] | undefined, beside: string | undefined): Promise<ServerRow[]> {
   const named = servers.filter(({ name }) => only?.includes(name) ?? true)
   if (named.length < (only?.length ?? 1)) throw new Error(`there are ${servers.map(({ name }) => name).join(', ')}`)

@@ -13,8 +13,8 @@
  *
  * It measures the built package:
  *
- *   npm run build && tsx scripts/measure-opentelemetry.ts [rounds] [locks in each] >
- *   benchmarks/results/opentelemetry.json
+ *   npm run build
+ *   tsx scripts/measure-opentelemetry.ts [rounds] [locks in each] > benchmarks/results/opentelemetry.json
  */
 import { context } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'

@@ -20,7 +20,7 @@ export interface Model {
   readonly file: string
   /** Where the scripts are that it models. */
   readonly scripts: string
-  /** For the compiler: with small searches, a good optimizer costs more than it saves. */
+  /** For the C compiler. With a small search, -O2 takes longer to compile than it saves. */
   readonly optimize: '-O1' | '-O2'
   /** What a configuration shows, besides I4, which only those with PROGRESS show. */
   readonly shows: readonly Property[]
@@ -33,8 +33,8 @@ export interface Model {
 const of = (name: string, defines: string): Subject => ({ name, defines: defines.split(' ') })
 
 /**
- * The most expensive ones come first, so that no core is idle at the end. Unless FAIR says otherwise, two of three
- * clients are fair. A fault may also not happen, so "one and a lost message" includes the searches of "one" and of "a
+ * The most expensive configurations come first, so that no core is idle at the end. Unless FAIR says otherwise, two of
+ * three clients are fair. A fault may happen or not: so "one and a lost message" also searches all of "one" and of "a
  * lost message".
  */
 const baton: Model = {
@@ -118,7 +118,7 @@ const baton: Model = {
 }
 
 /**
- * Unless FAIR says otherwise, all are fair. Sets of callers, such as LARGE, WRITERS and CALLERS, are bits, two for each
+ * Unless FAIR says otherwise, all are fair. LARGE, WRITERS and CALLERS are bit sets of callers, with two bits for each
  * client.
  */
 const permits: Model = {

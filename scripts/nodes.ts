@@ -1,7 +1,8 @@
 /**
  * Runs the unit and contract suites on each supported version of Node.
  *
- *   npm run test:nodes npm run test:nodes -- --only 'Node 20.19' --only 'Node 26'
+ *   npm run test:nodes
+ *   npm run test:nodes -- --only 'Node 20.19' --only 'Node 26'
  *
  * Each Node is kept in the cache. The table at the end shows the version that each Node itself reported. The exit code
  * is 1 unless each has passed completely.

@@ -2,8 +2,8 @@
  * Checks the models of spec/ with Spin. The protocol itself must pass every configuration to the last state. Every
  * mutant, which is the protocol without one of its rules, must be refuted for the reason that models.ts names.
  *
- *   npm run model everything; about three minutes on two free cores npm run model -- --trail no-timer a short story
- *   that refutes one mutant (or breaks one configuration)
+ *   npm run model                          everything; about three minutes on two free cores
+ *   npm run model -- --trail no-timer      a short counterexample for one mutant (or for a failing configuration)
  *
  * Needs a C compiler, and Spin (find-spin.ts). Works in a temporary folder. The exit code is 1 if anything is not as
  * expected.
@@ -27,13 +27,12 @@ interface Tools {
   readonly cc: string
 }
 
-/** A subject with the model that it belongs to. */
 type Of<S> = S & { readonly model: Model }
 
 /**
- * - full: every state, fast.
- * - quick: for a mutant, whose error is found long before a good optimizer would be done.
- * - short: continues until it has found the shortest counterexamples.
+ * - full: searches every state, with an optimizing compiler.
+ * - quick: for a mutant, whose error is usually found before an optimizing compiler would be done.
+ * - short: continues until it has found the shortest counterexample.
  */
 type Manner = 'full' | 'quick' | 'short'
 
@@ -69,8 +68,8 @@ async function check({ spin, cc }: Tools, subject: Of<Subject>, folder: string, 
   const { compile = [model.optimize], run } = manners[manner]
   await copyFile(join(spec, model.file), join(folder, model.file))
   await runIn(folder, spin.binary, [...defines.map(define => `-D${define}`), '-a', model.file])
-  // The processes share everything, so partial-order reduction would gain nothing and cost time. NOFAIR: the model
-  // needs no fairness, because checks that change nothing are not steps in it.
+  // The processes share all variables, so partial-order reduction would save nothing and cost time. NOFAIR: the model
+  // needs no fairness, because a check that changes nothing is not a step in it.
   const flags = ['-w', '-DNOREDUCE', '-DMEMLIM=4000', progress ? '-DNOFAIR' : '-DSAFETY']
   await runIn(folder, cc, [...compile, ...flags, '-o', 'pan', 'pan.c'])
   const begin = performance.now()

@@ -9,8 +9,7 @@
  *
  * `scripts/lua-texts.ts` writes the texts of a version:
  *
- *   tsx scripts/script-times.ts <texts before> <texts after> [rounds] [cycles in each] >
- *   benchmarks/results/script-times.json
+ *   tsx scripts/script-times.ts <texts before> <texts after> [rounds] [cycles in each] > script-times.json
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -59,7 +58,7 @@ const renew = (id: string): Call => ['renew', [lock], [id, Number.MAX_SAFE_INTEG
 const counted = (call: Call): Step => ({ call, measured: true })
 const aside = (call: Call): Step => ({ call, measured: false })
 const crowd = Array.from({ length: 10 }, (_, i) => `c${'d'.repeat(26)}${i}`)
-// The first heartbeat gives the queue its tickets, so that a client's tickets match the queue's.
+// The first heartbeat gives the queue its own copy of the tickets, so that it matches the client's.
 const [beatOfOne, beatOfAll] = [tend([ben]), tend(crowd)]
 
 const scenes: Record<string, readonly Step[]> = {

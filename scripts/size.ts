@@ -1,6 +1,6 @@
 /**
- * What the library adds to a program that bundles it, without its dependencies and without the command line: minified,
- * and then compressed. Prints a table, and the largest parts.
+ * Measures what the library adds to a program that bundles it: minified, and minified and compressed. Dependencies and
+ * the command line are not included. Prints a table, and the largest source files.
  *
  *   npm run size
  */
@@ -41,7 +41,7 @@ export async function sizeOf(program: string): Promise<Size> {
   return { minified: text.length, gzipped: gzipSync(text).length, files: new Map(files) }
 }
 
-/** Each entry of the package, and the least that can be imported from the first. */
+/** Each entry of the package, and a single name of the main entry. */
 export const programs = {
   'redis-baton': `export * from './src/index.ts'`,
   'redis-baton/opentelemetry': `export * from './src/opentelemetry/index.ts'`,

@@ -33,12 +33,12 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const vitest = join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs')
 const suiteWithinMs = 900_000
 const tailLines = 120
-/** How many test files run at the same time: of all suites together, and of one. These suites mostly wait. */
+/** The number of test files that run at the same time, in all suites and in one suite. These suites mostly wait. */
 const [filesTogether, filesOfOne] = [12, 6]
 
 const running = new Set<ChildProcess>()
 
-/** Ends all running suites, when a run is interrupted. */
+/** Ends the suites of an interrupted run. */
 export function endSuites(): void {
   for (const child of running) child.kill('SIGTERM')
 }
@@ -118,7 +118,7 @@ function countsOf(text: string): Counts {
   }
 }
 
-/** A skipped test has not passed. Neither has a run that ended with an error besides those of its tests. */
+/** A skipped test has not passed. Nor has a run whose tests passed but that ended with an error. */
 function troubleOf({ passed, failed, skipped }: Counts, code: unknown): string | undefined {
   if (failed > 0) return `${failed} tests failed`
   if (skipped > 0) return `${skipped} tests were skipped`
@@ -132,8 +132,7 @@ export function isVersionOf(name: string, said: string | undefined): boolean {
 }
 
 /**
- * Why not all wanted versions have passed; empty if they have. Each version counts only if the server itself reports
- * it.
+ * Why not all wanted versions have passed; empty if all have. A version counts only if the server itself reported it.
  */
 export function complaintsOf(
   wanted: readonly string[],

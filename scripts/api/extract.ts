@@ -1,9 +1,10 @@
 /**
- * What a user's compiler sees of the package: the declarations are emitted, and API Extractor reads them, once for each
- * entry of `exports` in package.json. It includes a TypeScript of its own, so the project's compiler does not matter.
+ * Extracts the package's public surface, as a user's compiler sees it. The compiler emits the declarations, and API
+ * Extractor reads them, once for each entry of `exports` in package.json. API Extractor contains its own TypeScript, so
+ * the project's compiler does not matter.
  *
- * The results are a model of all public items with their doc comments, and a report of the bare signatures, in which
- * each change of the surface is a changed line.
+ * The results are a model of all public items with their doc comments, and a report of the bare signatures. Each change
+ * of the surface changes a line of the report.
  */
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -54,7 +55,7 @@ export async function extract(): Promise<Entry[]> {
   }
 }
 
-/** `own`: whether types that are named but not exported belong to this entry rather than to the first. */
+/** With `own`, types that are named but not exported belong to this entry, otherwise to the first. */
 function configOf(folder: string, file: string, entry: string, own: boolean): ExtractorConfig {
   return ExtractorConfig.prepare({
     packageJsonFullPath: join(root, 'package.json'),
@@ -91,7 +92,7 @@ function configOf(folder: string, file: string, entry: string, own: boolean): Ex
         compilerMessageReporting: { default: { logLevel: ExtractorLogLevel.Error } },
         extractorMessageReporting: {
           default: { logLevel: ExtractorLogLevel.Error },
-          // All exports are public, without previews. scripts/api/missing.ts reports missing comments.
+          // Every export is public, so release tags are not needed. scripts/api/missing.ts reports missing comments.
           'ae-missing-release-tag': { logLevel: ExtractorLogLevel.None },
           'ae-undocumented': { logLevel: ExtractorLogLevel.None },
           // The report also contains types that a signature names and the package does not export.
@@ -99,7 +100,7 @@ function configOf(folder: string, file: string, entry: string, own: boolean): Ex
         },
         tsdocMessageReporting: {
           default: { logLevel: ExtractorLogLevel.Error },
-          // `@param name text` is the form that most editors know.
+          // Most editors know the form `@param name text`, without a hyphen.
           'tsdoc-param-tag-missing-hyphen': { logLevel: ExtractorLogLevel.None },
         },
       },

@@ -16,7 +16,7 @@ export function missing({ name, items }: Entry): string[] {
   return items.filter(isPublic).flatMap(item => [item, ...item.members].flatMap(one => lacks(one, name)))
 }
 
-/** Whether it can be imported. The model also contains other types, because signatures name them. */
+/** Whether users can import it. The model also contains types that are only named in signatures. */
 function isPublic(item: ApiItem): boolean {
   return !ApiExportedMixin.isBaseClassOf(item) || item.isExported
 }
@@ -64,7 +64,7 @@ function textOf(node: DocNode | undefined): string {
   return node ? inside(node).trim() : ''
 }
 
-/** Whether a caller may set it or leave it out. Values that the package hands out are read-only. */
+/** Whether a caller may set it or leave it out. Returned values have read-only properties, which are not options. */
 function isOption(item: ApiItem): boolean {
   return item instanceof ApiPropertyItem && !item.isReadonly && ApiOptionalMixin.isBaseClassOf(item) && item.isOptional
 }

@@ -1,11 +1,11 @@
 /**
- * Parses the comments of tests that say which lines they guard. Above a test, or a group of tests, there is
+ * Parses comments that say which line of code a test guards. Above a test, or a group of tests, there is
  *
  *     // Break: `a > b` to `a >= b` in src/local/line.ts: what goes wrong then.
  *
- * and the test must fail once `a > b` has become `a >= b`. Each quotation occurs exactly once in its file. "away"
- * instead of "to …" removes it. Several changes before the colon are made together. A further "Break" is another way to
- * make the test fail.
+ * The test must fail once `a > b` has become `a >= b`. Each quotation occurs exactly once in its file. "away" instead
+ * of "to …" deletes the quoted code. Several changes before the colon are made together. Each further "Break" is tried
+ * separately.
  */
 import { readFileSync } from 'node:fs'
 
@@ -35,7 +35,7 @@ interface Place {
 }
 
 const opening = /^( *)(test|describe)(?:\.\w+)?\(/
-/** After a long table, the call with the title is on a later line. */
+/** Matches the line with the title. After a long table, that is the last line of the call. */
 const titled = /(?:^ *(?:test|describe)(?:\.\w+\(.*\))?|^ *\]\))\((?:['"`]|$)/
 const commented = /^ *\/\/ ?(.*)$/
 const change = /`([^`]+)` (?:to `([^`]*)`|away) in ((?:[\w-]+\/)+[\w.-]+\.(?:ts|lua))/g

@@ -59,7 +59,7 @@ export class Copy {
     for (const { path } of changes) texts.set(path, await readFile(join(this.folder, path), 'utf8'))
     const report = join(this.folder, 'report.json')
     await rm(report, { force: true })
-    // If the scripts cannot be built, the tests would use the old ones.
+    // If the scripts cannot be built, do not run the tests: they would use the old scripts.
     if (await this.#write(broken(texts, changes)))
       await this.#program('vitest', 'run', '--reporter=json', `--outputFile=${report}`, ...args)
     await this.#write(texts)

@@ -1,13 +1,13 @@
 /**
- * Breaks each line that a test of the fault matrix names as the one that it guards, and checks that the test fails.
+ * Breaks each line that a test of the fault matrix names as the line it guards, and checks that the test then fails.
  *
- *  npm run test:breaks                                       all of them, one after another
- *  npm run test:breaks -- test/topology/faults               those of one folder
+ *  npm run test:breaks                                       all breaks, one after another
+ *  npm run test:breaks -- test/topology/faults               the breaks of one folder
  *  npm run test:breaks -- test/fault/messages.test.ts        of one file
  *  npm run test:breaks -- test/fault/messages.test.ts:270    of one test
  *
- * It works on a copy of the project. The tests have to pass there first. The exit code is 1 unless each break was
- * noticed. A test counts as failed however it fails: its message is printed, and should be what the comment predicts.
+ * It works on a copy of the project, where the unchanged tests must pass first. The exit code is 1 if a test did not
+ * notice its break. Any failure counts. Compare the printed message with what the comment predicts.
  */
 import { stripVTControlCharacters } from 'node:util'
 import { type Break, troubleOf } from './comments.ts'

@@ -1,7 +1,6 @@
 /**
- * The declarations of the library, rolled up: one file per entry, and shared files for what entries have in common.
- * First the compiler emits one file for each source. Their imports have the extension `.ts`, which no user could
- * resolve.
+ * Builds the library's declarations: one file per entry, and shared files for what entries have in common. First the
+ * compiler emits one file per source. Users could not resolve the imports in those, which end in `.ts`.
  */
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'

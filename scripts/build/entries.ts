@@ -43,7 +43,7 @@ export const programs = [
   'benchmarks/rivals/live-mutex-broker',
 ] as const
 
-/** Whether it is installed with the package, or by users who want it. Such packages are imported, not bundled. */
+/** Whether the package is installed with this one, or by users who want it. Such packages are imported, not bundled. */
 export function isInstalled(specifier: string): boolean {
   const [name = specifier] = /^(?:@[^/]+\/)?[^/]+/.exec(specifier) ?? []
   return name in manifest.dependencies || name in manifest.peerDependencies

@@ -13,9 +13,9 @@ import { entries, isInstalled, root } from './entries.ts'
 const esOnly = ['p-timeout']
 
 /**
- * The file that loads ioredis on demand stays a separate CommonJS file among the ES modules. A user's bundler then sees
- * its `require`, and includes ioredis in the bundle. It would not see a `require` made from `import.meta.url`, which a
- * bundle may not have.
+ * The file that loads ioredis on demand stays a separate CommonJS file among the ES modules. So a user's bundler sees
+ * its `require`, and includes ioredis. The bundler would not see a `require` created from `import.meta.url`, which also
+ * does not exist in every bundle.
  */
 const loader = 'ioredis.cjs'
 const apart: Plugin = {
@@ -41,7 +41,7 @@ async function build(format: 'es' | 'cjs', extension: string, external: (name: s
   const { output } = await bundle.write({
     dir: join(root, 'dist'),
     format,
-    // Only for one form: for both, source maps would be a sixth of the whole installation.
+    // Only ES modules get source maps. Maps for both forms would be a sixth of the installed size.
     sourcemap: format === 'es',
     // Code that several entries share is in files of its own, so that a class is the same class in all of them.
     entryFileNames: `[name].${extension}`,

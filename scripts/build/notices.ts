@@ -1,4 +1,4 @@
-/** The licences of all packages of which parts are in dist/, as their authors require. */
+/** Collects the licences of all packages that are bundled into dist/: their authors require it. */
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import { manifest, root } from './entries.ts'

@@ -10,7 +10,7 @@ import { isInstalled, programs, root } from './entries.ts'
 const dist = join(root, 'dist')
 const transform = { target: 'node20.19' }
 
-/** Looked for beside the package at run time, and used if installed. */
+/** Not bundled: used if it is installed beside the package. */
 const optional = ['testcontainers']
 
 /** Returns the files that were bundled. */
@@ -22,7 +22,7 @@ export async function program(): Promise<string[]> {
     dir: dist,
     format: 'es',
     entryFileNames: '[name].js',
-    // Named after their source, because package.json excludes by name what only a clone uses.
+    // Named after their sources, because package.json excludes by name the files that only a checkout uses.
     chunkFileNames: 'cli/parts/[name].js',
     minify: true,
   })

@@ -15,8 +15,8 @@ export interface Consumer {
 export interface ConsumerSet {
   readonly packages: readonly string[]
   /**
-   * It may be unavailable on some machines, e.g. because its program is fetched from elsewhere. Then it is reported as
-   * not run.
+   * Some of the packages are unavailable on some machines, e.g. if one downloads its program. Then its consumers count
+   * as not run.
    */
   readonly mayBeMissing?: boolean
 }
@@ -43,7 +43,7 @@ export const sets = {
 
 export type SetName = keyof typeof sets
 
-/** Takes a lock with an instance of the user's own ioredis, makes another call that must not get it, and ends. */
+/** Takes a lock with the user's own ioredis, checks that another owner is refused, and ends. */
 const work = `
 async function work(key) {
   const redis = new Redis(String(process.env.REDIS_URL))

@@ -2,7 +2,8 @@
  * Packs the package, installs it as its users do, and runs a lock in each kind of program that they have, against a
  * real server.
  *
- *   npm run test:consumers npm run test:consumers -- --only Jest --only webpack
+ *   npm run test:consumers
+ *   npm run test:consumers -- --only Jest --only webpack
  *
  * The other packages stay in the cache, below consumers/; only the packed package is installed each time. The exit code
  * is 1 if one of the programs fails. A program whose packages are unavailable on this machine is reported as not run.
@@ -39,7 +40,7 @@ async function install(name: SetName, tarball: string, cache: string): Promise<s
   return folder
 }
 
-/** Runs its commands in a folder of its own, below its installation's. Rejects with what went wrong. */
+/** Runs the commands in a new folder inside the installation. Rejects with what went wrong. */
 async function use(consumer: Consumer, installation: string, url: string): Promise<void> {
   const folder = join(installation, 'consumers', consumer.name.replaceAll(/\W+/g, '-'))
   await rm(folder, { recursive: true, force: true })

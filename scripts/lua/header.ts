@@ -5,7 +5,7 @@ export interface Declared {
   readonly name: string
   /** It may be absent, which is nil in Lua. */
   readonly optional: boolean
-  /** It is the rest of the list. */
+  /** It stands for the rest of the list. */
   readonly rest: boolean
   /** Its type in Redis, its type in Lua, or its unit. */
   readonly type: string

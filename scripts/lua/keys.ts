@@ -1,6 +1,7 @@
 /**
- * Refuses a file of lua/ that makes a key without asking for it, itself or by an include. While a slot of a cluster
- * moves, Redis only checks for the keys in KEYS that they are where the script runs: lua/shared/all.lua says more.
+ * Refuses a file of lua/ that makes a key's name if neither the file nor one of its includes checks, by EXISTS, that
+ * this node serves the key. While a slot of a cluster moves, Redis makes this check only for KEYS: see
+ * lua/shared/all.lua.
  */
 import type { Source } from './source.ts'
 
@@ -24,7 +25,7 @@ function codeIn({ lines }: Source): string[] {
   return lines.filter(line => typeof line === 'string')
 }
 
-/** Whether a file asks for the key that has this name in it: a key that it makes, or takes. */
+/** Whether the file takes or makes a key of this name, and checks it with EXISTS. */
 function asks(source: Source, name: string): boolean {
   const { takes, gives } = source.header
   if (![...takes, ...gives].some(each => each.name === name)) return false

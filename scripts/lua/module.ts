@@ -1,4 +1,4 @@
-/** Carries out what scripts/build-lua.ts describes. */
+/** Compiles the scripts: scripts/build-lua.ts describes how. */
 import { readdirSync } from 'node:fs'
 import luaparse from 'luaparse'
 import type { Declared, Header } from './header.ts'
@@ -30,7 +30,9 @@ function pieces(source: Source): Piece[] {
   return source.lines.flatMap(line => (typeof line === 'string' ? [line] : placed(line, source)))
 }
 
-/** An include in its place. What it gives become locals of the includer; its other names are its own. */
+/**
+ * Puts an include in its place. The names that it gives become locals of the includer; its other names stay private.
+ */
 function placed(inclusion: Inclusion, includer: Source): Piece[] {
   const { source, bound } = inclusion
   const made = newNames(inclusion, includer)
@@ -73,7 +75,7 @@ function short(code: string): string {
   return outsideStrings(code, part => part.replace(/ *([^\w\s]) */g, '$1').replace(/(\d)\.\./g, '$1 ..'))
 }
 
-/** Walks the syntax tree: the first words of tables, and of returned texts, at the top level of the script. */
+/** Walks the syntax tree. Collects the first words of tables and of returned texts, at the top level of the script. */
 function replyWords(node: unknown, words = new Set<string>()): Set<string> {
   if (Array.isArray(node)) {
     for (const item of node) replyWords(item, words)
@@ -92,7 +94,7 @@ function replyWords(node: unknown, words = new Set<string>()): Set<string> {
   return words
 }
 
-/** The first words of the texts to which an expression may evaluate, as far as they are literals. */
+/** The first words of the texts that an expression may have as its value, as far as they are literals. */
 function literals(node: Record<string, unknown> | undefined): string[] {
   if (node?.['type'] === 'StringLiteral') return [String(node['raw']).slice(1, -1).split(' ', 1)[0]!]
   if (node?.['type'] === 'BinaryExpression') return literals(node['left'] as Record<string, unknown>)
@@ -103,7 +105,7 @@ function literals(node: Record<string, unknown> | undefined): string[] {
   return []
 }
 
-/** Including the replies of its includes. */
+/** The script's replies, and those of its includes. */
 function repliesOf({ header, lines }: Source): string[] {
   const included = lines.flatMap(line => (typeof line === 'string' ? [] : repliesOf(line.source)))
   return [...new Set([...header.replies, ...included])]
@@ -165,7 +167,7 @@ function foldersIn(root: URL): string[] {
   return readdirSync(root, { withFileTypes: true }).flatMap(entry => (entry.isDirectory() ? [entry.name] : []))
 }
 
-/** A shared declaration is refused only if no kind uses it. */
+/** An unused shared declaration is an error only if no kind uses it. */
 function refuseCommon(problems: readonly (readonly string[])[]): void {
   const common = problems[0]?.find(problem => problems.every(each => each.includes(problem)))
   if (common !== undefined) throw new Error(common)

@@ -7,7 +7,8 @@ import type { Declared } from './header.ts'
 import { codeOf, type Inclusion, type Source } from './source.ts'
 
 /**
- * What Redis offers to every script, and the client's settings, which become part of its texts (src/redis/scripts.ts).
+ * The globals that Redis offers to every script, and the client's settings, which src/redis/scripts.ts inserts as
+ * values.
  */
 export const offered = new Set([
   ...['redis', 'math', 'string', 'tonumber', 'unpack', 'ipairs', 'error', 'table'],
@@ -18,7 +19,7 @@ export const offered = new Set([
 interface Use {
   readonly name: string
   readonly written: boolean
-  /** The include that takes or changes it there. */
+  /** The include that takes or changes the name, if the use is an include's. */
   readonly by: Source | undefined
 }
 
@@ -64,8 +65,8 @@ export function checkAgreement(sources: readonly Source[]): void {
 }
 
 /**
- * Names that the include gives, but none of its includers among `sources` reads. This is an error unless other sources
- * read them.
+ * Complains about names that the include gives, but that none of its includers among `sources` reads. The caller ignores
+ * these complaints if another kind's includers read the names.
  */
 export function unreadOf({ file, name, header }: Source, sources: readonly Source[]): string[] {
   const includers = sources.filter(({ lines }) => lines.some(it => typeof it !== 'string' && it.source.name === name))
@@ -75,15 +76,15 @@ export function unreadOf({ file, name, header }: Source, sources: readonly Sourc
 }
 
 /**
- * Names that an include gives, and that its includer does not give or change itself. (For those it is the same
- * variable.)
+ * The names that an include adds: those that its includer does not give or change itself. The others are the includer's
+ * own variables.
  */
 export function newNames({ source }: Inclusion, includer: Source): string[] {
   const known = names([...includer.header.changes, ...includer.header.gives])
   return source.header.gives.map(({ name }) => name).filter(name => !known.has(name))
 }
 
-/** Whether it has private locals. */
+/** Whether the include declares locals. */
 export function hasLocals(source: Source): boolean {
   return parsed(source, true).body.some(({ type }) => type === 'LocalStatement' || type === 'FunctionDeclaration')
 }
@@ -154,7 +155,7 @@ function readsAnywhere(source: Source): Set<string> {
   return read
 }
 
-/** The lines of the parsed text that stand for includes. */
+/** Maps each line of the parsed text that stands for an include to that include. */
 function linesOf(source: Source, cluster: boolean): Map<number, Inclusion> {
   const found: Inclusion[] = []
   const text = codeOf(source.lines, cluster, inclusion => `include ${found.push(inclusion)}`)

@@ -19,7 +19,7 @@ export type Line = string | Inclusion
 
 export interface Inclusion {
   readonly source: Source
-  /** Names that it takes from expressions instead of from its includer's names: Lua expressions by its own names. */
+  /** The expressions in Lua that are passed to the include, by the names that it takes. */
   readonly bound: ReadonlyMap<string, string>
 }
 
@@ -33,9 +33,12 @@ export function codeOf(lines: readonly Line[], cluster: boolean, shown: (inclusi
 
 export class Sources {
   readonly scripts: readonly Source[]
-  /** Each comes after those that it includes itself. */
+  /** An include comes after the includes that it uses itself. */
   readonly includes: readonly Source[]
-  /** Declarations for several scripts that none of this kind uses. This is an error unless another kind uses them. */
+  /**
+   * Declarations that no script of this kind uses. An unused declaration is an error only if no other kind uses it
+   * either.
+   */
   readonly unused: readonly string[]
   readonly #root: URL
   readonly #headers = new Map<string, Header>()
@@ -43,7 +46,7 @@ export class Sources {
   readonly #used = new Set<string>()
   /** The path of each include. */
   readonly #paths = new Map<string, string>()
-  /** By their names; undefined while they are being read. */
+  /** The includes read so far, by name; undefined while an include is being read. */
   readonly #read = new Map<string, Source | undefined>()
 
   /**
@@ -106,7 +109,7 @@ export class Sources {
   #inclusion(by: string, name: string, table?: string): Inclusion {
     const source = this.#include(by, name)
     const bound = this.#bound(by, table)
-    // Another kind's include of this name may need more than this one's.
+    // Another kind may have an include of this name that takes more names.
     const differs = !this.#paths.get(name)!.startsWith(shared)
     for (const each of differs ? [...bound.keys()] : []) {
       if (!source.header.takes.some(taken => taken.name === each)) bound.delete(each)
@@ -121,7 +124,7 @@ export class Sources {
     const path = this.#paths.get(name) ?? fail(by, `there is no include "${name}"`)
     this.#read.set(name, undefined)
     const source = this.#sourceOf(path, name, true)
-    // Moves it after those that it includes.
+    // Moves it to the end, after the includes that it uses.
     this.#read.delete(name)
     this.#read.set(name, source)
     return source

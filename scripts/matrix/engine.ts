@@ -1,11 +1,11 @@
 /**
- * A container engine: one that answers already, or one that is started here, by root, and ends with this process.
+ * Finds a container engine that answers, or starts one here, as root, which ends with this process.
  *
  * The engine's programs come from the PATH, or from the distribution's packages, unpacked into the cache: nothing is
- * installed. It works in a temporary folder with a socket of its own. It touches neither the firewall nor routing: its
- * proxy publishes a port on loopback.
+ * installed. The engine works in a temporary folder with a socket of its own. It changes neither the firewall nor
+ * routing: its proxy publishes ports on loopback.
  *
- *   this process ──pipe──> watching sh when the pipe closes: ends the engine, and with it its containers;
+ *   this process ──pipe──> watching sh       when the pipe closes: ends the engine with its containers,
  *        │                      ▲ forked by   then removes the folder
  *        └──────spawns────────> sh ──exec──> dockerd      (same process id before and after exec)
  *
@@ -93,8 +93,7 @@ const obeysWithinMs = 30_000
 const tailLines = 12
 
 /**
- * $0 is the folder, $$ the engine. The wait is bounded, because there may be no process left to collect the engine's
- * exit status.
+ * $0 is the folder, $$ the engine. The wait is bounded: an engine that nobody collects would stay a zombie for ever.
  */
 const underWatch = [
   'ended() { for _ in $(seq 300); do kill -0 $$ || return; sleep 0.1; done; }',
@@ -149,7 +148,7 @@ class EngineLife {
     const unwatched = new Promise(resolve => this.#lifeline.once('close', resolve))
     this.#lifeline.on('error', () => {}) // the close event follows, and is enough
     this.#lifeline.resume()
-    // From now on its id may belong to another process, which the watcher must not end.
+    // From now on the engine's id may belong to another process, which the watcher must not kill.
     const exited = new Promise(resolve => child.once('exit', resolve)).then(() => this.#lifeline.end('over\n'))
     this.#ended = Promise.all([exited, unwatched])
     child.unref()

@@ -78,7 +78,7 @@ export class Images {
         // base-files has the links by which programs find the C library's loader.
         choices: [['base-files', `${product}-server`, `${product}-tools`]],
         suite,
-        // Only a container shows whether it runs: a server of another release may not run on this machine.
+        // `find` does not run the server: it is built for another release, and only a container shows whether it runs.
         find: tree =>
           access(join(tree, server)).then(
             () => tree,

@@ -9,7 +9,7 @@ import { getContainerRuntimeClient } from 'testcontainers'
 const key = 'redis-baton.matrix'
 const separator = ' on '
 
-/** The value for BATON_CONTAINER_LABEL. */
+/** The value of BATON_CONTAINER_LABEL. */
 export const label = `${key}=${process.pid}${separator}${hostname()}`
 
 /** Removes the containers of ended matrix runs and, with `mine`, those of this run. */
@@ -21,7 +21,10 @@ export async function removeLeftovers({ mine }: { mine: boolean }): Promise<void
   await Promise.allSettled(over.map(({ Id }) => dockerode.getContainer(Id).remove({ force: true })))
 }
 
-/** An engine may serve several machines, and a process id is only meaningful on its own machine. */
+/**
+ * Whether the labelled process is on this machine, where its id has a meaning, and has ended (or, with `mine`, is this
+ * one).
+ */
 export function isLeftover(owner: string, mine: boolean): boolean {
   const [pid, host] = owner.split(separator)
   if (host !== hostname()) return false

@@ -14,10 +14,7 @@ export interface ServerRow {
   readonly args: readonly string[]
   /** What the row tests besides the version. */
   readonly note: string
-  /**
-   * Files of the contract that need features which this server lacks. Another file of test/topology/matrix replaces
-   * them.
-   */
+  /** Files of the contract that need features which this server lacks. A file in test/topology/matrix replaces them. */
   readonly without: readonly string[]
 }
 
@@ -42,9 +39,9 @@ const row = (
 
 /** From the oldest to the newest, because the first row of a run uses the oldest Node. */
 export const servers: readonly ServerRow[] = [
-  // The oldest supported version. It has no sharded pub/sub, and without HELLO a client has to use RESP2. Its errors
-  // quote a script's error in the middle, and it has no rights on channels: test/topology/matrix/older-refusals.test.ts
-  // tests its refusals.
+  // The oldest supported version. It has no sharded pub/sub. It lacks HELLO, so a client has to use RESP2. Its errors
+  // quote a script's error in the middle. It knows no rights on channels: test/topology/matrix/older-refusals.test.ts
+  // tests what it refuses.
   row('Redis 6.0', 'bullseye', {
     args: ['--rename-command', 'HELLO', 'GONE'],
     note: 'RESP2, no sharded pub/sub',

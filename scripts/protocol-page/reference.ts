@@ -13,11 +13,11 @@ const end = '<!-- made until here -->'
 /** The scripts of one folder of lua/. */
 interface Scripts {
   readonly folder: string
-  /** The end of their titles. */
+  /** The end of the scripts' titles, which says whose scripts they are. */
   readonly whose: string
   /** The texts of each kind that has these scripts, by the titles of their columns. */
   readonly texts: Readonly<Record<string, Readonly<Record<string, string>>>>
-  /** Other sources of replies: includes that only some of these kinds have. */
+  /** Includes that also reply, but that only some of these kinds have. */
   readonly besides: readonly string[]
 }
 

@@ -5,7 +5,7 @@ import { step, units } from './units.ts'
 /** µs of one core per second. */
 const CORE = 1e6
 const GIGABYTE = 2 ** 30
-/** The number of connections that Redis accepts by default, and the number that one client has. */
+/** MAXCLIENTS connections is Redis's default limit. Each client has CONNECTIONS of them. */
 const MAXCLIENTS = 10_000
 const CONNECTIONS = 2
 
@@ -30,7 +30,7 @@ export function limits(scale: Scale): readonly Limit[] {
   return [each, ...things]
 }
 
-/** As many clients as the server accepts, each of which holds one lock at a time and takes one per second. */
+/** The load of as many clients as Redis accepts, each of which takes one lock per second and holds one at a time. */
 export function onePerClient(scale: Scale): { clients: number; share: number; memory: number } {
   const clients = MAXCLIENTS / CONNECTIONS
   const { bytes, idling } = units(scale).find(({ what }) => what === 'the same with one held lock')!

@@ -1,4 +1,4 @@
-/** Other work of the library that might take longer with larger numbers. */
+/** Measures other work of the library that might become slower with large numbers. */
 import { Crew } from './crew.ts'
 import type { Chores } from './figures.ts'
 import { each, Meter, round } from './meter.ts'

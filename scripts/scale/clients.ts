@@ -13,7 +13,7 @@ const baton: typeof import('../../src/index.ts') = await import(library)
 
 const clients: LockClient[] = []
 const leases: Lease[] = []
-/** CPU between two readings, in µs: that of the turns in between. */
+/** The most CPU between two readings, in µs, which is that of the event loop's turns in between. */
 let longestTurn = 0
 let watching: NodeJS.Timeout | undefined
 let looked = process.cpuUsage()
@@ -117,7 +117,7 @@ const done: { readonly [O in Op]: (order: Order<O>) => Promise<ReturnType<Orders
   },
 }
 
-/** In ms: shorter turns are measured together. */
+/** How often the CPU is read, in ms. Turns shorter than this are measured together. */
 const LOOK = 10
 
 function watchTurns(): void {

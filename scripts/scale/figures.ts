@@ -32,7 +32,7 @@ export type Part = keyof Measured
 /** How long one script call occupied the server, in µs by SLOWLOG. */
 export interface ScriptTime {
   readonly what: string
-  /** The number of waiters in the queue of the one key, of holds of its owner, or of subscribed clients. */
+  /** The number of waiters in the key's queue, of holds of its owner, or (for `HEARD`) of subscribed clients. */
   readonly size: number
   readonly calls: number
   readonly least: number
@@ -43,16 +43,14 @@ export interface ScriptTime {
 /** The case whose size is a number of clients, not of waiters. */
 export const HEARD = 'acquire and release, heard by so many clients'
 
-/**
- * The longest script call that the server ran meanwhile, how many it ran, and how many of them took longer than 5 ms.
- */
+/** During the measurement: the longest script call, the number of calls, and how many took longer than 5 ms. */
 export interface Longest {
   readonly micros: number
   readonly calls: number
   readonly tooLong: number
 }
 
-/** What one process and its server spent. */
+/** What client processes and servers spent. */
 export interface Spent {
   readonly client: number
   readonly server: number
@@ -83,7 +81,7 @@ export interface Held {
   readonly bytes: Spent
   /** The server's memory for one lock that is free again. */
   readonly freeBytes: number
-  /** CPU to take one lock, and to release it. */
+  /** CPU to take and release one lock. */
   readonly taking: Spent
   readonly releasing: Spent
   /** CPU per second of all together, while they are renewed. */
@@ -116,7 +114,9 @@ export interface Masters {
   readonly acquisitions: number
   /** CPU of one lock and release: of all clients, and of the masters. */
   readonly cycle: Spent
-  /** The same for each master and the acquisitions that it served, and the part of it spent in scripts. */
+  /**
+   * For each master: the acquisitions that it served, its CPU for one of them, and the part of that spent in scripts.
+   */
   readonly each: readonly { readonly acquisitions: number; readonly server: number; readonly inScripts: number }[]
   /** CPU of a master while nothing happens, per second. */
   readonly idle: number
@@ -127,11 +127,11 @@ export interface Chores {
   /** One `tryLock` and release, and one `lock` and release, by a single caller. */
   readonly tryLock: number
   readonly lock: number
-  /** One `stats()` of a client with this many locks. */
+  /** CPU for one `stats()` of a client with this many locks. */
   readonly stats: readonly { readonly locks: number; readonly micros: number }[]
-  /** `close()` of a client with this many waiters of one key. */
+  /** `close()` of a client with this many waiters for one key. */
   readonly close: { readonly waiters: number; readonly client: number; readonly ms: number }
-  /** The cost to take and to release one of this many holds of one owner, on one server and in a cluster. */
+  /** An owner that has `holds` holds: the cost to take one of them, and to release one. */
   readonly holds: readonly {
     readonly where: string
     readonly holds: number

@@ -21,7 +21,7 @@ export async function fleet(progress: (line: string) => void): Promise<Fleet[]> 
   let before = await memories(crew, server)
   let clients = 0
 
-  /** Takes a step, and measures what it adds to each client, and what all clients cost while nothing happens. */
+  /** Takes a step. Measures what the step adds per client, and what all clients then cost while nothing happens. */
   const step = async (what: string, ask: () => Promise<unknown>, cycles = 0) => {
     progress(`${clients} clients, ${what}`)
     const longest = await watchScripts(server)
@@ -32,7 +32,7 @@ export async function fleet(progress: (line: string) => void): Promise<Fleet[]> 
     all.push({
       what,
       clients,
-      // Without the connection of this process.
+      // Does not count the connection of this process.
       connections: Number(connections) - 1,
       bytes: each(gained(before, after), clients),
       ...idle,
@@ -46,7 +46,7 @@ export async function fleet(progress: (line: string) => void): Promise<Fleet[]> 
     const terms = { count: CYCLES, callers: 50, keys: 1_000, once: false }
     return crew.ask('cycle', process => ({ prefix: `cycle ${process}`, ...terms }))
   }
-  /** All waiters are for one lock that a client of the first, or of the second, process holds. */
+  /** All these clients wait for one lock, which a client of the first (or the second) process holds. */
   const park = (of: number, fair: boolean) => crew.ask('park', { prefix: `mine ${of}`, count: SHARE, keys: 1, fair })
 
   clients = PROCESSES

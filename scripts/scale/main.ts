@@ -1,13 +1,15 @@
 /**
- * Measures what large numbers of locks cost: `npm run scale` writes benchmarks/results/scale.json, from which
- * docs/scale.md has its tables (scripts/scale-page). `npm run scale -- held fleet` measures only these parts, and keeps
- * the others.
+ * Measures what large numbers of locks cost, and writes the figures to benchmarks/results/scale.json. The tables of
+ * docs/scale.md are made from that file (scripts/scale-page).
+ *
+ *  npm run scale                  measures all parts
+ *  npm run scale -- held fleet    measures only these parts, and keeps the figures of the others
  *
  *  scripts  how long one script call occupies the server, by the length of the queue
  *  parked   a process with tens of thousands of waiters
  *  held     a process with 100,000 locks
  *  fleet    2,000 clients of one server
- *  masters  a cluster of one, two, three
+ *  masters  clusters of one, two and three masters
  *  chores   other work of the library
  *
  * CPU and memory are those that the system and the servers count for each process, because they hardly depend on other

@@ -7,7 +7,7 @@ import { each, Meter, round } from './meter.ts'
 import { startCluster } from './server.ts'
 
 const KEYS = 3_000
-/** Per process and master, so that each master gets as many callers and acquisitions in every cluster. */
+/** Acquisitions per process and master, so that each master serves the same number in every cluster. */
 const CYCLES = 10_000
 const CALLERS = 50
 const PROCESSES = 2

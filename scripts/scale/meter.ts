@@ -9,7 +9,7 @@ interface Moment {
   readonly client: number
   /** One figure per server. */
   readonly servers: readonly number[]
-  /** Scripts and messages. These are the clients' commands as long as no script publishes. */
+  /** The number of script calls and published messages. As no script publishes here, clients sent all of them. */
   readonly commands: number
 }
 
@@ -65,7 +65,7 @@ export class Meter {
   }
 }
 
-/** The share of one among `count`. */
+/** The cost of one of `count`. */
 export function each({ client, server }: Spent, count: number): Spent {
   return { client: round(client / count), server: round(server / count) }
 }

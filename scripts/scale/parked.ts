@@ -5,7 +5,9 @@ import { each, gained, Meter, memories } from './meter.ts'
 import { startServer, watchScripts } from './server.ts'
 
 const WAITERS = 50_000
-/** Waiters are checked per key, so with many keys fewer waiters keep a process and its server as busy. */
+/**
+ * The number of keys in the case with many keys. A client checks waiters per key, so fewer waiters cause the same load.
+ */
 const KEYS = 10_000
 /** How long idle waiters are observed, in s: six heartbeats. */
 const WATCHED = 20
@@ -42,7 +44,7 @@ async function one({ what, fair, waiters, keys }: (typeof settings)[number]): Pr
   const longest = await watchScripts(server)
   const parking = await meter.of(() => waiting.ask('park', order))
   const after = await memories(waiting, server)
-  // The cost of the holders' renewals does not belong to the waiters.
+  // The meter excludes the process of the holders, which renews their locks meanwhile.
   const idle = await meter.idle(WATCHED)
   const alone = await longest()
   const watch = await watchScripts(server)

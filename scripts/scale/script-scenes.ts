@@ -1,7 +1,7 @@
 /**
- * How long one call of a script occupies the server, whatever the number of waiters: each case alone, on a key with 1,
- * 1,000 or 50,000 waiters. The library's own `Kind` makes the calls, and its `join` adds the waiters. Their clients do
- * not exist, except those that must be subscribed to their inbox.
+ * Measures how long one script call occupies the server: each case alone, on a key with 1, 1,000 or 50,000 waiters. The
+ * library's own `Kind` makes the calls, and its `join` adds the waiters. Their clients do not exist, except clients
+ * that must be subscribed to their inbox.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
@@ -21,7 +21,7 @@ import { scriptTimes, startServer } from './server.ts'
 const SIZES = [1, 1_000, 50_000]
 /** Calls under way at a time. */
 const BATCH = 1_000
-/** Connections made at a time: fewer than a server keeps waiting to be accepted. */
+/** Connections opened at a time: fewer than the server's backlog of connections to accept. */
 const CONNECTING = 100
 const LEASE = 120_000
 /** Number of waiters whose heartbeat one call carries. */
@@ -93,7 +93,7 @@ class Scene {
     await redis.flushall('ASYNC')
   }
 
-  /** Ends the holder's lease at once, as its time would. */
+  /** Ends the holder's lease at once, as if its time had passed. */
   async lapse(): Promise<void> {
     const lock = keys.of(this.key).lock
     const [token, , ...claim] = (await this.#server.redis.hget(lock, 'holder'))!.split(' ')
@@ -127,11 +127,13 @@ async function oneByOne(count: number, call: (i: number) => Promise<unknown>): P
 /** Prepares a key with `size` waiters, and returns the action to measure. */
 type Case = (scene: Scene, size: number) => Promise<() => Promise<unknown>>
 
-/** The queue's keys have expired, and the first command that touches them has to remove them. */
+/**
+ * The queue's keys have expired. The first command that touches them, which is the measured one, has to remove them.
+ */
 const expired: Case = async (scene, size) => {
   await scene.hold()
   await scene.queue(size, undefined, SHORT)
-  // They exist for at most twice as long.
+  // The keys exist for at most twice as long as the waiters' expiry.
   await sleep(2 * SHORT + 500)
   await scene.lapse()
   return () => scene.kind.attempt(scene.claim(), 0)
@@ -224,7 +226,7 @@ const cases: Record<string, Case> = {
   },
 }
 
-/** By the number of clients that receive the message. */
+/** `size` is the number of clients that receive the message. */
 const released: Case = async (scene, size) => {
   await scene.hear(size)
   return () =>
@@ -258,7 +260,8 @@ export async function scripts(progress: (line: string) => void): Promise<ScriptT
       newId: () => newHoldId(newClientId()),
       warn() {},
     })
-  // Expired keys are removed only by the first command that touches them: here, by the measured script.
+  // Turns off background expiry, so that an expired key is removed by the first command that touches it: the measured
+  // script.
   await server.redis.call('DEBUG', 'SET-ACTIVE-EXPIRE', '0')
   const times: ScriptTime[] = []
   for (const [what, prepare, sizes] of all) {

@@ -1,4 +1,4 @@
-/** A server of the run's own, and its counters. */
+/** Starts servers for the run, and reads their counters. */
 import { spawnSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Server, type Snapshot } from '../../benchmarks/harness/server.ts'

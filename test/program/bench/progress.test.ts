@@ -53,7 +53,7 @@ describe('if no bar can be drawn', () => {
     tell(openProgress(out.to, errors.to, env))
     expect(out.text()).toBe('Redis: one\n')
     expect(errors.text().split('\n')).toEqual([
-      'A first look at each lock',
+      'Trying each lock briefly before the measurement',
       '2x8, round 1 of 2: 0 % done, about 8 min left',
       // One trial of eight will not be made, and two are done. The time left is estimated from the pace so far, which
       // is zero here.
