@@ -93,7 +93,7 @@ export async function run(plan: Plan, listener: Listener, signal: AbortSignal): 
 class Run {
   readonly #name = `bench-${randomBytes(4).toString('hex')}`
   readonly #notes: string[] = []
-  /** By rival and kind of lock. */
+  /** The censuses by rival and kind of lock. */
   readonly #censuses = new Map<string, Census>()
   /** Why a rival is not tried. */
   readonly #absent = new Map<Rival, string>()

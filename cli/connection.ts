@@ -28,7 +28,7 @@ export interface Connected {
 const local = 'redis://127.0.0.1:6379'
 /** For a client that looks only once: a person is waiting for the answer. */
 export const oneLook = { outageTimeout: CONNECT_WITHIN } as const
-/** In ms. */
+/** How long a warning is held back, in ms. */
 const A_MOMENT = 1_000
 
 export function withConnection(command: Command): Command {

@@ -3,7 +3,7 @@ import { Option } from 'commander'
 import type { LockClient, LockState } from '../src/index.ts'
 import type { Connected } from './connection.ts'
 
-/** By their names in --json. */
+/** The kinds, by their names in --json. */
 const kinds = ['mutex', 'readWrite', 'semaphore'] as const
 
 export type Kind = (typeof kinds)[number]

@@ -17,14 +17,14 @@ export function parseTime(text: string): number {
 /** The shortest interval at which a view may survey Redis, in ms. A shorter one would not look more live. */
 const LEAST_INTERVAL = 100
 
-/** As `parseTime`, for the interval of a view. */
+/** Parses a time as `parseTime` does, for the interval of a view. */
 export function parseInterval(text: string): number {
   const interval = parseTime(text)
   if (interval < LEAST_INTERVAL) throw new InvalidArgumentError(`It must be at least ${LEAST_INTERVAL}ms.`)
   return interval
 }
 
-/** For sentences: exact to a tenth of a second. */
+/** A time for use in a sentence, exact to a tenth of a second. */
 export function showTime(milliseconds: number): string {
   return prettyMilliseconds(Math.max(0, milliseconds), { unitCount: 2, secondsDecimalDigits: 1 })
 }

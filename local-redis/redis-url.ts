@@ -1,7 +1,7 @@
 /** A Redis to use, started here or not. */
 export interface LocalRedis {
   readonly url: string
-  /** For people; never contains a password. */
+  /** A description for people. It never contains a password. */
   readonly description: string
   /** Stops a server that was started here. Does nothing to one that REDIS_URL names. */
   stop(): Promise<void>

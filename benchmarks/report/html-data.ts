@@ -4,7 +4,7 @@ import { type Rounds, roundsOf } from './rounds.ts'
 
 export type RivalEntry = Results['rivals'][number]
 
-/** Of the rounds that were measured. */
+/** The median and the range of a figure over the measured rounds. */
 export interface Spread {
   readonly median: number
   readonly low: number
@@ -17,7 +17,7 @@ export interface Entry extends Rounds {
   readonly rival: RivalEntry
   readonly trials: readonly Trial[]
   spread(measure: Measure): Spread | undefined
-  /** Of all rounds together. */
+  /** The hand-offs of all rounds together. */
   readonly handoffs: Distribution | undefined
   /** The median of the rounds, for each tenth of the trial. */
   readonly fairness: readonly number[] | undefined

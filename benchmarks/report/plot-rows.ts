@@ -106,7 +106,7 @@ export function hill(
   })}`
 }
 
-/** From the first tenth of a trial to the last. */
+/** The axis from the first tenth of a trial to the last. */
 export const tenths: Axis = linear([0, 100], value => `${value} %`, 4)
 
 /** A line through the middle of each tenth; 1 is the top of the row, 0 its bottom. */

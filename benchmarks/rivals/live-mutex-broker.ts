@@ -31,7 +31,7 @@ const [folder = '', transport = 'tcp'] = process.argv.slice(2)
 
 try {
   const { broker, address } = await listen()
-  // By a rename, so that no reader sees half of it.
+  // Written by a rename, so that no reader sees half of it.
   const draft = join(folder, 'address.draft')
   await writeFile(draft, JSON.stringify(address))
   await rename(draft, join(folder, 'address'))

@@ -11,7 +11,7 @@ const MOST = 200
 
 /** Returns the locks that were found in time, or none if Redis cannot be reached. */
 export async function keysFor({ beginning, urls, prefix = 'lock' }: KeysWanted): Promise<readonly Candidate[]> {
-  /** By key: one key may have a lock of each kind. */
+  /** The candidates by key: one key may have a lock of each kind, but is listed once. */
   const found = new Map<string, Candidate>()
   const looking = connected({ ...(urls && { url: urls }), prefix }, oneLook, async ({ locks }) => {
     for await (const state of locks.list(`${literal(beginning)}*`)) {

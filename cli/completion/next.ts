@@ -19,8 +19,7 @@ export type Next =
 
 export interface KeysWanted {
   readonly beginning: string
-  /** As written in the line. */
-  /** One entry for each `--url`. */
+  /** The values of `--url`, as written in the line. */
   readonly urls?: readonly string[]
   readonly prefix?: string
 }

@@ -22,7 +22,7 @@ export interface Seen {
   readonly view: View
   readonly watch: Watch
   readonly paused: boolean
-  /** In ms. */
+  /** The interval between surveys, in ms. */
   readonly interval: number
   /** Which Redis it is. */
   readonly where: string

@@ -11,7 +11,7 @@ import { firstView, type Key, press } from './view.ts'
 
 interface Wanted {
   readonly pattern: string
-  /** In ms. */
+  /** The interval between surveys, in ms. */
   readonly interval: number
   readonly order: Order
 }

@@ -30,7 +30,7 @@ export interface Asset {
 export interface Site {
   /** The first part of every path: letters and digits. */
   readonly secret: string
-  /** By file name; '' is the page itself. */
+  /** The files by their names; '' is the page itself. */
   readonly assets: ReadonlyMap<string, Asset>
   readonly audience: Audience
   /** Takes a lock from this holder. Absent if that is not allowed. Rejects if Redis cannot be asked. */

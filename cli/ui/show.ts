@@ -14,7 +14,7 @@ export interface Showing {
   readonly pattern: string
   /** The port on 127.0.0.1; 0 selects a free one. */
   readonly port: number
-  /** From one survey of Redis to the next, in ms. */
+  /** The time from one survey of Redis to the next, in ms. */
   readonly interval: number
   readonly allowRelease?: boolean
 }

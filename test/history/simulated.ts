@@ -19,7 +19,7 @@ export interface Call {
   readonly patience: number | undefined
   /** For a semaphore: callers may disagree about its number. */
   readonly permits: readonly [permits: number, of: number]
-  /** For a read-write lock. */
+  /** Whether the call reads, for a read-write lock. */
   readonly reads: boolean
 }
 

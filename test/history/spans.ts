@@ -6,7 +6,7 @@ export interface Span {
   readonly to: number
 }
 
-/** In order, and without two that touch. */
+/** The same times as spans in order that do not touch each other. */
 export function merged(spans: readonly Span[]): Span[] {
   const list: { from: number; to: number }[] = []
   for (const { from, to } of [...spans].sort((a, b) => a.from - b.from)) {

@@ -79,7 +79,7 @@ export interface OpenLock extends Row {
   /** The first holder's; null if nobody holds it. */
   readonly token: number | null
   readonly id: string | null
-  /** For a lock that may have several holders. */
+  /** Present for a lock that may have several holders. */
   readonly shared?: Shared
   readonly trend: TrendLines
   readonly queue: readonly QueueRow[]

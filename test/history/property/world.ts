@@ -165,7 +165,7 @@ export class World {
     this.check()
   }
 
-  /** In µs. */
+  /** The server's time of day, in µs. */
   async #serverTime(): Promise<number> {
     const [seconds, micros] = await this.#redis.time()
     return Number(seconds) * 1_000_000 + Number(micros)

@@ -45,7 +45,7 @@ export const keyFaults: Readonly<Record<KeyFault, Fault<[key: string]>>> = {
   'forge grants': { reach: 'nothing', run: (stage, { dice }, key) => forgeGrants(stage, key, dice) },
 }
 
-/** From all holders, or from one of them. */
+/** Force-releases the lock from all holders, or from one of them. */
 async function forceRelease({ locks }: Stage, key: string, dice: number): Promise<void> {
   const lock = lockFor(locks, key, usualWants(key))
   const [holder] = dice % 2 === 0 ? [] : (await lock.inspect()).holders

@@ -29,7 +29,7 @@ export interface Terms {
 
 /** Short, so that the end of a run can show that locks leave nothing at all. */
 export const TOKEN_MEMORY = 2_000
-/** For locks on one server. */
+/** The times for locks on one server. */
 export const TIMES: Times = {
   waiterTtl: 3_000,
   longestLease: 3_000,

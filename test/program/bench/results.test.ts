@@ -10,7 +10,7 @@ import { section, summary } from '../../../scripts/bench-results/section.ts'
 import { madeUpResults } from './fixtures/make-results.ts'
 
 test.each(names)('the figures of %s are those of the raw runs', page => {
-  // If not: npx tsx scripts/bench-results/main.ts
+  // If this fails, run: npx tsx scripts/bench-results/main.ts
   expect(present(page)).toBe(written(page))
 })
 

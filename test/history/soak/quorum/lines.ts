@@ -24,7 +24,7 @@ export class Line {
 }
 
 export class Lines implements Ways {
-  /** By the numbers of the servers. */
+  /** The ways, by the numbers of their servers. */
   readonly lines: readonly Line[]
 
   private constructor(lines: readonly Line[]) {

@@ -136,7 +136,7 @@ test('only locks that the other servers can vouch for survive the loss of a serv
   }
   expect(await lostBy(servers, [0], keys, happen)).toEqual(['twice', 'passed on'])
   expect(await lostBy(servers, [2], keys, async () => {})).toEqual([])
-  // By its clock all leases there have ended, although it has their holders still.
+  // According to this server's clock all leases have ended, although it still stores their holders.
   servers[1]!.clock.set(40_000)
   expect(await lostBy(servers, [0], keys, async () => {})).toEqual(['everywhere', 'twice', 'passed on'])
   servers[1]!.clock.set(0)

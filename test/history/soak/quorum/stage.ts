@@ -25,13 +25,13 @@ export type Emptied = 'the truth' | 'that it persists'
 
 export class QuorumStage {
   readonly keys: readonly string[]
-  /** By their numbers. */
+  /** The servers, by their numbers. */
   readonly servers: readonly QuorumServer[]
   readonly recorder: Recorder
   readonly posts: readonly Post<Lines>[]
   readonly register: Redis
   readonly emptied: Emptied
-  /** For forced releases. */
+  /** The keeper's client, for forced releases. */
   readonly locks: LockClient
   readonly #witness: RunningServer
 
