@@ -143,14 +143,16 @@ describe.each(cases)('$kind, by TLS: $tls', ({ kind, tls }) => {
       const { port } = servers.servers[0]!
       await refused(
         `redis://:${encoded.data}@127.0.0.1:${port}`,
-        /is a node of a cluster, whose address begins with redis\+cluster:/,
+        /is a node of a cluster; the address of a cluster begins with redis\+cluster:/,
       )
       await refused(redisUrl().replace('redis:', 'redis+cluster:'), /it is not a node of a cluster/)
     }
     const swapped = tls ? url.replace('rediss', 'redis') : url.replace('redis', 'rediss')
     await refused(
       swapped,
-      tls ? /if it expects TLS, its address begins with rediss\+/ : /without TLS its address begins with redis\+/,
+      tls
+        ? /if it expects TLS, its address begins with rediss\+/
+        : /if the server does not use TLS, its address begins with redis\+/,
     )
   })
 
