@@ -50,7 +50,7 @@ describe('in the current folder', { timeout: 90_000 }, () => {
     const folder = await emptyFolder()
     await install(folder, 'redlock', '4.2.0', 'export default class {}')
     const { output, results } = await bench(folder, 'redlock')
-    const why = 'redlock 4.2.0 is not a version that is known here: npm install redlock@5.0.0-beta.2'
+    const why = 'redlock 4.2.0 is not a version that this benchmark supports: npm install redlock@5.0.0-beta.2'
     expect(output).toContain(`redlock is not measured: ${why}`)
     expect(results.trials.find(({ rival }) => rival === 'redlock')).toMatchObject({ outcome: 'skipped', reason: why })
   })

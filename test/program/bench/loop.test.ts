@@ -46,9 +46,9 @@ test('a rival that cannot mix is left out, and a scenario for mixing has no othe
     const scenario: Scenario = scenarios.find(each => each.name === name)!
     return [batonMixed, batonUnfair, floorPublish].map(rival => skipped(rival, scenario))
   })
-  const oneKind = 'its callers of a key cannot be of both kinds'
+  const oneKind = 'its callers of one key cannot be both fair and unfair'
   expect(reasons).toEqual([
     [undefined, oneKind, oneKind],
-    ['it is for callers of both kinds', undefined, undefined],
+    ['it is only for scenarios with both fair and unfair callers', undefined, undefined],
   ])
 })

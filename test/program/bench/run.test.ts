@@ -54,9 +54,9 @@ describe('a run', () => {
     ])
     const reasons = Object.fromEntries(results.trials.map(({ rival, reason }) => [rival, reason]))
     expect(reasons).toMatchObject({
-      hanging: 'nothing was acquired: 2 calls did not return, 0 rejected',
+      hanging: 'no call acquired the lock: 2 did not return, 0 rejected',
       failing: expect.stringMatching(
-        /^nothing was acquired: 0 calls did not return, \d+ rejected: Error: it does not work$/,
+        /^no call acquired the lock: 0 did not return, \d+ rejected: Error: it does not work$/,
       ),
       stuck: expect.stringMatching(/^no answer to 'loop' within/),
       absent: 'not installed',
@@ -65,7 +65,7 @@ describe('a run', () => {
     expect(figures[0]).toMatchObject({ overlaps: 0, unfinished: 0, errors: 0, starved: 0 })
     expect(figures[4]!.overlaps).toBeGreaterThan(0)
     expect(results.notes).toContainEqual('absent is not measured: not installed')
-    expect(results.notes).toContainEqual(expect.stringMatching(/^Only one round/))
+    expect(results.notes).toContainEqual(expect.stringMatching(/^The run has only one round/))
 
     const text = tables(results)
     expect(text).toMatch(/^ *baton-fair /m)
@@ -122,7 +122,7 @@ describe('a run', () => {
       'hanging 3 skipped',
       'leaving 3 skipped',
     ])
-    const why = 'nothing was acquired: 2 calls did not return, 0 rejected'
+    const why = 'no call acquired the lock: 2 did not return, 0 rejected'
     const reasons = (name: string) => results.trials.filter(({ rival }) => rival === name).map(({ reason }) => reason)
     expect(reasons('hanging')).toEqual([why, `failed in round 1: ${why}`, `failed in round 1: ${why}`])
     const gone = 'left 1 call that did not return in round 1'

@@ -94,6 +94,6 @@ test('an order that cannot be obeyed is reported', async () => {
 test('a worker that has ended reports that instead of answering', async () => {
   const worker = await open('baton-fair', 1)
   const answer = worker.ask({ op: 'queue', startAt: now() + limit, gap: 0, hold: 0 }, limit)
-  await Promise.all([worker.kill(), expect(answer).rejects.toThrow('its process ended (SIGKILL)')])
-  await expect(worker.ask({ op: 'close' }, limit)).rejects.toThrow('its process has ended')
+  await Promise.all([worker.kill(), expect(answer).rejects.toThrow('the worker process ended (SIGKILL)')])
+  await expect(worker.ask({ op: 'close' }, limit)).rejects.toThrow('the worker process has ended')
 })
