@@ -49,7 +49,7 @@ export function addRun(program: Command): void {
     .option('--max-hold <time>', 'longest time to hold the lock; after that it is lost', parseTime)
     .option('--label <text>', 'name that others see for this holder or waiter (default: host:pid)')
     .addOption(grace)
-    .option('--verbose', 'log to stderr who holds the lock and how long it waited, even if stderr is not a terminal')
+    .option('--verbose', 'log to stderr who holds the lock and how long the wait was, even if stderr is not a terminal')
     .addHelpText(
       'after',
       `

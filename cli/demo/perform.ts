@@ -96,7 +96,7 @@ function startedAt(url: string): ServerAddress {
 }
 
 function use({ url, shown }: ServerAddress, announce: (line: string) => void) {
-  announce(`Redis: the server --url names, ${shown}`)
+  announce(`Redis: the server that --url names, ${shown}`)
   return { url, stop: async () => {} }
 }
 
