@@ -24,7 +24,7 @@ export interface Model {
   readonly optimize: '-O1' | '-O2'
   /** What a configuration shows, besides I4, which only those with PROGRESS show. */
   readonly shows: readonly Property[]
-  /** The text of each property's assertions. I4 has no assertion: it fails by a run without progress. */
+  /** The text of each property's failing assertion. I4 can also fail without one: by a run without progress. */
   readonly assertions: Readonly<Partial<Record<Property, RegExp>>>
   readonly configurations: readonly Subject[]
   readonly mutants: readonly Mutant[]
