@@ -13,7 +13,7 @@ interface TopOptions extends ConnectionOptions {
   readonly json?: boolean
 }
 
-/** The orders, by the titles of the columns in lower case. */
+/** The sort orders, by the titles of the columns. */
 const orders = { lock: 'key', held: 'heldFor', left: 'timeLeft', queue: 'waiters', longest: 'longestWait' } as const
 
 export function addTop(program: Command): void {

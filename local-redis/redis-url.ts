@@ -12,7 +12,7 @@ export function namedRedis(value: string | undefined): LocalRedis | undefined {
   if (!value) return undefined
   return {
     url: value,
-    description: `the server REDIS_URL names, ${withoutSecrets(value)}`,
+    description: `the server that REDIS_URL names, ${withoutSecrets(value)}`,
     stop: async () => {},
   }
 }

@@ -25,7 +25,7 @@ const endings = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 /** Serves the page until a signal ends the program. */
 export async function show(at: Connected, options: Showing): Promise<void> {
   const { prefix, pattern, port, interval, allowRelease = false } = options
-  // A bad pattern or a user without rights is reported here, in the terminal, and not in the page.
+  // An invalid pattern or missing rights are reported here, in the terminal, instead of in the page.
   await survey(at, pattern)
   const audience = new Audience(at, { pattern, interval })
   const site: Site = {
