@@ -60,8 +60,8 @@ const firstLooks: Readonly<Record<LockKind, Scenario>> = {
   quorum: firstLook({ lock: 'quorum', servers: 3 }),
 }
 /**
- * A rival that skips one of these skips contention altogether. Then its scripts contain no calls besides those that it
- * also makes alone.
+ * The contended scenario of each kind of lock. A rival that skips it is never measured under contention, so its census
+ * is taken with a single waiter.
  */
 const contended: Readonly<Record<LockKind, ScenarioName>> = {
   mutex: '2x8',

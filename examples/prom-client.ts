@@ -1,8 +1,9 @@
 /**
- * Metrics of a worker's locks by prom-client, without OpenTelemetry.
+ * Metrics of a worker's locks with prom-client, without OpenTelemetry.
  *
- * What `stats()` has is read when Prometheus asks: it costs nothing in between. Its quantiles are of one process, and cannot be
- * added up over several; so times are counted into buckets as they come, by events.
+ * Counters and gauges are read from `stats()` whenever Prometheus scrapes, and cost nothing in between. The quantiles
+ * of `stats()` describe one process, and quantiles of several processes cannot be added up. So events count the times
+ * into buckets.
  */
 import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,7 +12,7 @@ import { type ClientStats, LockClient, LockTimeoutError } from 'redis-baton'
 
 const { REDIS_URL = 'redis://127.0.0.1:6379', METRICS_PORT = '9464' } = process.env
 
-/** Call it once for each client, as soon as it is made: what has happened before is in no bucket. */
+/** Call it once per client, right after creating the client: earlier events are not counted. */
 function collectLockMetrics(locks: LockClient, register: Registry): void {
   const registers = [register]
 
@@ -62,7 +63,7 @@ function collectLockMetrics(locks: LockClient, register: Registry): void {
     buckets,
     registers,
   })
-  // No label has the key: each would be a time series of its own.
+  // The key is not a label, because each key would then become a separate time series.
   locks.on('acquired', ({ waited }) => waits.observe(waited / 1_000))
   locks.on('released', ({ held }) => holds.observe(held / 1_000))
 }
@@ -82,7 +83,7 @@ server.listen(Number(METRICS_PORT), '127.0.0.1', () => {
 const stop = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
 
-/** Some work with one lock, so that there is something to see. */
+/** Uses one lock, so that there is something to see. */
 async function work(): Promise<void> {
   while (!stop.signal.aborted) {
     try {

@@ -65,7 +65,7 @@
  *       release, so every wait of a live client ends. No fairness is assumed. Only looks that change nothing could go
  *       on for ever, and MATTERS leaves them out. So each run continues until no step is left
  *
- * Mutants, each a rule taken away: NO_TIMER, NO_HANDBACK, PUBLISH_FIRST, UNOWNED_RELEASE, BELIEVE_OLD, BELIEVE_LATE,
+ * Each mutant removes one rule: NO_TIMER, NO_HANDBACK, PUBLISH_FIRST, UNOWNED_RELEASE, BELIEVE_OLD, BELIEVE_LATE,
  * IGNORE_REPLY, IGNORE_REFUSAL, BARGE, NEW_TICKET. scripts/models.ts says what each of them breaks.
  */
 

@@ -70,7 +70,7 @@
  *       callers is bounded, so each run ends. No fairness is assumed: looks that would change nothing are not steps
  *       (MATTERS)
  *
- * Mutants, each a rule taken away: PASS_LARGE, MERGE, KEEP_SUM, LEAVE_HEAD, READERS_PASS, WRITERS_FIRST, ONE_READER,
+ * Each mutant removes one rule: PASS_LARGE, MERGE, KEEP_SUM, LEAVE_HEAD, READERS_PASS, WRITERS_FIRST, ONE_READER,
  * TURN_UNHEARD, TURN_EARLY, REENTRY_TURN, ONE_LINE. scripts/models.ts says what each of them breaks.
  */
 

@@ -47,8 +47,8 @@ function cell(measure: Measure, spread: Spread | undefined): Markup {
 type Headline = readonly [measure: Measure, more: boolean, unless?: Measure]
 
 /**
- * For each kind of scenario: the measure to compare at a glance, whether more is better, and a measure that replaces it
- * if available. Hand-offs to other processes are what all locks have in common: within a process some need no Redis.
+ * For each kind of scenario: the measure to compare at a glance, whether more is better, and another
+ * measure that replaces it if the run has that one. Hand-offs to other processes are what all locks have in common: within a process some need no Redis.
  */
 const headlines: Readonly<Record<Subject, readonly Headline[]>> = {
   uncontended: [['cycleP50', false]],

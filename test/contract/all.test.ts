@@ -1,4 +1,4 @@
-/** `all`: several locks as one. */
+/** `all`: one call that takes several locks. */
 import { describe, expect, test } from 'vitest'
 import {
   LockArgumentError,
@@ -12,12 +12,12 @@ import { park } from '../kit/parking.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-/** In the order in which they are taken. */
+/** The keys are sorted, because `all` takes locks in the order of their keys. */
 function freshKeys(count: number): string[] {
   return Array.from({ length: count }, () => freshKey()).sort()
 }
 
-/** Parts that were taken in vain are released in the background. */
+/** Waits until all are free. A call that fails releases the parts that it had already taken in the background. */
 async function allFree(locks: LockClient, keys: readonly string[]): Promise<void> {
   for (const key of keys) await eventually(async () => !(await locks.isLocked(key)))
 }
@@ -39,7 +39,7 @@ describe('the lease of several locks', () => {
     for (const key of [a, b]) expect(await other!.isLocked(key)).toBe(false)
   })
 
-  test('I8 is no longer held, and aborts, as soon as one of them is lost; the others are released', async () => {
+  test('I8 is no longer held, and its signal aborts, as soon as one part is lost; the other parts are released', async () => {
     const [locks, other] = clients(2)
     const [a, b] = freshKeys(2) as [string, string]
     const lease = await locks!.all([a, b]).lock()
@@ -55,7 +55,7 @@ describe('the lease of several locks', () => {
 })
 
 describe('all or none', () => {
-  test('a single attempt that is refused one part keeps none', async () => {
+  test('a single attempt that is refused one part keeps no part', async () => {
     const [locks, other] = clients(2)
     const keys = freshKeys(3)
     for (const key of keys) {
@@ -69,7 +69,7 @@ describe('all or none', () => {
     await (await locks!.all(keys).tryLock())!.release()
   })
 
-  test('one timeout covers all of them; after it none is held', async () => {
+  test('one timeout covers all parts; after it no part is held', async () => {
     const [locks, other] = clients(2)
     const [a, b, c] = freshKeys(3) as [string, string, string]
     const first = await other!.lock(a)
@@ -91,7 +91,7 @@ describe('all or none', () => {
     const [a, b] = freshKeys(2) as [string, string]
     const held = await other!.lock(a)
     const call = locks!.all([a, b]).lock()
-    // If the caller kept b while it waits, b would be taken until a is released.
+    // If the caller kept b while it waits for a, this call would wait until a is released.
     await (await promptly(other!.lock(b))).release()
     await held.release()
     await (await promptly(call)).release()
@@ -112,7 +112,7 @@ describe('all or none', () => {
     await allFree(other!, [a, b])
   })
 
-  test('an abort ends the wait with the reason, and none is held', async () => {
+  test('an abort rejects the call with its reason, and no part is held', async () => {
     const [locks, other] = clients(2)
     const [a, b] = freshKeys(2) as [string, string]
     const held = await other!.lock(b)
@@ -154,7 +154,7 @@ test('callers with the same parts in different orders never deadlock', async () 
   await Promise.all(work)
 })
 
-test('fair: no later caller gets ahead', async () => {
+test('fair: no later caller gets ahead of a waiting call', async () => {
   const [locks, other] = clients(2)
   const [a, b] = freshKeys(2) as [string, string]
   const held = await other!.lock(b)

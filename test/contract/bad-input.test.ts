@@ -1,4 +1,4 @@
-/** LockArgumentError: what is refused, what the error says, and that nothing is sent. */
+/** LockArgumentError: which arguments are refused, what the error says, and that nothing is sent. */
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { LockArgumentError, LockClient, type LockOptions } from '../../src/index.ts'
@@ -55,7 +55,7 @@ const badClientOptions: Record<string, unknown[]> = {
 const cases = (options: Record<string, unknown[]>) =>
   Object.entries(options).flatMap(([name, values]) => values.map(value => [name, value] as [string, unknown]))
 
-/** The error names the option, the value and what is accepted. */
+/** Expects that the error names the option, the value, and the accepted values. */
 function expectTelling(error: LockArgumentError, option: string, value: unknown): void {
   expect(error).toMatchObject({ name: 'LockArgumentError', code: 'ERR_LOCK_ARGUMENT', option })
   expect(error.value).toBe(value)
@@ -102,7 +102,7 @@ describe('a bad key', () => {
     }
   })
 
-  test.each(badKeys)('%s is refused by wrap itself when it is the fixed key', async (_, key) => {
+  test.each(badKeys)('%s is refused by wrap itself, before any call, if it is a fixed key', async (_, key) => {
     const locks = client({}, place().sourceToNobody())
     expectTelling(
       thrown(() => locks.wrap(key as string, async () => {})),
@@ -180,7 +180,7 @@ describe('a bad option of a call', () => {
     expect(error.option).toBe('headStart')
   })
 
-  test('an option that is undefined counts as absent', async () => {
+  test('an option whose value is undefined counts as absent', async () => {
     const names = Object.keys(badLockOptions)
     const options = Object.fromEntries(names.map(name => [name, undefined])) as LockOptions
     const lease = await client().lock(freshKey(), options)
@@ -291,7 +291,7 @@ test('a call with a bad argument or an aborted signal sends nothing', async () =
   const locks = client({}, own.source())
   const admin = own.admin()
   await locks.isLocked('k')
-  // A client's own initial requests follow its first call; wait for them.
+  // A client sends some requests of its own after its first call. Wait for these.
   await sleep(500)
   const before = await admin.calls()
   for (const [, key] of badKeys) {

@@ -1,4 +1,4 @@
-/** The options of a client: each default, and that each option does what the contract says. */
+/** The options of a client: their defaults and their effects. */
 import { hostname } from 'node:os'
 import { describe, expect, test } from 'vitest'
 import { type LockClient, LockClosedError, LockTimeoutError } from '../../src/index.ts'
@@ -115,7 +115,7 @@ describe('lease', () => {
     expect((await locks.inspect(lease.key)).ttl).toBeLessThanOrEqual(5_000)
   })
 
-  test('is renewed after every third of it', async () => {
+  test('is renewed each time a third of it has passed', async () => {
     const locks = client({ lease: 600 })
     const renewals = heard(locks, 'renewed')
     await locks.lock(freshKey())
@@ -126,7 +126,7 @@ describe('lease', () => {
 })
 
 describe('waiterTtl', () => {
-  test('I4: a queued waiter whose client is alive stays queued beyond it', async () => {
+  test('I4: a queued waiter whose client is alive stays queued for longer than waiterTtl', async () => {
     const holder = client()
     const waiter = client({ waiterTtl: 600 })
     const key = freshKey()
@@ -140,7 +140,7 @@ describe('waiterTtl', () => {
     expect((await queued.lease).held).toBe(true)
   })
 
-  test('I7: a queued waiter whose client has gone silent leaves the queue within it', async () => {
+  test('I7: a queued waiter whose client has gone silent leaves the queue within waiterTtl', async () => {
     const holder = client()
     const { source, proxy } = await place().proxied()
     const waiter = client({ waiterTtl: 600, outageTimeout: 2_000 }, source)
@@ -162,7 +162,7 @@ test('tokenMemory is how long a free lock’s token clock is kept', async () => 
 })
 
 describe('defaults for the options of a call', () => {
-  test('fair: true queues calls that do not set it', async () => {
+  test('fair: true queues calls that do not set fair', async () => {
     const holder = client()
     const [waiter, other] = [client({ fair: true }), client({ fair: true })]
     const key = freshKey()
@@ -174,7 +174,7 @@ describe('defaults for the options of a call', () => {
     expect((await holder.inspect(key)).waiters).toHaveLength(1)
   })
 
-  test('fairAfter queues unfair calls that have waited this long, if they do not set it', async () => {
+  test('fairAfter queues unfair calls that do not set fairAfter, once they have waited this long', async () => {
     const holder = client()
     const [waiter, other] = [client({ fairAfter: 200 }), client({ fairAfter: 200 })]
     const key = freshKey()
@@ -186,7 +186,7 @@ describe('defaults for the options of a call', () => {
     expect((await holder.inspect(key)).waiters).toHaveLength(1)
   })
 
-  test('fairAfter: Infinity never queues unfair calls that do not set it', async () => {
+  test('fairAfter: Infinity never queues unfair calls that do not set fairAfter', async () => {
     const [holder, waiter] = [client(), client({ fairAfter: Number.POSITIVE_INFINITY })]
     const key = freshKey()
     await holder.lock(key)
@@ -197,7 +197,7 @@ describe('defaults for the options of a call', () => {
     await queueOf(holder, key, 1)
   })
 
-  test('timeout bounds lock and tryLock if they do not set it', async () => {
+  test('timeout bounds calls of lock and tryLock that do not set timeout', async () => {
     const [holder] = clients(1)
     const waiter = client({ timeout: 300 })
     const key = freshKey()

@@ -1,4 +1,4 @@
-/** close while an attempt is under way, by a call that asks once or has not waited yet. */
+/** close while an attempt is under way: of a single-attempt call, or of a call that has not begun to wait. */
 import { expect, test } from 'vitest'
 import { type LockClient, LockClosedError } from '../../src/index.ts'
 import { promptly, rejection } from '../kit/outcomes.ts'
@@ -15,7 +15,7 @@ test.each<[string, (locks: LockClient, key: string) => Promise<unknown>]>([
   const { source, proxy } = await place().proxied()
   const [locks, other] = [client({}, source), client()]
   const key = freshKey()
-  // After this, Redis knows the script and the client is connected.
+  // After this grant, Redis knows the script and the client is connected.
   await (await locks.lock(key)).release()
   proxy.hold('down')
   const outcome = rejection(call(locks, key), LockClosedError)

@@ -1,4 +1,4 @@
-/** close ends all holds. It tells the holders first, and with `drain` it gives them time to release on their own. */
+/** close ends all holds. It notifies the holders first, and with `drain` it gives them time to release on their own. */
 import { describe, expect, test } from 'vitest'
 import { LockArgumentError, LockClosedError, LockLostError } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
@@ -11,7 +11,7 @@ import { eventually, sleep } from '../kit/time.ts'
 /** Longer than any test takes, in ms. */
 const LONG = 60_000
 
-describe('I1, I8: a holder is told before another caller can hold', () => {
+describe('I1, I8: a holder is notified before another caller can hold', () => {
   test.each(kindsHere.flatMap(each => ['fair', 'unfair'].map(way => ({ ...each, way }))))(
     '$way ($kind)',
     async ({ way, clients }) => {
@@ -47,7 +47,7 @@ describe('I1, I8: a holder is told before another caller can hold', () => {
     for (const lease of leases) expect(await other.isLocked(lease.key)).toBe(false)
   })
 
-  test('every lease is told once, re-entrant ones too, and all before any is released', async () => {
+  test('every lease is notified once, re-entrant ones too, and all are notified before any is released', async () => {
     const locks = client()
     const [key, another] = [freshKey(), freshKey()]
     const leases = [await locks.lock(key, { owner: 'me' }), await locks.lock(key, { owner: 'me' })]
@@ -62,7 +62,7 @@ describe('I1, I8: a holder is told before another caller can hold', () => {
     for (const lease of leases) expect(lease.signal.reason).toBeInstanceOf(LockClosedError)
   })
 
-  test('with Redis out of reach: holders are told at once, and the lock ends with its lease', async () => {
+  test('with Redis out of reach: holders are notified at once, and the lock ends with its lease', async () => {
     const { source, proxy } = await place().proxied()
     const locks = client({}, source)
     const lost = heard(locks, 'lost')
@@ -198,7 +198,7 @@ describe('close({ drain })', () => {
     await promptly(closed)
   })
 
-  test('does not wait for a hold that is lost meanwhile', async () => {
+  test('does not wait for a hold that is lost during the drain', async () => {
     const locks = client()
     const lost = heard(locks, 'lost')
     await locks.lock(freshKey(), { lease: 300 })
@@ -248,7 +248,7 @@ describe('close({ drain })', () => {
     await promptly(closed!)
   })
 
-  test('called again: the earlier deadline counts', async () => {
+  test('when called again, uses the earlier of the two deadlines', async () => {
     const locks = client()
     const lost = heard(locks, 'lost')
     const lease = await locks.lock(freshKey())

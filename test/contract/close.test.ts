@@ -104,7 +104,7 @@ describe('close', () => {
     }
   })
 
-  test('leases of a closed client: release returns false, renew rejects', async () => {
+  test('leases of a closed client: release resolves to false, renew rejects', async () => {
     const locks = client()
     const lease = await locks.lock(freshKey())
     await locks.close()
@@ -168,14 +168,14 @@ describe('close', () => {
     expect(errors).toMatchObject([{ error: { code: 'ERR_LOCK_CONNECTION', key: lease.key } }])
   })
 
-  test.each(['by who is told of it', 'right after it'])(
+  test.each(['by a listener that is notified of it', 'right after it'])(
     'I7: at a lapse, %s: ends a hold that other holds of its owner would keep alive',
     async when => {
       const { source, proxy } = await place().proxied()
       const [one, two] = [client({}, source), client()]
       const key = freshKey()
       const lapsing = await one.lock(key, { owner: 'job', lease: 1_000 })
-      // The first client does not learn that the second one has prolonged the lock.
+      // The renewal reaches the server, but the first client does not get the reply.
       proxy.hold('up')
       const lease = await two.lock(key, { owner: 'job' })
       expect(lease.via).toBe('reentry')
@@ -202,7 +202,7 @@ describe('close', () => {
       const call = rejection(locks!.lock(key), LockClosedError)
       void call.finally(() => order.push('rejected'))
     })
-    // No timer runs meanwhile, so `close` itself has to notice the lapse.
+    // No timer runs during this loop, so `close` itself has to notice that the lease has ended.
     const until = performance.now() + 300
     while (performance.now() < until);
     await locks!.close()

@@ -1,4 +1,4 @@
-/** What a client may be made from, and that an instance passed in stays the caller's. */
+/** What a client may be made from. An instance that is passed in stays the caller's. */
 import type { Cluster, Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { promptly } from '../kit/outcomes.ts'
@@ -7,7 +7,7 @@ import { ownPlace, place } from '../kit/place.ts'
 import { client, freshKey } from '../kit/redis.ts'
 import type { Source } from '../kit/topologies/source.ts'
 
-/** Everything of an instance that a client could have changed. */
+/** The settings and state of an instance that a client could have changed. */
 function portrait(redis: Redis | Cluster) {
   const names = (of: object) => Reflect.ownKeys(of).map(String).sort()
   const emitter = redis as unknown as {
@@ -112,7 +112,7 @@ describe('an instance passed in stays the caller’s', () => {
     expect(await pings(all)).toEqual(all.map(() => 'PONG'))
   })
 
-  test('it is not used at all: no command, no subscription', async () => {
+  test('the client does not use it at all: no command, no subscription', async () => {
     const own = await ownPlace()
     const { all, source } = own.instances({ connectionName: 'the-callers' })
     await pings(all)
@@ -123,7 +123,7 @@ describe('an instance passed in stays the caller’s', () => {
     expect(lines.length).toBeGreaterThanOrEqual(all.length)
     for (const line of lines) {
       expect(line).toMatch(/ sub=0 psub=0 /)
-      // In a cluster, the instance itself asks from time to time which node has which slots.
+      // In a cluster, the instance itself asks from time to time which node serves which slots.
       expect(line).toMatch(own.isCluster ? / cmd=(client|cluster)/ : / cmd=client/)
     }
   })
@@ -147,7 +147,7 @@ describe('an instance passed in stays the caller’s', () => {
   })
 })
 
-describe('keyPrefix of the instance', () => {
+describe('keyPrefix of the client’s instance', () => {
   test('applies to keys and channels alike', async () => {
     const own = await ownPlace()
     const admin = own.admin()

@@ -2,7 +2,7 @@ import type { locked as decorator, LockClient, LockOptions } from '../../src/ind
 
 export type Decorated = typeof import('./decorated.fixture.ts')
 
-/** The code under test, and what a test's classes share. */
+/** What the functions below need to make their classes. */
 export interface Parts {
   readonly locked: typeof decorator
   readonly locks: LockClient
@@ -10,7 +10,7 @@ export interface Parts {
   readonly options?: LockOptions
 }
 
-/** Counts how many callers are inside at a time. */
+/** Counts the callers that are inside at the same time. */
 export class Turnstile {
   #inside = 0
   most = 0
@@ -23,7 +23,7 @@ export class Turnstile {
   }
 }
 
-/** Methods of every kind, all under one lock: public, private, and static. */
+/** A class with methods of every kind, all under one lock: public, private, and static. */
 export function kinds({ locked, locks, key, options }: Parts) {
   const turnstile = new Turnstile()
 
@@ -63,7 +63,7 @@ export function kinds({ locked, locks, key, options }: Parts) {
   return { Kinds, turnstile }
 }
 
-/** The client and the key come from the object and from the arguments. */
+/** A class whose methods take the client and the key from the object and from the arguments. */
 export function accounts({ locked, key }: Pick<Parts, 'locked' | 'key'>) {
   class Account {
     static locks: LockClient | undefined
@@ -104,7 +104,7 @@ export function accounts({ locked, key }: Pick<Parts, 'locked' | 'key'>) {
   return Account
 }
 
-/** Methods under locks of other kinds, fixed or made by the call, and under several locks. */
+/** A class with methods under locks of other kinds, fixed or made by the call, and under several locks. */
 export function otherKinds({ locked, locks, key }: Parts) {
   class Exports {
     readonly key = key
@@ -138,7 +138,7 @@ export function otherKinds({ locked, locks, key }: Parts) {
   return new Exports()
 }
 
-/** Methods that call each other, and a method that overrides another. */
+/** Classes with methods that call each other, and a method that overrides another. */
 export function nested({ locked, locks, key }: Parts) {
   class Base {
     @locked(locks, key, { timeout: 2_000 })
@@ -162,7 +162,7 @@ export function nested({ locked, locks, key }: Parts) {
   return { Base, Derived }
 }
 
-/** A method that does what its caller says. */
+/** A class with a method that runs the function that it is given. */
 export function obedient({ locked, locks, key, options }: Parts) {
   class Obedient {
     @locked(locks, key, options)
@@ -173,7 +173,7 @@ export function obedient({ locked, locks, key, options }: Parts) {
   return new Obedient()
 }
 
-/** What no compiler would let through. */
+/** Wrong uses of the decorator. Compilers refuse them, and so does the decorator itself. */
 export const misplaced: Record<string, (parts: Parts) => unknown> = {
   getter: ({ locked, locks, key }) =>
     class {

@@ -1,7 +1,8 @@
 /**
- * Classes with decorated methods, as a user writes them. Vitest's own transformation leaves standard decorators
- * unchanged, and Node does not support them yet. So esbuild translates the fixture, as a compiler does for users. The
- * fixture imports only types, so it can be loaded from its text and receive the code under test as arguments.
+ * Loads the fixture's classes with decorated methods, as a user would write them. Node does not support standard
+ * decorators yet, and Vitest leaves them unchanged. So esbuild translates the fixture, as a compiler does for users.
+ * The fixture imports only types, so its text can be loaded as a module, and it receives the code under test as
+ * arguments.
  */
 import { readFile } from 'node:fs/promises'
 import { transform } from 'esbuild'

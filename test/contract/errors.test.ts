@@ -18,7 +18,7 @@ import { expectNobodyThere } from './refused.ts'
 
 const classes = { LockTimeoutError, LockLostError, LockConnectionError, LockClosedError, LockArgumentError }
 
-/** One error of each class, as a caller receives it. `hasKey` says whether it names the key that it is about. */
+/** One error of each class, as a caller receives it. `hasKey`: whether the error names a key. */
 const specimens: Record<string, { code: string; make: (key: string) => Promise<unknown>; hasKey: boolean }> = {
   LockTimeoutError: {
     code: 'ERR_LOCK_TIMEOUT',
@@ -76,7 +76,10 @@ describe.each(Object.entries(specimens))('%s', (name, { code, make, hasKey }) =>
   })
 })
 
-/** With the default fairAfter of 1 s, a waiter that gives up after 1 s may have just joined the queue. */
+/**
+ * Options with which a waiter that gives up after 1 s is certainly unfair: with the default fairAfter of 1 s, it might
+ * have just joined the queue.
+ */
 const unfair = { fairAfter: Number.POSITIVE_INFINITY }
 
 describe('LockTimeoutError', () => {
@@ -113,7 +116,7 @@ describe('LockTimeoutError', () => {
     },
   )
 
-  test('of a waiter whose client has taken the lock since the last answer: its own client’s hold', async () => {
+  test('of a waiter whose own client has taken the lock since the last reply: names that hold', async () => {
     const [stranger, locks] = [client({ label: 'the stranger' }), client({ label: 'this client', waiterTtl: 60_000 })]
     const key = freshKey()
     const lease = await stranger.lock(key)
@@ -128,7 +131,7 @@ describe('LockTimeoutError', () => {
     expect(error.holder!.heldFor).toBeLessThanOrEqual(performance.now() - taken + 100)
   })
 
-  test('of a waiter whose client has released the lock since the last answer: the holder is unknown', async () => {
+  test('of a waiter whose own client has released the lock since the last reply: names no holder', async () => {
     const [stranger, locks] = [client({ label: 'the stranger' }), client({ label: 'this client', waiterTtl: 60_000 })]
     const key = freshKey()
     const lease = await locks.lock(key)
@@ -141,7 +144,7 @@ describe('LockTimeoutError', () => {
     expect(error.message).not.toContain('held by')
   })
 
-  test('of unfair waiters behind another of the same client: the same', async () => {
+  test('of unfair waiters behind another of the same client: also waited and holder, no position', async () => {
     const [holder, waiter] = [client({ label: 'the holder' }), client()]
     const key = freshKey()
     await holder.lock(key)
@@ -176,7 +179,7 @@ describe('LockTimeoutError', () => {
     expect(error.position).toBe(1)
   })
 
-  test('with Redis out of reach it knows no holder', async () => {
+  test('with Redis out of reach: names no holder', async () => {
     const error = await rejection(
       client({}, place().sourceToNobody()).lock(freshKey(), { timeout: 100 }),
       LockTimeoutError,
@@ -205,7 +208,7 @@ test('LockLostError: Redis out of reach past the lease', async () => {
   expect(await rejection(run, LockLostError)).toMatchObject({ key })
 })
 
-test('LockClosedError of a call without a key has none', async () => {
+test('LockClosedError of a call without a key has no key', async () => {
   const locks = client()
   await locks.close()
   const error = await rejection(locks.list()[Symbol.asyncIterator]().next(), LockClosedError)

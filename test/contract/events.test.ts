@@ -1,4 +1,4 @@
-/** Events of the client, and the same on node:diagnostics_channel. */
+/** Events of the client, which node:diagnostics_channel publishes as well. */
 
 import { channel } from 'node:diagnostics_channel'
 import { once } from 'node:events'
@@ -63,7 +63,7 @@ describe('events', () => {
     expect(events[0]).not.toHaveProperty('position')
   })
 
-  test('waiting of a later caller behind another of its client: the time held is current', async () => {
+  test('waiting of a later caller behind another of its client: the holder’s time held is current', async () => {
     const [holder, waiter] = clients(2)
     const key = freshKey()
     await holder!.lock(key)
@@ -151,7 +151,7 @@ describe('events', () => {
     expect([downs, ups]).toEqual([down, up])
   })
 
-  test('error {error} for trouble that no promise reports: a release in using that failed', async () => {
+  test('error {error} for a failure that no promise reports: a release in using that failed', async () => {
     const own = await ownPlace()
     const locks = client({ outageTimeout: 500 }, own.source())
     const [events, messages] = [heard(locks, 'error'), published('error')]
@@ -160,7 +160,7 @@ describe('events', () => {
     expect(messages).toEqual(events)
   })
 
-  test('error is not thrown without listeners, and not emitted for what a promise reports', async () => {
+  test('error is not thrown without listeners, and not emitted for a failure that a promise reports', async () => {
     const own = await ownPlace()
     const locks = client({ outageTimeout: 500 }, own.source())
     expect(await locks.using(freshKey(), () => own.kill().then(() => 'result'))).toBe('result')

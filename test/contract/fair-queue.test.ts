@@ -9,7 +9,7 @@ import { clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { expectIncreasing } from '../kit/witness.ts'
 
-/** Releases every lease as soon as it is granted, and returns the names in the order of the grants. */
+/** Releases every lease as soon as it is granted. `order` receives the waiters' names in the order of the grants. */
 function serve(waiters: Record<string, Promise<Lease>>): { order: string[]; done: Promise<unknown> } {
   const order: string[] = []
   const served = Object.entries(waiters).map(async ([name, waits]) => {
@@ -35,7 +35,7 @@ describe.each(kindsHere)('I3: grants follow the order of the requests ($kind)', 
     expectIncreasing(await Promise.all(Object.values(waiters).map(async waits => (await waits).fencingToken)))
   })
 
-  test('where each holder holds for a while', async () => {
+  test('if each holder holds for a while', async () => {
     const all = clients(3)
     const key = freshKey()
     const lease = await all[0]!.lock(key)
@@ -86,7 +86,7 @@ describe.each(kindsHere)('I3: grants follow the order of the requests ($kind)', 
 })
 
 describe.each(kindsHere)('I3: no unfair caller overtakes a live fair waiter ($kind)', ({ clients }) => {
-  /** One holder, one unfair waiter that came first, one fair waiter that came later. */
+  /** One lease is held. An unfair waiter comes first, and a fair waiter later. */
   async function contest(holder: LockClient, unfair: LockClient, fair: LockClient) {
     const key = freshKey()
     const lease = await holder.lock(key)
@@ -98,7 +98,7 @@ describe.each(kindsHere)('I3: no unfair caller overtakes a live fair waiter ($ki
     return order
   }
 
-  test('not an unfair waiter of another client that was parked earlier', async () => {
+  test('not an unfair waiter of another client, even if it has waited for longer', async () => {
     const [a, b, c] = clients(3)
     expect(await contest(a!, b!, c!)).toEqual(['fair', 'unfair'])
   })
@@ -251,8 +251,8 @@ describe('fairAfter', () => {
     const all = clients(3)
     const key = freshKey()
     /**
-     * The number of turns so far. Turns are counted, not timed: a slow machine takes longer for each, but needs no more
-     * of them.
+     * The number of turns so far. The test counts turns instead of time: on a slow machine each turn takes longer, but
+     * no more of them are needed.
      */
     let turns = 0
     let stop = false
@@ -273,8 +273,8 @@ describe('fairAfter', () => {
       return granted - (await afterSecond)
     })
     try {
-      // One turn of the queue serves all other callers. The second turn allows for a request that takes long to reach
-      // the queue.
+      // In one turn of the queue, all other callers are served. A second turn is allowed for a request that takes long
+      // to reach the queue.
       for (const turns of await Promise.all(unfair)) expect(turns).toBeLessThan(2 * 2 * HALF)
     } finally {
       stop = true
@@ -346,7 +346,7 @@ describe.each(kindsHere)('dead waiters ($kind)', ({ client, clients }) => {
   })
 })
 
-test('I4: a fair waiter is granted among a busy crowd of fair and unfair callers', async () => {
+test('I4: a fair waiter is granted the lock among a busy crowd of fair and unfair callers', async () => {
   const [one, two] = clients(2)
   const key = freshKey()
   const grants = heard(two!, 'acquired')

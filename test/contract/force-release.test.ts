@@ -1,4 +1,4 @@
-/** forceRelease takes the lock from its holder, tells the holder, and wakes the next waiter. */
+/** forceRelease takes the lock from its holder, notifies the holder, and wakes the next waiter. */
 import { describe, expect, test } from 'vitest'
 import { LockLostError } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
@@ -20,7 +20,7 @@ describe('forceRelease', () => {
     expect(await two!.forceRelease(key)).toBe(false)
   })
 
-  test.each(kindsHere)('is true for a lock that is held, once, and frees it ($kind)', async ({ clients }) => {
+  test.each(kindsHere)('frees a held lock, and is true for one call only ($kind)', async ({ clients }) => {
     const [one, two] = clients(2)
     const key = freshKey()
     await one!.lock(key)
@@ -73,7 +73,7 @@ describe('forceRelease', () => {
     await eventually(() => lease.signal.aborted, 2_000)
   })
 
-  test('I8: also if the holder’s client waits for the lock again before it has noticed', async () => {
+  test('I8: the holder’s signal aborts even if its client waits for the lock again before it has noticed the loss', async () => {
     const [one, two] = clients(2)
     const key = freshKey()
     await Promise.all([one!.isLocked(key), two!.isLocked(key)])
@@ -94,7 +94,7 @@ describe('forceRelease', () => {
     await eventually(() => lease.signal.aborted, 2_000)
   })
 
-  test('I8: works within the holder’s own client', async () => {
+  test('I8: the holder’s signal aborts if its own client calls forceRelease', async () => {
     const locks = client()
     const key = freshKey()
     const lease = await locks.lock(key)

@@ -41,7 +41,7 @@ describe('inspect', () => {
     expect(state.ttl).toBeLessThanOrEqual(5_000)
   })
 
-  test('without an explicit owner it shows the lease’s own', async () => {
+  test('without an explicit owner it shows the owner that the lease generated', async () => {
     const locks = client()
     const key = freshKey()
     const lease = await locks.lock(key)
@@ -159,7 +159,7 @@ describe('list', () => {
     const found = (await collect(waiter.list())).sort((a, b) => (a.key < b.key ? -1 : 1))
     expect(found.map(state => state.key)).toEqual(['held', 'queued'])
     for (const state of found) {
-      // Times change between the two calls.
+      // The times differ between the two calls.
       const { ttl, holders, waiters, ...rest } = await waiter.inspect(state.key)
       expect(state).toMatchObject(rest)
       expect(state.holders.map(({ id }) => id)).toEqual(holders.map(({ id }) => id))

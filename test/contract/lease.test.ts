@@ -36,7 +36,7 @@ describe('fields', () => {
 
   test('remaining falls with time', async () => {
     const lease = await client().lock(freshKey(), { lease: 10_000 })
-    // After this the client has made its extra renewal, if any, which would change the remaining time.
+    // A new client may make one extra renewal, which changes the remaining time. By now it is over.
     await sleep(500)
     const before = lease.remaining()
     await sleep(200)
@@ -157,7 +157,7 @@ describe.each(kindsHere)('release ($kind)', ({ client, clients }) => {
 })
 
 describe.each(kindsHere)('a lease that runs out ($kind)', ({ client, clients }) => {
-  test('I8: is lost: held, remaining, signal, event, release and renew say so', async () => {
+  test('I8: is lost, as held, remaining, signal, event, release and renew show', async () => {
     const locks = client()
     const losses = heard(locks, 'lost')
     const key = freshKey()
@@ -200,7 +200,7 @@ describe.each(kindsHere)('a lease that runs out ($kind)', ({ client, clients }) 
     },
   )
 
-  test('I1: it is not held after its end even while the event loop is blocked', async () => {
+  test('I1: it does not count as held after its end, even while the event loop is blocked', async () => {
     const lease = await client().lock(freshKey(), { lease: 300 })
     const end = performance.now() + 350
     while (performance.now() < end);
@@ -210,7 +210,7 @@ describe.each(kindsHere)('a lease that runs out ($kind)', ({ client, clients }) 
 })
 
 describe.each(kindsHere)('renew ($kind)', ({ client, clients }) => {
-  test('prolongs to its lease from now', async () => {
+  test('prolongs the hold to the full lease time from now', async () => {
     const [one, two] = clients(2)
     const lease = await one!.lock(freshKey(), { lease: 4_000 })
     await sleep(500)
@@ -221,7 +221,7 @@ describe.each(kindsHere)('renew ($kind)', ({ client, clients }) => {
     expect((await two!.inspect(lease.key)).ttl).toBeGreaterThan(3_000)
   })
 
-  test('prolongs to the given time', async () => {
+  test('prolongs the hold to the given time from now', async () => {
     const [one, two] = clients(2)
     const lease = await one!.lock(freshKey(), { lease: 600 })
     await lease.renew(20_000)
@@ -233,7 +233,7 @@ describe.each(kindsHere)('renew ($kind)', ({ client, clients }) => {
     expect(await lease.release()).toBe(true)
   })
 
-  test('never shortens', async () => {
+  test('never shortens the hold', async () => {
     const [one, two] = clients(2)
     const lease = await one!.lock(freshKey(), { lease: 20_000 })
     await lease.renew(10)
@@ -244,7 +244,7 @@ describe.each(kindsHere)('renew ($kind)', ({ client, clients }) => {
   test('emits "renewed"', async () => {
     const locks = client()
     const lease = await locks.lock(freshKey())
-    // By then the client has subscribed, after which it renews every lease once more.
+    // After its subscription, a client renews every lease once more. By now that is over.
     await sleep(500)
     const renewals = heard(locks, 'renewed')
     await lease.renew()

@@ -1,21 +1,24 @@
-/** Two ways for contract tests to get a lease: handed on within its client, and held by a client that is cut off. */
+/**
+ * Leases for contract tests: one that was handed on within its client, one of a client that is cut off, and grants of
+ * every kind.
+ */
 import type { Lease, LockClient, LockOptions } from '../../src/index.ts'
 import { park, parkMany } from '../kit/parking.ts'
 import { place } from '../kit/place.ts'
 import { client } from '../kit/redis.ts'
 
 export interface HandedOn {
-  /** The lease, and the lease of the same client from which it was handed on. */
+  /** The lease. It was handed on from `before`, a lease of the same client. */
   readonly lease: Lease
   readonly predecessor: Lease
-  /** Callers of the same client that wait behind it. */
+  /** Calls of the same client that wait behind the lease. */
   readonly behind: Promise<Lease>[]
 }
 
 /**
  * Parks callers of the client behind another client's lease. The first caller releases as soon as it is granted, so the
- * second one gets the lock by local hand-off. If the machine stalls for some ms at that moment, Redis grants it
- * instead; then this is tried again.
+ * second one gets the lock by local hand-off. If the machine stalls for some ms at that moment, Redis grants the second
+ * caller instead; the whole sequence is then repeated.
  */
 export async function handedOn(
   locks: LockClient,
@@ -37,7 +40,7 @@ export async function handedOn(
   }
 }
 
-/** Takes the lock with a client that is then cut off: the hold ends with its lease, and is not released before. */
+/** Takes the lock with a client that is then cut off. So the hold ends with its lease, and not earlier by a release. */
 export async function takeAndVanish(key: string, options: LockOptions): Promise<Lease> {
   const { source, proxy } = await place().proxied()
   const lease = await client({ outageTimeout: 1_000 }, source).lock(key, options)
@@ -47,7 +50,8 @@ export async function takeAndVanish(key: string, options: LockOptions): Promise<
 }
 
 /**
- * Grants the lock to the second client in every way except at once: by hand-off, re-entry, wake-up, and after a lapse.
+ * Grants the lock to the second client by hand-off, by re-entry, by wake-up, and after a lapse: in every way except at
+ * once.
  */
 export async function grantInEveryWay(one: LockClient, two: LockClient, key: string): Promise<void> {
   const first = await one.lock(key)

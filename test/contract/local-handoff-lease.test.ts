@@ -1,4 +1,4 @@
-/** A lease that was handed on within its client is a lease like any other: the whole contract holds for it. */
+/** A lease that was handed on within its client keeps the whole contract, as any other lease does. */
 import { describe, expect, test } from 'vitest'
 import { type Lease, type LockClient, LockLostError } from '../../src/index.ts'
 import { aborted, heard, promptly, rejection } from '../kit/outcomes.ts'
@@ -70,7 +70,7 @@ test('I8: forceRelease amid many hand-offs stops the run, and all callers are se
 })
 
 describe('renewal', () => {
-  test('continues for it, under the hold that Redis knows', async () => {
+  test('continues for the lease, under the hold that Redis knows', async () => {
     const [locks, other] = clients(2)
     const key = freshKey()
     const { lease } = await handedOn(locks!, key, { lease: 600, renew: true })
@@ -94,7 +94,7 @@ describe('renewal', () => {
     expect((await promptly(next)).fencingToken).toBeGreaterThan(lease.fencingToken)
   })
 
-  test('of its predecessor by hand: the extra time does not carry over (I4)', async () => {
+  test('by hand, of its predecessor: the extra time does not carry over (I4)', async () => {
     const [locks, stranger] = clients(2)
     const key = freshKey()
     const holder = await stranger!.lock(key)
@@ -113,7 +113,7 @@ describe('renewal', () => {
     await (await calls[2]!).release()
   })
 
-  test('by hand prolongs it', async () => {
+  test('by hand prolongs the lease', async () => {
     const [locks, other] = clients(2)
     const key = freshKey()
     const { lease } = await handedOn(locks!, key, { lease: 1_000 })
@@ -134,7 +134,7 @@ test('I1, I8: a fixed lease runs out on time, and then others can take the lock'
   expect((await promptly(next)).fencingToken).toBeGreaterThan(lease.fencingToken)
 })
 
-/** Ways to take the same lock inside it. */
+/** Ways to take a lock inside a hold of the same lock. */
 const nestings: Record<string, (locks: LockClient, key: string) => Promise<Lease | null>> = {
   lock: (locks, key) => locks.lock(key, { timeout: 5_000 }),
   'lock, fair': (locks, key) => locks.lock(key, { fair: true, timeout: 5_000 }),
@@ -142,7 +142,10 @@ const nestings: Record<string, (locks: LockClient, key: string) => Promise<Lease
   'tryLock that waits': (locks, key) => locks.tryLock(key, { timeout: 5_000 }),
 }
 
-/** Runs `inside` in the first lease of a crowd of `using` that was handed on. Repeats if none was. */
+/**
+ * Runs `inside` in the first lease of a crowd of `using` calls that was handed on. Repeats with a new crowd if none
+ * was.
+ */
 async function insideHandedOn(locks: LockClient, key: string, inside: (lease: Lease) => Promise<void>): Promise<void> {
   for (let done = false; !done; ) {
     await Promise.all(
@@ -193,7 +196,7 @@ describe('re-entry works at once', () => {
     30_000,
   )
 
-  test('by name: within its client, the owner of the lease can be named like any other', async () => {
+  test('by name: within its client, the owner of the lease can be named as any other owner can', async () => {
     const locks = client()
     const key = freshKey()
     const { lease } = await handedOn(locks, key)
@@ -220,7 +223,7 @@ describe('re-entry works at once', () => {
   })
 })
 
-test('I8: using rejects if it was lost while the function ran', async () => {
+test('I8: using rejects if the lock was lost while the function ran', async () => {
   const [locks, other] = clients(2)
   const key = freshKey()
   const lost: Promise<unknown>[] = []

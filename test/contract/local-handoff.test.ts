@@ -1,4 +1,4 @@
-/** Callers of one client hand the lock on to each other without asking Redis: who gets it, when, and at what cost. */
+/** Callers of one client hand the lock on to each other without asking Redis: to whom, when, and at what cost. */
 import { describe, expect, test } from 'vitest'
 import { type Lease, type LockClient, LockClosedError, type LockOptions } from '../../src/index.ts'
 import { scriptCalls } from '../kit/command-stats.ts'
@@ -21,7 +21,7 @@ interface Grant {
  */
 class Crowd {
   readonly grants: Grant[] = []
-  /** Each grant by Redis, and the number of grants in its run of local hand-offs. */
+  /** One entry for each grant by Redis. `grants` counts that grant and the local hand-offs after it. */
   readonly runs: { readonly client: number; grants: number }[] = []
   most = 0
   #inside = 0
@@ -40,7 +40,8 @@ class Crowd {
         this.grants.push({ client, lease })
         if (lease.via === 'handoff') this.runs.at(-1)!.grants += 1
         else this.runs.push({ client, grants: 1 })
-        // Some callers hold across a turn of the event loop, in which the other client's callers could run.
+        // Some callers hold the lock across a turn of the event loop, so that the other client's callers could run
+        // meanwhile.
         if (this.grants.length % 3 === 0) await new Promise(setImmediate)
         expect(lease.held).toBe(true)
         this.#inside -= 1
@@ -68,7 +69,7 @@ test('a release hands the lock to the next caller of the client within the call'
   expect(await locks.isLocked(key)).toBe(false)
 })
 
-describe('2 clients with 8 callers each', () => {
+describe('callers of 2 clients with 8 callers each', () => {
   test('I1, I2: go through one by one, with rising tokens over all', async () => {
     const crowd = new Crowd()
     const all = clients(2)
@@ -86,8 +87,8 @@ describe('2 clients with 8 callers each', () => {
     await crowd.run(clients(2), 8, freshKey(), () => crowd.runs.length >= 60)
     const { runs } = crowd
     const again = runs.filter(({ client }, i) => i > 0 && client === runs[i - 1]!.client)
-    // Sometimes a client comes too late for its turn. Without turns, the client that has released wins nine times out
-    // of ten.
+    // Sometimes a client comes too late for its turn, and the same client gets the lock again. Without turns, this
+    // would happen nine times out of ten.
     expect(again.length).toBeLessThan(runs.length / 2)
     expect(Math.max(...runs.map(({ grants }) => grants))).toBeLessThanOrEqual(1_001)
   }, 60_000)
@@ -113,7 +114,7 @@ test('I3: a fair waiter that queued behind a lease of the run is next', async ()
   for (const call of behind) void call.then(next => [order.push('unfair'), next.release()])
   const queued = await park(fair!, key, { fair: true })
   const served = queued.lease.then(next => [order.push('fair'), next.release()])
-  // By now the run has ended, or its client knows of the queue.
+  // By now the run has ended, or its client knows of the waiter in the queue.
   await sleep(20)
   await lease.release()
   await promptly(Promise.all([served, ...behind]))
@@ -126,7 +127,8 @@ test('I3: a fair waiter of the same client is next at once', async () => {
   const { lease, behind } = await handedOn(locks, key, {}, 1)
   const waits = heard(locks, 'waiting')
   const fair = locks.lock(key, { fair: true })
-  // A single server receives this request before the release. In a cluster a client first has to subscribe.
+  // A single server receives this request before the release. In a cluster, the client first has to subscribe, so wait
+  // for it.
   if (place().isCluster) await eventually(() => waits.length > 0)
   void lease.release()
   expect((await promptly(fair)).fencingToken).toBeGreaterThan(lease.fencingToken)
@@ -192,7 +194,7 @@ test('I6: callers that time out or abort do not break the chain', async () => {
   expect(await locks.isLocked(key)).toBe(false)
 })
 
-test('I4: callers behind a run are served, even if the key is deleted in the middle of it', async () => {
+test('I4: callers that wait behind a run are served, even if the key is deleted in the middle of it', async () => {
   const [locks, admin] = [client(), place().admin()]
   const key = freshKey()
   const { lease, behind } = await handedOn(locks, key, {}, 3)

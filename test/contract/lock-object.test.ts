@@ -7,7 +7,7 @@ import { LockArgumentError, LockLostError } from '../../src/index.ts'
 import { rejection } from '../kit/outcomes.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
 
-test('I1 it is the lock that the calls by key take', async () => {
+test('I1 the object is the same lock that calls by key take', async () => {
   const [locks, other] = clients(2)
   const key = freshKey()
   const lock = locks!.mutex(key)

@@ -1,4 +1,4 @@
-/** lock and tryLock: exclusion, fencing, and how a grant comes about. */
+/** lock and tryLock: exclusion, fencing tokens, and the ways in which a lock is granted. */
 import { describe, expect, test } from 'vitest'
 import { type LockOptions, LockTimeoutError } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
@@ -35,7 +35,7 @@ describe.each(kindsHere)('lock ($kind)', ({ client, clients }) => {
     expect(second.waited).toBeGreaterThanOrEqual(295)
   })
 
-  test('I1: a client does not re-enter its own lock unasked', async () => {
+  test('I1: outside using, a client does not re-enter its own lock unless it names an owner', async () => {
     const locks = client()
     const key = freshKey()
     const lease = await locks.lock(key)
@@ -86,8 +86,7 @@ describe.each(kindsHere)('lock ($kind)', ({ client, clients }) => {
 
   test('I9: waiting unfair callers of one client send one request per release, not one per waiter', async () => {
     const own = await ownPlace()
-    // On a slow machine the test may take longer than the second after which, by default, each caller would join the
-    // queue.
+    // Callers join the queue after 1 s by default, and on a slow machine the test may take longer than that.
     const [holder, waiter] = [client({}, own.source()), client({ fairAfter: Number.POSITIVE_INFINITY }, own.source())]
     const key = freshKey()
     const lease = await holder.lock(key)
@@ -168,8 +167,8 @@ describe.each(kindsHere)('tryLock ($kind)', ({ client, clients }) => {
   })
 })
 
-describe('via tells how the grant came about', () => {
-  test('immediate: the lock was free; also after a lease had lapsed', async () => {
+describe('via is the way in which the lock was granted', () => {
+  test('immediate: the lock was free; also after the previous lease had ended', async () => {
     const [one, two] = clients(2)
     const key = freshKey()
     expect((await one!.lock(key, { lease: 200 })).via).toBe('immediate')

@@ -1,4 +1,4 @@
-/** @locked: a method that runs under a lock, as with `wrap`; and where its client and its key come from. */
+/** @locked runs a method under a lock, as `wrap` does for a function. Its client and key come from several places. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { LockArgumentError, LockLostError, LockTimeoutError, locked } from '../../src/index.ts'
 import { heard, promptly, rejection } from '../kit/outcomes.ts'
@@ -106,7 +106,7 @@ describe('the client and the key', () => {
     expect(error.message).toBe('locks is undefined; expected a LockClient')
   })
 
-  test('the key function of `wrap` has the `this` of the call, too', async () => {
+  test('the key function of `wrap` receives the `this` of the call, too', async () => {
     const locks = client()
     const grants = heard(locks, 'acquired')
     const account = {

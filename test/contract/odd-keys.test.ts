@@ -1,4 +1,4 @@
-/** Keys are arbitrary strings: every key is a lock of its own, found by its exact name. */
+/** A key may be any string. Every key is a lock of its own, which list finds by its exact name. */
 import { describe, expect, test } from 'vitest'
 import { kindsHere } from '../kit/kinds.ts'
 import { collect, promptly } from '../kit/outcomes.ts'

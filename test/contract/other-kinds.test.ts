@@ -1,4 +1,4 @@
-/** Calls that take a lock of another kind instead of a key: list, forceRelease, @locked, wrap. */
+/** Calls that accept a lock object of any kind instead of a key: forceRelease, @locked, wrap; and list. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { LockArgumentError, type LockClient, LockLostError, LockTimeoutError, locked } from '../../src/index.ts'
 import { collect, promptly, rejection } from '../kit/outcomes.ts'
@@ -60,7 +60,7 @@ describe('forceRelease', () => {
     for (const lease of [leases[1]!, next]) expect(await lease.release()).toBe(true)
   })
 
-  test('I4, I8: all holders of a semaphore lose it, and waiters are served; a mutex of its key is not affected', async () => {
+  test('I4, I8: all holders of a semaphore lose their permits, and waiters are served; a mutex of the same key is not affected', async () => {
     const [one, two, other] = clients(3)
     const key = freshKey()
     const mutex = await one!.lock(key)
@@ -76,7 +76,7 @@ describe('forceRelease', () => {
     await eventually(() => mutex.signal.aborted, 2_000)
   })
 
-  test('I4, I8: of a read-write lock through either side, from all holders or from one reader', async () => {
+  test('I4, I8: takes a read-write lock, through either side, from all holders or from one reader', async () => {
     const [one, two, other] = clients(3)
     const key = freshKey()
     const { read } = one!.readWrite(key)
@@ -105,7 +105,7 @@ describe('forceRelease', () => {
     expect([error.option, error.value]).toEqual(['id', id])
   })
 
-  test('of a lock of another client is refused', async () => {
+  test('refuses a lock of another client', async () => {
     const [locks, other] = [1, 2].map(() => client({}, place().sourceToNobody())) as [LockClient, LockClient]
     const lock = other.semaphore('k', 1)
     const error = await promptly(rejection(locks.forceRelease(lock), LockArgumentError))
@@ -114,7 +114,7 @@ describe('forceRelease', () => {
 })
 
 describe('@locked and wrap', () => {
-  test('I1: a semaphore, fixed or made by the call, with as many permits as the options say', async () => {
+  test('I1: a semaphore, fixed or made by the call, with the number of permits in the options', async () => {
     const locks = client()
     const key = freshKey()
     const object = classes.otherKinds({ locked, locks, key })

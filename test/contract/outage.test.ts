@@ -1,4 +1,4 @@
-/** Redis out of reach: how long calls wait for it, and that they survive a short outage. */
+/** Redis is out of reach: how long calls wait for it, and that they survive a short outage. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { LockClient, LockConnectionError, LockTimeoutError } from '../../src/index.ts'
 import { collect, promptly, rejection } from '../kit/outcomes.ts'
@@ -8,7 +8,7 @@ import { client, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { expectNobodyThere, reasonsOf } from './refused.ts'
 
-/** How long a call with the default patience took. It starts before all other tests because it takes so long. */
+/** How long a call with the default outageTimeout took. It takes so long that it starts before all other tests. */
 let defaultPatience: Promise<number>
 
 beforeAll(async () => {
@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 
 describe('outageTimeout', () => {
-  test('I6: every call rejects with LockConnectionError after it, not before', async () => {
+  test('I6: every call rejects with LockConnectionError after outageTimeout, not before', async () => {
     const locks = client({ outageTimeout: 500 }, place().sourceToNobody())
     const key = freshKey()
     const calls: Record<string, () => PromiseLike<unknown>> = {
@@ -52,7 +52,7 @@ describe('outageTimeout', () => {
     const { source, proxy } = await place().proxied()
     const locks = client({ outageTimeout: 600 }, source)
     const key = freshKey()
-    // The connection is established first, because on a busy machine it may take longer than the outage.
+    // The connection is established first, because on a busy machine that may take longer than the simulated outage.
     await eventually(() =>
       locks.isLocked(key).then(
         () => true,
@@ -97,7 +97,7 @@ describe('tryLock reports that Redis is out of reach, and not that the lock is h
     const attempt = () => promptly(rejection(single[name]?.(locks, key) as Promise<unknown>, LockConnectionError))
     expect((await attempt()).key).toBe(key)
     expect(locks.stats()).toMatchObject({ failed: 1, refused: 0, timedOut: 0, waiting: 0 })
-    // A cluster client knows that it is down a moment before it knows why.
+    // A cluster client knows that the connection is down a moment before it knows the reason.
     await eventually(async () => {
       const reasons = reasonsOf(await attempt())
       return place().bySentinels || reasons.every(({ code }) => code === 'ECONNREFUSED')
@@ -120,7 +120,7 @@ describe('tryLock reports that Redis is out of reach, and not that the lock is h
     expect((await client().tryLock(freshKey(), { timeout: 0 }))?.held).toBe(true)
   })
 
-  test('with timeout: after it, with what the socket reported; lock has that as the cause of its timeout', async () => {
+  test('with timeout: after the timeout, with the socket’s error; in the error of lock this is the cause', async () => {
     const locks = client({}, place().sourceToNobody())
     const key = freshKey()
     for (const options of [{ timeout: 300 }, { timeout: 300, fair: true }]) {

@@ -1,4 +1,4 @@
-/** Named owners, which may hold and wait by several calls, clients and processes at a time. */
+/** Named owners. An owner may hold and wait by several calls, clients and processes at the same time. */
 import { describe, expect, test } from 'vitest'
 import type { Lease, LockClient } from '../../src/index.ts'
 import { heard, promptly } from '../kit/outcomes.ts'
@@ -7,7 +7,7 @@ import { clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { takeAndVanish } from './leases.ts'
 
-describe('an owner that waits by several calls (I4)', () => {
+describe('an owner with several waiting calls (I4)', () => {
   const ways = {
     'in the queue': { fair: true },
     'in the line': { fairAfter: 600_000 },
@@ -50,7 +50,7 @@ describe('an owner that waits by several calls (I4)', () => {
     expect(first.fencingToken).toBe(second.fencingToken)
   })
 
-  test('keeps others out until all of them have ended, and lets them in then', async () => {
+  test('keeps other owners out until all its calls have ended, and then lets them in', async () => {
     const [other, own] = clients(2) as [LockClient, LockClient]
     const key = freshKey()
     const holder = await other.lock(key)
@@ -66,7 +66,7 @@ describe('an owner that waits by several calls (I4)', () => {
   })
 })
 
-describe('a hold of an owner whose process is gone (I4, I7)', () => {
+describe('a hold of an owner whose process has died (I4, I7)', () => {
   test('ends with its own lease, however often the owner returns elsewhere', async () => {
     const [own, other] = clients(2) as [LockClient, LockClient]
     const key = freshKey()

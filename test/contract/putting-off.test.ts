@@ -1,4 +1,4 @@
-/** A server that answers, but executes nothing: every call settles by its deadline (I6). */
+/** A server that answers every script with a refusal: every call settles by its deadline (I6). */
 import { describe, expect, test } from 'vitest'
 import { type ClientOptions, type LockClient, LockConnectionError, LockTimeoutError } from '../../src/index.ts'
 import { everyCall, PROMPT, rejection } from '../kit/outcomes.ts'
@@ -9,10 +9,13 @@ import { errorReply } from '../kit/refusing-proxy.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 const OUTAGE = 2_000
-/** How much later a call may settle on a busy machine, in ms: less than half of the delay of the former fault. */
+/**
+ * How much later than its deadline a call may settle on a busy machine, in ms. A fault of an earlier version caused
+ * more than twice this delay.
+ */
 const LATE = 1_500
 
-/** Temporary refusals: such a call is retried until its patience is over. */
+/** Replies that refuse temporarily: the client repeats the call until outageTimeout. */
 const passing = [
   'LOADING Redis is loading the dataset in memory',
   'BUSY Redis is busy running a script',
@@ -21,7 +24,7 @@ const passing = [
   'MASTERDOWN Link with MASTER is down',
 ]
 
-/** Permanent refusals: such a call is rejected at once. */
+/** Replies that refuse permanently: the client rejects the call at once. */
 const definite = [
   "READONLY You can't write against a read only replica.",
   "NOPERM this user has no permissions to run the 'evalsha' command",
@@ -38,12 +41,12 @@ interface Scene {
   readonly words: string
   readonly locks: LockClient
   readonly key: string
-  /** From now on every script gets this answer. */
+  /** From now on, every script gets this refusal. */
   refuse(): void
   accept(): void
 }
 
-/** Runs `check` for each of these answers, all at the same time. A failure names its answer. */
+/** Runs `check` for each of these replies, all at the same time. A failure names its reply. */
 async function forEach(answers: readonly string[], options: ClientOptions, check: (at: Scene) => Promise<void>) {
   const { url } = await ownServer()
   await Promise.all(
@@ -58,7 +61,8 @@ async function forEach(answers: readonly string[], options: ClientOptions, check
       await check({ words, locks, key, refuse, accept }).catch(error => {
         throw new Error(`to every script, ${words}`, { cause: error })
       })
-      // Closing takes its time while nothing is answered, so the answers are not tried one after another.
+      // Closing takes long while the server refuses, so the replies are tried at the same time and accepted again
+      // before this.
       accept()
       await locks.close()
     }),
@@ -96,18 +100,18 @@ describe('a server that puts off every script', () => {
     })
   })
 
-  test('I6: waiters that had been refused before are rejected together, not one after another', async () => {
+  test('I6: waiters that were parked before are rejected together, not one after another', async () => {
     await forEach(puttingOff, { outageTimeout: OUTAGE, waiterTtl: 900 }, async ({ locks, key, refuse }) => {
       await locks.lock(key)
       const parked = [(await park(locks, key)).lease, ...Array.from({ length: 5 }, () => locks.lock(key))]
       parked.push((await park(locks, key, { fair: true })).lease)
       refuse()
-      // Counted from the next heartbeat.
+      // The time counts from the next heartbeat, which comes after at most 300 ms.
       for (const took of await Promise.all(parked.map(time))) expect(took).toBeLessThan(OUTAGE + 300 + LATE)
     })
   })
 
-  test('single attempts do not wait for it to pass', async () => {
+  test('single attempts do not wait until scripts are accepted again', async () => {
     await forEach(puttingOff, {}, async ({ words, locks, key, refuse }) => {
       refuse()
       const calls = [locks.tryLock(key), locks.tryLock(key, { timeout: 0 }), locks.lock(key, { timeout: 0 })]
@@ -133,7 +137,7 @@ describe('a server that puts off every script', () => {
     })
   })
 
-  test('when that is over, all calls work again', async () => {
+  test('once scripts are accepted again, all calls work', async () => {
     await forEach(puttingOff, {}, async ({ locks, key, refuse, accept }) => {
       refuse()
       const calls = [locks.lock(key, { fair: true }), locks.lock(key)]
@@ -154,7 +158,7 @@ describe('a server that refuses every script', () => {
     })
   })
 
-  test('when that is over, all calls work again', async () => {
+  test('once scripts are accepted again, all calls work', async () => {
     await forEach(definite, {}, async ({ locks, key, refuse, accept }) => {
       refuse()
       await rejection(locks.lock(key), LockConnectionError)

@@ -1,6 +1,6 @@
 /**
- * A quorum goes on while a minority of its servers is away, whether they keep their data or not. Without a majority it
- * does not.
+ * A quorum keeps working while a minority of its servers is away, whether those servers keep their data or not. It
+ * stops while a majority is away.
  */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../src/index.ts'
@@ -20,7 +20,7 @@ describe.each(sizes)('a minority of %i servers is killed', size => {
     return { scene, cripple: () => Promise.all(scene.minority.map(i => scene.kill(i))) }
   }
 
-  test('every call goes on, of earlier clients and of a new one', async () => {
+  test('every call works, of earlier clients and of a new one', async () => {
     const { scene, cripple } = place()
     const [one, two] = scene.clients(2)
     await Promise.all([one!.isLocked('any'), two!.isLocked('any')])
@@ -70,7 +70,7 @@ describe.each(sizes)('a minority of %i servers is killed', size => {
     expect(await lease.release()).toBe(true)
   })
 
-  test('I1: servers that come back empty join the hold that they have lost, and until then change nothing', async () => {
+  test('I1: servers that come back empty join the hold again, and change nothing until then', async () => {
     const { scene, cripple } = place()
     const [locks, other] = [scene.client({ lease: 6_000 }), scene.client()]
     const key = freshKey()
@@ -79,7 +79,7 @@ describe.each(sizes)('a minority of %i servers is killed', size => {
     await cripple()
     for (const i of scene.minority) await scene.restartEmpty(i)
     expect(await scene.client().tryLock(key)).toBeNull()
-    // A renewal makes them join, every third of the lease.
+    // The renewal makes the servers join the hold. It comes after every third of the lease.
     await scene.heldEverywhere(key, lease.id, 25_000)
     expect(lease.held).toBe(true)
     await lease.release()
@@ -102,8 +102,8 @@ test('I6: a new client that finds one of three servers dead waits for the first 
   expect(said).toEqual([])
 })
 
-describe('a server cannot be reached for a while, and keeps what it has', () => {
-  test('I7: a hold that is released meanwhile ends there, too, long before its lease does', async () => {
+describe('a server cannot be reached for a while, and keeps its data', () => {
+  test('I7: a hold that is released meanwhile ends on that server, too, long before its lease does', async () => {
     const scene = scenes.get(3)!
     const [locks, other] = scene.clients(2)
     const key = freshKey()
@@ -117,7 +117,7 @@ describe('a server cannot be reached for a while, and keeps what it has', () => 
     await scene.nothingLeft(key, 10_000)
   })
 
-  test('I7: a waiter that gives up meanwhile leaves its queue, too', async () => {
+  test('I7: a waiter that gives up meanwhile leaves the queue of that server, too', async () => {
     const scene = scenes.get(3)!
     const [holder, waiter] = scene.clients(2)
     const key = freshKey()
@@ -152,7 +152,7 @@ describe('a server cannot be reached for a while, and keeps what it has', () => 
 })
 
 describe('a majority is away', () => {
-  test('I6, I8: a holder is notified at its deadline, calls reject after outageTimeout, and no other client is granted', async () => {
+  test('I6, I8: a holder is notified at its deadline, calls reject after outageTimeout, and no other client is granted the lock', async () => {
     const scene = scenes.get(3)!
     const [holder, other] = [scene.client({ lease: 1_500 }), scene.client({ outageTimeout: 700 })]
     const key = freshKey()
@@ -192,7 +192,7 @@ describe('a server that comes back empty', () => {
     const key = freshKey()
     const held = await promptly(one.lock(key))
     await scene.heldEverywhere(key, held.id)
-    // Server 2 has forgotten the hold. Server 0 is away, so server 1 alone is no majority until server 2 counts.
+    // Server 2 has forgotten the hold, and server 0 is away. So there is no majority until server 2 counts.
     const begun = performance.now()
     await scene.restartEmpty(2)
     scene.away(0)

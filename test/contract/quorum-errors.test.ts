@@ -1,4 +1,4 @@
-/** What a quorum refuses before anything is sent, and its errors when it has no majority. */
+/** What a quorum refuses before it sends anything, and its errors when no majority answers. */
 import { inspect } from 'node:util'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
@@ -19,12 +19,12 @@ import { reasonsOfServers } from './refused.ts'
 
 type Source = ConstructorParameters<typeof LockClient>[0]
 
-/** Addresses at which no server listens. */
+/** URLs of servers that do not exist. */
 const nowhere = (count: number) => Array.from({ length: count }, (_, i) => `redis://127.0.0.1:${i + 1}`)
 
 const scenes = sharedScenes([3, 5])
 
-/** A client of any of these sources, which is closed after the test. */
+/** A client of this source, closed after the test. */
 function made(source: Source, options: ClientOptions = {}): LockClient {
   const locks = new LockClient(source, options)
   onTestFinished(() => locks.close())
@@ -85,7 +85,7 @@ describe('the constructor refuses an array that is no quorum', () => {
   })
 })
 
-test.each([3, 5, 7])('%i servers are a quorum, from any kinds of sources', async count => {
+test.each([3, 5, 7])('%i servers are a quorum, whatever kinds of sources name them', async count => {
   const parts: Source[] = nowhere(count)
   const instance = new Redis({ port: 101, lazyConnect: true })
   const mixed = [{ host: '127.0.0.1', port: 100 }, instance, createClient({ url: 'redis://127.0.0.1:102' })]
@@ -103,7 +103,7 @@ describe('options and kinds of lock that a quorum does not have are refused befo
     const locks = scene.client()
     const ofOther = scene.at(0).semaphore('k', 1)
     await locks.isLocked('any')
-    // A client sends the requests of its start after its first call.
+    // A client sends some requests of its own after its first call. Wait for these.
     await sleep(500)
     const before = await scene.admin().calls()
     const calls: (() => unknown)[] = [
@@ -141,7 +141,7 @@ describe.each([
   function expectSaid(error: LockConnectionError, key?: string): void {
     expect(error.message).toContain(said)
     expect(error).toMatchObject({ name: 'LockConnectionError', code: 'ERR_LOCK_CONNECTION', key })
-    // There is a reason for each server that did not answer, and none for the others.
+    // The error has a reason for each server that did not answer, and none for the others.
     const reasons = reasonsOfServers(error.cause)
     expect(reasons).toHaveLength(absent.length)
     for (const reason of reasons) expect(reason).toBeInstanceOf(Error)
@@ -199,7 +199,7 @@ describe('servers that refuse', () => {
     for (const i of [0, 1, 2]) await full(scenes.get(3)!, i, 0)
   })
 
-  test('a minority of them makes no difference', async () => {
+  test('if they are a minority, calls work as usual', async () => {
     const scene = scenes.get(3)!
     const locks = scene.client()
     await full(scene, 1, 1)
@@ -207,7 +207,7 @@ describe('servers that refuse', () => {
     expect(await promptly(lease.release())).toBe(true)
   })
 
-  test('a majority: their replies are among the reasons, and nothing is left on any server', async () => {
+  test('if they are a majority, the error has their replies among its reasons, and nothing is left on any server', async () => {
     const scene = scenes.get(3)!
     const locks = scene.client()
     const key = freshKey()
@@ -217,7 +217,7 @@ describe('servers that refuse', () => {
     const errors = calls.map((call: Promise<unknown>) => rejection(call, LockConnectionError))
     for (const error of await promptly(Promise.all(errors))) {
       expect(error.key).toBe(key)
-      // Redis 6 quotes the reply within a longer text.
+      // Redis 6 quotes the error reply inside a longer message.
       const reasons = reasonsOfServers(error.cause).filter(({ message }) => /\bOOM /.test(message))
       expect(reasons.map(({ name }) => name)).toEqual(['ReplyError', 'ReplyError'])
     }
@@ -268,8 +268,8 @@ test('I6: without any server, close settles everything at once', async () => {
 
 test('I6, I7: close at any moment of a split vote leaves nothing on any server', async () => {
   const scene = scenes.get(3)!
-  // Server 2 grants, and answers before the others refuse: a split vote. It takes its vote back only after the next
-  // attempt is due.
+  // Server 2 votes for this client, and its reply comes before the refusals of the others: a split vote. The client
+  // withdraws that vote only after its next attempt is due.
   for (const [i, ms] of [8, 8, 5].entries()) scene.delay(i, ms)
   for (let ms = 0; ms < 48; ms += 4) {
     const key = freshKey()

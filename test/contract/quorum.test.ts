@@ -1,4 +1,4 @@
-/** A quorum of several servers: every call does what it does on one server, according to what a majority says. */
+/** A quorum of several servers. Every call does what it does on one server, and a majority of the servers decides. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Lease, LockLostError, LockTimeoutError } from '../../src/index.ts'
 import { collect, promptly, rejection } from '../kit/outcomes.ts'
@@ -8,7 +8,7 @@ import { freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { expectIncreasing, Room } from '../kit/witness.ts'
 
-/** All tests share these servers, and do not harm them. */
+/** All tests share these servers, and leave them in working order. */
 let scene: QuorumScene
 beforeAll(async () => {
   scene = await QuorumScene.start()
@@ -81,13 +81,14 @@ test('I9: a refused client sends each server one request, and takes back only th
   const key = freshKey()
   const lease = await holder!.lock(key)
   await scene.heldEverywhere(key, lease.id)
-  // A client sends the requests of its start after its first call.
+  // A client sends some requests of its own after its first call.
   await other!.tryLock(key)
   await sleep(500)
   const before = await scene.admin().calls()
   for (let i = 0; i < 10; i++) expect(await other!.tryLock(key)).toBeNull()
   await sleep(200)
-  // The answers of a majority refuse it, so a minority may be unanswered and taken back.
+  // The client is refused by the replies of a majority. A request to the minority may still be unanswered, and is then
+  // withdrawn.
   const { evalsha } = await scene.admin().calls(before)
   expect(evalsha).toBeGreaterThanOrEqual(10 * scene.size)
   expect(evalsha).toBeLessThanOrEqual(10 * (scene.size + scene.minority.length))
@@ -126,7 +127,8 @@ describe('waiting', () => {
     const [holder, waiter] = [scene.client({ label: 'the holder' }), scene.client()]
     const key = freshKey()
     const lease = await holder.lock(key)
-    // Otherwise the waiter may have the vote of the third server, which the hold would join only by its next renewal.
+    // Otherwise the waiter may get the vote of the third server, because the hold joins that server only at its next
+    // renewal.
     await scene.heldEverywhere(key, lease.id)
     for (const fair of [true, false]) {
       const error = await rejection(waiter.lock(key, { timeout: 300, fair, fairAfter: 60_000 }), LockTimeoutError)
@@ -187,7 +189,7 @@ describe('an owner', () => {
   })
 })
 
-test('I8: a hold is renewed on every server, and ends with its lease if it is not renewed', async () => {
+test('I8: a hold is renewed on every server; without renewal it ends with its lease', async () => {
   const [locks, other] = [scene.client({ lease: 900 }), scene.client()]
   const [kept, fixed] = [await locks.lock(freshKey()), await locks.lock(freshKey(), { lease: 900 })]
   await sleep(2_500)
@@ -256,7 +258,7 @@ test('I4, I5, I8: forceRelease ends the hold on every server, notifies its holde
   expect(next.fencingToken).toBeGreaterThan(lease.fencingToken)
 })
 
-test('I8: forceRelease of a lock without waiters: its holder is notified, and does not join it again', async () => {
+test('I8: forceRelease of a lock without waiters: its holder is notified, and does not take it again', async () => {
   const [holder, other] = scene.clients(2)
   for (let round = 0; round < 10; round++) {
     const key = freshKey()
@@ -272,7 +274,7 @@ test('I8: forceRelease of a lock without waiters: its holder is notified, and do
 test('I7: close leaves nothing on any server: no hold, no place in a queue, no connection, no channel', async () => {
   const admin = scene.admin()
   const ids = async () => (await admin.connections()).map(line => line.split(' ', 1)[0])
-  // Connections of earlier tests are about to end.
+  // The connections of earlier tests may still be closing.
   await expect.poll(async () => (await ids()).length).toBe(0)
   const channels = await admin.channels()
   const [holder, fair, unfair, stranger] = scene.clients(4)

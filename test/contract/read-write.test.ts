@@ -1,4 +1,7 @@
-/** `readWrite(key)`: what is special to it. Waiting, leases and outages are tested for all kinds together. */
+/**
+ * `readWrite(key)`: the behaviour that only this kind has. Waiting, leases and outages are tested for all kinds
+ * together.
+ */
 import { describe, expect, test } from 'vitest'
 import { LockDeadlockError, LockError } from '../../src/index.ts'
 import { promptly, rejection, settles } from '../kit/outcomes.ts'
@@ -143,7 +146,8 @@ describe('re-entry', () => {
     const key = freshKey()
     const locks = client().readWrite(key)
     await locks.write.using({ lease: 60_000 }, async () => {
-      // The write lease ends first, and Redis stores holds by the ends of their leases.
+      // The write lease ends first. Redis stores holds in the order in which their leases end, so it stores the write
+      // hold first.
       const reading = await locks.read.lock({ lease: 30_000 })
       expect((await locks.inspect()).holders.map(({ mode }) => mode)).toEqual(['write', 'read'])
       await reading.release()
@@ -166,7 +170,7 @@ describe('re-entry', () => {
     await (await promptly(waiting.writer.lease)).release()
   })
 
-  test('a mere reader that asks to write is refused at once, whichever way it asks', async () => {
+  test('a reader that asks to write is refused at once, by every method', async () => {
     const [locks, other] = clients(2)
     const key = freshKey()
     const { read, write } = locks!.readWrite(key)
@@ -208,7 +212,7 @@ describe('re-entry', () => {
     for (const lease of [inner, reading]) expect(await lease.release()).toBe(true)
   })
 
-  test('a longer nested read prolongs the outer one, and no other of its client', async () => {
+  test('a longer nested read prolongs the outer read, and no other hold of the client', async () => {
     const { read } = client().readWrite(freshKey())
     const other = await read.lock({ lease: 800 })
     await read.using({ lease: 800 }, async outer => {

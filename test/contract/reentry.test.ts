@@ -71,7 +71,7 @@ describe('inside using, the same key re-enters', () => {
   })
 })
 
-describe('inside using, what does not re-enter', () => {
+describe('inside using, these calls do not re-enter', () => {
   test('I1: parallel branches that take a different key exclude each other', async () => {
     const locks = client()
     const [outer, inner] = [freshKey('outer'), freshKey('inner')]
@@ -222,7 +222,7 @@ describe('runAs', () => {
     ).toThrow('mine')
   })
 
-  test('every lock taken inside belongs to the owner, who re-enters from anywhere', async () => {
+  test('every lock that is taken inside belongs to the owner, which re-enters from anywhere', async () => {
     const [one, two] = clients(2)
     const [a, b] = [freshKey('a'), freshKey('b')]
     await one!.runAs('me', async () => {

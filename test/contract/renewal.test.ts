@@ -94,11 +94,11 @@ describe('maxHold', () => {
     const key = freshKey()
     await hung.lock(key, { maxHold: 600 })
     const lease = await next.lock(key, { timeout: 10_000 })
-    // The hung holder's client may notice first, and give the lock back.
+    // The hung holder's client may notice the end first, and release the lock. That wakes the waiter.
     expect(['expiry', 'wakeup']).toContain(lease.via)
   })
 
-  test('using rejects with LockLostError when fn outlasts it', async () => {
+  test('using rejects with LockLostError when fn runs for longer than maxHold', async () => {
     const locks = client({ lease: 300 })
     await rejection(
       locks.using(freshKey(), { maxHold: 400 }, () => sleep(1_100)),
@@ -106,14 +106,14 @@ describe('maxHold', () => {
     )
   })
 
-  test('an earlier release is an ordinary one', async () => {
+  test('a release before maxHold is an ordinary release', async () => {
     const [locks, other] = clients(2)
     const lease = await locks!.lock(freshKey(), { maxHold: 10_000 })
     expect(await lease.release()).toBe(true)
     expect(await other!.isLocked(lease.key)).toBe(false)
   })
 
-  test('beyond the range of a timer is like no limit', async () => {
+  test('above the range of a timer it sets no limit', async () => {
     const lease = await client().lock(freshKey(), { maxHold: 2_000_000_000 })
     await sleep(200)
     expect(lease.held).toBe(true)

@@ -43,13 +43,13 @@ test('I4: waiters survive a restart that loses all data, and are granted', async
   expect((await parked.lease).fencingToken).toBeGreaterThan(leases[1]!.fencingToken)
 })
 
-test('I3: fair waiters of several clients keep their order across it', async () => {
+test('I3: fair waiters of several clients keep their order across the restart', async () => {
   const own = await ownPlace()
   const all = [1, 2, 3, 4].map(() => client({}, own.source()))
   const key = freshKey()
   await all[0]!.lock(key, { lease: 60_000 })
-  // Waits for all to reconnect: a client whose commands arrive before it can receive messages would be passed over, and
-  // would have to join again.
+  // Wait for all clients to reconnect. Otherwise a client's commands may arrive before it can receive messages. It
+  // would then be passed over, and would have to join again.
   const back = Promise.all(all.map(locks => new Promise(resolve => locks.once('reconnected', resolve))))
   const order: number[] = []
   const served: Promise<unknown>[] = []
@@ -57,8 +57,8 @@ test('I3: fair waiters of several clients keep their order across it', async () 
     const { lease } = await park(all[1 + (i % 3)]!, key, { fair: true })
     served.push(
       lease.then(async each => {
-        // The first client that is back takes the lock for its first waiter. By the time that waiter releases, all
-        // others have joined again.
+        // The first client that reconnects takes the lock for its first waiter. When that waiter releases, all others
+        // have joined the queue again.
         if (order.push(i) === 1) {
           await back
           await sleep(1_500)
@@ -73,7 +73,7 @@ test('I3: fair waiters of several clients keep their order across it', async () 
   expect(order.slice(1)).toEqual([...order.slice(1)].sort())
 })
 
-test('a client is usable again after an outage that was longer than its patience', async () => {
+test('a client is usable again after an outage that was longer than its outageTimeout', async () => {
   const own = await ownPlace()
   const locks = client({ outageTimeout: 500 }, own.source())
   await own.kill()

@@ -1,4 +1,7 @@
-/** `semaphore(key, permits)`: what is special to it. Waiting, leases and outages are tested for all kinds together. */
+/**
+ * `semaphore(key, permits)`: the behaviour that only this kind has. Waiting, leases and outages are tested for all
+ * kinds together.
+ */
 import { describe, expect, test } from 'vitest'
 import {
   type Lease,
@@ -15,7 +18,7 @@ import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 describe('I1 never more than the given number of permits is taken', () => {
-  test('by single attempts of several clients', async () => {
+  test('not by single attempts of several clients', async () => {
     const key = freshKey()
     const parts = clients(3).map(locks => locks.semaphore(key, 2))
     const [a, b] = await Promise.all([parts[0]!.tryLock(), parts[1]!.tryLock()])
@@ -27,7 +30,7 @@ describe('I1 never more than the given number of permits is taken', () => {
     for (const lease of [b, c]) expect(await lease!.release()).toBe(true)
   })
 
-  test('by weight', async () => {
+  test('not by requests for several permits', async () => {
     const semaphore = client().semaphore(freshKey(), 5)
     const three = await semaphore.lock({ permits: 3 })
     expect(await semaphore.tryLock({ permits: 3 })).toBeNull()
@@ -40,7 +43,7 @@ describe('I1 never more than the given number of permits is taken', () => {
     expect(await semaphore.inspect()).toMatchObject({ locked: false, taken: 0 })
   })
 
-  test.each([false, true])('under contention, fair %s: never more, and often all', async fair => {
+  test.each([false, true])('not under contention, fair %s; and often all permits are taken', async fair => {
     const key = freshKey()
     const most = 5
     let taken = 0
@@ -78,7 +81,7 @@ describe('I1 never more than the given number of permits is taken', () => {
   })
 })
 
-test('a refused caller is warned if others have asked with another number, once per semaphore', async () => {
+test('a refused caller is warned once per semaphore if others use it with another number of permits', async () => {
   const [small, large] = [client({ label: 'small' }), client({ label: 'large' })]
   const [one, two] = [freshKey(), freshKey()]
   const [toldSmall, toldLarge] = [heard(small, 'error'), heard(large, 'error')]
@@ -113,7 +116,7 @@ test('a mutex and a semaphore of the same key are different locks', async () => 
   await Promise.all([mutex.release(), permit!.release()])
 })
 
-test('it is not re-entrant', async () => {
+test('a semaphore is not re-entrant', async () => {
   const semaphore = client().semaphore(freshKey(), 2)
   await semaphore.using({ owner: 'me' }, async outer => {
     const inner = await semaphore.lock({ owner: 'me' })
@@ -135,7 +138,7 @@ describe('I3 fair: strictly first come, first served', () => {
     const b = await one.lock()
     const large = await parkAt(one, 1, { permits: 3 })
     const small = await parkAt(two, 2)
-    // One permit is free.
+    // One permit is free, and the larger request at the head does not fit.
     expect(await two.tryLock()).toBeNull()
     await a.release()
     expect(await settles(Promise.race([large.lease, small.lease]), 50)).toBe(false)
@@ -223,7 +226,7 @@ describe('I4 unfair waiters', () => {
 })
 
 describe('leases', () => {
-  test('I1, I4 a hold that lapses leaves its permits to the waiters', async () => {
+  test('I1, I4 a hold whose lease ends leaves its permits to the waiters', async () => {
     const key = freshKey()
     const [one, two] = clients(2).map(locks => locks.semaphore(key, 2)) as [
       Lock<SemaphoreOptions>,
@@ -248,7 +251,7 @@ describe('leases', () => {
     for (const lease of leases) expect(await lease.release()).toBe(true)
   })
 
-  test('I5 end once, only by their own release', async () => {
+  test('I5 end once, and only by their own release', async () => {
     const semaphore = client().semaphore(freshKey(), 2)
     const [a, b] = [await semaphore.lock(), await semaphore.lock()]
     expect([await a.release(), await a.release()]).toEqual([true, false])
@@ -269,7 +272,7 @@ describe('leases', () => {
   })
 })
 
-test('I5 a waiter whose process is gone is passed over', async () => {
+test('I5 a waiter whose process has died is passed over', async () => {
   const key = freshKey()
   const [holder, alive] = clients(2).map(locks => locks.semaphore(key, 1)) as [Lock, Lock]
   const dead = client({ waiterTtl: 600 })

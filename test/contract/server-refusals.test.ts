@@ -1,6 +1,6 @@
 /**
- * Requests that the server refuses: LockConnectionError with the server's own error as its cause, and nothing left half
- * done.
+ * The server refuses requests. The call rejects with LockConnectionError, whose cause is the server's own error, and
+ * nothing is left half done.
  */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
@@ -65,19 +65,19 @@ describe('OOM', () => {
 describe('the password', () => {
   const secret = 'open sesame'
 
-  /** Servers that require it. */
+  /** Servers that require the password. */
   async function guarded() {
     const own = await ownPlace()
     await own.admin().each(master => master.config('SET', 'requirepass', secret))
     return own
   }
 
-  test('NOAUTH without one', async () => {
+  test('NOAUTH without a password', async () => {
     const own = await guarded()
     await refusesAll(client({}, own.sourceAs()), freshKey(), /^NOAUTH /)
   })
 
-  test('WRONGPASS with a wrong one, which no error shows', async () => {
+  test('WRONGPASS with a wrong password, which no error shows', async () => {
     const own = await guarded()
     const locks = client({}, own.sourceAs({ password: 'hunter2' }))
     await refusesAll(locks, freshKey(), /^WRONGPASS /)
@@ -93,7 +93,7 @@ describe('the password', () => {
 })
 
 describe('NOPERM', () => {
-  /** Servers of the test's own with two users: one with all rights except these, and one with all. */
+  /** The test's own servers, with two users: one has all rights except these, and the other has all rights. */
   async function limited(...rules: string[]) {
     const own = await ownPlace()
     const admin = own.admin()
@@ -136,7 +136,7 @@ describe('NOPERM', () => {
     },
   )
 
-  test('without the right to subscribe a call that need not wait is served', async () => {
+  test('without the right to subscribe a call that does not have to wait is granted', async () => {
     const { locks } = await limited('-subscribe', '-ssubscribe')
     const key = freshKey()
     const lease = await promptly(locks.lock(key))

@@ -1,6 +1,6 @@
 /**
- * States in which a single server, or each server of a quorum, answers but does not do what it is asked: replica, busy,
- * loading.
+ * A server answers but does not execute requests, because it is a replica, busy, or loading. For a quorum, all its
+ * servers are in that state.
  */
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
@@ -31,7 +31,7 @@ test('READONLY: a replica refuses; the lock is taken once the server is the mast
 })
 
 describe('BUSY', () => {
-  /** Keeps every server busy with a script for `ms`; resolves when that has ended. */
+  /** Keeps every server busy with a script for `ms`. Resolves when the script has ended. */
   async function occupy(own: OwnPlace, ms: number): Promise<void> {
     const killers: Redis[] = await own.admin().each(async redis => redis)
     const busy = own.admin().each(redis => redis.eval('for i = 1, 1e11 do end', 0).catch(() => {}))
@@ -50,7 +50,7 @@ describe('BUSY', () => {
     await busy
   })
 
-  test('I6, I7: a script that blocks for longer than outageTimeout is the cause of the rejection', async () => {
+  test('I6, I7: a script that blocks for longer than outageTimeout appears as the cause of the rejection', async () => {
     const { own, other } = await server('--lua-time-limit', '50')
     const locks = client({ outageTimeout: 500 }, own.source())
     const key = freshKey()
@@ -62,7 +62,7 @@ describe('BUSY', () => {
     expect((await other.lock(key, { timeout: 10_000 })).held).toBe(true)
   })
 
-  test('I7: close waits for it no longer than for a silent server', async () => {
+  test('I7: close waits for a busy server no longer than for a silent one', async () => {
     const { own, locks } = await server('--lua-time-limit', '50')
     await locks.lock(freshKey())
     const busy = occupy(own, 8_000)
@@ -93,7 +93,7 @@ describe('LOADING', () => {
     return { locks, hasty, loaded }
   }
 
-  test('I6: a call waits it out, or has it as its cause after outageTimeout', async () => {
+  test('I6: a call waits until the data is loaded; after outageTimeout it rejects with LOADING as the cause', async () => {
     const { locks, hasty, loaded } = await loading()
     const patient = locks.lock(freshKey(), { timeout: 15_000 })
     const [lease] = await Promise.all([patient, refused(hasty.lock(freshKey()), /^LOADING /), loaded])

@@ -64,21 +64,24 @@ describe.each(kindsHere)('a signal that aborts while the call waits ($kind)', ({
     expect(await promptly(reasonOf(waits))).toBe('enough')
   })
 
-  test.each(ways)('%s: a grant that came a moment earlier is kept, unless its own event aborts', async (_, options) => {
-    const [locks, other] = clients(2)
-    const key = freshKey()
-    const controller = new AbortController()
-    const waits = locks!.lock(key, { ...options, signal: controller.signal, timeout: 5_000 })
-    locks!.once('acquired', () => queueMicrotask(() => controller.abort()))
-    const lease = await waits
-    expect([lease.held, await lease.release()]).toEqual([true, true])
+  test.each(ways)(
+    '%s: a grant that came a moment earlier is kept, unless a listener of its own acquired event aborts',
+    async (_, options) => {
+      const [locks, other] = clients(2)
+      const key = freshKey()
+      const controller = new AbortController()
+      const waits = locks!.lock(key, { ...options, signal: controller.signal, timeout: 5_000 })
+      locks!.once('acquired', () => queueMicrotask(() => controller.abort()))
+      const lease = await waits
+      expect([lease.held, await lease.release()]).toEqual([true, true])
 
-    const again = new AbortController()
-    locks!.once('acquired', () => again.abort('enough'))
-    expect(await reasonOf(locks!.lock(key, { ...options, signal: again.signal }))).toBe('enough')
-    expect((await promptly(other!.lock(key))).held).toBe(true)
-    for (const each of [controller.signal, again.signal]) expect(getEventListeners(each, 'abort')).toEqual([])
-  })
+      const again = new AbortController()
+      locks!.once('acquired', () => again.abort('enough'))
+      expect(await reasonOf(locks!.lock(key, { ...options, signal: again.signal }))).toBe('enough')
+      expect((await promptly(other!.lock(key))).held).toBe(true)
+      for (const each of [controller.signal, again.signal]) expect(getEventListeners(each, 'abort')).toEqual([])
+    },
+  )
 
   test('I4: the next unfair waiter of the same client is unaffected', async () => {
     const [holder, waiter] = clients(2)
@@ -95,7 +98,7 @@ describe.each(kindsHere)('a signal that aborts while the call waits ($kind)', ({
     expect((await promptly(second)).held).toBe(true)
   })
 
-  test('I4: a wake-up that reaches an aborted waiter is passed on', async () => {
+  test('I4: a wake-up that reaches an aborted waiter is passed on to the next waiter', async () => {
     const [holder, one, two] = clients(3)
     const key = freshKey()
     for (let round = 0; round < 20; round++) {
@@ -135,7 +138,8 @@ describe.each(kindsHere)('a signal that aborts while the call waits ($kind)', ({
     const key = freshKey()
     const { id } = await holder!.lock(key)
     const admin = place().admin()
-    // In a cluster the holder also has a channel per lock: its inbox. The ids of its holds begin with the inbox's name.
+    // In a cluster the holder also subscribes to a channel per lock: its inbox. The ids of its holds begin with the
+    // inbox's name.
     const ofHolder = `:inbox:${id.slice(0, CLIENT_ID_LENGTH)}`
     const channels = async () => (await admin.channels(`*${key}*`)).filter(name => !name.endsWith(ofHolder))
     const controller = new AbortController()
@@ -179,7 +183,7 @@ describe('timeout', () => {
     },
   )
 
-  test.each(ways)('%s: a grant within it is a grant', async (_, options) => {
+  test.each(ways)('%s: a grant within the timeout counts', async (_, options) => {
     const [holder, waiter] = clients(2)
     const key = freshKey()
     const lease = await holder!.lock(key)
@@ -205,7 +209,7 @@ describe('timeout', () => {
     expect((await other!.tryLock(key, { ...options, timeout: 0 }))?.held).toBe(true)
   })
 
-  test.each(ways)('I7: %s: a call that times out takes nothing from those behind it', async (_, options) => {
+  test.each(ways)('I7: %s: a call that times out takes nothing from the callers behind it', async (_, options) => {
     const [holder, one, two] = clients(3)
     const key = freshKey()
     const lease = await holder!.lock(key)
@@ -216,7 +220,7 @@ describe('timeout', () => {
     expect((await promptly(waits)).held).toBe(true)
   })
 
-  test('I6: it bounds the wait with Redis out of reach, too', async () => {
+  test('I6: bounds the wait with Redis out of reach, too', async () => {
     const locks = client({}, place().sourceToNobody())
     await promptly(rejection(locks.lock(freshKey(), { timeout: 200 }), LockTimeoutError))
     await promptly(rejection(locks.tryLock(freshKey(), { timeout: 200 }), LockConnectionError))

@@ -1,4 +1,4 @@
-/** using and wrap: run a function under the lock, release in any case, and report the first error. */
+/** using and wrap run a function under the lock, release the lock in any case, and report the first error. */
 import { describe, expect, test } from 'vitest'
 import { type Lease, LockArgumentError, LockLostError, type LockOptions, LockTimeoutError } from '../../src/index.ts'
 import { promptly, rejection } from '../kit/outcomes.ts'
@@ -17,7 +17,7 @@ describe('using', () => {
     expect(await locks.using(key, () => undefined)).toBeUndefined()
   })
 
-  test('fn runs with a lease that is held, and no longer afterwards', async () => {
+  test('fn runs with a lease that is held, and that is no longer held afterwards', async () => {
     const locks = client()
     const key = freshKey()
     let lease: Lease | undefined
@@ -107,7 +107,7 @@ describe('using', () => {
     )
   })
 
-  test('fn’s own error wins over the loss', async () => {
+  test('fn’s own error takes precedence over the loss', async () => {
     const run = client().using(freshKey(), { lease: 200 }, async () => {
       await sleep(400)
       throw new Error('mine')
@@ -115,7 +115,7 @@ describe('using', () => {
     await expect(run).rejects.toThrow('mine')
   })
 
-  test('a release by fn itself is no loss', async () => {
+  test('a release by fn itself does not count as a loss', async () => {
     const [one, two] = clients(2)
     const key = freshKey()
     const result = await one!.using(key, async lease => {
@@ -146,7 +146,7 @@ describe('a release that fails hides neither fn’s result nor its error', () =>
     ['ends before the release is given up', { lease: 3_000 }, 8_000],
   ]
 
-  test.each(ways)('the error, if the lease %s', async (_, options, outageTimeout) => {
+  test.each(ways)('fn’s error is reported if the lease %s', async (_, options, outageTimeout) => {
     const own = await ownPlace()
     const locks = client({ outageTimeout }, own.source())
     const run = locks.using(freshKey(), options, async lease => {
@@ -157,7 +157,7 @@ describe('a release that fails hides neither fn’s result nor its error', () =>
     await expect(run).rejects.toThrow('mine')
   })
 
-  test.each(ways)('the result, if the lease %s', async (_, options, outageTimeout) => {
+  test.each(ways)('fn’s result is returned if the lease %s', async (_, options, outageTimeout) => {
     const own = await ownPlace()
     const locks = client({ outageTimeout }, own.source())
     const run = locks.using(freshKey(), options, async lease => {
@@ -229,7 +229,7 @@ describe('wrap', () => {
     expect(ran).toBe(false)
   })
 
-  test('a synchronous fn gives a promise of its result, or of its error', async () => {
+  test('with a synchronous fn, returns a promise of its result or of its error', async () => {
     const locks = client()
     const key = freshKey()
     expect(await locks.wrap(key, (n: number) => n + 1)(1)).toBe(2)

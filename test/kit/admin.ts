@@ -9,7 +9,7 @@ export async function keysWith(redis: Redis, text: string): Promise<string[]> {
   return found.sort()
 }
 
-/** The name of the administrators' connections. */
+/** The connection name of the tests' own inspecting connections, which `connections` leaves out. */
 export const ADMIN = 'admin'
 
 /** Inspects the servers with all rights. If there are several masters, it covers all of them. */
@@ -28,7 +28,7 @@ export class Admin {
     return Promise.all(masters.map(ask))
   }
 
-  /** For commands that name a key. Sent to the server that has the key; in a quorum, to every server. */
+  /** Runs a command that names a key on the server that has the key; in a quorum, on every server. */
   everywhere<T>(ask: (redis: Redis | Cluster) => Promise<T>): Promise<T[]> {
     return Promise.all(this.#parts.map(ask))
   }
@@ -56,7 +56,7 @@ export class Admin {
     return lines.filter(line => !/ name=(admin|sentinel-\S*) /.test(line) && !/ flags=[SM] /.test(line))
   }
 
-  /** How often each command was called on all masters, since their start or since `before`. */
+  /** How often each command was called on all masters, since the servers started or since `before`. */
   async calls(before: Record<string, number> = {}): Promise<Record<string, number>> {
     const sum: Record<string, number> = {}
     for (const counts of await this.each(master => calls(master))) {
@@ -67,7 +67,7 @@ export class Admin {
   }
 }
 
-/** Redis 6 has no sharded channels. */
+/** Before Redis 7 there are no sharded channels, so the command fails. */
 function noneBefore7(error: Error): never[] {
   if (/SHARDCHANNELS/.test(error.message)) return []
   throw error

@@ -1,6 +1,6 @@
 /**
- * A process that runs section after section under one lock and records them, while the witnesses watch. It begins on
- * the message 'go'.
+ * A process that runs one critical section after another under one lock and records them, while the witnesses watch. It
+ * begins when it receives the message 'go'.
  */
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -23,15 +23,15 @@ export interface Orders {
   fair: 'always' | 'never' | 'alternately'
   /** Number of concurrent callers in this process. */
   callers: number
-  /** ms of each section; default: up to 3. */
+  /** Duration of each section, in ms. Default: random, at most 3. */
   hold?: number
-  /** In ms. Default: the client's. The lease is renewed either way. */
+  /** Lease time, in ms. Default: the client's default. The client renews the lease in either case. */
   lease?: number
-  /** The signal that hits the process in the middle of its third section, before it writes. */
+  /** The signal that stops or kills the process in the middle of its third section, before the section writes. */
   fate?: 'SIGKILL' | 'SIGSTOP'
 }
 
-/** `refused`: the register refused the write of the section in which the signal hit. */
+/** `refused`: whether the register refused the write of the section that the signal interrupted. */
 export interface FromWorker {
   type: 'ready' | 'fated' | 'done'
   refused?: boolean

@@ -12,7 +12,7 @@ import { Child } from './process.ts'
 import { freshKey, plainRedis, redisUrl } from './redis.ts'
 import { emptyFolder } from './temp.ts'
 
-/** Time between two looks at the queue, in ms. */
+/** Time between two checks of the queue, in ms. */
 const LOOK = 25
 
 export class Crew {
@@ -47,12 +47,12 @@ export class Crew {
     return crew
   }
 
-  /** Records that SIGKILL ended the worker, sent by itself or by the test. */
+  /** Records that SIGKILL ended the worker, whether the worker or the test sent the signal. */
   died(worker: Worker): void {
     this.#recorder.record('died', { worker: worker.name })
   }
 
-  /** What the register has accepted so far: the token and the id of each section's hold. */
+  /** All writes that the register has accepted so far: the token and the id of each section's hold. */
   written(): Promise<[token: number, id: string][]> {
     return readRegister(this.#redis, this.key)
   }

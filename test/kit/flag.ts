@@ -1,6 +1,6 @@
 /**
- * The smallest possible kind of lock, for tests: a flag that one holder at a time has up. It has no queue, no local
- * hand-off and no replicas. Waiters receive a message when the flag goes down.
+ * The smallest possible kind of lock, for tests: a flag that only one holder at a time can raise. It has no queue, no
+ * local hand-off and no replicas. Waiters receive a message when the holder lowers the flag.
  */
 import { surelyUntil } from '../../src/clock.ts'
 import type {

@@ -19,21 +19,21 @@ export type Kind = 'commands' | 'messages'
 export type Deed = 'drop' | 'hold' | 'cut' | 'sever' | 'twice' | { readonly delay: number }
 
 /**
- * Which frames a rule matches. A field that is left out matches all. `name` is the name of the script or command (for a
- * reply: the one it replies to), or the first word of a message.
+ * Selects the frames that a rule applies to. An absent field matches every frame. `name` is the name of the script or
+ * command (for a reply: of the command that it answers), or the first word of a message.
  */
 export interface Where {
   readonly direction?: Direction
   readonly kind?: Kind
   readonly name?: string
-  /** How many frames the rule treats; default: all. */
+  /** The rule applies to this many frames; default: all. */
   readonly times?: number
 }
 
 export class Rule {
   readonly where: Where
   readonly deed: Deed
-  /** Resolves when the first frame has been treated. */
+  /** Resolves when the rule has been applied to a frame for the first time. */
   readonly happened: Promise<void>
   count = 0
   lifted = false
@@ -59,7 +59,7 @@ export class Rule {
     return true
   }
 
-  /** From now on, the rule matches nothing. The frames that it held are let go. */
+  /** Ends the rule: it matches no more frames, and the frames that it holds continue. */
   lift(): void {
     this.lifted = true
     this.#lifted()
@@ -79,7 +79,7 @@ class Wire {
   kind: Kind = 'commands'
   /** The channels that it has subscribed to. */
   readonly channels = new Set<string>()
-  /** Directions in which nothing passes any longer, regardless of the rules. */
+  /** Directions in which nothing passes any longer, whatever the rules say. */
   readonly dead = new Set<Direction>()
   /** Names of the commands that have not been answered yet. */
   readonly #asked: string[] = []
@@ -115,7 +115,8 @@ class Wire {
       if (!to.destroyed) to.write(data)
     }
     if (queue[0] && queue[0].due > now) setTimeout(() => this.pump(direction), queue[0].due - now)
-    // The client is gone and everything that it sent has arrived, so nothing else would close the server's side.
+    // The client's side is already cut. Everything that the client sent has now reached the server, so close the
+    // server's side, too.
     if (this.#severed && direction === 'up' && queue.length === 0) this.server.end()
   }
 
@@ -200,7 +201,7 @@ export class FrameProxy extends Relay {
     return { noticed: () => dead.every(wire => !this.#wires.has(wire)) }
   }
 
-  /** Reads nothing more from the server, so its output piles up there. */
+  /** Reads nothing more from the server, so the server's output piles up. */
   stopReading(kind: Kind): void {
     for (const wire of this.#wiresOf(kind)) wire.server.pause()
   }

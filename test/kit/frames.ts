@@ -9,7 +9,7 @@ import { TOKEN_MEMORY as SOAK_MEMORY } from '../history/soak/terms.ts'
 
 const CRLF = Buffer.from('\r\n')
 
-/** Where the frame that begins at `at` ends; undefined if it is incomplete. */
+/** The offset at which the frame that begins at `at` ends; undefined if the frame is incomplete. */
 export function endOfFrame(data: Buffer, at = 0): number | undefined {
   const line = data.indexOf(CRLF, at)
   if (line < 0) return undefined

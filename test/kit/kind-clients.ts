@@ -1,5 +1,5 @@
 /**
- * Clients whose `lock` and other calls by key act on another kind of lock, which behaves as a mutex here. Both this
+ * Clients of other kinds of lock. Their `lock` and other calls by key act on a lock that behaves as a mutex. Both this
  * process and child processes use them, so nothing here may import the test runner.
  */
 
@@ -48,18 +48,18 @@ class WriterClient extends KindClient {
   }
 }
 
-/** By the kind's name as it occurs in keys. */
+/** The client class for each kind of lock. The names are those that occur in keys. */
 export const kindClients = { mutex: LockClient, semaphore: SemaphoreClient, readWrite: WriterClient }
 export type KindName = keyof typeof kindClients
 export const kindNames = Object.keys(kindClients) as KindName[]
 
-/** A lock of the given kind, of any client, which behaves as a mutex. */
+/** The lock of this kind for the key, in its form that behaves as a mutex. */
 export function lockOf(locks: LockClient, kind: KindName, key: string): Lock {
   if (kind === 'semaphore') return locks.semaphore(key, 1)
   return kind === 'mutex' ? locks.mutex(key) : locks.readWrite(key).write
 }
 
-/** What a holder of such a lock has of it, for a history. */
+/** What the caller asks of a lock that `lockOf` returns, as the history records it. */
 export function wantsOf(kind: KindName): Wants | undefined {
   if (kind === 'mutex') return undefined
   return kind === 'semaphore' ? [1, 1] : 'write'

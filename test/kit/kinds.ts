@@ -1,6 +1,6 @@
 /**
- * The kinds of locks that exclude as a mutex does. A suite about waiting, leases, messages or faults runs for each of
- * them. A test takes from here the functions that make its clients:
+ * The kinds of locks that can exclude as a mutex does. A suite about waiting, leases, messages or faults runs for each
+ * of them. Each kind supplies the functions that make its clients, and a test uses these:
  *
  *   test.each(kinds)('… ($kind)', async ({ client, clientBehindProxy }) => …
  */
@@ -11,7 +11,7 @@ import { Peer } from './peer.ts'
 import { clientBehindProxy } from './proxies.ts'
 import { client } from './redis.ts'
 
-/** Makes clients of one kind. Each member corresponds to the function of the same name. */
+/** Functions that make clients of one kind. They correspond to the imported functions of the same names. */
 const kindNamed = (kind: KindName) => ({
   kind,
   client: (...[options, redis]: Parameters<typeof client>) => client(options, redis, kindClients[kind]),
@@ -25,11 +25,10 @@ const kindNamed = (kind: KindName) => ({
 
 export const kinds = kindNames.map(kindNamed)
 /**
- * For the contract, which runs over every topology. Kinds differ only in their scripts. A cluster runs scripts
- * differently from a single server; the other topologies differ only in the path to the server, which does not depend
- * on the script.
+ * The kinds for which the contract tests run in this topology. Kinds differ only in their scripts, and only a cluster
+ * runs scripts differently from a single server. In other topologies one kind is enough.
  */
 export const kindsHere = ['standalone', 'cluster'].includes(inject('topology')) ? kinds : kinds.slice(0, 1)
 export type Kinds = (typeof kinds)[number]
-/** Each kind, fair and unfair. */
+/** Each kind, once fair and once unfair. */
 export const kindsAndWays = kinds.flatMap(each => ways.map(fair => ({ ...each, fair })))

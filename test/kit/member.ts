@@ -1,6 +1,4 @@
-/**
- * A client with several kinds of locks, including ones that do not exist yet: a session, and what a test needs of it.
- */
+/** A session with several kinds of locks, some of which exist only in tests, and what a test needs to observe it. */
 import { onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { connect } from '../../src/connect.ts'
@@ -15,11 +13,11 @@ import { flag } from './flag.ts'
 /** A second mutex, whose keys and channels have other names. */
 export const twin = { ...mutex, name: 'twin' }
 
-/** Its times are so long that no timer alone reports anything before a test is over. */
+/** Its lease and waiterTtl are so long that no timer fires before a test is over. */
 export class Member {
   readonly session: Session
   readonly errors: unknown[] = []
-  /** How many calls were refused and then waited, or still wait. */
+  /** The number of calls so far that were refused and then waited. */
   parked = 0
   readonly #settings = settingsOf({ lease: 120_000, waiterTtl: 360_000 })
 
@@ -38,7 +36,7 @@ export class Member {
 
   async lock(kind: typeof mutex | typeof flag, key: string, options: LockOptions = {}): Promise<Lease> {
     const request = callTermsOf(options, this.#settings)
-    // The error's details do not matter here.
+    // The test does not look at the details of the error.
     const locks = this.session.locks(kind as typeof mutex)
     return locks.acquire<never>(key, undefined, request, request.timeout === 0, {
       refused: () => new Error('somebody else has it'),
@@ -46,7 +44,7 @@ export class Member {
     })
   }
 
-  /** Whether the lock of each kind is taken, according to that kind's inspection. */
+  /** Whether each of these locks is taken, as its kind reports: mutex, twin, flag. */
   async taken(key: string): Promise<boolean[]> {
     const states = [mutex, twin].map(kind => this.session.locks(kind).kind.inspection.inspect(key))
     const { up } = await this.session.locks(flag).kind.inspection.inspect(key)

@@ -4,7 +4,10 @@ import { expect } from 'vitest'
 import { type ClientEvents, type LockClient, LockConnectionError } from '../../src/index.ts'
 import { sleep } from './time.ts'
 
-/** "At once", in ms, with room for a slow and busy machine. Well below every default that could be mistaken for it. */
+/**
+ * What tests accept as "at once", in ms. It leaves room for a slow and busy machine, and is well below every default
+ * time, so a call that waits for a default time is not mistaken for a prompt one.
+ */
 export const PROMPT = 3_000
 
 type Class<T> = abstract new (...args: never[]) => T
@@ -35,7 +38,7 @@ export async function reasonOf(promise: PromiseLike<unknown>): Promise<unknown> 
   throw new Error(`resolved to ${String(outcome.value)} instead of rejecting`)
 }
 
-/** The server's own words, if they are why the call was rejected. */
+/** The server's error message, if it is the reason for the rejection. */
 export function wordsOf(error: Error | undefined): string {
   if (!(error instanceof LockConnectionError)) return `${error}`
   return error.cause instanceof Error ? error.cause.message : `${error.cause}`

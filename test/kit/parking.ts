@@ -6,9 +6,10 @@ import { eventually, sleep } from './time.ts'
 export const ways = [true, false]
 
 /**
- * Calls `lock`, unfair by default, and resolves when the call is parked. A `waiting` event shows that it has been
- * refused; for a fair call, `inspect` also shows it in the queue. An unfair call never joins the queue. The promise is
- * returned inside an object because `await` would otherwise wait for it, too. It may be left unsettled.
+ * Calls `lock`, unfair by default, and resolves when the call waits. A `waiting` event shows that the call has been
+ * refused. For a fair call, `inspect` also shows it in the queue; an unfair call never joins the queue. The call's
+ * promise is returned inside an object, because `await` would otherwise wait for that promise, too. The test may leave
+ * it unsettled.
  */
 export async function park(
   locks: LockClient,
@@ -19,7 +20,7 @@ export async function park(
   return { lease: lease! }
 }
 
-/** The same for `count` calls. */
+/** Parks `count` calls in the same way. */
 export async function parkMany(
   locks: LockClient,
   key: string,
@@ -47,7 +48,8 @@ export async function parkMany(
 }
 
 /**
- * Parks a caller that has no more requests to send: an unfair caller subscribes and tries again after it was refused.
+ * Parks a caller and waits until it has no more requests to send: after a refusal, an unfair caller subscribes and then
+ * tries once more.
  */
 export async function parkQuietly(locks: LockClient, key: string, options: LockOptions = {}) {
   const parked = await park(locks, key, options)
@@ -55,7 +57,7 @@ export async function parkQuietly(locks: LockClient, key: string, options: LockO
   return parked
 }
 
-/** A fair call of `lock` on any kind of lock, once it has this position in the queue. */
+/** Makes a fair call of `lock` on any kind of lock, and resolves when the call has this position in the queue. */
 export async function parkAt<Options extends LockOptions>(
   lock: Lock<Options>,
   position: number,
@@ -66,7 +68,7 @@ export async function parkAt<Options extends LockOptions>(
   return { lease }
 }
 
-/** The lock's state as soon as its fair queue has this many waiters. */
+/** Resolves to the lock's state when its fair queue has this many waiters. */
 export function queueOf(locks: LockClient, key: string, waiters: number): Promise<LockState> {
   return eventually(async () => {
     const state = await locks.inspect(key)

@@ -70,7 +70,7 @@ const deeds = {
   release: (id: string) => recorded.release(leaseOf(id)),
   renew: (id: string, ms: number) => leaseOf(id).renew(ms),
   state: (id: string) => ({ held: leaseOf(id).held, aborted: leaseOf(id).signal.aborted, lost }),
-  /** Blocks the event loop. Reports the lease's state before any other code can run. */
+  /** Blocks the event loop, and then reports the lease's state before any other code runs. */
   block(id: string, ms: number) {
     for (const end = performance.now() + ms; performance.now() < end; );
     return { held: leaseOf(id).held, remaining: leaseOf(id).remaining() }

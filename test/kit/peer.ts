@@ -1,4 +1,4 @@
-/** A client in its own process. An unhandled rejection or an uncaught error in it fails the test. */
+/** A client in its own process. An unhandled rejection or an uncaught error in that process fails the test. */
 import { expect, onTestFinished } from 'vitest'
 import type { ClientOptions, LockOptions } from '../../src/index.ts'
 import type { SemaphoreOptions } from '../../src/options.ts'
@@ -7,7 +7,7 @@ import type { Deeds, Demand, Response } from './peer-program.ts'
 import { Child } from './process.ts'
 import { redisUrl } from './redis.ts'
 
-/** One URL, or those of a quorum. */
+/** The URL of a server, or the URLs of a quorum's servers. */
 type Addresses = string | readonly string[]
 
 export class Peer {
@@ -75,7 +75,7 @@ export class Peer {
     return this.#ask('jump', ms)
   }
 
-  /** The events that it has recorded of its holds so far, as `worker`. */
+  /** The events that it has recorded about its holds so far, under the worker name `worker`. */
   history() {
     return this.#ask('history')
   }

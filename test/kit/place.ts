@@ -1,6 +1,6 @@
 /**
- * Where a contract test runs: the servers of the topology under test, shared by all tests or the test's own. It hides
- * all differences between topologies, so that a test is the same over each of them.
+ * The servers that a contract test runs on, in the topology under test: shared by all tests, or the test's own. A place
+ * hides all differences between topologies, so a test is the same in each of them.
  */
 import type { Cluster, Redis } from 'ioredis'
 import { inject, onTestFinished } from 'vitest'
@@ -33,7 +33,7 @@ export class Place {
     this.#dataPorts = dataPorts
   }
 
-  /** The lock client's way, for a child process. */
+  /** The way by which a lock client in a child process reaches the servers. */
   get way(): Way {
     return this.#ways.client
   }
@@ -42,7 +42,10 @@ export class Place {
     return this.#ways.client.kind === 'cluster'
   }
 
-  /** Whether a client asks sentinels for its server. If so, the sentinels also connect to the servers. */
+  /**
+   * Whether a client asks sentinels for the address of its server. If so, the sentinels also have connections to the
+   * servers.
+   */
   get bySentinels(): boolean {
     const { client } = this.#ways
     return client.kind === 'server' && client.options.sentinels !== undefined
@@ -59,25 +62,26 @@ export class Place {
     return partsOf(this.#ways.client).length
   }
 
-  /** Instances for a lock client, closed after the test: one, or one for each server of the quorum. */
+  /** Instances to make a lock client from, closed after the test: one, or one for each server of a quorum. */
   instances(options: InstanceOptions = {}): Instances {
     const { client, caller = client } = this.#ways
     const all = partsOf(caller).map(part => closed(instanceOf(part, options)))
     return { all, source: all.length === 1 ? all[0]! : all }
   }
 
-  /** A source for another user than the usual one, or for no user at all. */
+  /** A source that logs in as this user, or without credentials. */
   sourceAs(user?: { username?: string; password?: string }): Source {
     return sourceOf(asUser(this.#ways.client, user))
   }
 
-  /** A source of the same kind, at an address where nothing listens. */
+  /** A source of the same kind whose address no server listens on. */
   sourceToNobody(): Source {
     return sourceOf(toNobody(this.#ways.client))
   }
 
   /**
-   * The same place behind proxies, one in front of each server that the client may connect to. They all break together.
+   * The same place behind proxies, one in front of each server that the client may connect to. The proxies are
+   * controlled together.
    */
   async proxied(): Promise<{ source: Source; proxy: FaultProxies }> {
     const proxies = await Promise.all(

@@ -1,7 +1,7 @@
 import type { ChildProcessByStdio } from 'node:child_process'
 import type { Readable } from 'node:stream'
 
-/** What a program has printed so far, on each of its outputs. */
+/** Collects what a program prints, separately for each of its outputs. */
 export function printedBy({ stdout, stderr }: ChildProcessByStdio<null, Readable, Readable>) {
   const printed = { output: '', errors: '' }
   stdout.setEncoding('utf8').on('data', text => {

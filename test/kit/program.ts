@@ -1,6 +1,6 @@
 /**
- * Runs programs to their end or until they are told to stop, and keeps their output. A program that does not end is
- * killed, and counts as failed.
+ * Runs programs until they end or are stopped, and keeps their output. A program that does not end in time is killed,
+ * and counts as failed.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -15,7 +15,7 @@ export interface Ending {
   readonly errors: string
 }
 
-/** Time for a program to end, in ms. Generous: it only has to be finite. */
+/** Time limit for a program, in ms. It is generous, because it only has to be finite. */
 const LIMIT = 120_000
 
 interface RunOptions {
@@ -37,17 +37,17 @@ export function run(file: string, args: string[], { cwd, env }: RunOptions = {})
   })
 }
 
-/** The same for a Node program. */
+/** Runs a Node program in the same way. */
 export function runNode(args: string[], options?: RunOptions): Promise<Ending> {
   return run(process.execPath, args, options)
 }
 
-/** Node's arguments to run an example. */
+/** The arguments with which Node runs an example. */
 export function example(name: string, ...args: string[]): string[] {
   return ['--import', 'tsx', fileURLToPath(new URL(`../../examples/${name}`, import.meta.url)), ...args]
 }
 
-/** A Node program that runs until it is told to stop. The caller must end it. */
+/** A Node program that runs until it is stopped. The caller must end it. */
 export class Running {
   readonly lines: string[] = []
   readonly #child: ChildProcess

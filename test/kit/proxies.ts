@@ -11,11 +11,11 @@ import { eventually } from './time.ts'
 export type { Direction, Where } from './frame-proxy.ts'
 export type { FaultProxy, FrameProxy, RefusingProxy }
 
-/** Breaks the byte stream, for any connection. */
+/** A proxy that breaks the byte stream of its connections. */
 export const faultProxy = (url: string) => closed(FaultProxy.open(url))
-/** Breaks single requests, replies and messages. */
+/** A proxy that breaks single requests, replies and messages. */
 export const frameProxy = (url: string) => closed(FrameProxy.open(url))
-/** Answers in the server's place. */
+/** A proxy that answers in the server's place. */
 export const refusingProxy = (url: string) => closed(RefusingProxy.open(url))
 
 async function closed<P extends Relay>(opening: Promise<P>): Promise<P> {
@@ -41,13 +41,13 @@ export async function clientBehindProxy(
 export async function warm(locks: LockClient): Promise<void> {
   const key = freshKey('warm')
   const lease = await locks.lock(key)
-  // This call often gives up before the answer, and so runs the script that leaves.
+  // This call often gives up before the reply, and so also runs the script that withdraws a request.
   await hasty(locks, key, true)
   await lease.renew()
   await lease.release()
 }
 
-/** A call that gives up almost at once if it has not been granted by then. */
+/** A call that gives up almost at once if it is not granted. */
 export async function hasty(locks: LockClient, key: string, fair: boolean): Promise<Lease | null> {
   return locks.tryLock(key, { fair, timeout: 1 }).catch(() => null)
 }

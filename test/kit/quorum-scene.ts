@@ -23,13 +23,16 @@ import { persistsEveryWrite, type QuorumServer, startQuorumServer } from './topo
 export interface SceneOptions {
   /** How many servers: 3, 5 or 7; default: 3. */
   readonly servers?: number
-  /** Arguments of each server; default: it persists every write, and so its votes count at once. */
+  /** Arguments of each server. Default: the server persists every write, so its votes count at once. */
   readonly args?: readonly string[]
   /** Whether each server has its own time of day. Needs gcc. */
   readonly stepped?: boolean
 }
 
-/** Arguments of a server that persists nothing: its votes count once it has been up for longer than any lease. */
+/**
+ * Arguments of a server that persists nothing. After a restart its votes count only when it has been up for longer than
+ * any lease.
+ */
 export const forgetful = ['--appendonly', 'no'] as const
 
 /** One of the servers, with its proxy and the connections to it. */
@@ -50,7 +53,7 @@ export async function quorumScene(options: SceneOptions = {}): Promise<QuorumSce
   return scene
 }
 
-/** Starts a scene of each size, for all tests of a file. They are mended after each test. */
+/** Starts a scene of each size, shared by all tests of a file. After each test, all servers are repaired. */
 export function sharedScenes(sizes: readonly number[]): ReadonlyMap<number, QuorumScene> {
   const scenes = new Map<number, QuorumScene>()
   beforeAll(async () => {
@@ -74,7 +77,8 @@ export class QuorumScene {
     const scene = new QuorumScene()
     try {
       await findServerSource()
-      // A server gets its clock from the environment of this process, so such servers start one after another.
+      // The server inherits its clock through the environment of this process, so these servers start one after
+      // another.
       if (stepped) for (let i = 0; i < servers; i++) await scene.#launch(args, true)
       else await Promise.all(Array.from({ length: servers }, () => scene.#launch(args, false)))
       return scene
@@ -92,7 +96,7 @@ export class QuorumScene {
     return Math.floor(this.size / 2) + 1
   }
 
-  /** The numbers of the servers that the quorum can do without: the last ones. */
+  /** The numbers of the servers that the quorum can lose and still work: the last ones. */
   get minority(): number[] {
     return Array.from({ length: this.size - this.majority }, (_, i) => this.majority + i)
   }
@@ -112,8 +116,7 @@ export class QuorumScene {
   }
 
   /**
-   * A client with links of its own, which can treat single frames to and from each server. Other clients are not
-   * affected.
+   * A client with a proxy of its own to each server, which can target single frames. Other clients are not affected.
    */
   async linked(options: ClientOptions = {}): Promise<{ locks: LockClient; links: FrameProxy[] }> {
     const links = await Promise.all(this.source.map(frameProxy))
@@ -126,7 +129,7 @@ export class QuorumScene {
     }
   }
 
-  /** A client of this server alone: it shows what this server has. */
+  /** A client of this server alone. It shows the state of this server. */
   at(i: number): LockClient {
     return this.#member(i).looking
   }
@@ -178,13 +181,13 @@ export class QuorumScene {
     this.#member(i).proxy.accept()
   }
 
-  /** Holds up all bytes in one direction (up: to the server) or both. They arrive on `heal`, as with TCP. */
+  /** Holds up all bytes in one direction (up: to the server) or in both. They arrive after `heal`, as with TCP. */
   partition(i: number, direction: 'up' | 'down' | 'both' = 'both'): void {
     const { proxy } = this.#member(i)
     for (const each of ['up', 'down'] as const) if (direction === each || direction === 'both') proxy.hold(each)
   }
 
-  /** Loses all bytes in this direction: connections are half-open until `healAnew` cuts them. */
+  /** Discards all bytes in this direction. Connections stay half-open until `healAnew` cuts them. */
   lose(i: number, direction: 'up' | 'down'): void {
     this.#member(i).proxy.swallow(direction)
   }
@@ -199,7 +202,7 @@ export class QuorumScene {
     this.#member(i).proxy.heal()
   }
 
-  /** Ends `lose`, and cuts the connections: one that has lost bytes cannot be used any more. */
+  /** Ends `lose` and cuts the connections, because a connection that has lost bytes is unusable. */
   healAnew(i: number): void {
     const { proxy } = this.#member(i)
     proxy.cut()
@@ -215,12 +218,12 @@ export class QuorumScene {
     expect(Math.abs(Number(seconds) * 1_000 - clock.now())).toBeLessThan(5_000)
   }
 
-  /** For how many whole seconds this server reports that it has been up. */
+  /** The whole seconds for which this server reports that it has been up. */
   async uptime(i: number): Promise<number> {
     return Number(/uptime_in_seconds:(\d+)/.exec(await this.redis(i).info('server'))?.[1])
   }
 
-  /** The id of the hold that each server has; undefined: it has none, or does not run. */
+  /** The id of the hold that each server has. It is undefined for a server that has none or does not run. */
   holders(key: string): Promise<(string | undefined)[]> {
     const idOf = async ({ state, looking }: Member) =>
       state === 'running' ? (await looking.inspect(key)).holders[0]?.id : undefined
@@ -228,7 +231,7 @@ export class QuorumScene {
   }
 
   /**
-   * Resolves when all running servers have this hold. Its caller has the lease before that, after the replies of a
+   * Resolves when all running servers have this hold. The caller gets its lease earlier, after the replies of a
    * majority.
    */
   async heldEverywhere(key: string, id: string, limit?: number): Promise<void> {
@@ -251,8 +254,8 @@ export class QuorumScene {
   }
 
   /**
-   * Fails unless each running server soon has the lock free and no waiter. The lock's clock may stay: it expires on its
-   * own.
+   * Fails unless the lock is soon free on each running server and has no waiters. The lock's token clock may remain: it
+   * expires on its own.
    */
   async nothingLeft(key: string, limit?: number): Promise<void> {
     for (const { state, redis, looking } of this.#members) {
@@ -271,7 +274,7 @@ export class QuorumScene {
     return new Admin(...this.#members.filter(({ state }) => state === 'running').map(({ redis }) => redis))
   }
 
-  /** Makes all servers run, reachable, and have the true time. Servers that were killed come back empty. */
+  /** Makes all servers run, be reachable, and have the true time. A killed server comes back empty. */
   async mend(): Promise<void> {
     for (const [i, { state, proxy, clock }] of this.#members.entries()) {
       if (state === 'frozen') this.thaw(i)

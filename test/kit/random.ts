@@ -4,7 +4,7 @@ import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
 export class Random {
   readonly #generator: ReturnType<typeof xoroshiro128plus>
 
-  /** Each part of a run has a stream of its own, so that the draws of one part do not affect another. */
+  /** Each part of a run has its own stream, so the draws of one part do not affect another. */
   constructor(seed: number, stream = 0) {
     this.#generator = xoroshiro128plus((seed + Math.imul(stream, 0x9e3779b1)) | 0)
     // Similar seeds give similar first numbers, so these are skipped.

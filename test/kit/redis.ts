@@ -14,8 +14,8 @@ import { eventually } from './time.ts'
 export { keysWith } from './admin.ts'
 
 /**
- * The URL of the Redis that all tests share. Only for the single-server topology; a contract test uses its `place`
- * instead.
+ * The URL of the Redis server that all tests share. Only for the single-server topology: a contract test uses its
+ * `place` instead.
  */
 export function redisUrl(): string {
   const url = inject('redisUrl')
@@ -69,7 +69,7 @@ export function ownServer(...args: string[]): Promise<RunningServer> {
   return stopped({ args })
 }
 
-/** The same with this working folder. */
+/** A server with this working folder, stopped after the test. */
 export function serverIn(dir: string, ...args: string[]): Promise<RunningServer> {
   return stopped({ args, dir })
 }

@@ -1,7 +1,7 @@
 /**
- * A proxy in front of a real server that replies what the test says, so that a test can simulate any state of the
- * server for as long as it needs. For each command that the proxy answers, it sends the server a PING instead, so that
- * replies keep their order.
+ * A proxy in front of a real server that sends the replies that the test chooses, so that a test can simulate any state
+ * of the server for as long as it needs. When the proxy answers a command itself, it sends the server a PING in place
+ * of the command, so that replies keep their order.
  */
 import type { Socket } from 'node:net'
 import { commandOf, Frames, messageOf } from './frames.ts'
@@ -9,14 +9,14 @@ import { Relay } from './relay.ts'
 
 const ping = Buffer.from('*1\r\n$4\r\nPING\r\n')
 
-/** Replies as a server would send them. */
+/** An error reply as a server would send it. */
 export function errorReply(words: string): string {
   return `-${words}\r\n`
 }
 
 /**
- * The reply to a command, given its name in lower case. Undefined passes the server's reply; 'none' makes the
- * connection fall silent.
+ * Returns the reply to the command with this name (lower case). If undefined, the proxy passes the server's reply. If
+ * 'none', the connection sends nothing more.
  */
 export type Answers = (command: string) => string | undefined
 
@@ -40,7 +40,7 @@ export class RefusingProxy extends Relay {
   }
 
   protected override join(client: Socket, server: Socket): void {
-    /** For each unanswered command, the reply to give it. */
+    /** The reply to give each command that is still unanswered; undefined: the server's reply. */
     const replies: (string | undefined)[] = []
     let silent = false
     const [up, down] = [new Frames(), new Frames()]

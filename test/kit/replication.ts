@@ -1,4 +1,6 @@
-/** Makes one server the replica of another. The link between them can be told to lose writes from a certain moment. */
+/**
+ * Makes one server the replica of another. A test can make the link between them lose all writes from a certain moment.
+ */
 import type { Redis } from 'ioredis'
 import { FaultProxy } from './fault-proxy.ts'
 import { eventually } from './time.ts'
@@ -9,7 +11,7 @@ export interface Place {
   readonly redis: Redis
 }
 
-/** In ms. A full copy needs a fork, and up to a second until the replica asks for it; more on a busy machine. */
+/** In ms. A full copy needs a fork, and a replica may take a second to request the copy; longer on a busy machine. */
 const PATIENCE = 15_000
 
 export class Replication {
@@ -38,7 +40,9 @@ export class Replication {
     this.loseWritesNow()
   }
 
-  /** The replica receives nothing from now on. It is up to the caller whether it has received everything before. */
+  /**
+   * The replica receives nothing from now on. Earlier writes may be lost, too, unless the caller has waited for them.
+   */
   loseWritesNow(): void {
     this.#link.swallow('down')
   }

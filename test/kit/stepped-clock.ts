@@ -1,7 +1,7 @@
 /**
- * A time of day for servers that a test can set: a small library, compiled here and preloaded into the servers, adds an
- * offset to the machine's time. All servers that are launched under it share it. Needs gcc, and servers that are
- * processes of this machine.
+ * A time of day that a test can set for its servers. A small library adds an offset to the machine's time: it is
+ * compiled here and preloaded into the servers. All servers that are launched under one clock share its offset. Needs
+ * gcc, and servers that are processes of this machine.
  */
 import { execFile } from 'node:child_process'
 import { closeSync, openSync, writeSync } from 'node:fs'
@@ -51,7 +51,7 @@ export class SteppedClock {
     this.#offset = ms
   }
 
-  /** Every process launched meanwhile gets this clock, unless it is launched with `plainEnvironment`. */
+  /** Every process that is launched during `launch` gets this clock, unless it is launched with `plainEnvironment`. */
   async under<T>(launch: () => Promise<T>): Promise<T> {
     Object.assign(process.env, { LD_PRELOAD: this.#shim, BATON_CLOCK_OFFSET: this.#file })
     try {

@@ -9,7 +9,7 @@ export async function steppedServer() {
   const dir = await emptyFolder()
   const clock = await SteppedClock.make(dir)
   onTestFinished(() => clock.close())
-  // Find the source first, so that only the server itself is launched under the clock.
+  // Find out how servers are started first. Then only the server itself is launched under the clock.
   await findServerSource()
   const server = await clock.under(() => serverIn(dir))
   const redis = bluntRedis(server.url)

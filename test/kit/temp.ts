@@ -10,7 +10,7 @@ export async function emptyFolder(): Promise<string> {
   return folder
 }
 
-/** The same, but the caller removes it. */
+/** The path of an empty folder outside the project, which the caller removes. */
 export async function lastingFolder(): Promise<string> {
   return mkdtemp(join(await realpath(tmpdir()), 'redis-baton-test-'))
 }

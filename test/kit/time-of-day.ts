@@ -1,4 +1,4 @@
-/** Makes this process's time of day movable. Import it before any module that might read the time. */
+/** Lets a test move this process's time of day. Import it before any module that might read the time. */
 const TrueDate = Date
 let offset = 0
 
@@ -9,7 +9,7 @@ globalThis.Date = class extends TrueDate {
   static override now = () => TrueDate.now() + offset
 } as DateConstructor
 
-/** Moves it by `ms`, and returns the new time. */
+/** Moves the time by `ms`, and returns the new time. */
 export function jump(ms: number): number {
   offset += ms
   return Date.now()

@@ -4,7 +4,10 @@ export function sleep(ms: number): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, ms))
 }
 
-/** Waits until `check` is truthy; fails after `limit` ms. For things that happen soon, but at no exact moment. */
+/**
+ * Waits until `check` returns a truthy value; fails after `limit` ms. For events that happen soon, but at no exact
+ * moment.
+ */
 export async function eventually<T>(check: () => T | Promise<T>, limit = 5_000): Promise<T> {
   const end = performance.now() + limit
   for (;;) {

@@ -7,7 +7,7 @@ import { expect } from 'vitest'
 import type { Lease } from '../../src/index.ts'
 import { sleep } from './time.ts'
 
-/** What callers of one process enter, each with its lease. */
+/** A room that the callers of one process enter and leave, each with its lease. It counts the callers inside. */
 export class Room {
   inside = 0
   most = 0
@@ -21,7 +21,7 @@ export class Room {
   }
 }
 
-/** Adds 1 to a number by a separate read and write. */
+/** Adds 1 to a number by a separate read and write, so that concurrent callers would lose additions. */
 export async function increment(redis: Redis, name: string): Promise<void> {
   const value = Number(await redis.get(name))
   await redis.set(name, value + 1, 'PX', 60_000)

@@ -108,7 +108,7 @@ describe('sentinels', () => {
     await refusesAll(locks, /^lock "[^"]+": the sentinels know no master named "loks"$/)
   })
 
-  test('of which one is away, and the others know no master of that name: waited out, and reported', async () => {
+  test('one of which is away, while the others know no master of that name: waited out, and reported', async () => {
     const { sentinels: known = [] } = sentinels.options
     const nobody = { host: '127.0.0.1', port: 1 }
     const locks = new LockClient({ sentinels: [nobody, ...known], name: 'loks' }, { outageTimeout: 800 })

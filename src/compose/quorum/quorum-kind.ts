@@ -27,10 +27,7 @@ import { QuorumInspection } from './quorum-inspection.ts'
 import { Renewals } from './renewals.ts'
 import { tendAll } from './tending.ts'
 
-/**
- * How often an attempt is made while votes are split, and the average pause after the first one, in ms, which doubles
- * each time.
- */
+/** How often an attempt is made while votes are split, and the first pause between them, in ms: it doubles each time. */
 const SPLIT = { attempts: 4, pause: 2 }
 
 export class QuorumKind implements Kind<LockState>, FairQueue {
@@ -160,8 +157,8 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
   }
 
   /**
-   * A server raises the first hold only if it has both: the majority that has the re-entry may not be the one that has
-   * the first hold.
+   * A server that grants the re-entry raises its lease of the first hold. The majority that has the re-entry may not be
+   * the one that has the first hold, so the deadline is raised for each server on its own.
    */
   raised(first: HoldName, longer: HoldName): number {
     const [ballot, other] = [this.#ballots.get(first.id), this.#ballots.get(longer.id)]

@@ -1,4 +1,4 @@
-/** Uses a client in every way, closes it, and has nothing else to do: the process must then exit on its own. */
+/** Uses a client in every way, closes it, and starts no other work. The process must then exit on its own. */
 import { LockClient } from '../../../src/index.ts'
 import { sourceOf } from '../../kit/topologies/source.ts'
 

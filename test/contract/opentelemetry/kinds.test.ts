@@ -69,7 +69,7 @@ test('a wait for one kind is not linked to a hold of another, in this process or
     const [mutex, permit] = [await locks.lock(key), await semaphore.lock()]
     const waiting = semaphore.lock({ fair: true })
     await eventually(async () => (await semaphore.inspect()).waiters.length === 1)
-    // The mutex's release is the last one of the key that the waiting call sees.
+    // Release the mutex last, so that its release is the key's last release before the waiting call is granted.
     await permit.release()
     await mutex.release()
     await (await waiting).release()

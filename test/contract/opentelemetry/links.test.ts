@@ -1,4 +1,4 @@
-/** Links from the span of a hold to that of the hold before it. */
+/** Links from the span of a hold to the span of the previous hold. */
 
 import { type DiagLogger, diag } from '@opentelemetry/api'
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base'
@@ -76,7 +76,7 @@ describe('across clients and processes', () => {
     expect(holds[1]?.links[0]?.context).toMatchObject({ traceId: holds[0]?.spanContext().traceId, isRemote: true })
   })
 
-  test('and in another process', async () => {
+  test('a holder is linked to the one before it, in another process', async () => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client({ links: { redis: plainRedis() } })
     const key = freshKey()
@@ -147,7 +147,7 @@ describe('across clients and processes', () => {
     expect(telemetry.spans('lock.hold').map(({ links }) => links.length)).toEqual([0, 0, 0, 0, 1])
   })
 
-  test('an unreachable Redis costs links, but neither the lock nor its spans', async () => {
+  test('if the Redis for links is unreachable, holds have no links, but locks and spans work', async () => {
     const telemetry = new Telemetry()
     const warnings: string[] = []
     const logger = { warn: (text: string) => warnings.push(text) } as unknown as DiagLogger
@@ -168,7 +168,7 @@ describe('across clients and processes', () => {
     expect(warnings.filter(text => text.startsWith('redis-baton:'))).toHaveLength(1)
   })
 
-  test('its user needs only the right that the documentation names', async () => {
+  test('the Redis user for links needs only the right that the documentation names', async () => {
     const telemetry = new Telemetry()
     const server = await ownServer()
     const admin = plainRedis(server.url)

@@ -1,4 +1,4 @@
-/** The metrics, read by the real SDK, on a real Redis. */
+/** The metrics, read by the real SDK, with a real Redis. */
 import type { Histogram } from '@opentelemetry/sdk-metrics'
 import { describe, expect, test } from 'vitest'
 import { reasonOf } from '../../kit/outcomes.ts'
@@ -103,11 +103,11 @@ describe('durations are seconds', () => {
     expect(handoff.count).toBe(19)
     expect(count).toBe(19)
     expect(sum).toBeGreaterThan(0)
-    // The metric is recorded a moment after stats() has counted.
+    // The metric is recorded a moment after stats() has counted the hand-off.
     expect(sum * 1000).toBeLessThan(handoff.mean * 19 + 500)
   })
 
-  test('of the hand-off by another client are not recorded', async () => {
+  test('of a hand-off by another client are not recorded', async () => {
     const telemetry = new Telemetry()
     const [one, two] = [telemetry.client().locks, telemetry.client().locks]
     const key = freshKey()

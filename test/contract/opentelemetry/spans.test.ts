@@ -1,4 +1,4 @@
-/** The spans of waits and holds, made by the real SDK, on a real Redis. */
+/** The spans of waits and holds, made by the real SDK, with a real Redis. */
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api'
 import { describe, expect, test } from 'vitest'
 import { LockLostError, LockTimeoutError } from '../../../src/index.ts'
@@ -46,7 +46,7 @@ describe('a lock that is free', () => {
     expect(milliseconds(hold!.startTime)).toBeGreaterThanOrEqual(milliseconds(wait!.startTime))
   })
 
-  test('without a span around the call both are roots', async () => {
+  test('without a span around the call both spans are roots', async () => {
     const telemetry = new Telemetry()
     await (await telemetry.client().locks.lock(freshKey())).release()
     for (const span of [...telemetry.spans('lock.wait'), ...telemetry.spans('lock.hold')]) {
@@ -87,7 +87,7 @@ describe('a lock that is free', () => {
 })
 
 describe('the active span', () => {
-  test('inside using is that of the hold, and before and after it the caller’s', async () => {
+  test('is the hold’s inside using, and the caller’s before and after it', async () => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client()
     await telemetry.within('caller', async caller => {
@@ -102,7 +102,7 @@ describe('the active span', () => {
     })
   })
 
-  test('of two concurrent callers are separate, whichever release brought the grant', async () => {
+  test('is separate for two concurrent callers, whichever release led to the grant', async () => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client()
     const key = freshKey()
@@ -119,13 +119,13 @@ describe('the active span', () => {
     expect(parents('lock.hold').sort()).toEqual(callers.sort())
   })
 
-  test('during the call is that of the wait, for the spans of its commands', async () => {
+  test('is the wait’s during the call, so the spans of its commands are below it', async () => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client()
     const key = freshKey()
     const lease = await locks.lock(key)
     const first = await park(locks, key)
-    // Behind a parked call of the same client, a new call emits `waiting` synchronously.
+    // If a call of the same client is already parked, a new call emits `waiting` synchronously.
     const active: (string | undefined)[] = []
     locks.once('waiting', () => active.push(activeSpan()))
     const second = locks.lock(key)

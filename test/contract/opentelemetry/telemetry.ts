@@ -1,4 +1,4 @@
-/** The real SDK, with exporters that keep what they receive. It is shut down after the test. */
+/** The real SDK, with exporters that keep everything that they receive. It is shut down after the test. */
 import { type Attributes, context, type HrTime, type Span, trace } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import {
@@ -30,7 +30,7 @@ export class Telemetry {
 
   constructor() {
     this.tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(this.#spans)] })
-    // The interval is so long that only the test reads.
+    // The interval is so long that only the test itself reads the metrics.
     const reader = new PeriodicExportingMetricReader({ exporter: this.#metrics, exportIntervalMillis: 3_600_000 })
     this.meterProvider = new MeterProvider({ readers: [reader] })
     context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
@@ -56,7 +56,7 @@ export class Telemetry {
     return instrument(locks, { tracerProvider, meterProvider, ...options })
   }
 
-  /** Runs `fn` with a span of the test's own as the active one. */
+  /** Runs `fn` inside a span that the test has made, as the active span. */
   async within<T>(name: string, fn: (span: Span) => Promise<T>): Promise<T> {
     return this.tracerProvider.getTracer('test').startActiveSpan(name, async span => {
       try {
@@ -72,7 +72,7 @@ export class Telemetry {
     return this.#spans.getFinishedSpans().filter(span => span.name === name)
   }
 
-  /** The same, as soon as at least `count` have ended. */
+  /** Waits until at least `count` spans of this name have ended, and returns them in that order. */
   async ended(name: string, count: number): Promise<ReadableSpan[]> {
     await eventually(() => this.spans(name).length >= count)
     return this.spans(name)
@@ -88,7 +88,7 @@ export class Telemetry {
     return { unit: found.descriptor.unit, points: found.dataPoints as DataPoint<T>[] }
   }
 
-  /** The sum over all values whose attributes include these. */
+  /** The sum of the metric over all points whose attributes include these. */
   async sum(name: string, where: Attributes = {}): Promise<number> {
     const { points } = await this.metric(name)
     return points.filter(({ attributes }) => includes(attributes, where)).reduce((sum, { value }) => sum + value, 0)
@@ -118,7 +118,10 @@ function includes(attributes: Attributes, where: Attributes): boolean {
   return Object.entries(where).every(([name, value]) => attributes[name] === value)
 }
 
-/** Three holds of a key in the clients `one`, `two` and `one`. The second and the third have waited. */
+/**
+ * Makes three holds of a key one after another, in the clients `one`, `two` and `one`. The second and third callers
+ * have to wait.
+ */
 export async function passOn(one: LockClient, two: LockClient, key: string): Promise<void> {
   const first = await one.lock(key)
   const second = await park(two, key, { fair: true })

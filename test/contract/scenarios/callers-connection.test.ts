@@ -1,6 +1,6 @@
 /**
- * The ioredis instance that a client was made from stays its caller's: the client copies its settings and never uses
- * it.
+ * A client that is made from an ioredis instance copies the instance's settings and never uses the instance itself,
+ * which remains the caller's.
  */
 import type { Redis } from 'ioredis'
 import { expect, test } from 'vitest'

@@ -7,7 +7,7 @@ import { parkMany } from '../../kit/parking.ts'
 import { client, freshKey, ownServer, plainRedis } from '../../kit/redis.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 
-/** Waits until no more calls are made, which means that all waiters are parked, and returns the calls so far. */
+/** Waits until the server receives no more calls, because then all waiters are parked, and returns the calls so far. */
 async function settled(redis: Redis) {
   let last = await calls(redis)
   await eventually(async () => {
@@ -19,10 +19,10 @@ async function settled(redis: Redis) {
   return last
 }
 
-test('200 fair and 200 unfair idle waiters, and 200 with owners of their own, send nothing but heartbeats', async () => {
+test('200 fair and 200 unfair idle waiters, and 200 idle waiters with different owners send nothing but heartbeats', async () => {
   const { url } = await ownServer()
   const redis = plainRedis(url)
-  // One status check per key and second.
+  // With this waiterTtl, the client makes one status check per key and second.
   const [holder, locks] = [client({}, url), client({ waiterTtl: 3_000 }, url)]
   const keys = { fair: freshKey('fair'), unfair: freshKey('unfair'), owners: freshKey('owners') }
   for (const key of Object.values(keys)) await holder.lock(key)
@@ -36,7 +36,7 @@ test('200 fair and 200 unfair idle waiters, and 200 with owners of their own, se
   await sleep(seconds * 1_000)
   const made = await calls(redis, before)
   expect(scriptCalls(made) / 3 / seconds, 'script calls a second for each key').toBeLessThan(2)
-  // Each client's messages to itself: one every 3.3 s from the holder, one a second from the waiting client.
+  // Each client publishes messages to itself: the holder's client every 3.3 s, the waiting client every second.
   expect(made['publish'] ?? 0).toBeLessThanOrEqual(6)
   expect(made['subscribe'] ?? 0).toBe(0)
   expect(made['zrange'] ?? 0).toBe(0)
@@ -44,7 +44,7 @@ test('200 fair and 200 unfair idle waiters, and 200 with owners of their own, se
 })
 
 describe.each([1, 10, 100])('with %i waiters in each of three clients', waiters => {
-  /** Heartbeats and renewals come every 20 s, so none falls into the counted time. */
+  /** With these options, heartbeats and renewals come every 20 s, so none falls into the counted time. */
   const options = { waiterTtl: 60_000, lease: 60_000 }
 
   async function releaseCounted(fair: boolean) {
@@ -52,7 +52,7 @@ describe.each([1, 10, 100])('with %i waiters in each of three clients', waiters 
     const redis = plainRedis(url)
     const key = freshKey()
     const holder = client(options, url)
-    // After this the server knows every script. An unknown one would be sent twice.
+    // After this grant, the server knows every script. A script that the server does not know would be sent twice.
     await (await holder.lock(key)).release()
     const held = await holder.lock(key)
     const waits = []
@@ -79,7 +79,7 @@ describe.each([1, 10, 100])('with %i waiters in each of three clients', waiters 
     expect(granted).toBe(1)
     expect(made['publish']).toBe(1)
     expect(made['zpopmin']).toBe(1)
-    // One for the release, and one that the new holder may use to confirm its grant.
+    // One script call for the release, and one that the new holder may use to confirm its grant.
     expect(scriptCalls(made)).toBeLessThanOrEqual(2)
   })
 })

@@ -1,5 +1,5 @@
 /**
- * Processes that work under one lock are never inside together, according to witnesses that are independent of the lock
+ * Several processes use one lock. Witnesses that are independent of the lock check that they are never inside together
  * (I1, I2, I3).
  */
 import { describe, expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-/** All fair waiters are served in the order in which they came (I3), however long it takes. */
+/** All fair waiters are served in the order in which they joined the queue (I3), however long that takes. */
 import { expect, test } from 'vitest'
 import type { Lease } from '../../../src/index.ts'
 import { park, parkMany } from '../../kit/parking.ts'

@@ -1,10 +1,10 @@
-/** Keys of other programs where a lock would have its own. */
+/** Another program has a key whose name a lock needs for one of its own keys. */
 import { expect, onTestFinished, test } from 'vitest'
 import { LockConnectionError } from '../../../src/index.ts'
 import { rejection } from '../../kit/outcomes.ts'
 import { client, freshKey, plainRedis } from '../../kit/redis.ts'
 
-test('a key of another type in place of a lock’s queue hides no other lock', async () => {
+test('a key of another type in place of a lock’s queue does not hide other locks', async () => {
   const prefix = freshKey('prefix')
   const locks = client({ prefix })
   await locks.lock('a lock')
@@ -20,7 +20,7 @@ test('a key of another type in place of a lock’s queue hides no other lock', a
   await expect(locks.inspect('foreign')).rejects.toMatchObject({ cause })
 })
 
-test('a lock is refused if one of its keys is something else, with the name and the type of that key', async () => {
+test('a lock is refused if one of its keys has another type; the error names the key and its type', async () => {
   const locks = client()
   const key = freshKey()
   const redis = plainRedis()

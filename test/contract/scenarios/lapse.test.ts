@@ -1,4 +1,4 @@
-/** A lease that runs out: its waiters notice without a message (I4), and nothing of it stays behind (I7). */
+/** A lease runs out: its waiters notice without a message (I4), and the hold leaves nothing in Redis (I7). */
 import { describe, expect, test } from 'vitest'
 import { calls } from '../../kit/command-stats.ts'
 import { park, ways } from '../../kit/parking.ts'
@@ -6,18 +6,19 @@ import { Peer } from '../../kit/peer.ts'
 import { client, freshKey, keysWith, ownServer, plainRedis } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
 
-/** In ms, as the requirement says. */
+/** The time within which a waiter must notice, in ms; the requirements document sets it. */
 const PROMPTLY = 150
 
-/** The earliest and the latest moment at which the present lease may end. */
+/** The earliest and the latest moment at which the current lease may end. */
 async function leaseEnd(key: string): Promise<{ earliest: number; latest: number }> {
   const before = performance.now()
   const { ttl = 0 } = await client().inspect(key)
   return { earliest: before + ttl - 1, latest: performance.now() + ttl }
 }
 
-describe.each(ways)('a lease that ends unannounced wakes its waiter within 150 ms (fair: %s)', fair => {
-  // The holder's process is killed. A live client gives back an expired lease, perhaps before the server sees it lapse.
+describe.each(ways)('a lease that ends without a message wakes its waiter within 150 ms (fair: %s)', fair => {
+  // The holder's process is killed. A live client would release an expired lease, perhaps before the server sees that
+  // it has ended.
   test.each([
     ['a fixed lease', { lease: 1_200 }, 0],
     ['a renewed lease', {}, 1_500],
@@ -38,10 +39,10 @@ describe.each(ways)('a lease that ends unannounced wakes its waiter within 150 m
   })
 })
 
-describe.each(ways)('a lock that is released at once (fair: %s)', fair => {
+describe.each(ways)('a lock that is released at once after its grant (fair: %s)', fair => {
   const lease = 500
 
-  test('leaves no key and renews nothing, three leases later', async () => {
+  test('three leases later, has left no key and is not renewed', async () => {
     const server = await ownServer()
     const redis = plainRedis(server.url)
     const locks = client({ lease, tokenMemory: 100, waiterTtl: 300, fair }, server.url)
@@ -53,7 +54,7 @@ describe.each(ways)('a lock that is released at once (fair: %s)', fair => {
     expect(locks.stats()).toMatchObject({ renewed: 0, lost: 0, holding: 0, released: 20 })
   })
 
-  test('leaves no key after waiters were served, either', async () => {
+  test('leaves no key, even after waiters were served', async () => {
     const key = freshKey()
     const redis = plainRedis()
     const locks = client({ lease, tokenMemory: 100, waiterTtl: 300, fair })

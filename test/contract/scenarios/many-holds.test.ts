@@ -1,4 +1,7 @@
-/** More holds of one owner than a Redis call takes arguments (about 8,000): nothing may depend on their number. */
+/**
+ * One owner has more holds than a call in a Redis script takes arguments (about 8,000). Nothing may depend on their
+ * number.
+ */
 import { describe, expect, test } from 'vitest'
 import type { LockClient } from '../../../src/index.ts'
 import { faultProxy } from '../../kit/proxies.ts'
@@ -12,7 +15,7 @@ describe('10,000 holds of one owner', { timeout: 60_000 }, () => {
     return Promise.all(calls)
   }
 
-  test('I4: are passed over for the next waiter once their process is gone', async () => {
+  test('I4: give way to the next waiter once their process has died', async () => {
     const proxy = await faultProxy(redisUrl())
     const other = client()
     const key = freshKey()
@@ -24,7 +27,7 @@ describe('10,000 holds of one owner', { timeout: 60_000 }, () => {
     expect(await other.inspect(key)).toMatchObject({ holds: 1 })
   })
 
-  test('I8: are taken away at once, and each lease is told', async () => {
+  test('I8: are taken away at once, and each lease is notified', async () => {
     const [own, other] = [client(), client()]
     const key = freshKey()
     const leases = await hold(own, key, 60_000)

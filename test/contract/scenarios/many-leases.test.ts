@@ -1,4 +1,4 @@
-/** One client keeps as many leases as a process may want to hold. */
+/** One client keeps as many leases as a process could ever want to hold. */
 import { expect, test } from 'vitest'
 import type { Lease } from '../../../src/index.ts'
 import { client, ownServer, plainRedis } from '../../kit/redis.ts'

@@ -1,12 +1,13 @@
 /**
- * Functions that take the same lock may call each other: an inner lock re-enters, and the outermost release frees it.
+ * Functions that take the same lock may call each other: the inner call re-enters, and the outermost release frees the
+ * lock.
  */
 import { expect, test } from 'vitest'
 import type { Lease } from '../../../src/index.ts'
 import { client, freshKey, nothingLeft, plainRedis } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
 
-test.each([true, false])('a lock is taken again through two layers of functions (fair: %s)', async fair => {
+test.each([true, false])('two layers of nested functions take a lock again (fair: %s)', async fair => {
   const key = freshKey()
   const [locks, stranger] = [client({ fair }), client()]
   const held: Lease[] = []
@@ -28,7 +29,7 @@ test.each([true, false])('a lock is taken again through two layers of functions 
   const result = await locks.using(key, async lease => {
     held.push(lease)
     const inner = await post()
-    // Two layers have released their leases, and the lock is still held.
+    // The two inner layers have released their leases, but the lock is still held.
     expect(await stranger.tryLock(key)).toBeNull()
     expect(await stranger.inspect(key)).toMatchObject({ holds: 1, owner: lease.owner })
     return inner

@@ -1,13 +1,15 @@
-/** Processes that constantly want the same lock take turns at it, without a queue. */
+/** Processes that constantly want the same lock take turns, even without a queue. */
 import { expect, test } from 'vitest'
 import { Crew } from '../../kit/crew.ts'
 import { eventually } from '../../kit/time.ts'
 
-/** The first grants are ignored until every process takes part. */
+/** The first grants are ignored, because not all processes take part yet. */
 const beginning = 30
 const turns = 240
 
-/** In ms; a round trip comes on top. There are more rounds than are evaluated, so that no process ends early. */
+/**
+ * `hold` is in ms; a round trip adds to it. `rounds` is more than the test evaluates, so that no process ends early.
+ */
 const order = { hold: 5, rounds: beginning + turns }
 
 test('three processes with a caller each share the lock', { timeout: 60_000 }, async () => {
@@ -22,7 +24,7 @@ test('three processes with a caller each share the lock', { timeout: 60_000 }, a
   const held = written!.map(([, id]) => holders.get(id))
   const shares = crew.workers.map(({ name }) => held.filter(holder => holder === name).length)
   expect(Math.max(...shares)).toBeLessThanOrEqual(2 * Math.min(...shares))
-  // They alternate all the time, not just on average: the next holder is hardly ever the previous one.
+  // The processes take turns all the time, not just on average: the next holder is hardly ever the previous one.
   const changes = held.filter((name, i) => i > 0 && name !== held[i - 1]).length
   expect(changes).toBeGreaterThan((turns * 2) / 3)
 })

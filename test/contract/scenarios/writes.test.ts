@@ -1,12 +1,13 @@
 /**
- * All requests of one turn of the event loop reach the server in few writes: each write costs both sides a system call.
+ * All requests of one turn of the event loop reach the server in a few writes, because each write costs both sides a
+ * system call.
  */
 import { expect, test } from 'vitest'
 import { client, ownServer, plainRedis } from '../../kit/redis.ts'
 
 const CALLS = 1_000
 
-test('a thousand locks of one turn, and their releases, are read by the server in few pieces', async () => {
+test('a thousand lock calls of one turn, and then their releases, reach the server in few reads', async () => {
   const { url } = await ownServer()
   const [admin, locks] = [plainRedis(url), client({}, url)]
   await (await locks.lock('first')).release()

@@ -5,7 +5,7 @@ import { programs, sizeOf } from '../../../scripts/size.ts'
  * In bytes. The goal was 30 KB and is missed: the connections of clusters, sentinels and replicas alone take as much
  * (CONTRIBUTING.md, "Size"). This is the present size, so that any growth is noticed.
  */
-const STANDS_AT = 168_400
+const STANDS_AT = 169_500
 
 describe('what a program that bundles the library gets', () => {
   test('does not grow, minified, before dependencies', async () => {

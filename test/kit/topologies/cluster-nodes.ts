@@ -3,13 +3,13 @@
 export interface Peer {
   readonly id: string
   readonly master: boolean
-  /** The id of the master that it replicates. */
+  /** The id of this node's master, if the node is a replica. */
   readonly masterId: string | undefined
-  /** The reporting node considers it unknown, suspected or dead. */
+  /** Whether the reporting node considers this node unknown, suspected or dead. */
   readonly failed: boolean
-  /** The reporting node has a connection to it. */
+  /** Whether the reporting node has a connection to this node. */
   readonly linked: boolean
-  /** How many slots it serves. */
+  /** How many slots this node serves. */
   readonly size: number
   serves(slot: number): boolean
 }
@@ -23,7 +23,7 @@ export function peersOf(reply: unknown): Peer[] {
       readonly 0: string
       readonly 2: string
     }
-    // A slot that is being moved appears in brackets, besides the ranges.
+    // A slot that is being moved is listed in brackets, besides the ranges. It is left out.
     const ranges = slots.filter(text => !text.startsWith('[')).map(rangeOf)
     return {
       id,

@@ -1,6 +1,6 @@
 /**
- * The smallest cluster and the smallest sentinel setup to try a program on, with passwords, with or without TLS. The
- * cluster has two masters; the setup has one master under one sentinel. Nothing fails over here.
+ * The smallest cluster and the smallest sentinel setup that a program can be tried on. Both have passwords, with or
+ * without TLS. The cluster has two masters; the sentinel setup has one master and one sentinel. Neither can fail over.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -14,7 +14,7 @@ import { withSecondPort } from './second-port.ts'
 const PATIENCE = 30_000
 const SLOTS = 16_384
 
-/** They contain characters that must be encoded in an address. */
+/** The passwords contain characters that must be encoded in an address. */
 export const passwords = { data: 's3cret/of?data#@%', sentinels: 's3cret&of=sentinels' } as const
 export const masterName = 'the-locks.1'
 
@@ -69,7 +69,7 @@ interface Site {
   readonly folder: string
   start(options: { args: string[]; config?: string; dir?: string }): Promise<RunningServer>
   admin(server: RunningServer, password: string): Redis
-  /** Starts a server, with a TLS port if wanted, and returns the port that clients should use. */
+  /** Starts a server, with a TLS port on request, and returns the port that clients should use. */
   certified(
     tls: boolean,
     start: (extra: string[]) => Promise<RunningServer>,

@@ -56,8 +56,8 @@ export async function startQuorumServer(
       await under(() => server.restart())
     },
     async stop() {
-      // Kill first: what the server would still write is not needed, and a frozen server does not react to a request to
-      // end.
+      // The server is killed, not asked to end: a frozen server would not react, and nothing that it would still write
+      // is needed.
       await server.kill()
       await server.stop()
       await remove()

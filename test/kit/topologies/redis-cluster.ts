@@ -1,8 +1,8 @@
 /**
  * A Redis Cluster of local processes, assembled by commands. Tests may break it.
  *
- * Every wait checks the state that all nodes report. If even one node still has an older view, clients get different
- * answers from different nodes.
+ * Every wait checks the state that all nodes report: if even one node has an older view, different nodes give clients
+ * different answers.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -29,10 +29,10 @@ const settings = [
 ].flat()
 
 export interface Node {
-  /** By which the nodes know each other. */
+  /** The id by which the other nodes know this one. */
   readonly id: string
   readonly server: RunningServer
-  /** Has all rights, and reconnects automatically. */
+  /** A connection that has all rights and reconnects automatically. */
   readonly redis: Redis
   readonly busPort: number
   readonly dir: string
@@ -79,7 +79,7 @@ export class RedisCluster {
     return this.#node(owners[0] as string)
   }
 
-  /** A replica of this master, or of the master that died. */
+  /** A replica of this master, even if the master has died. */
   async replicaOf(master: Node): Promise<Node> {
     const [peers = []] = await this.#views()
     const replica = peers.find(peer => peer.masterId === master.id && !peer.failed)
@@ -93,7 +93,7 @@ export class RedisCluster {
     await node.server.kill()
   }
 
-  /** Restarts the nodes, empty, with their old places in the cluster. Resolves when all nodes agree on these. */
+  /** Restarts the nodes, empty, in their old roles in the cluster. Resolves when all nodes agree on these roles. */
   async restart(...nodes: readonly Node[]): Promise<void> {
     for (const node of nodes) {
       await node.server.restart()
@@ -102,7 +102,7 @@ export class RedisCluster {
     await this.untilWhole()
   }
 
-  /** Makes the replica the master, in agreement with the present master. */
+  /** Makes the replica the master, coordinated with the present master. */
   async failOver(replica: Node): Promise<void> {
     for (let attempt = 0; attempt < 3; attempt++) {
       await replica.redis.cluster('FAILOVER')
@@ -152,7 +152,7 @@ export class RedisCluster {
       await from.redis.migrate('127.0.0.1', to.server.port, key, 0, PATIENCE)
     }
     await to.redis.cluster('SETSLOT', slot, 'NODE', to.id)
-    // A key may have been written since the last check. The old owner then reports that the slot still has keys.
+    // If a client has written a key since the last check, the old owner reports that the slot still has keys.
     await until(() => this.#letGo(slot, from, to))
     for (const { redis, id } of this.nodes) {
       if (id !== from.id && id !== to.id) await redis.cluster('SETSLOT', slot, 'NODE', to.id).catch(() => {})

@@ -3,8 +3,8 @@
  *
  *      sentinels ── watch, and agree by two ──▶ master ──▶ replica
  *
- * Sentinels usually find each other by messages every other second. Here each learns of the others at its start, and
- * all other intervals are shortened as well, so that a failover takes a second or two.
+ * Sentinels usually discover each other by messages that they send every two seconds. Here each sentinel is configured
+ * with the others from the start. All other intervals are shortened, too, so that a failover takes a second or two.
  */
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -19,9 +19,15 @@ export const masterName = 'locks'
 
 /** In ms, for elections, full copies and restarts on a busy machine. */
 const PATIENCE = 20_000
-/** A replica does not wait for other replicas that may want the same copy. Settings of redis.conf. */
+/**
+ * Settings of redis.conf with which a full copy starts at once, instead of waiting for other replicas that may want the
+ * same copy.
+ */
 const quickCopies = ['--repl-diskless-sync', 'yes', '--repl-diskless-sync-delay', '0']
-/** In ms. For a failover, a sentinel needs several pings, and news of each replica within the time of a few pings. */
+/**
+ * Sentinel's intervals, in ms. Before a failover, a sentinel sends several pings, and needs news of each replica that
+ * is only a few ping periods old.
+ */
 const quickSentinels = ['info-period', '250', 'publish-period', '250', 'ask-period', '100', 'ping-period', '500']
 
 export class RedisSentinel {
@@ -80,12 +86,12 @@ export class RedisSentinel {
   }
 
   /**
-   * Has the sentinels promote the replica while both servers are healthy. Resolves when all sentinels agree on the new
-   * master.
+   * Makes the sentinels promote the replica while both servers are healthy. Resolves when all sentinels agree on the
+   * new master.
    */
   async failover(): Promise<RunningServer> {
     const old = await this.master()
-    // Refused while the sentinels see no good replica. They check for one from time to time.
+    // Sentinels refuse this while they see no good replica, and they check for one only from time to time.
     const ask = () => this.direct(this.#first).call('SENTINEL', 'FAILOVER', masterName)
     await eventually(() => ask().catch(() => false), PATIENCE)
     return this.movedFrom(old)
@@ -99,7 +105,7 @@ export class RedisSentinel {
     }, PATIENCE)
   }
 
-  /** Resolves when the replica has everything that the master has written until now. */
+  /** Resolves when the replica has everything that the master has written up to this call. */
   async inSync(): Promise<void> {
     const master = await this.master()
     const replica = this.data.find(server => server !== master)!
@@ -108,15 +114,15 @@ export class RedisSentinel {
   }
 
   /**
-   * A replaced master that comes back remains a master for this many ms before the sentinels demote it; the default is
-   * 8 s.
+   * After a failover, the former master may come back. The sentinels then leave it a master for this many ms before
+   * they demote it. The default is 8 s.
    */
   async linger(ms: number): Promise<void> {
     const times = ['publish-period', String(ms / 4)]
     await Promise.all(this.sentinels.map(sentinel => this.#hurry(sentinel, times)))
   }
 
-  /** The replica receives nothing more, and cannot fetch it later, until its master ends. */
+  /** From now on the replica receives nothing from its present master, and cannot fetch it later. */
   async loseWrites(): Promise<void> {
     await this.inSync()
     const master = this.direct(await this.master())
@@ -180,7 +186,10 @@ export class RedisSentinel {
     await Promise.all(known.map(start))
   }
 
-  /** Sets times that cannot be configured otherwise. Servers before 7.0 cannot set them at all, and are slower. */
+  /**
+   * Sets times that cannot be configured in another way. Sentinels before 7.0 cannot change them at all, and so are
+   * slower.
+   */
   async #hurry(sentinel: RunningServer, times = quickSentinels): Promise<void> {
     await this.direct(sentinel)
       .call('SENTINEL', 'DEBUG', ...times)
@@ -222,7 +231,7 @@ function fields(told: Told | undefined): Readonly<Record<string, string>> {
   return Object.fromEntries(Array.from({ length: told.length / 2 }, (_, i) => [told[2 * i], told[2 * i + 1]]))
 }
 
-/** False if the process no longer exists. */
+/** Sends the signal. Returns false if the process no longer exists. */
 function signal({ pid }: RunningServer, name: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(pid as number, name)

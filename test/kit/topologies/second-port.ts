@@ -3,7 +3,9 @@ import { freePort } from '../../../local-redis/port.ts'
 
 const attempts = 5
 
-/** A port that was free may be taken by the time of the start. The start is then repeated with another port. */
+/**
+ * A port that was just free may be taken when the server starts. In that case the start is repeated with another port.
+ */
 export async function withSecondPort<T>(start: (port: number) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     const port = await freePort()

@@ -5,7 +5,7 @@ import type { Topology, Way } from './topology.ts'
 export const sentinel: Topology = {
   name: 'sentinel',
   async start(args = []) {
-    // Nothing may fail over while the contract is tested, however busy the machine is.
+    // No failover may happen while the contract is tested, however busy the machine is.
     const servers = await RedisSentinel.start(args, 10_000)
     const way: Way = { kind: 'server', options: servers.options }
     return { client: way, admin: way, data: servers.data, stop: () => servers.stop() }

@@ -1,6 +1,6 @@
 /**
- * Turns a `Way` into the source of a lock client, into an ioredis instance, or into the same way through proxies or as
- * another user.
+ * Turns a `Way` into a source for a lock client or into an ioredis instance, and makes variants of a way: through
+ * proxies, or as another user.
  */
 import { Cluster, Redis } from 'ioredis'
 import type { LockClient } from '../../../src/index.ts'
@@ -19,12 +19,12 @@ function plainSourceOf(way: PlainWay): PlainSource {
   return way.kind === 'server' ? way.options : instanceOf(way, { lazyConnect: true })
 }
 
-/** The parts of a way, with one instance for each: several for a quorum. */
+/** The ways to the single servers of a quorum. Any other way is its own only part. */
 export function partsOf(way: Way): readonly PlainWay[] {
   return way.kind === 'quorum' ? way.parts : [way]
 }
 
-/** An instance as a caller would create it. */
+/** An instance as an application would create it. */
 export function instanceOf(way: PlainWay, options: InstanceOptions = {}): Redis | Cluster {
   if (way.kind === 'url') return new Redis(way.url, options)
   if (way.kind === 'server') return new Redis({ ...way.options, ...options })
@@ -57,7 +57,7 @@ export function portsOf(way: Way, data: readonly number[]): readonly number[] {
   return way.kind === 'server' && !way.options.sentinels ? [way.options.port as number] : data
 }
 
-/** The same way through other ports. Sentinels keep their ports. */
+/** The same way, with ports replaced according to the map. Sentinels keep their ports. */
 export function through<W extends Way>(way: W, ports: ReadonlyMap<number, number>): W
 export function through(way: Way, ports: ReadonlyMap<number, number>): Way {
   if (way.kind === 'quorum') return { ...way, parts: way.parts.map(part => through(part, ports)) }
@@ -79,13 +79,13 @@ export function through(way: Way, ports: ReadonlyMap<number, number>): Way {
 }
 
 /**
- * A port on which nothing listens, and never will. The next ports serve a quorum, whose servers must differ. A port
- * that was free a moment ago would not do: another test's server or proxy may get it, and a client was once refused by
- * another test's Redis, a second before its patience was over.
+ * A port on which nothing ever listens. The ports after it serve a quorum, whose servers must differ. A port that was
+ * free a moment ago is not safe: another test's server or proxy may take it. A client was once refused by another
+ * test's Redis in this way, a second before its patience was over.
  */
 const DEAD_PORT = 1
 
-/** A way of the same kind on which nothing listens. */
+/** A way of the same kind to ports on which nothing listens. */
 export function toNobody(way: Way): Way {
   if (way.kind !== 'quorum') return plainlyToNobody(way, DEAD_PORT)
   return { ...way, parts: way.parts.map((part, i) => plainlyToNobody(part, DEAD_PORT + i)) }

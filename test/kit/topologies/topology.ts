@@ -1,6 +1,6 @@
 /**
  * What tests need of a topology: a way for the lock client, a way with all rights to inspect the servers, and the
- * servers themselves. Each topology is one file here that exports a `Topology`; index.ts lists them all.
+ * servers themselves. Each topology is one file in this folder that exports a `Topology`; index.ts lists them all.
  */
 import type { ClusterOptions, RedisOptions } from 'ioredis'
 import type { RunningServer } from '../../../local-redis/index.ts'
@@ -9,8 +9,8 @@ import type { RunningServer } from '../../../local-redis/index.ts'
 export type InstanceOptions = Omit<RedisOptions, 'replyMapping'>
 
 /**
- * A way to the servers, as plain data, because it goes from the process that started the servers to the processes that
- * run the tests, and to their children. A master behind sentinels is a 'server' whose options name the sentinels.
+ * How to reach the servers, as plain data: the process that starts the servers passes it to the processes that run the
+ * tests, and to their children. A master behind sentinels is a 'server' whose options name the sentinels.
  */
 export type Way = PlainWay | { readonly kind: 'quorum'; readonly parts: readonly PlainWay[] }
 
@@ -27,13 +27,17 @@ export type PlainWay =
 export interface Ways {
   /** The lock client's way, with no more rights than it needs. */
   readonly client: Way
-  /** The same for clients with another prefix, if the rights of `client` are limited to the default one. */
+  /**
+   * Like `client`, but for clients with another prefix. Present if the rights of `client` are limited to the default
+   * prefix.
+   */
   readonly otherPrefix?: Way
   /**
-   * The way of an application that does more on its instance, if the rights of `client` are limited to what locks need.
+   * The way for an application that sends more commands on its instance than locks need. Present if the rights of
+   * `client` are limited to what locks need.
    */
   readonly caller?: Way
-  /** With all rights. */
+  /** The way with all rights. */
   readonly admin: Way
 }
 

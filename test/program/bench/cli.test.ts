@@ -96,7 +96,7 @@ describe('interrupted', () => {
     expect(await ended).toBe(128 + 15)
 
     const said = printed.errors.split('\n')
-    expect(said[0]).toBe('A first look at each lock')
+    expect(said[0]).toBe('Trying each lock briefly before the measurement')
     expect(said[1]).toMatch(/^uncontended, round 1 of 2000: 0 % done, about \d+ (min|h \d+ min) left$/)
     expect(said.at(-2)).toMatch(/^baton: interrupted by SIGTERM$/)
     const note = /The run was interrupted by SIGTERM after (\d+) of 2000 trials\./
@@ -125,7 +125,9 @@ describe('interrupted', () => {
     await expect.poll(() => printed.output, slow).toContain('Redis: ')
     child.kill('SIGINT')
     expect(await ended).toBe(128 + 2)
-    expect(printed.errors).toMatch(/^(A first look at each lock\n)?baton: interrupted by SIGINT\n$/)
+    expect(printed.errors).toMatch(
+      /^(Trying each lock briefly before the measurement\n)?baton: interrupted by SIGINT\n$/,
+    )
     expect(printed.output).toMatch(/^Redis: .*\n$/)
     expect(existsSync(json)).toBe(false)
   })

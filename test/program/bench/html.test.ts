@@ -44,13 +44,13 @@ describe('the page', () => {
   test('has the plots: distribution, throughput, commands, cost against waiters, fairness', () => {
     for (const title of [
       'Distribution of the hand-off latency',
-      'Acquisitions a second',
-      'Commands an acquisition',
+      'Acquisitions per second',
+      'Commands per acquisition',
       'Fairness over time',
     ]) {
       expect(partOf('2x8')).toContain(`<h4>${title}</h4>`)
     }
-    for (const title of ['Longest wait of the fair', 'Longest wait of the unfair']) {
+    for (const title of ['Longest wait, fair callers', 'Longest wait, unfair callers']) {
       expect(partOf('mixed')).toContain(`<h4>${title}</h4>`)
     }
     expect(page).toContain('<h2>Cost against the number of waiters</h2>')

@@ -46,14 +46,14 @@ function tell(progress: Progress): void {
 
 describe('if no bar can be drawn', () => {
   test.each([
-    ['stdout is no terminal', false, {}],
+    ['stdout is not a terminal', false, {}],
     ['the terminal is dumb', true, { TERM: 'dumb' }],
   ])('%s: a line on stderr for each round of a scenario, and on stdout only the server', (_, terminal, env) => {
     const [out, errors] = [stream(terminal), stream()]
     tell(openProgress(out.to, errors.to, env))
     expect(out.text()).toBe('Redis: one\n')
     expect(errors.text().split('\n')).toEqual([
-      'A first look at each lock',
+      'Trying each lock briefly before the measurement',
       '2x8, round 1 of 2: 0 % done, about 8 min left',
       // One trial of eight will not be made, and two are done. The time left is estimated from the pace so far, which
       // is zero here.

@@ -163,12 +163,12 @@ describe('the goals of a quorum', () => {
 
   test('are reached against one server, and against five that all answer', () => {
     expect(verdicts(run({ throughput: 170, waitMax: 150, starved: 0 }, 990))).toEqual({
-      'overlaps, calls that never return, errors: quorum': '0 reached',
-      'uncontended lock + release, p50, fair, 5 servers, × `baton-fair-single`': '1.30 reached',
+      'overlaps, calls that never return, and errors: quorum': '0 reached',
+      'uncontended lock + release p50, fair, 5 servers ÷ `baton-fair-single`': '1.30 reached',
       'starved waiters, fair, 2 × 8, hold 5 ms, 3 servers': '0 reached',
-      'longest wait, fair, 2 × 8, hold 5 ms, 3 servers, × `baton-fair-single`': '1.50 reached',
-      'throughput, fair, 2 × 8, hold 5 ms, 3 servers, × `baton-fair-single`': '0.85 reached',
-      'uncontended lock + release, p99, fair, 1 of 5 servers frozen ÷ none': '1.98 reached',
+      'longest wait, fair, 2 × 8, hold 5 ms, 3 servers ÷ `baton-fair-single`': '1.50 reached',
+      'throughput, fair, 2 × 8, hold 5 ms, 3 servers ÷ `baton-fair-single`': '0.85 reached',
+      'uncontended lock + release p99, fair, 1 of 5 servers frozen ÷ none frozen': '1.98 reached',
     })
   })
 
@@ -189,7 +189,7 @@ describe('the goals of a quorum', () => {
       ['baton-unfair-quorum', 'quorum-uncontended-3', { cycleP50: 140 }],
       ['baton-unfair-single', 'quorum-uncontended-3', { cycleP50: 100 }],
     ]
-    const what = 'uncontended lock + release, p50, unfair, 3 servers, × `baton-unfair-single`'
+    const what = 'uncontended lock + release p50, unfair, 3 servers ÷ `baton-unfair-single`'
     expect(verdicts(results(cycles, 1))[what]).toBe('1.40 missed')
     expect(verdicts(results(cycles, 5))).toEqual({})
     expect(quorum.map(goal => goal.what)).toContain(what)

@@ -94,8 +94,8 @@ describe('at the start: 69, one line, and soon', () => {
   })
 
   test.each([
-    ['nobody listens', '127.0.0.1:1', /ECONNREFUSED/],
-    ['there is no such host', 'no-such-host.invalid:1', /ENOTFOUND|EAI_AGAIN/],
+    ['nothing listens', '127.0.0.1:1', /ECONNREFUSED/],
+    ['the host does not exist', 'no-such-host.invalid:1', /ENOTFOUND|EAI_AGAIN/],
   ])('%s', { timeout: 60_000 }, async (_, host, why) => {
     const addresses = [`redis://${host}`, `redis+cluster://${host},${host}`, `redis+sentinel://${host},${host}/m`]
     for (const [i, name] of names.entries()) {

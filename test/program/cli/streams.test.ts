@@ -73,7 +73,9 @@ describe('waiting without a terminal', () => {
   test('unless --verbose asks for the reason', async () => {
     const { key, errors } = await waitingFor('--verbose')
     const [first, last, ...rest] = errors.trimEnd().split('\n')
-    expect(first).toMatch(new RegExp(`^baton: waiting for ${key}, held by somebody for \\S+, at position 1 of the queue$`))
+    expect(first).toMatch(
+      new RegExp(`^baton: waiting for ${key}, held by somebody for \\S+, at position 1 of the queue$`),
+    )
     expect(last).toMatch(new RegExp(`^baton: waited \\S+ for ${key}$`))
     expect(rest).toEqual([])
   })

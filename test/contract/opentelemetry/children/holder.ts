@@ -1,4 +1,4 @@
-/** Holds a lock, instrumented with its own SDK, until it is told to release. */
+/** Holds a lock, instrumented with an SDK of its own, until the parent process asks for the release. */
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'
 import { Redis } from 'ioredis'
 import { LockClient } from '../../../../src/index.ts'
