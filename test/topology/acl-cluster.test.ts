@@ -131,12 +131,15 @@ describe('without one of its rights', () => {
   })
 
   // Break: `hearOutAsking` in src/redis/clients.ts: the process has an unhandled rejection.
-  test.each(Object.entries(tasks))('%s: one task fails, and the client has reported the missing right', async (right, task) => {
-    await using at = await scene(`without-${rights.indexOf(right)}`, without(right))
-    await eventually(() => at.warnings.length === 3)
-    for (const { message } of at.warnings) expect(message.endsWith(` lacks the rights ${right}`)).toBe(true)
-    await expect(task(at, freshKey())).rejects.toThrow()
-  })
+  test.each(Object.entries(tasks))(
+    '%s: one task fails, and the client has reported the missing right',
+    async (right, task) => {
+      await using at = await scene(`without-${rights.indexOf(right)}`, without(right))
+      await eventually(() => at.warnings.length === 3)
+      for (const { message } of at.warnings) expect(message.endsWith(` lacks the rights ${right}`)).toBe(true)
+      await expect(task(at, freshKey())).rejects.toThrow()
+    },
+  )
 
   test(`${table}: no call is served, and each error gives the reason`, async () => {
     await using at = await scene('no-table', without(table))

@@ -1,6 +1,4 @@
-/**
- * The contract files that do not run over every topology: the topologies over which each runs, and why not over others.
- */
+/** The contract files that do not run over every topology: where each runs, and why it need not run elsewhere. */
 export interface Exception {
   readonly file: string
   /** The names of the topologies over which it runs. */
