@@ -44,7 +44,7 @@ import {
 import { sesamecareRedlock, sesamecareRedlock10ms } from './sesamecare-redlock.ts'
 import { simpleRedisMutex } from './simple-redis-mutex.ts'
 
-/** In the order of the reports and of the turns. */
+/** All rivals, in the order of the reports and of the turns. */
 export const rivals: readonly Rival[] = [
   batonFair,
   batonUnfair,

@@ -19,7 +19,7 @@ describe('the page', () => {
       expect(part).toContain(`<h2>${capital(title)}</h2>`)
       const names = new Set(results.trials.filter(({ scenario }) => scenario === name).map(({ rival }) => rival))
       for (const rival of names) {
-        // For the rival that failed in one of its rounds, the other rounds count.
+        // The rival failed in one of its rounds, and the other two count.
         const mark = rival === 'ioredfour' && name === 'burst-200' ? '<small>2 of 3 rounds</small>' : ''
         expect(part).toContain(`<th scope="row"><span>${rival}</span>${mark}</th>`)
       }

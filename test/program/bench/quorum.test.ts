@@ -1,4 +1,4 @@
-/** Trials on several servers: which servers take part, which are frozen, and what is counted for them. */
+/** Trials on several servers: which servers take part, which are frozen, and what is counted for each. */
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Results, Rival, Scenario, Trial } from '../../../benchmarks/contract.ts'
@@ -84,7 +84,7 @@ describe('a run on several servers', () => {
   })
 
   test('waits until a lock counts servers that were just started', { timeout: slow }, async () => {
-    // Its workers fail if they find a younger server.
+    // The rival's workers fail if a server has been up for less time.
     const { trials, notes } = await run(plan(known('quorum-uncontended-3'), [choosy]), quietly, forever)
     expect(trials[0]!.outcome).toBe('measured')
     expect(notes.join()).not.toContain('failed in the short trial before the measurement')
