@@ -68,7 +68,7 @@ export interface LockState {
   readonly fencingToken?: number
   /** ms until the holder's lease ends. @since 0.1.0 */
   readonly ttl?: number
-  /** For a semaphore: its permits, according to the latest caller; absent without holders and waiters. @since 0.2.0 */
+  /** For a semaphore: its number of permits, by the latest caller; absent if nobody holds or waits. @since 0.2.0 */
   readonly permits?: number
   /** For a semaphore: how many of its permits are taken. @since 0.2.0 */
   readonly taken?: number
