@@ -154,10 +154,11 @@ describe('the time of day of Redis steps', () => {
   )
 
   // Break: `if queued and not (holder and ends >= now) then` to `if false then` in lua/mutex/tend.lua: no waiter
-  // notices the lapsed lease. Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in
-  // src/wait/heartbeat.ts: the lapse is noticed a minute later. A limit: a dead holder's lease lasts for its length
-  // *and* the step. Break: `-- include: lapse` to `local more, word = false, 'expiry'` in lua/permits/tend.lua: no
-  // waiter notices the lapsed lease.
+  // notices the lapsed lease.
+  // Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: the lapse is
+  // noticed a minute later. A limit: a dead holder's lease lasts for its length *and* the step.
+  // Break: `-- include: lapse` to `local more, word = false, 'expiry'` in lua/permits/tend.lua: no waiter notices the
+  // lapsed lease.
   test.each(kinds)(
     'back, while a dead process holds: I4, its lease is longer by the step, not more; then it can be taken ($kind)',
     async ({ client, peer: start }) => {

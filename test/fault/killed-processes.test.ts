@@ -114,8 +114,9 @@ test.each(kinds)(
 )
 
 // Break: `redis.call('PEXPIREAT', queue, queued)` to `redis.call('EXISTS', queue)` in lua/shared/enqueue.lua: the queue
-// of dead waiters remains for ever. Break: `redis.call('PEXPIREAT', deadlines, keep)` to `redis.call('EXISTS',
-// deadlines)` in lua/shared/hold.lua: the deadlines remain, too.
+// of dead waiters remains for ever.
+// Break: `redis.call('PEXPIREAT', deadlines, keep)` to `redis.call('EXISTS', deadlines)` in lua/shared/hold.lua: the
+// deadlines remain, too.
 test.each(kinds)(
   'of all processes: I7, nothing at all is left in Redis after their leases and waiters have expired ($kind)',
   async ({ peer: start }) => {

@@ -40,13 +40,16 @@ const losing = (name: string) =>
   name === 'DEL of the deadlines' ? kindsAndWays.filter(({ kind }) => kind !== 'mutex') : kindsAndWays
 
 describe.each(Object.entries(losses))('%s', (name, lose) => {
-  // I2. Break: `clock, tick = micros, stamp` to `clock, tick = math.max(clock + 1, 1e15), stamp and
-  // string.format('%.0f', math.max(clock + 1, 1e15))` in lua/shared/clock.lua: tokens are counted, and start again.
-  // (Only with unfair callers does the test fail: a fair caller's ticket is larger than the previous token.) I4. Break:
-  // `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: no waiter checks before
-  // the lease would have ended. I8. Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `renewed =
-  // this.#clock.now() + question.ms` in src/lease/renewal.ts: a missing hold counts as renewed, and the holder is never
-  // notified. Deadlines. Break: `elseif redis.call('EXISTS', deadlines) == 0 then` to `elseif false then` in
+  // I2. Break: `clock, tick = micros, stamp` to
+  // `clock, tick = math.max(clock + 1, 1e15), stamp and string.format('%.0f', math.max(clock + 1, 1e15))` in
+  // lua/shared/clock.lua: tokens are counted, and start again. (Only with unfair callers does the test fail: a fair
+  // caller's ticket is larger than the previous token.)
+  // I4. Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: no waiter
+  // checks before the lease would have ended.
+  // I8. Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to
+  // `renewed = this.#clock.now() + question.ms` in src/lease/renewal.ts: a missing hold counts as renewed, and the
+  // holder is never notified.
+  // Deadlines. Break: `elseif redis.call('EXISTS', deadlines) == 0 then` to `elseif false then` in
   // lua/shared/lapse.lua: a hold without a deadline never ends.
   test.each(losing(name))(
     'I2 I4 I5 I8: the next is granted with a larger token; the holder is told and harms nobody ($kind, fair: $fair)',

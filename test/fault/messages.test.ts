@@ -111,8 +111,9 @@ test.each(kinds)(
 describe('a grant comes late', () => {
   // Break: `hold ~= id and not holds` to `outcome == 'left'` in lua/mutex/leave.lua and `dropped = hold == id` to
   // `dropped = hold ~= nil` in lua/shared/drop.lua: the late grant is given back, and with it another caller's hold.
-  // Either check suffices. Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the grant is given
-  // back twice, and the second time frees the next holder's permits.
+  // Either check suffices.
+  // Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the grant is given back twice, and the second
+  // time frees the next holder's permits.
   test.each(kinds)(
     'after its waiter has given up and the next holds: I1 I5, the next keeps the lock ($kind)',
     async ({ client, clientBehindProxy }) => {
@@ -231,9 +232,9 @@ describe('messages are forged', () => {
     },
   )
 
-  // Break: `this.#waiters.set(id, waiter)` away in src/local/local-locks.ts: the grant in transit is given back. Break:
-  // `if (!place || atPlace[place.is].message === 'ignore') return` away in src/local/local-lock.ts: the client believes
-  // the message.
+  // Break: `this.#waiters.set(id, waiter)` away in src/local/local-locks.ts: the grant in transit is given back.
+  // Break: `if (!place || atPlace[place.is].message === 'ignore') return` away in src/local/local-lock.ts: the client
+  // believes the message.
   test.each([
     ['once', { timeout: 0 }],
     ['unfair', {}],
@@ -279,10 +280,10 @@ describe('messages are forged', () => {
     },
   )
 
-  // Break: `this.#locks.get(key)?.unlocked()` to `const lock = this.#locks.get(key); lock?.hold(lock.line.head!, {
-  // granted: true, token: 1, deadline: 1e9, via: 'wakeup' })` in src/wait/acquire.ts: the client believes the message
-  // without a check. Break: `if (!this.asking) this.#tryHead()` to `this.#tryHead()` in src/local/line.ts: each message
-  // costs a request.
+  // Break: `this.#locks.get(key)?.unlocked()` to
+  // `const lock = this.#locks.get(key); lock?.hold(lock.line.head!, { granted: true, token: 1, deadline: 1e9, via: 'wakeup' })`
+  // in src/wait/acquire.ts: the client believes the message without a check.
+  // Break: `if (!this.asking) this.#tryHead()` to `this.#tryHead()` in src/local/line.ts: each message costs a request.
   test.each(kinds)(
     'saying that the lock is free: I1, no caller takes it, and a storm of them costs a few requests ($kind)',
     async kind => {

@@ -21,9 +21,11 @@ describe('a holder is cut off for longer than its lease', () => {
   const lease = 1_000
 
   // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 300` in src/clock.ts: the holder counts on its lease for too
-  // long. Break: `dropped = hold == id` to `dropped = true` in lua/shared/drop.lua: the late request ends the next
-  // holder's hold. Break: `redis.call('HDEL', lock, unpack(over))` away in lua/shared/lapse.lua: the late request ends
-  // the hold a second time.
+  // long.
+  // Break: `dropped = hold == id` to `dropped = true` in lua/shared/drop.lua: the late request ends the next holder's
+  // hold.
+  // Break: `redis.call('HDEL', lock, unpack(over))` away in lua/shared/lapse.lua: the late request ends the hold a
+  // second time.
   test.each(kindsAndWays)(
     'I1 I5 I8: it is told before the next caller holds; its late requests change nothing ($kind, fair: $fair)',
     async ({ fair, client, clientBehindProxy }) => {

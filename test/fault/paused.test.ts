@@ -76,9 +76,10 @@ describe.each([
 })
 
 // Break: `-- include: live` to `local lives = ends` in lua/mutex/renew.lua and `tonumber(token) > known` to `false` in
-// lua/mutex/renew.lua: another caller's lease is prolonged. Break: `dropped = hold == id` to `dropped = true` in
-// lua/shared/drop.lua: another caller's hold is ended. Break: `redis.call('HDEL', lock, unpack(over))` away in
-// lua/shared/lapse.lua: the lapsed hold ends a second time, which frees the next holder's permits.
+// lua/mutex/renew.lua: another caller's lease is prolonged.
+// Break: `dropped = hold == id` to `dropped = true` in lua/shared/drop.lua: another caller's hold is ended.
+// Break: `redis.call('HDEL', lock, unpack(over))` away in lua/shared/lapse.lua: the lapsed hold ends a second time,
+// which frees the next holder's permits.
 test.each(kinds)(
   'a stopped holder’s requests arrive when another caller holds: I5, they change nothing ($kind)',
   async ({ client, peer: start }) => {
@@ -106,9 +107,10 @@ test.each(kinds)(
   },
 )
 
-// Break: `redis.call('ZADD', queue, unpack(joins))` away in lua/mutex/tend.lua and `redis.call('ZRANK', queue,
-// waiters[i]) + 1` to `1` in lua/mutex/tend.lua: the waiter never joins the queue again. Break: `newer && deadline -
-// now >= lease / 2` to `true` in src/local/waiter.ts: the old message ends the waiter's wait.
+// Break: `redis.call('ZADD', queue, unpack(joins))` away in lua/mutex/tend.lua and
+// `redis.call('ZRANK', queue, waiters[i]) + 1` to `1` in lua/mutex/tend.lua: the waiter never joins the queue again.
+// Break: `newer && deadline - now >= lease / 2` to `true` in src/local/waiter.ts: the old message ends the waiter's
+// wait.
 test.each(kinds)(
   'a fair waiter is stopped when its turn comes: I1 I4, it costs one lease, and continues to wait when it runs ($kind)',
   async ({ client, peer: start }) => {

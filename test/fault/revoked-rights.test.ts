@@ -77,8 +77,8 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
   })
 
   // Break: `this.#leaveBehind(hold, 'its lease ran out')` to `this.remove(hold)` in src/lease/renewal.ts: the holder is
-  // not notified. Break: `if (silence >= this.#patience)` to `if (false)` in src/wait/requests.ts: fair waiters wait
-  // for ever.
+  // not notified.
+  // Break: `if (silence >= this.#patience)` to `if (false)` in src/wait/requests.ts: fair waiters wait for ever.
   test('I1 I6 I8: a holder is notified when its lease runs out; its waiters are rejected; others get the lock', async () => {
     const { redis, limited, other, key } = await scene()
     const mine = await limited.lock(key)
