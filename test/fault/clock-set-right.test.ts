@@ -18,7 +18,7 @@ import { eventually, sleep } from '../kit/time.ts'
 // `this.#deadline - (this.length * 2) / 3` in src/local/hold.ts and `Math.min(deadline, this.#askedUntil)` to
 // `deadline` in src/local/hold.ts: two callers hold for as long as the clock was slow.
 test.each([undefined, 'somebody'])(
-  'a holder with renewal renews at a fixed pace, and keeps the lock: %s',
+  'a holder with renewal renews at a fixed pace, and so keeps the lock: %s',
   async owner => {
     const { url, step } = await steppedServer()
     const [holder, other] = [client({ lease: 1_500 }, url), client({ lease: 1_500, waiterTtl: 900 }, url)]
@@ -61,7 +61,7 @@ describe('a holder counts on its lease for no longer than it has asked for', () 
   // lua/permits/read-write/re-enter.lua and `Math.min(Number(ttl), claim.lease)` to `Number(ttl)` in
   // src/kinds/queued-kind.ts: the same.
   test.each(kinds.filter(({ kind }) => kind !== 'semaphore'))(
-    'after a re-entry: it has lost the lock when the next caller gets it ($kind)',
+    'after a re-entry: the holder has lost the lock before the next caller gets it ($kind)',
     async ({ client }) => {
       const { url, step } = await steppedServer()
       const lease = 2_500

@@ -16,7 +16,7 @@ describe('a request arrives after its client has gone on', () => {
   // Break: `-- include: live` to `local lives = ends` in lua/mutex/renew.lua and `tonumber(token) > known` to `false`
   // in lua/mutex/renew.lua: the late renewal prolongs another caller's hold.
   test.each(kinds)(
-    'a renewal, after another has taken the lock: I5, it changes nothing ($kind)',
+    'a renewal, after another caller has taken the lock: I5, it changes nothing ($kind)',
     async ({ client, clientBehindProxy }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy(patient)
@@ -40,7 +40,7 @@ describe('a request arrives after its client has gone on', () => {
   // Break: `dropped = hold == id` to `dropped = hold ~= nil` in lua/shared/drop.lua: the same.
   // Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the same.
   test.each(kinds)(
-    'a release, after another has taken the lock: I5, it changes nothing ($kind)',
+    'a release, after another caller has taken the lock: I5, it changes nothing ($kind)',
     async ({ client, clientBehindProxy }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy(patient)
@@ -120,7 +120,7 @@ describe('a request arrives after its client has gone on', () => {
   // Break: `now + claim:match(LEASE, TERMS_AT)` to `now + 9 * claim:match(LEASE, TERMS_AT)` in lua/shared/hold.lua: the
   // same.
   test.each(kinds)(
-    'an acquire of a free lock, after its caller has left: I4, the ghost ends with its lease ($kind)',
+    'an acquire of a free lock, after its caller has left: I4, the unwanted hold ends with its lease ($kind)',
     async ({ client, clientBehindProxy }) => {
       const key = freshKey()
       const lease = 800

@@ -65,7 +65,7 @@ describe.each(Object.entries(delays))('%s', (_, where) => {
   // src/local/local-lock.ts and `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` to
   // `` in src/session.ts: a grant by a message is kept.
   test.each(races.filter(race => hasRace(race, where)))(
-    'a waiter that $way: I4 I6 I7, the lock goes on to $to, nothing stays ($kind, fair: $fair)',
+    'a waiter that $way: I4 I6 I7, the lock passes to $to, nothing is left ($kind, fair: $fair)',
     { timeout: 30_000 },
     async ({ way, fair, to, client, clientBehindProxy }) => {
       const { locks: quitter, proxy } = await clientBehindProxy(patient)
@@ -119,7 +119,7 @@ async function refusedOr(locks: LockClient, outcome: Promise<unknown>): Promise<
 // src/local/local-lock.ts and `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` to ``
 // in src/session.ts: the grant stays with a waiter that has left.
 test.each(kinds)(
-  'a hundred waiters give up at once: I4 I7, the lock goes on to the remaining one ($kind)',
+  'a hundred waiters give up at once: I4 I7, the lock passes to the remaining waiter ($kind)',
   async ({ client }) => {
     const key = freshKey()
     const [locks, next] = [client(patient), client(patient)]

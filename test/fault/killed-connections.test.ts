@@ -98,7 +98,7 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
   // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in
   // lua/permits/tend.lua: the same.
   test.each(kinds)(
-    'I3: fair waiters are granted in the order of their tickets, except those that were cut off at the time ($kind)',
+    'I3: fair waiters are granted in the order of their tickets, except waiters whose connection was cut at that time ($kind)',
     async ({ client }) => {
       const { url } = await ownServer()
       const key = freshKey()

@@ -19,7 +19,7 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
   // refused, because the first has taken the lock.
   // Break: `if lives then` to `if false then` in lua/permits/acquire.lua: the same.
   test.each(kindsAndWays)(
-    'of an acquire: I1 I5, one hold, and nothing of it after one release ($kind, fair: $fair)',
+    'of an acquire: I1 I5, there is one hold, and nothing of it is left after one release ($kind, fair: $fair)',
     async ({ fair, client, clientBehindProxy }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy(patient)
@@ -38,7 +38,7 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
   // Break: `redis.call('ZADD', line, 'NX', ticket, claim)` to `redis.call('ZADD', line, ticket, claim)` in
   // lua/permits/acquire.lua: the same.
   test.each(kinds)(
-    'of an acquire that was queued: I3, one position, the old one ($kind)',
+    'of an acquire that was queued: I3, the waiter has one position, the original one ($kind)',
     async ({ client, clientBehindProxy }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy(patient)
@@ -65,7 +65,7 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
   // Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the second execution ends the hold again, and
   // so frees the next holder's permits.
   test.each(['another', 'the same'].flatMap(where => kindsAndWays.map(each => ({ ...each, where }))))(
-    'of a release: I5, "true" exactly once, and the next holder, of $where client, keeps the lock ($kind, fair: $fair)',
+    'of a release: I5, it resolves to true exactly once, and the next holder, of $where client, keeps the lock ($kind, fair: $fair)',
     async ({ where, fair, client, clientBehindProxy }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy(patient)
@@ -150,7 +150,7 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
 // Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in
 // src/local/local-lock.ts: the woken waiter's grant is never used.
 test.each(kinds)(
-  'of the attempt of a woken waiter that gives up: I4 I6 I7, the lock goes on at once ($kind)',
+  'of the attempt of a woken waiter that gives up: I4 I6 I7, the lock is passed on at once ($kind)',
   async ({ client, clientBehindProxy }) => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)
@@ -178,7 +178,7 @@ test.each(kinds)(
 // Break: `call.repeated = true` to `return this.#fail(call, new LockConnectionError('unknown', error))` in
 // src/redis/connection.ts: the request is not sent again at once.
 test.each(kinds)(
-  'a leave that is lost itself is sent again: I7, no position in the queue stays taken ($kind)',
+  'a leave that does not arrive is sent again: I7, no position in the queue stays taken ($kind)',
   async ({ client, clientBehindProxy }) => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)
@@ -199,7 +199,7 @@ test.each(kinds)(
 // Break: `status === 'released' || repeated` to `status === 'released'` in src/kinds/queued-kind.ts: a release resolves
 // to false.
 test.each(kinds)(
-  'I1 I2 I5: replies of all scripts are lost all the time; every release resolves to "true" once ($kind)',
+  'I1 I2 I5: replies of all scripts are lost all the time; every release resolves to true once ($kind)',
   async ({ client, clientBehindProxy }) => {
     const keys = [freshKey('a'), freshKey('b')]
     const parties = await Promise.all(Array.from({ length: 3 }, () => clientBehindProxy()))

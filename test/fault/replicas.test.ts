@@ -173,7 +173,7 @@ describe('with a replica that does not receive writes', () => {
   // would not fail: the first waiter joins again as soon as the hand-off is undone, and so would still be ahead.)
   // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = micros + 60000000` in lua/permits/tend.lua: the same.
   test.each(kinds)(
-    'I3 I4: a hand-off that it lacks is undone; the next waiter gets the lock, the first keeps its place ($kind)',
+    'I3 I4: a hand-off that the replica lacks is undone; the next waiter gets the lock, the first keeps its place ($kind)',
     async kind => {
       const { key, careful, careless, loseWrites, heal } = await scene(kind)
       const [holder, first, second] = [careless(), careful(), careless()]

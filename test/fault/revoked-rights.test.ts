@@ -135,7 +135,7 @@ describe('a right that only affects speed is revoked', () => {
   // lua/mutex/release.lua: the same (unfair).
   // Break: `redis.pcall('PUBLISH'` to `redis.call('PUBLISH'` in lua/permits/semaphore/opened.lua: the same (unfair).
   test.each(kindsAndWays)(
-    'to publish: I4 I6, releases are complete, waiters notice by heartbeat ($kind, fair: $fair)',
+    'to publish: I4 I6, releases are complete, waiters notice them by heartbeat ($kind, fair: $fair)',
     async ({ fair, ...kind }) => {
       const { redis, limited, other, key } = await scene(kind)
       const held = await limited.lock(key)

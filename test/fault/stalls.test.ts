@@ -43,7 +43,7 @@ describe.each(Object.entries(stalls))('%s for longer than the lease', (name, beg
   // Break: `dead && waiter.waits && !again` to `false` in src/wait/requests.ts: the newcomer's lease has ended before
   // its grant arrives.
   test.each(waysOf[name] ?? ways)(
-    'I1 I4 I8: the holder is told in time, the next is granted when it is over (fair: %s)',
+    'I1 I4 I8: the holder is notified in time, the next caller is granted when the stall ends (fair: %s)',
     async fair => {
       const { url } = await ownServer('--enable-debug-command', 'local', '--lua-time-limit', '50')
       const redis = plainRedis(url)
