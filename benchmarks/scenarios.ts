@@ -16,7 +16,7 @@ const semaphores = [
   {
     ...semaphore,
     name: 'semaphore-one',
-    title: 'semaphore: 2 processes × 8 waiters on 1 permit, hold 5 ms, beside the mutex',
+    title: 'semaphore: 2 processes × 8 waiters on 1 permit, hold 5 ms, and the mutex for comparison',
     kind: 'loop',
     processes: 2,
     waiters: 8,
@@ -26,7 +26,7 @@ const semaphores = [
   {
     ...semaphore,
     name: 'semaphore-used-10',
-    title: 'semaphore: one caller acquires and releases, 10 other permits are in use',
+    title: 'semaphore: one caller acquires and releases while 10 other permits are in use',
     kind: 'loop',
     processes: 1,
     waiters: 1,
@@ -36,7 +36,7 @@ const semaphores = [
   {
     ...semaphore,
     name: 'semaphore-used-1000',
-    title: 'semaphore: one caller acquires and releases, 1,000 other permits are in use',
+    title: 'semaphore: one caller acquires and releases while 1,000 other permits are in use',
     kind: 'loop',
     processes: 1,
     waiters: 1,
@@ -46,7 +46,7 @@ const semaphores = [
   {
     ...semaphore,
     name: 'semaphore-used-10000',
-    title: 'semaphore: one caller acquires and releases, 10,000 other permits are in use',
+    title: 'semaphore: one caller acquires and releases while 10,000 other permits are in use',
     kind: 'loop',
     processes: 1,
     waiters: 1,
@@ -56,7 +56,7 @@ const semaphores = [
   {
     ...semaphore,
     name: 'semaphore-drain-10000',
-    title: 'semaphore: 10,000 waiters queued on 4 permits, then drained',
+    title: 'semaphore: 10,000 queued waiters get 4 permits in turn',
     kind: 'drain',
     processes: 1,
     waiters: 10_000,
@@ -88,7 +88,7 @@ const readWriteLocks = [
   {
     ...readWrite,
     name: 'read-write-2x10',
-    title: 'read-write: 2 processes × 10 waiters, 1 in 10 writes, hold 5 ms',
+    title: 'read-write: 2 processes × 10 waiters, 1 in 10 a writer, hold 5 ms',
     kind: 'loop',
     waiters: 10,
     hold: 5,
@@ -97,7 +97,7 @@ const readWriteLocks = [
   {
     ...readWrite,
     name: 'read-write-admit-1',
-    title: 'read-write: a writer ends, and 1 reader of another process has waited',
+    title: 'read-write: a writer releases to 1 waiting reader of another process',
     kind: 'admission',
     processes: 1,
     waiters: 1,
@@ -106,7 +106,7 @@ const readWriteLocks = [
   {
     ...readWrite,
     name: 'read-write-admit-1000',
-    title: 'read-write: a writer ends, and 1,000 readers of 2 processes have waited',
+    title: 'read-write: a writer releases to 1,000 waiting readers of 2 processes',
     kind: 'admission',
     waiters: 500,
     hold: 100,
@@ -114,7 +114,7 @@ const readWriteLocks = [
 ] as const satisfies readonly Scenario[]
 
 const quorum = { lock: 'quorum', kind: 'loop', servers: 3, keys: 1 } as const
-/** Each waiter has its own client. Servers then disagree about who was first, as they do with separate processes. */
+/** Each waiter has its own client, so servers may receive requests in different orders, as from separate processes. */
 const apart = { ...quorum, processes: 2, hold: 5, apart: true } as const
 
 const quorums = [
@@ -138,7 +138,7 @@ const quorums = [
   {
     ...quorum,
     name: 'quorum-frozen',
-    title: 'quorum: one caller locks and releases, 1 of 5 servers is frozen',
+    title: 'quorum: one caller locks and releases while 1 of 5 servers is frozen',
     processes: 1,
     waiters: 1,
     hold: 0,
@@ -153,19 +153,30 @@ const quorums = [
     waiters: 8,
     hold: 5,
   },
-  { ...apart, name: 'quorum-split-2', title: 'quorum: 2 clients with a waiter each, hold 5 ms, 3 servers', waiters: 1 },
-  { ...apart, name: 'quorum-split-8', title: 'quorum: 8 clients with a waiter each, hold 5 ms, 3 servers', waiters: 4 },
+  {
+    ...apart,
+    name: 'quorum-split-2',
+    title: 'quorum: 2 clients with one waiter each, hold 5 ms, 3 servers',
+    waiters: 1,
+  },
+  {
+    ...apart,
+    name: 'quorum-split-8',
+    title: 'quorum: 8 clients with one waiter each, hold 5 ms, 3 servers',
+    waiters: 4,
+  },
   {
     ...apart,
     name: 'quorum-split-32',
-    title: 'quorum: 32 clients with a waiter each, hold 5 ms, 3 servers',
+    title: 'quorum: 32 clients with one waiter each, hold 5 ms, 3 servers',
     waiters: 16,
   },
 ] as const satisfies readonly Scenario[]
 
 /**
- * In the order of the reports: first locks with work inside, as users have them; last the loops that only lock; then
- * the other kinds of lock. Any further number that a trial needs is in the file of its kind, in trials/.
+ * In the order of the reports. The mutex comes first: loops with work inside the lock, as users have them, then other
+ * trials, then loops that only lock and release. The other kinds of lock follow. Further constants of a trial are in
+ * the file of its kind in trials/.
  */
 export const scenarios = [
   {
@@ -179,7 +190,7 @@ export const scenarios = [
   },
   {
     name: 'mixed',
-    title: '2 processes × 8 waiters, half of them fair, hold 5 ms',
+    title: '2 processes × 8 waiters, half fair and half unfair, hold 5 ms',
     kind: 'loop',
     processes: 2,
     waiters: 8,
@@ -189,7 +200,7 @@ export const scenarios = [
   },
   {
     name: 'uncontended',
-    title: 'one caller, nobody else: lock and release',
+    title: 'one caller without contention: lock and release',
     kind: 'loop',
     processes: 1,
     waiters: 1,
@@ -198,7 +209,7 @@ export const scenarios = [
   },
   {
     name: 'burst-200',
-    title: '200 waiters in known order over 2 processes, 1 ms hold each',
+    title: 'burst: 200 waiters of 2 processes ask once, in a known order, hold 1 ms',
     kind: 'burst',
     processes: 2,
     waiters: 100,
@@ -207,7 +218,7 @@ export const scenarios = [
   },
   {
     name: 'drain-10',
-    title: '10 waiters queued, then drained',
+    title: 'drain: 10 queued waiters get the lock in turn',
     kind: 'drain',
     processes: 1,
     waiters: 10,
@@ -216,7 +227,7 @@ export const scenarios = [
   },
   {
     name: 'drain-10000',
-    title: '10,000 waiters queued, then drained',
+    title: 'drain: 10,000 queued waiters get the lock in turn',
     kind: 'drain',
     processes: 1,
     waiters: 10_000,
@@ -225,7 +236,7 @@ export const scenarios = [
   },
   {
     name: 'crash-holder',
-    title: 'the holder is killed: time until the next grant, with a lease of 2 s',
+    title: 'the holder is killed, lease 2 s: time until the next grant',
     kind: 'crash-holder',
     processes: 2,
     waiters: 10,
@@ -234,7 +245,7 @@ export const scenarios = [
   },
   {
     name: 'crash-waiters',
-    title: 'a process with 50 queued waiters is killed, then a release: time until the next grant',
+    title: '50 queued waiters are killed, then the holder releases: time until the next grant',
     kind: 'crash-waiters',
     processes: 2,
     waiters: 50,
@@ -243,7 +254,7 @@ export const scenarios = [
   },
   {
     name: 'idle-1000',
-    title: '1,000 parked waiters of one client',
+    title: '1,000 parked waiters in one client',
     kind: 'idle',
     processes: 2,
     waiters: 1000,
@@ -252,7 +263,7 @@ export const scenarios = [
   },
   {
     name: 'keys-1000',
-    title: '1,000 keys × 2 waiters in one process',
+    title: '1,000 keys × 2 waiters in one process, hold 0',
     kind: 'loop',
     processes: 1,
     waiters: 2000,
@@ -260,8 +271,24 @@ export const scenarios = [
     hold: 0,
   },
   { name: '2x8', title: '2 processes × 8 waiters, hold 0', kind: 'loop', processes: 2, waiters: 8, keys: 1, hold: 0 },
-  { name: '2x100', title: '2 × 100 waiters, hold 0', kind: 'loop', processes: 2, waiters: 100, keys: 1, hold: 0 },
-  { name: '2x1000', title: '2 × 1,000 waiters, hold 0', kind: 'loop', processes: 2, waiters: 1000, keys: 1, hold: 0 },
+  {
+    name: '2x100',
+    title: '2 processes × 100 waiters, hold 0',
+    kind: 'loop',
+    processes: 2,
+    waiters: 100,
+    keys: 1,
+    hold: 0,
+  },
+  {
+    name: '2x1000',
+    title: '2 processes × 1,000 waiters, hold 0',
+    kind: 'loop',
+    processes: 2,
+    waiters: 1000,
+    keys: 1,
+    hold: 0,
+  },
   ...semaphores,
   ...readWriteLocks,
   ...quorums,
@@ -269,7 +296,7 @@ export const scenarios = [
 
 export type ScenarioName = (typeof scenarios)[number]['name']
 
-/** For `Rival.skips`: one reason for all scenarios but these. */
+/** A value for `Rival.skips` that skips all scenarios except `names`, each for the same reason. */
 export function allBut(names: readonly ScenarioName[], reason: string): Record<string, string> {
   return Object.fromEntries(
     scenarios.filter(({ name }) => !(names as readonly string[]).includes(name)).map(({ name }) => [name, reason]),

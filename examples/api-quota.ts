@@ -1,14 +1,15 @@
 /**
- * An API that allows its customer five calls at a time, and processes that share this allowance.
+ * Several processes share an API's quota of five calls at a time.
  *
- * A semaphore of five permits: an ordinary call takes one, a report two, because the API counts it twice. Calls are fair, so
- * a report, which needs two at once, is not passed by ordinary calls for ever.
+ * The quota is a semaphore of five permits. An ordinary call takes one permit. A report takes two, because the API
+ * counts it twice. Calls are fair: otherwise ordinary calls could overtake a report for ever, because it has to wait
+ * for two free permits at once.
  *
  *     NAME=a npx tsx examples/api-quota.ts
  *     NAME=b npx tsx examples/api-quota.ts
  *
- * Kill one of them (`kill -9`): what it has taken is free at the end of its lease, and until then the others share the rest.
- * SIGTERM: it ends its calls, and gives back what they had.
+ * Kill one process (`kill -9`): its permits become free when its leases end. Until then the others share the rest. On
+ * SIGTERM a process finishes its calls and releases their permits.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
@@ -22,7 +23,7 @@ const {
   CALLS = '4',
 } = process.env
 
-/** What the API has seen, a line for the begin and the end of each call. */
+/** The API's log: one line for the beginning and one for the end of each call. */
 const seen = 'example:api'
 
 const redis = new Redis(REDIS_URL)
@@ -32,14 +33,14 @@ const allowance = locks.semaphore('example:api-quota', 5)
 const stopping = new AbortController()
 process.once('SIGTERM', () => stopping.abort())
 
-/** What stands for the API. */
+/** Stands for the API. */
 async function call(id: string, weight: number): Promise<void> {
   await redis.rpush(seen, `${NAME} begin ${id} ${weight}`)
   await sleep(Number(CALL_MS))
   await redis.rpush(seen, `${NAME} end ${id} ${weight}`)
 }
 
-/** One of as many as this process would like to have at a time. */
+/** Makes one call after another. Each process runs several workers. */
 async function worker(number: number): Promise<void> {
   // Worker 0 makes reports.
   const permits = number === 0 ? 2 : 1

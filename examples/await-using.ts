@@ -1,6 +1,6 @@
 /**
- * `await using`: for code that does not fit into a function. The lease is released at the end of its block, and the
- * client is closed at the end of its own, whether by its last line, a `return` or an exception.
+ * `await using`, for code that does not fit into a function. The lease is released at the end of its block, and the
+ * client is closed at the end of the file: after the last line, a `return` or an exception.
  */
 import { setTimeout as work } from 'node:timers/promises'
 import { LockClient } from 'redis-baton'
@@ -15,14 +15,14 @@ async function exportAll(tables: string[]): Promise<number> {
   console.log(`granted (${lease.via})`)
 
   for (const table of tables) {
-    // Whatever takes an AbortSignal stops by itself when the lock is lost, before anyone else can have it.
+    // Functions that take an AbortSignal stop when the lock is lost, before another caller can get it.
     await work(10, undefined, { signal: lease.signal })
     console.log(`exported ${table}`)
   }
 
-  // The end of a block cannot say that the lock was lost meanwhile, as `locks.using` would: so it is asked here.
+  // Unlike `locks.using`, the end of a block cannot report that the lock was lost. So check it here.
   lease.signal.throwIfAborted()
-  return lease.fencingToken // for whoever reads the export: the larger one is the later one
+  return lease.fencingToken // lets readers compare exports: the larger token is the later export
 }
 
 const first = await exportAll(['orders', 'customers'])

@@ -1,17 +1,19 @@
 /**
- * A cache that many requests read, in four processes, and that one request refills when it is out of date.
+ * Four processes serve requests from a cache. When the cache is out of date, one request refills it.
  *
- * An answer is made of two looks at the cache, with work in between, and a refill changes both of what they see. So requests read
- * under a read lock, any number of them at a time, and one that finds the cache out of date takes the write lock. However many
- * find it so at once, only the first refills it: the others look again when their turn comes. `--no-lock` shows what happens
- * otherwise: the origin is asked by many at once, and answers are half old, half new.
+ * A request reads the cache twice, with work in between, and a refill changes both values. So requests read under a
+ * read lock, any number of them at a time. A request that finds the cache out of date takes the write lock. If many
+ * requests find this at once, only the first refills the cache: the others check again when they get the lock.
+ * `--no-lock` shows what happens without locks: many requests query the origin at once, and some answers mix old and
+ * new values.
  *
- * The request that has refilled the cache goes from writing to reading (a downgrade): others read from then on, but nobody
- * refills it before this request, too, has been answered.
+ * After its refill, the request downgrades from writing to reading. From then on others can read, but the cache is not
+ * refilled again before this request is answered.
  *
  *     npx tsx examples/cache-refill.ts
  *
- * A process that is paused for longer than its lease may still write late; fenced-write.ts shows what refuses that.
+ * A process that is paused for longer than its lease may still write late. fenced-write.ts shows how to refuse such a
+ * write.
  */
 import { fork } from 'node:child_process'
 import { randomInt } from 'node:crypto'
@@ -26,27 +28,27 @@ const { REDIS_URL = 'redis://127.0.0.1:6379', ROLE } = process.env
 const { values } = parseArgs({ options: { 'no-lock': { type: 'boolean' } } })
 
 const PROCESSES = 4
-/** How many requests a process has under way. */
+/** How many requests a process handles at a time. */
 const AT_A_TIME = 8
 const EDITIONS = 40
-/** The newest edition of the price list, as its authors say. */
+/** The newest edition of the price list. */
 const newest = 'example:prices:newest'
-/** Which edition is in each half of the cache. */
+/** The edition in each half of the cache: `names` and `prices`. */
 const cache = 'example:prices:cache'
-/** Which edition was asked of the origin, a line for each time. */
+/** A log of the queries to the origin: the edition that each one returned. */
 const asked = 'example:prices:asked'
-/** How many answers were given, and how many of them were of two editions. */
+/** The number of answers (`given`), and of answers that mixed two editions (`mixed`). */
 const answers = 'example:prices:answers'
 
 const redis = new Redis(REDIS_URL)
 redis.on('error', error => console.error(`Redis: ${error.message}`))
 
-/** Asks the origin, which is slow and wants to be asked once, and writes both halves. */
+/** Queries the slow origin, and writes both halves of the cache. */
 async function refill(signal?: AbortSignal): Promise<void> {
   const edition = (await redis.get(newest)) ?? ''
   await redis.rpush(asked, edition)
   await work(20)
-  signal?.throwIfAborted() // the lock was lost: somebody else may be refilling it
+  signal?.throwIfAborted() // the lock was lost, so another request may be refilling the cache
   await redis.hset(cache, 'names', edition)
   await redis.hset(cache, 'prices', edition)
 }
@@ -55,7 +57,7 @@ async function isFresh(): Promise<boolean> {
   return (await redis.hget(cache, 'prices')) === (await redis.get(newest))
 }
 
-/** Right only as long as nobody refills the cache. */
+/** Correct only while no other request refills the cache. */
 async function answer(): Promise<void> {
   const names = await redis.hget(cache, 'names')
   await work(randomInt(8) === 0 ? 100 : 5) // some take longer than a refill
@@ -70,7 +72,7 @@ async function answerWithoutLock(): Promise<void> {
 }
 
 async function server(): Promise<void> {
-  // Fair: requests that keep reading do not keep out the one that wants to refill, and wait for one refill at most.
+  // Fair: a stream of readers cannot keep out the request that wants to refill, and waits for one refill at most.
   await using locks = new LockClient(redis, { fair: true })
   const { read, write } = locks.readWrite('example:prices')
   let stopped = false
@@ -86,10 +88,10 @@ async function server(): Promise<void> {
     })
     if (answered) return
 
-    // Not inside of the read lock: there it would wait for itself, and is refused (LockDeadlockError).
+    // After the read lock is released: a reader that asks for the write lock would wait for itself (LockDeadlockError).
     await using _reading = await write.using(async ({ signal }) => {
       if (!(await isFresh())) await refill(signal)
-      return read.lock() // granted at once to who writes, and kept when the writing ends
+      return read.lock() // a writer gets the read lock at once, and keeps it when the write lock is released
     })
     await answer()
   }
@@ -100,7 +102,7 @@ async function server(): Promise<void> {
   await Promise.all(Array.from({ length: AT_A_TIME }, visitor))
 }
 
-/** Starts the four, and publishes one edition after another. */
+/** Starts the four processes, and publishes one edition after another. */
 async function publisher(): Promise<void> {
   await redis.del(newest, cache, asked, answers)
   const servers = Array.from({ length: PROCESSES }, () =>

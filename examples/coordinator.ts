@@ -1,16 +1,17 @@
 /**
- * A coordinator that shares out shards. Work is cut into shards, each is worked on by one process at a time, and every
- * process has its share. Start it in three terminals, then end one, or kill it: the others take over.
+ * Workers that divide shards among themselves. Each shard is processed by one worker at a time, and each worker has an
+ * equal share. Start it in three terminals, then stop or kill one worker: the others take over its shards.
  *
- * There is no leader, and no list of who has what. There are locks only:
- *   - Each worker sits on a seat, which is a lock. So the seats that are taken say how many workers live; that of a dead
- *     one gets free with its lease. The shards divided by the workers, rounded up, is everybody's share.
- *   - A worker with less than its share asks for the locks of all other shards, and parks. It is granted those that are
- *     free or get free, and stops asking for the rest as soon as it has enough.
- *   - Nobody keeps a shard for longer than a term. `maxHold` sees to it where a job hangs, and `fairAfter` to it that
- *     somebody who waits is next, and not the one that has just let go.
+ * There is no leader and no list of assignments, only locks:
+ * - Each worker takes a seat, which is a lock. The number of taken seats is the number of live workers; a dead worker's
+ *   seat becomes free when its lease ends. A worker's share is the number of shards divided by the number of workers,
+ *   rounded up.
+ * - A worker with less than its share requests the locks of all other shards, and waits. It receives shards that are
+ *   free or become free, and withdraws its other requests as soon as it has enough.
+ * - A worker keeps a shard for one term at most. If a job hangs, `maxHold` enforces this. `fairAfter` passes the shard
+ *   to a waiting worker rather than back to the one that has just released it.
  *
- * A job is done under its shard's lease: it stops when the lease is lost, and its effect carries the fencing token.
+ * A job runs under its shard's lease: it stops when the lease is lost, and its write carries the fencing token.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
@@ -25,18 +26,18 @@ const locks = new LockClient(redis, { lease: Number(LEASE_MS), label: NAME })
 const shards = Array.from({ length: Number(SHARDS) }, (_, i) => i)
 const stopping = new AbortController()
 
-/** How many shards this worker shall have. */
+/** How many shards this worker should have. */
 let share = 0
-/** Those that it has. Aborted: it lets go after the job that is under way. */
+/** The shards that this worker has. If the controller aborts, the worker releases the shard after the current job. */
 const mine = new Map<number, AbortController>()
-/** Those that it asks for or has. Aborted: it does not ask any more. */
+/** The shards that this worker has requested or has. If the controller aborts, the worker withdraws its request. */
 const asked = new Map<number, AbortController>()
 
 function keyOf(shard: number): string {
   return `example:shard:{${shard}}`
 }
 
-/** Brings what it has and what it asks for into line with its share. */
+/** Releases shards beyond the share, and requests more shards while there are too few. */
 function settle(): void {
   for (const term of [...mine.values()].slice(share)) term.abort()
   for (const shard of shards) {
@@ -50,13 +51,14 @@ async function ask(shard: number): Promise<void> {
   const asking = new AbortController()
   asked.set(shard, asking)
   try {
-    // Not `using`: what is asked for below, out of here, is to be new claims, not re-entries of this one.
+    // Not `locks.using`: `serve` requests further shards, and inside `using` those requests would be re-entries of this
+    // hold.
     const options = { fairAfter: 100, maxHold: 2 * Number(TERM_MS), signal: asking.signal }
     await using lease = await locks.lock(keyOf(shard), options)
-    if (mine.size >= share) return // granted at the very moment at which there was enough: it goes to the next
+    if (mine.size >= share) return // granted just after the worker had enough: releases it for the next waiter
     await serve(shard, lease)
   } catch (error) {
-    // Lost, or Redis is out of reach: asked for again at the next count, not at once.
+    // The lock was lost, or Redis is unreachable. The next count requests the shard again, after a while.
     if (error !== asking.signal.reason) console.log(`${NAME}: shard ${shard}: ${(error as Error).message}`)
     return
   } finally {
@@ -75,7 +77,10 @@ async function serve(shard: number, lease: Lease): Promise<void> {
   while (!term.signal.aborted && performance.now() < end) await job(shard, lease)
 }
 
-/** The shards are in Redis here, as a row of jobs to be done one by one. It refuses a late holder, and a job out of turn. */
+/**
+ * In this example the shards are in Redis, as numbered jobs. It refuses a write by a former holder, and a job out of
+ * order.
+ */
 const DONE = `
   -- KEYS[1] the shard, KEYS[2] its log; ARGV[1] fencing token, ARGV[2] job, ARGV[3] worker
   if tonumber(ARGV[1]) < tonumber(redis.call('HGET', KEYS[1], 'token') or 0) then return 0 end
@@ -85,7 +90,7 @@ const DONE = `
   return 1
 `
 
-/** The next job of the shard. If the lock is lost it stops, and says why. */
+/** Does the shard's next job. If the lock is lost, stops and rejects with the reason. */
 async function job(shard: number, { fencingToken, signal }: Lease): Promise<void> {
   const key = keyOf(shard)
   const next = Number((await redis.hget(key, 'done')) ?? 0) + 1
@@ -94,7 +99,7 @@ async function job(shard: number, { fencingToken, signal }: Lease): Promise<void
     throw new Error(`job ${next} was refused`)
 }
 
-/** The first free seat; null: there are as many workers as shards, and this one stands by. */
+/** Takes the first free seat. Returns null if there is none: then this worker stands by. */
 async function takeSeat(): Promise<Lease | null> {
   for (const seat of shards) {
     const lease = await locks.tryLock(`example:seat:${seat}`, { signal: stopping.signal })
@@ -117,7 +122,7 @@ while (!stopping.signal.aborted) {
     if (!seat?.held) seat = await takeSeat()
     share = seat ? Math.ceil(shards.length / (await count())) : 0
   } catch (error) {
-    // What it has, it may have for as long as its leases last.
+    // The worker keeps its shards for as long as their leases last.
     if (!stopping.signal.aborted) console.log(`${NAME}: ${(error as Error).message}`)
   }
   settle()
@@ -126,7 +131,7 @@ while (!stopping.signal.aborted) {
 
 share = 0
 settle()
-while (mine.size > 0) await sleep(10) // until the jobs that are under way are done
+while (mine.size > 0) await sleep(10) // until the current jobs are done
 await locks.close()
 redis.disconnect()
 console.log(`${NAME}: stopped`)

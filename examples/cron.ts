@@ -1,18 +1,19 @@
 /**
- * A scheduled job on two machines, of which one shall do it. Both have the same line in their crontab:
+ * A job that is scheduled on two machines, and that only one of them should run. Both have the same line in their
+ * crontab:
  *
  *     0 2 * * *   REDIS_URL=redis://… node report.js
  *
- * The lock keeps the two from working at the same time. It is not what makes the job run once: the second machine may be
- * a minute late, and find the lock free again. So what has been done is written down where both see it, and looked at
- * under the lock.
+ * The lock keeps the two machines from working at the same time. It does not make the job run only once: the second
+ * machine may start a minute late, when the lock is free again. So the job records its result where both machines see
+ * it, and checks under the lock whether there is one.
  *
- * The same without a line of code, for a command that does no harm when it runs twice in a row:
+ * For a command that may safely run twice in a row, the same works without any code:
  *
  *     0 2 * * *   baton run nightly-report --timeout 0 -- ./report.sh
  *
- * `--timeout 0` does not wait: exit code 124 says that the other machine is at it. `./report.sh` has the fencing token in
- * BATON_FENCING_TOKEN.
+ * `--timeout 0` does not wait: exit code 124 means that the other machine is running the job. `./report.sh` finds the
+ * fencing token in BATON_FENCING_TOKEN.
  */
 import { setTimeout as work } from 'node:timers/promises'
 import { Redis } from 'ioredis'
@@ -21,7 +22,7 @@ import { type Lease, LockClient } from 'redis-baton'
 const { REDIS_URL = 'redis://127.0.0.1:6379' } = process.env
 const [night = new Date().toISOString().slice(0, 10)] = process.argv.slice(2)
 
-/** Stands for the database of the reports: it refuses who held the lock before the last to write, and keeps the rest. */
+/** Stands for a database of reports. It refuses a write whose fencing token is older than the last one. */
 const STORE = `
   -- KEYS[1] the reports; ARGV[1] fencing token, ARGV[2] night, ARGV[3] report
   if tonumber(ARGV[1]) < tonumber(redis.call('HGET', KEYS[1], 'token') or 0) then return 0 end
@@ -33,7 +34,7 @@ const reports = 'example:reports'
 async function write({ fencingToken, signal }: Lease): Promise<void> {
   let report = ''
   for (const part of ['orders', 'returns', 'stock']) {
-    // Whatever takes a signal stops by itself when the lock is lost, and the other machine may begin.
+    // Functions that take a signal stop when the lock is lost, and the other machine may begin.
     await work(50, undefined, { signal })
     report += `${part}: fine. `
   }
@@ -46,7 +47,7 @@ const redis = new Redis(REDIS_URL)
 redis.on('error', error => console.error(`Redis: ${error.message}`))
 
 try {
-  // A report that hangs shall not keep the lock until somebody comes to the office: after an hour it is the other's turn.
+  // A report that hangs must not keep the lock all night: after an hour the other machine may get it.
   await using lease = await locks.tryLock('example:nightly-report', { maxHold: 3_600_000 })
   if (!lease) console.log(`${night}: the other machine is at it`)
   else if (await redis.hexists(reports, night)) console.log(`${night}: done already`)

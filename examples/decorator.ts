@@ -1,8 +1,8 @@
 /**
- * A decorator: that a method runs under a lock, and under which, is said where the method is written.
+ * The decorator `@locked`: a method's declaration says that it runs under a lock, and under which.
  *
- * It is the standard kind, which Node does not run by itself yet: TypeScript (without `experimentalDecorators`), tsx,
- * esbuild, swc and Babel translate it.
+ * It is a standard decorator. Node cannot run decorators directly yet. TypeScript (without `experimentalDecorators`),
+ * tsx, esbuild, swc and Babel compile them.
  */
 import { setTimeout as work } from 'node:timers/promises'
 import { type Lease, LockClient, LockTimeoutError, locked } from 'redis-baton'
@@ -12,7 +12,7 @@ const { REDIS_URL = 'redis://127.0.0.1:6379' } = process.env
 /** Stands for rows of a database that several servers share. */
 const rows = new Map([['A-1', { balance: 100, fencingToken: 0 }]])
 
-/** The key of a call is made of the object and of the arguments. Here: one lock for each account. */
+/** Makes the lock's key from the object and the arguments of a call. Here each account has one lock. */
 function keyOf(this: Account): string {
   return `example:account:${this.number}`
 }
@@ -30,7 +30,7 @@ class Account {
     return rows.get(this.number)!
   }
 
-  // The client is found in the object whose method is called; one that is known already could stand here itself.
+  // The first argument finds the client in the object. If the client is a constant, pass the client itself.
   @locked(self => self.#locks, keyOf, { fair: true, timeout: 10_000 })
   async withdraw(amount: number): Promise<number> {
     const { balance } = this.#row
@@ -38,7 +38,9 @@ class Account {
     return this.#store(balance - amount)
   }
 
-  /** It needs the lock and calls a method that needs the same one: that re-enters, instead of waiting for itself. */
+  /**
+   * Holds the lock and calls `withdraw`, which takes the same lock. That call re-enters instead of waiting for itself.
+   */
   @locked(self => self.#locks, keyOf, { fair: true, timeout: 10_000 })
   async payOut(): Promise<number> {
     const { balance } = this.#row
@@ -51,7 +53,10 @@ class Account {
     rows.delete(this.number)
   }
 
-  /** A method is not given the lease. Who needs it asks for the lock once more: a re-entry, with the same fencing token. */
+  /**
+   * A decorated method does not receive the lease. To get the fencing token, take the lock again: a re-entry has the
+   * same token.
+   */
   #store(balance: number): Promise<number> {
     return this.#locks.using(keyOf.call(this), ({ via, fencingToken }: Lease) => {
       if (fencingToken < this.#row.fencingToken) throw new Error('a later holder has already written')
@@ -66,7 +71,7 @@ await using locks = new LockClient(REDIS_URL, { label: 'the bank' })
 const account = new Account('A-1', locks)
 const again = new Account('A-1', locks) // another object, the same account
 
-// Each reads the balance and stores what is left of it: without the lock, all three would leave 70.
+// Each call reads the balance and stores the rest. Without the lock, all three would store 70.
 const left = await Promise.all([account.withdraw(30), again.withdraw(30), account.withdraw(30)])
 console.log(`left after each: ${left.join(', ')}`)
 console.log(`paid out: ${await account.payOut()}`)

@@ -1,14 +1,15 @@
 /**
- * A web server, with Express, of which several run side by side. Whatever changes an account runs under the account's
- * lock: fair, so that people are served in the order in which they came, on whichever server.
+ * A web server with Express; several instances run side by side. Each change to an account runs under the account's
+ * lock. The lock is fair, so requests are served in the order in which they arrive, whichever instance receives them.
  *
  *     POST /accounts/42/withdrawals   {"amount": 5}   →   200 {"balance": 95}
  *
- * What to take over from it:
- *   - A request does not wait for ever: it is answered by 503 and Retry-After, and its client decides.
- *   - Who goes away while waiting leaves the queue at once. Nobody's turn is spent on a person who is gone.
- *   - The work gets the lease's signal, and stops when the lock is lost. The write carries the fencing token.
- *   - SIGTERM: who waits is sent to another server, who is being served is served, but not for ever: `close` with `drain`.
+ * What to copy:
+ * - A request does not wait for ever. It is answered with 503 and Retry-After, and the client decides whether to retry.
+ * - A client that disconnects while it waits leaves the queue at once, so it does not use up a turn.
+ * - The work receives the lease's signal, and stops when the lock is lost. The write carries the fencing token.
+ * - On SIGTERM, waiting requests are refused, so that their clients try another instance. Requests that hold a lock may
+ *   finish, within the `drain` time of `close`.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -18,7 +19,7 @@ import express, { type NextFunction, type Request, type Response } from 'express
 import { Redis } from 'ioredis'
 import { LockClient, LockClosedError, LockConnectionError, LockLostError, LockTimeoutError } from 'redis-baton'
 
-/** What ends a hold before its work is done, or hides how it ended. */
+/** Errors after which it is unknown whether the work was done. */
 const uncertain = [LockLostError, LockConnectionError, LockClosedError]
 
 const { REDIS_URL = 'redis://127.0.0.1:6379', PORT = '3000', MAX_WAIT_MS = '2000', PAYMENT_MS = '50' } = process.env
@@ -28,7 +29,7 @@ redis.on('error', error => console.error(`Redis: ${error.message}`))
 const locks = new LockClient(redis, { fair: true, timeout: Number(MAX_WAIT_MS) })
 const stopping = new AbortController()
 
-/** Why a request was not carried out: an answer, and no fault of ours. */
+/** A request is refused. This is an answer to the client, not a fault of the server. */
 class Refusal extends Error {
   readonly status: number
 
@@ -38,7 +39,7 @@ class Refusal extends Error {
   }
 }
 
-/** The accounts are in Redis here. As any good database, it refuses who held the lock before the last to write. */
+/** In this example the accounts are in Redis. Like a good database, it refuses a write with an older fencing token. */
 const STORE = `
   -- KEYS[1] the account; ARGV[1] fencing token, ARGV[2] balance
   if tonumber(ARGV[1]) < tonumber(redis.call('HGET', KEYS[1], 'token') or 0) then return 0 end
@@ -46,13 +47,13 @@ const STORE = `
   return 1
 `
 
-/** Stands for the payment provider. It is asked to stop when the lock is lost, and says why it did. */
+/** Stands for the payment provider. If the lock is lost, stops and rejects with the reason. */
 async function pay(_amount: number, signal: AbortSignal): Promise<void> {
   await work(Number(PAYMENT_MS), undefined, { signal }).catch(() => signal.throwIfAborted())
 }
 
 function withdraw(account: string, amount: number, signal: AbortSignal): Promise<number> {
-  // `signal` ends the wait. Once the lock is ours, the work is done to its end, whether or not its client is still there.
+  // `signal` ends only the wait. Once the lock is held, the work is finished even if the client disconnects.
   return locks.using(account, { signal }, async lease => {
     const balance = Number((await redis.hget(account, 'balance')) ?? 100) - amount
     if (balance < 0) throw new Refusal(409, 'the account has less than that')
@@ -63,7 +64,7 @@ function withdraw(account: string, amount: number, signal: AbortSignal): Promise
   })
 }
 
-/** Aborts when nobody waits for this answer any more, or when this server is about to stop. */
+/** Aborts when the client has disconnected, or when this server is about to stop. */
 function noLongerWanted(response: Response): AbortSignal {
   const gone = new AbortController()
   response.once('close', () => gone.abort(new Refusal(499, 'the client has gone')))
@@ -101,10 +102,10 @@ console.log(`listening on http://127.0.0.1:${(server.address() as AddressInfo).p
 
 process.once('SIGTERM', async () => {
   stopping.abort(new Refusal(503, 'this server is about to stop'))
-  server.close() // no new requests; those that have the lock are carried out
-  // Connections that are kept alive end when their last answer is out.
+  server.close() // no new requests; those that hold a lock are finished
+  // Closes kept-alive connections after their last answer.
   const idle = setInterval(() => server.closeIdleConnections(), 50)
-  // A payment that takes longer is told by its signal that it does not have the lock any more.
+  // A payment that takes longer than `drain` is aborted by its signal: it no longer holds the lock.
   await Promise.all([once(server, 'close'), locks.close({ drain: 10_000 })])
   clearInterval(idle)
   redis.disconnect()

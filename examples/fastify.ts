@@ -1,11 +1,12 @@
 /**
- * A web server, with Fastify, of which several run side by side. A cart is checked out under its lock, so that impatient
- * double clicks, on whichever servers they arrive, charge its owner once.
+ * A web server with Fastify; several instances run side by side. Each checkout runs under its cart's lock. So a double
+ * click charges the customer once, whichever instances receive the two requests.
  *
- *     POST /carts/42/checkout   →   200 {"paid": true}, then 409; 423 while another request is at it
+ *     POST /carts/42/checkout   →   200 {"paid": true}, then 409; 423 while another request holds the lock
  *
- * What locks need of a web server is in one place, `prepareForLocks`: it ends the wait of those who have gone, answers for
- * those who waited in vain, and gives those who hold the time to finish when the server stops. What to take over is otherwise as in express.ts.
+ * `prepareForLocks` contains everything that locks need from a web server. It ends the wait of clients that disconnect,
+ * answers requests that waited in vain, and lets holders finish when the server stops. Otherwise see express.ts for
+ * what to copy.
  */
 import { setTimeout as work } from 'node:timers/promises'
 import Fastify, { type FastifyInstance } from 'fastify'
@@ -16,12 +17,12 @@ const { REDIS_URL = 'redis://127.0.0.1:6379', PORT = '3000', MAX_WAIT_MS = '2000
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Aborts when nobody waits for the answer any more, or when this server is about to stop. */
+    /** Aborts when the client has disconnected, or when this server is about to stop. */
     wanted: AbortSignal
   }
 }
 
-/** An answer that is no fault of ours. Fastify takes the status from here. */
+/** A request is refused, which is not a fault of the server. Fastify reads the status from this error. */
 class Refusal extends Error {
   readonly statusCode: number
 
@@ -31,10 +32,10 @@ class Refusal extends Error {
   }
 }
 
-/** What ends a hold before its work is done, or hides how it ended. */
+/** Errors after which it is unknown whether the work was done. */
 const uncertain = [LockLostError, LockConnectionError, LockClosedError]
 
-/** What every route that takes locks needs: when not to wait any longer, what to answer, and what happens at the end. */
+/** Prepares all routes that take locks: ends waits, answers for lock errors, and closes the client at the end. */
 function prepareForLocks(app: FastifyInstance, locks: LockClient): void {
   const stopping = new AbortController()
 
@@ -63,15 +64,15 @@ function prepareForLocks(app: FastifyInstance, locks: LockClient): void {
   let closed: Promise<void> | undefined
   app.addHook('preClose', async () => {
     stopping.abort(new Refusal(503, 'this server is about to stop'))
-    closed = locks.close({ drain: 10_000 }) // who is being served has so long, and then is told by the signal
+    closed = locks.close({ drain: 10_000 }) // holders have this many ms to finish; then their signals abort
   })
   app.addHook('onSend', async (_request, reply) => {
-    if (stopping.signal.aborted) reply.header('Connection', 'close') // else the close waits for the client to hang up
+    if (stopping.signal.aborted) reply.header('Connection', 'close') // otherwise `close` waits for clients to hang up
   })
   app.addHook('onClose', async () => closed)
 }
 
-/** The carts are in Redis here. As any good database, it refuses who held the lock before the last to write. */
+/** In this example the carts are in Redis. Like a good database, it refuses a write with an older fencing token. */
 const PAID = `
   -- KEYS[1] the cart; ARGV[1] fencing token
   if tonumber(ARGV[1]) < tonumber(redis.call('HGET', KEYS[1], 'token') or 0) then return 0 end
@@ -86,7 +87,7 @@ const app = Fastify()
 app.addHook('onClose', async () => redis.disconnect())
 prepareForLocks(app, locks)
 
-/** Stands for the payment provider. It is asked to stop when the lock is lost, and says why it did. */
+/** Stands for the payment provider. If the lock is lost, stops and rejects with the reason. */
 async function charge(cart: string, signal: AbortSignal): Promise<void> {
   await work(Number(PAYMENT_MS), undefined, { signal }).catch(() => signal.throwIfAborted())
   await redis.hincrby(cart, 'charges', 1)
@@ -95,7 +96,7 @@ async function charge(cart: string, signal: AbortSignal): Promise<void> {
 app.post<{ Params: { id: string } }>('/carts/:id/checkout', ({ params, wanted }) => {
   const cart = `example:cart:${params.id}`
 
-  // `signal` ends the wait. Once the lock is ours, the work is done to its end, whether or not its client is still there.
+  // `signal` ends only the wait. Once the lock is held, the work is finished even if the client disconnects.
   return locks.using(cart, { signal: wanted }, async lease => {
     if (await redis.hexists(cart, 'paid')) throw new Refusal(409, 'the cart has been paid for')
     await charge(cart, lease.signal)

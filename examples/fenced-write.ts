@@ -1,7 +1,8 @@
 /**
- * A fenced write: what makes the data safe where a lock alone cannot. A process that is paused (garbage collection, a
- * laptop's lid) can outlive its lease, look at the clock, be paused again, and write on top of the next holder's work.
- * So every write carries its lease's fencing token, and the database refuses a token that is smaller than the last.
+ * A fenced write protects data where a lock alone cannot. A process may be paused (by garbage collection, or by closing
+ * a laptop), outlive its lease, and then overwrite the next holder's work. Checking the time first does not help: the
+ * process can be paused after the check. So every write carries its lease's fencing token, and the database refuses a
+ * token that is smaller than the last one.
  */
 import sqlite from 'node-sqlite3-wasm'
 import { type Lease, LockClient } from 'redis-baton'
@@ -10,7 +11,7 @@ const { REDIS_URL = 'redis://127.0.0.1:6379' } = process.env
 
 class StaleWriterError extends Error {}
 
-const db = new sqlite.Database() // in memory; it stands for the one that all processes share
+const db = new sqlite.Database() // in memory; stands for a database that all processes share
 db.exec(`
   CREATE TABLE account (id TEXT PRIMARY KEY, balance INTEGER NOT NULL, fencing_token INTEGER NOT NULL) STRICT;
   INSERT INTO account VALUES ('alice', 100, 0);
@@ -20,7 +21,10 @@ function balanceOf(id: string): number {
   return db.get('SELECT balance FROM account WHERE id = ?', id)?.['balance'] as number
 }
 
-/** Check and write are one statement: nobody can come between them. Equal tokens pass, one holder may write often. */
+/**
+ * One statement checks the token and writes, so no other write can come between. Equal tokens pass: a holder may write
+ * often.
+ */
 function setBalance(id: string, balance: number, { fencingToken }: Lease): void {
   const { changes } = db.run('UPDATE account SET balance = ?, fencing_token = ? WHERE id = ? AND fencing_token <= ?', [
     balance,
@@ -35,7 +39,7 @@ await using locks = new LockClient(REDIS_URL)
 const key = 'example:account:alice'
 
 try {
-  // A fixed lease is not renewed, so it runs out as that of a paused process does. The next holder has only to wait.
+  // A fixed lease is not renewed, so it runs out like the lease of a paused process. The next holder only has to wait.
   const paused = await locks.lock(key, { lease: 250 })
   const seenByPaused = balanceOf('alice')
 
@@ -48,7 +52,8 @@ try {
   })
 
   try {
-    // A process that is paused between this look and its write cannot rely on it. The database can refuse.
+    // A process may be paused between this check and its write, so the check is not enough. The database refuses the
+    // write.
     console.log(`the paused process still holds: ${paused.held}`)
     setBalance('alice', seenByPaused - 30, paused)
   } catch (error) {

@@ -1,8 +1,9 @@
 /**
- * Metrics of a worker's locks by prom-client, without OpenTelemetry.
+ * Metrics of a worker's locks with prom-client, without OpenTelemetry.
  *
- * What `stats()` has is read when Prometheus asks: it costs nothing in between. Its quantiles are of one process, and cannot be
- * added up over several; so times are counted into buckets as they come, by events.
+ * Counters and gauges are read from `stats()` whenever Prometheus scrapes, and cost nothing in between. The quantiles
+ * of `stats()` describe one process, and quantiles of several processes cannot be added up. So events count the times
+ * into buckets.
  */
 import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,7 +12,7 @@ import { type ClientStats, LockClient, LockTimeoutError } from 'redis-baton'
 
 const { REDIS_URL = 'redis://127.0.0.1:6379', METRICS_PORT = '9464' } = process.env
 
-/** Call it once for each client, as soon as it is made: what has happened before is in no bucket. */
+/** Call it once per client, right after creating the client: earlier events are not counted. */
 function collectLockMetrics(locks: LockClient, register: Registry): void {
   const registers = [register]
 
@@ -24,8 +25,8 @@ function collectLockMetrics(locks: LockClient, register: Registry): void {
         this.set(read(locks.stats()))
       },
     })
-  gauge('locks_waiting', 'Calls that wait now.', stats => stats.waiting)
-  gauge('locks_held', 'Leases that are held now.', stats => stats.holding)
+  gauge('locks_waiting', 'Calls that are waiting.', stats => stats.waiting)
+  gauge('locks_held', 'Leases that are held.', stats => stats.holding)
 
   const counter = (name: string, help: string, read: (stats: ClientStats) => number) =>
     new Counter({
@@ -37,15 +38,15 @@ function collectLockMetrics(locks: LockClient, register: Registry): void {
         this.inc(read(locks.stats()))
       },
     })
-  counter('locks_released_total', 'Holds that ended by their release.', stats => stats.released)
-  counter('locks_lost_total', 'Holds that ended without it.', stats => stats.lost)
-  counter('locks_renewed_total', 'Leases that were prolonged.', stats => stats.renewed)
-  counter('locks_timed_out_total', 'Calls whose timeout was over.', stats => stats.timedOut)
+  counter('locks_released_total', 'Holds that ended by a release.', stats => stats.released)
+  counter('locks_lost_total', 'Holds that ended without a release.', stats => stats.lost)
+  counter('locks_renewed_total', 'Leases that were renewed.', stats => stats.renewed)
+  counter('locks_timed_out_total', 'Calls that timed out.', stats => stats.timedOut)
   counter('locks_refused_total', 'Single attempts that found the lock held.', stats => stats.refused)
   counter('locks_failed_total', 'Calls that were aborted or rejected otherwise.', stats => stats.failed)
   new Counter({
     name: 'locks_acquired_total',
-    help: 'Grants, by how they came about.',
+    help: 'Grants, by how the lock was granted.',
     labelNames: ['via'],
     registers,
     collect() {
@@ -62,7 +63,7 @@ function collectLockMetrics(locks: LockClient, register: Registry): void {
     buckets,
     registers,
   })
-  // No label has the key: each would be a time series of its own.
+  // The key is not a label, because each key would then become a separate time series.
   locks.on('acquired', ({ waited }) => waits.observe(waited / 1_000))
   locks.on('released', ({ held }) => holds.observe(held / 1_000))
 }
@@ -82,7 +83,7 @@ server.listen(Number(METRICS_PORT), '127.0.0.1', () => {
 const stop = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
 
-/** Some work with one lock, so that there is something to see. */
+/** Uses one lock, so that there is something to see. */
 async function work(): Promise<void> {
   while (!stop.signal.aborted) {
     try {

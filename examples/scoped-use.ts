@@ -1,7 +1,7 @@
 /**
  * Scoped use, the form to start with: a function runs while the lock is held, and the lock is released however the
- * function ends. Three requests want an invoice number at the same time. Reading the last number and storing the next
- * are apart, so that without the lock all three would get the same one.
+ * function ends. Three requests want an invoice number at the same time. Between reading the last number and storing
+ * the next one there is a pause: without the lock, all three would get the same number.
  */
 import { setTimeout as work } from 'node:timers/promises'
 import { type Lease, LockClient } from 'redis-baton'
@@ -11,7 +11,7 @@ const { REDIS_URL = 'redis://127.0.0.1:6379' } = process.env
 /** Stands for a row in a database that several servers share. */
 const row = { lastInvoice: 0, fencingToken: 0 }
 
-/** The row refuses whoever held the lock before the last one to write: `fenced-write.ts` shows it in SQL. */
+/** The row refuses a write with an older fencing token. `fenced-write.ts` shows this in SQL. */
 function store(lastInvoice: number, { fencingToken }: Lease): void {
   if (fencingToken < row.fencingToken) throw new Error('a later holder has already written')
   Object.assign(row, { lastInvoice, fencingToken })
@@ -21,7 +21,7 @@ await using locks = new LockClient(REDIS_URL)
 const key = 'example:invoices'
 
 function nextInvoice(customer: string): Promise<number> {
-  // Fair: whoever asks first is served first. Without it a later request may win, which is faster under contention.
+  // Fair: callers are served in the order in which they ask. Unfair locking is faster under contention.
   return locks.using(key, { fair: true, timeout: 10_000 }, async lease => {
     const invoice = row.lastInvoice + 1
     await work(20)
@@ -39,6 +39,6 @@ try {
     throw new Error('out of paper')
   })
 } catch (error) {
-  // The function's own error arrives unchanged, and the lock has been released before.
+  // The function's own error arrives unchanged. By then the lock has been released.
   console.log(`failed: ${(error as Error).message}; still locked: ${await locks.isLocked(key)}`)
 }

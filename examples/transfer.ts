@@ -1,17 +1,18 @@
 /**
- * Transfers between accounts, made by four processes at the same time. Each transfer takes both of its accounts, or neither.
+ * Four processes make transfers between accounts at the same time. Each transfer locks both of its accounts, or
+ * neither.
  *
- * A transfer reads both balances and writes both, and no transaction makes one step of it: the accounts stand for two
- * systems that know nothing of each other. When two transfers meet at an account, one writes over what the other has
- * written, and money is made or lost: `--no-lock` shows it.
+ * A transfer reads both balances and writes both. No transaction makes this one step, because the accounts stand for
+ * two independent systems. If two transfers touch the same account at the same time, one overwrites the other's
+ * balance, and money appears or disappears: `--no-lock` shows it.
  *
- * A lock for each account mends that. Taken one after the other, as each transfer names its accounts, the locks would soon
- * stand still: one process has A and waits for B, another has B and waits for A. `locks.all` takes them in one order,
- * whichever they are named in.
+ * One lock per account prevents that. But transfers that take the two locks one after the other soon deadlock: one
+ * process holds A and waits for B, while another holds B and waits for A. `locks.all` always takes locks in the same
+ * order, whatever the order of its arguments.
  *
- *     npx tsx examples/transfer.ts 2500     that many by each process
+ *     npx tsx examples/transfer.ts 2500     2,500 transfers by each process
  *
- * A process that is paused for longer than its lease may still write late. What refuses that are the fencing tokens:
+ * A process that is paused for longer than its lease may still write late. Fencing tokens refuse such a write:
  * `lease.fencingTokens` has one for each account, and fenced-write.ts shows how a database compares them.
  */
 import { fork } from 'node:child_process'
@@ -27,26 +28,26 @@ const { values, positionals } = parseArgs({ allowPositionals: true, options: { '
 const [count = '250'] = positionals
 
 const PROCESSES = 4
-/** How many transfers a process has under way. */
+/** How many transfers a process makes at a time. */
 const AT_A_TIME = 8
 const names = ['Ada', 'Alan', 'Barbara', 'Donald', 'Edsger', 'Grace', 'Leslie', 'Margaret', 'Niklaus', 'Tony']
-/** Balances by name, and a line for each transfer. */
+/** The balance of each name. `book` has one line for each transfer. */
 const accounts = 'example:accounts'
 const book = 'example:transfers'
 
 const redis = new Redis(REDIS_URL)
 redis.on('error', error => console.error(`Redis: ${error.message}`))
 
-/** Plain reads, then plain writes: right only as long as nobody else is at these two accounts. */
+/** Plain reads, then plain writes: correct only while no other transfer uses these two accounts. */
 async function move(from: string, to: string, amount: number, signal?: AbortSignal): Promise<void> {
   const [has, receives] = (await redis.hmget(accounts, from, to)).map(Number) as [number, number]
-  const moved = Math.min(amount, has) // nobody is overdrawn
-  signal?.throwIfAborted() // one of the locks was lost: what was read may be old
+  const moved = Math.min(amount, has) // no balance becomes negative
+  signal?.throwIfAborted() // a lock was lost, so the balances may be out of date
   await redis.hset(accounts, from, has - moved, to, receives + moved)
   await redis.rpush(book, `${from} ${to} ${moved}`)
 }
 
-/** One of the four. */
+/** One of the four processes. */
 async function teller(): Promise<void> {
   await using locks = new LockClient(redis)
   let left = Number(count)
@@ -58,7 +59,7 @@ async function teller(): Promise<void> {
     const amount = randomInt(1, 500)
     if (values['no-lock']) return move(from, to, amount)
     const both = locks.all([`example:account:${from}`, `example:account:${to}`])
-    // If two ever waited for each other, the time-out would end it, and the program would fail.
+    // If two transfers ever waited for each other, this timeout would end the wait, and the program would fail.
     await both.using({ timeout: 30_000 }, ({ signal }) => move(from, to, amount, signal))
   }
 
@@ -73,7 +74,7 @@ async function total(): Promise<number> {
   return balances.reduce((sum, balance) => sum + Number(balance), 0)
 }
 
-/** Opens the accounts, and starts the four. */
+/** Opens the accounts, and starts the four processes. */
 async function bank(): Promise<void> {
   await redis.del(book)
   await redis.hset(accounts, Object.fromEntries(names.map(name => [name, 1_000])))

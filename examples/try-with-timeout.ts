@@ -1,6 +1,4 @@
-/**
- * Not waiting for ever: one attempt, a bounded wait, and a wait that ends when the program is told to stop.
- */
+/** Three ways not to wait for ever: one attempt, a bounded wait, and a wait that ends when the program has to stop. */
 import { type Lease, LockClient, LockTimeoutError } from 'redis-baton'
 
 const { REDIS_URL = 'redis://127.0.0.1:6379' } = process.env
@@ -8,7 +6,7 @@ const { REDIS_URL = 'redis://127.0.0.1:6379' } = process.env
 await using locks = new LockClient(REDIS_URL, { label: 'report server' })
 const key = 'example:report'
 
-/** Stands for the store of the report, which refuses who held the lock before the last to write: see `fenced-write.ts`. */
+/** Stands for the report's store, which refuses a write with an older fencing token: see `fenced-write.ts`. */
 let lastToken = 0
 function write({ fencingToken }: Lease): string {
   if (fencingToken < lastToken) throw new Error('a later holder has already written')
@@ -16,13 +14,13 @@ function write({ fencingToken }: Lease): string {
   return 'written'
 }
 
-/** A report that is being written needs no second writer: no waiting, and null is no error. */
+/** A report needs only one writer. So this does not wait: `tryLock` returns null if another caller holds the lock. */
 async function writeUnlessBusy(): Promise<string> {
   await using lease = await locks.tryLock(key)
   return lease ? write(lease) : 'somebody else is writing it'
 }
 
-/** Here waiting makes sense, but not for long. The error says who is in the way. */
+/** Waits, but not for long. The error names the holder. */
 async function writeSoon(timeout: number): Promise<string> {
   try {
     return await locks.using(key, { timeout }, write)
@@ -32,7 +30,7 @@ async function writeSoon(timeout: number): Promise<string> {
   }
 }
 
-/** Waits for as long as it takes, unless it is told to stop: it then leaves the queue at once. */
+/** Waits for as long as necessary. If the signal aborts, the caller leaves the queue at once. */
 async function writeUntilStopped(stop: AbortSignal): Promise<string> {
   try {
     return await locks.using(key, { fair: true, signal: stop }, write)

@@ -1,6 +1,6 @@
-// Reads the JSON reports of the test runs and prints what failed, with its reason, and the verdict of the whole check as its
-// last line: whoever sees only the end of a long log has to find there which test it was.
-// A skipped test counts as a failure: here every server that a test needs can be had.
+// Reads the JSON reports of the test runs. Prints each failure with its reason, and the overall verdict as the last
+// line, so that the end of a long log shows which test failed. A skipped test counts as a failure, because all servers
+// that tests need are available here.
 import { existsSync, readFileSync } from 'node:fs'
 
 const [otherFailures, ...files] = process.argv.slice(2)

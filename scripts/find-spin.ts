@@ -1,4 +1,6 @@
-/** Spin from the PATH; or the distribution's package, which is one binary that needs nothing but the C library. */
+/**
+ * Finds Spin on the PATH, or in the distribution's package, which is one binary that needs nothing but the C library.
+ */
 import { join } from 'node:path'
 import which from 'which'
 import { run } from '../local-redis/command.ts'
@@ -22,7 +24,7 @@ export async function findSpin(): Promise<Spin> {
   throw new Error(`${help}\n${unpacked.unavailable}`)
 }
 
-/** There are other programs of that name. */
+/** Checks that the program is the model checker: other programs are also called spin. */
 async function spinAt(binary: string): Promise<Spin | undefined> {
   const printed = await run(binary, ['-V'], { timeoutMs: 10_000 }).catch(() => '')
   return printed.startsWith('Spin Version') ? { binary, version: printed.trim() } : undefined

@@ -1,5 +1,5 @@
-// Exits with 0 if BATON_BUILT says that what `npm run build` makes is there already, so that a check of many steps builds once: that
-// takes less time, and a second build would take dist/ away from whatever runs beside it.
+// Exits with 0 if BATON_BUILT says that dist/ is already built. So a check of many steps builds only once: this saves
+// time, and a second build would remove dist/ while other steps use it.
 import { existsSync } from 'node:fs'
 
 const made = ['../dist/index.js', '../dist/cli/main.js'].every(path => existsSync(new URL(path, import.meta.url)))

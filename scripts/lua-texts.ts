@@ -1,9 +1,10 @@
 /**
- * Writes the scripts of lua/ as Redis is sent them, with their includes, into a folder: for redis-cli, and for clients in
- * other languages. `npx tsx scripts/lua-texts.ts <folder>`
+ * Writes the scripts of lua/ into a folder as Redis receives them, with their includes: for redis-cli, and for clients
+ * in other languages. `npx tsx scripts/lua-texts.ts <folder>`
  *
- * They are those for a single server, of a client with the default `prefix` and `tokenMemory`. A cluster is sent the same texts, but with what stands between `--[[cluster` and
- * `--]]`, and SPUBLISH in place of PUBLISH. src/kinds/mutex/scripts.generated.ts begins with what the short names stand for.
+ * The texts are those that a client with the default `prefix` and `tokenMemory` sends to a single server. A cluster
+ * receives the same texts, but with the parts between `--[[cluster` and `--]]`, and with SPUBLISH instead of PUBLISH.
+ * src/kinds/mutex/scripts.generated.ts begins with the meanings of the short names.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,7 +18,7 @@ if (folder === undefined) {
 mkdirSync(folder, { recursive: true })
 for (const [name, lua] of Object.entries(usualTexts)) {
   const file = `${name.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}.lua`
-  // Without a line more, so that its SHA1 is the one that MONITOR shows.
+  // Without a final newline, so that its SHA1 is the one that MONITOR shows.
   writeFileSync(join(folder, file), lua)
 }
 console.log(`${Object.keys(usualTexts).length} scripts are in ${folder}`)

@@ -1,15 +1,15 @@
 /**
- * The contract suite on each server of matrix/servers.ts, in containers.
+ * Runs the contract suite on each server of matrix/servers.ts, in containers.
  *
- *   npm run test:matrix
- *   npm run test:matrix -- --only 'Valkey 9' --only 'Redis 8'
- *   npm run test:matrix -- --nodes      each row on another supported Node, and the unit suite with it
- *   npm run test:matrix -- --beside .cache/reports/test.json
- *                                       without the server that this run of the tests had: it has run the same there
- *   npm run test:matrix -- --prepare    no tests: what they need is fetched, and kept in the cache as far as it can be
+ *  npm run test:matrix
+ *  npm run test:matrix -- --only 'Valkey 9' --only 'Redis 8'
+ *  npm run test:matrix -- --nodes      each row on another supported Node, and the unit suite with it
+ *  npm run test:matrix -- --beside .cache/reports/test.json
+ *                                      without the server of this test run, which has run the same tests already
+ *  npm run test:matrix -- --prepare    no tests: fetches what they need, and keeps it in the cache if possible
  *
- * Images and a container engine are found or made (matrix/images.ts, matrix/engine.ts). The table at the end says which
- * version each server itself gave, and the exit code is 1 unless every row passed whole.
+ * Images and a container engine are found or made (matrix/images.ts, matrix/engine.ts). The table at the end shows the
+ * version that each server itself reported. The exit code is 1 unless every row passed completely.
  */
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -24,7 +24,10 @@ import { type ServerRow, servers } from './matrix/servers.ts'
 import { complaintsOf, endSuites, isVersionOf, notedIn, type Outcome, runSuites, type Suite } from './suites.ts'
 import { testFilesIn } from './test-files.ts'
 
-/** What a client does while servers of a quorum are away is the same on all of them. What they answer is in test/contract/quorum.test.ts. */
+/**
+ * These tests check what a client does while servers of a quorum are away, which does not depend on the kind of server.
+ * test/contract/quorum.test.ts tests what each kind of server answers.
+ */
 const elsewhere: readonly string[] = ['test/contract/quorum-away.test.ts', 'test/contract/quorum-errors.test.ts']
 
 function suiteOf(row: ServerRow, image: Image): Suite {
@@ -45,7 +48,7 @@ function suiteOf(row: ServerRow, image: Image): Suite {
   }
 }
 
-/** So that each Node has run the contract, and not every Node on every server. */
+/** Assigns the suites to Nodes in turn, so that each Node runs the contract, but not every Node on every server. */
 async function onNodes(suites: readonly Suite[]): Promise<Suite[]> {
   const spread: Suite[] = []
   for (const [i, suite] of suites.entries()) {
@@ -59,7 +62,7 @@ async function onNodes(suites: readonly Suite[]): Promise<Suite[]> {
   return spread
 }
 
-/** The first alone: it finds out whether a registry is reached. */
+/** The first image is requested alone, to find out whether a registry can be reached. */
 async function imagesFor([first, ...others]: readonly ServerRow[]): Promise<Image[]> {
   const images = await Images.of()
   return [await images.for(first!), ...(await Promise.all(others.map(row => images.for(row))))]
@@ -80,7 +83,9 @@ function tableOf(rows: readonly ServerRow[], images: readonly Image[], outcomes:
   return `${table}`
 }
 
-/** Those with the names, all if there are none, but for the one whose version this report has. */
+/**
+ * The rows with these names, or all if no names are given; without the row whose version the report `beside` covers.
+ */
 async function rowsOf(only: readonly string[] | undefined, beside: string | undefined): Promise<ServerRow[]> {
   const named = servers.filter(({ name }) => only?.includes(name) ?? true)
   if (named.length < (only?.length ?? 1)) throw new Error(`there are ${servers.map(({ name }) => name).join(', ')}`)
@@ -122,7 +127,7 @@ async function main(): Promise<boolean> {
     const plain = rows.map((row, i) => suiteOf(row, images[i]!))
     const suites = spread ? await onNodes(plain) : plain
     if (prepare) return true
-    // All at once: most of the time the tests wait, for leases to end and for servers to start.
+    // All at once: the tests mostly wait, for leases to end and for servers to start.
     const outcomes = await runSuites(suites, reports ?? join(await cacheFolder(process.env), 'matrix'), suites.length)
 
     const complaints = complaintsOf(

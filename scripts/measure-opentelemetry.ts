@@ -1,18 +1,20 @@
 /**
- * What instrumentation costs: an uncontended lock and its release, one after the other, in one process, on one server.
+ * Measures what instrumentation costs: uncontended locks and releases, one after the other, in one process, on one
+ * server.
  *
- *   nobody     nobody listens
- *   api        instrumented, with no SDK registered: the calls of @opentelemetry/api do nothing
- *   sdk        instrumented, with an SDK that makes every span and counts every metric, and exports nothing
- *   links      the same with `links`: one more command for each grant, which nobody waits for
+ *  nobody     no listener
+ *  api        instrumented, with no SDK registered: the calls of @opentelemetry/api do nothing
+ *  sdk        instrumented, with an SDK that makes every span and counts every metric, and exports nothing
+ *  links      the same with `links`: one more command for each grant, for which no caller waits
  *
- * The ways take turns in short rounds, in another order each time, so that what the machine does meanwhile meets all of
- * them. What counts is the median, over the rounds, of the ratio to `nobody` in the same round, once of the time that
- * passed and once of the processor time of this process, which others on the machine disturb less.
+ * The variants take turns in short rounds, in another order each time, so that other load on the machine affects all
+ * alike. The result is the median, over the rounds, of the ratio to `nobody` in the same round: once for the elapsed
+ * time, and once for the processor time of this process, which other programs disturb less.
  *
- * Of the package as it is built:
+ * It measures the built package:
  *
- *   npm run build && tsx scripts/measure-opentelemetry.ts [rounds] [locks in each] > benchmarks/results/opentelemetry.json
+ *   npm run build
+ *   tsx scripts/measure-opentelemetry.ts [rounds] [locks in each] > benchmarks/results/opentelemetry.json
  */
 import { context } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'

@@ -1,12 +1,12 @@
 /**
- * What run-model.ts checks: configurations that have to hold, and mutants, which have to be refuted for the reason that is named
- * here. docs/model.md has the results.
+ * What run-model.ts checks: configurations that must hold, and mutants that must be refuted for the reason named here.
+ * docs/model.md has the results.
  */
 export type Property = 'I1' | 'I2' | 'I3' | 'I4' | 'I8'
 
 export interface Subject {
   readonly name: string
-  /** Without the leading -D. PROGRESS: also checks I4, which costs three times as much as I1 and I3. */
+  /** Without the leading -D. PROGRESS also checks I4, which costs three times as much as I1 and I3. */
   readonly defines: readonly string[]
 }
 
@@ -16,15 +16,15 @@ export interface Mutant extends Subject {
 }
 
 export interface Model {
-  /** In spec/. */
+  /** The file's name in spec/. */
   readonly file: string
   /** Where the scripts are that it models. */
   readonly scripts: string
-  /** For the compiler: a good optimizer costs more than it saves where searches are small. */
+  /** For the C compiler. With a small search, -O2 takes longer to compile than it saves. */
   readonly optimize: '-O1' | '-O2'
-  /** What a configuration shows, but I4, which only those with PROGRESS do. */
+  /** What a configuration shows, besides I4, which only those with PROGRESS show. */
   readonly shows: readonly Property[]
-  /** What the failing assertion of each property says. I4 also has no assertion: a run without progress. */
+  /** The text of each property's failing assertion. I4 can also fail without one: by a run without progress. */
   readonly assertions: Readonly<Partial<Record<Property, RegExp>>>
   readonly configurations: readonly Subject[]
   readonly mutants: readonly Mutant[]
@@ -33,8 +33,9 @@ export interface Model {
 const of = (name: string, defines: string): Subject => ({ name, defines: defines.split(' ') })
 
 /**
- * The most expensive ones first, so that no core is idle at the end. Unless FAIR says otherwise, two of three are fair. A
- * fault may also not happen: so "one and a lost message" searches all of "one", and all of "a lost message".
+ * The most expensive configurations come first, so that no core is idle at the end. Unless FAIR says otherwise, two of
+ * three clients are fair. A fault may happen or not: so "one and a lost message" also searches all of "one" and of "a
+ * lost message".
  */
 const baton: Model = {
   file: 'baton.pml',
@@ -116,7 +117,10 @@ const baton: Model = {
   ],
 }
 
-/** Unless FAIR says otherwise, all are fair. Sets of callers, as LARGE, WRITERS and CALLERS, are bits, two for each client. */
+/**
+ * Unless FAIR says otherwise, all are fair. LARGE, WRITERS and CALLERS are bit sets of callers, with two bits for each
+ * client.
+ */
 const permits: Model = {
   file: 'permits.pml',
   scripts: 'lua/permits/',
@@ -219,8 +223,8 @@ const permits: Model = {
 }
 
 /**
- * Unless FAIR says otherwise, none is fair. CALLERS=5: each client has one caller; else the first has two, one after the other.
- * Without PROGRESS where that would take half a minute.
+ * Unless FAIR says otherwise, none is fair. With CALLERS=5 each client has one caller; otherwise the first has two, one
+ * after the other. PROGRESS is left out where it would take half a minute.
  */
 const quorum: Model = {
   file: 'quorum.pml',

@@ -1,11 +1,11 @@
 /**
- * The unit and contract suites on each version of Node that is supported.
+ * Runs the unit and contract suites on each supported version of Node.
  *
  *   npm run test:nodes
  *   npm run test:nodes -- --only 'Node 20.19' --only 'Node 26'
  *
- * Each Node is kept in the cache. The table at the end says which version it was, as it says itself; the exit code is 1
- * unless each has passed whole.
+ * Each Node is kept in the cache. The table at the end shows the version that each Node itself reported. The exit code
+ * is 1 unless each has passed completely.
  */
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'

@@ -1,9 +1,9 @@
 /**
- * Checks the models of spec/ with Spin: the protocol as it is must pass every configuration to the last state, and every
+ * Checks the models of spec/ with Spin. The protocol itself must pass every configuration to the last state. Every
  * mutant, which is the protocol without one of its rules, must be refuted for the reason that models.ts names.
  *
  *   npm run model                          everything; about three minutes on two free cores
- *   npm run model -- --trail no-timer      a short story that refutes one mutant (or breaks one configuration)
+ *   npm run model -- --trail no-timer      a short counterexample for one mutant (or for a failing configuration)
  *
  * Needs a C compiler, and Spin (find-spin.ts). Works in a temporary folder. The exit code is 1 if anything is not as
  * expected.
@@ -27,12 +27,12 @@ interface Tools {
   readonly cc: string
 }
 
-/** Of which model it is. */
 type Of<S> = S & { readonly model: Model }
 
 /**
- * full: every state, fast. quick: for a mutant, whose accident is found long before a good optimizer would be done.
- * short: goes on to shorter counterexamples.
+ * - full: searches every state, with an optimizing compiler.
+ * - quick: for a mutant, whose error is usually found before an optimizing compiler would be done.
+ * - short: continues until it has found the shortest counterexample.
  */
 type Manner = 'full' | 'quick' | 'short'
 
@@ -46,12 +46,12 @@ interface Outcome {
   readonly printed: string
   readonly errors: number
   readonly states: number
-  /** Whether the search saw every state that there is. */
+  /** Whether the search covered every state. */
   readonly complete: boolean
   readonly seconds: number
 }
 
-/** Runs a command in a folder; answers what it printed. */
+/** Runs a command in a folder, and returns its output. */
 function runIn(folder: string, file: string, args: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
     const options = { cwd: folder, timeout: checkWithinMs, maxBuffer: 64 * 1024 * 1024 }
@@ -68,8 +68,8 @@ async function check({ spin, cc }: Tools, subject: Of<Subject>, folder: string, 
   const { compile = [model.optimize], run } = manners[manner]
   await copyFile(join(spec, model.file), join(folder, model.file))
   await runIn(folder, spin.binary, [...defines.map(define => `-D${define}`), '-a', model.file])
-  // The processes share all they have, so partial-order reduction would find nothing and cost time. NOFAIR: the model
-  // needs no fairness, because looks that change nothing are not steps in it.
+  // The processes share all variables, so partial-order reduction would save nothing and cost time. NOFAIR: the model
+  // needs no fairness, because a check that changes nothing is not a step in it.
   const flags = ['-w', '-DNOREDUCE', '-DMEMLIM=4000', progress ? '-DNOFAIR' : '-DSAFETY']
   await runIn(folder, cc, [...compile, ...flags, '-o', 'pan', 'pan.c'])
   const begin = performance.now()
@@ -86,12 +86,12 @@ async function check({ spin, cc }: Tools, subject: Of<Subject>, folder: string, 
   }
 }
 
-/** What the failed assertion is about. */
+/** The property that the failed assertion belongs to. */
 function propertyOf(assertion: string, { assertions }: Model): Property | undefined {
   return (Object.keys(assertions) as Property[]).find(property => assertions[property]?.test(assertion))
 }
 
-/** The property that was violated, by what the checker has printed. */
+/** The violated property, according to the checker's output. */
 function violated(printed: string, model: Model): Property | undefined {
   if (/acceptance cycle/.test(printed)) return 'I4'
   return propertyOf(/assertion violated (.*)/.exec(printed)?.[1] ?? '', model)
@@ -133,7 +133,7 @@ async function mutantRow(tools: Tools, mutant: Of<Mutant>, folder: string): Prom
   }
 }
 
-/** Runs the jobs, a few at a time, and answers their results in the order of the jobs. */
+/** Runs the jobs, a few at a time, and returns their results in the order of the jobs. */
 async function inParallel<T>(jobs: readonly (() => Promise<T>)[], width: number): Promise<T[]> {
   const results: T[] = []
   const pending = jobs.entries()
@@ -156,7 +156,7 @@ async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
 const configurations = models.flatMap(model => model.configurations.map(each => ({ ...each, model })))
 const mutants = models.flatMap(model => model.mutants.map(each => ({ ...each, model })))
 
-/** Prints a short counterexample, step by step; false: there is none. */
+/** Prints a short counterexample, step by step. Returns false if there is none. */
 async function tell(tools: Tools, name: string): Promise<boolean> {
   const subjects: readonly Of<Subject & Partial<Mutant>>[] = [...mutants, ...configurations]
   const subject = subjects.find(each => each.name === name)
@@ -172,7 +172,7 @@ async function tell(tools: Tools, name: string): Promise<boolean> {
     return false
   }
   console.log(breaks ? `${name} breaks ${breaks}: ${because}.\n` : `${name}:\n`)
-  // Where several assertions fail in one step, the checker has stopped at the first.
+  // If several assertions fail in one step, the checker has stopped at the first.
   let broken: string | undefined
   for (const line of trail.split('\n')) {
     const step = /^\s*(redis: .*|client .*|lost: .*)$/.exec(line)?.[1]

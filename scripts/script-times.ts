@@ -1,14 +1,15 @@
 /**
- * What the scripts of lua/ cost the server, two versions of them compared: µs a call, by `INFO commandstats`, so without the way
- * there and back and without the client.
+ * Compares what two versions of the scripts in lua/ cost the server: µs per call by `INFO commandstats`, which includes
+ * neither the network nor the client.
  *
- * Each scene is a cycle of calls that leaves the lock as it found it. What is measured is sent by EVALSHA, and whatever it needs
- * besides by EVAL, which Redis counts apart. The versions take turns in short rounds, in another order each time, so that what
- * the machine does meanwhile meets both. What counts are the medians over the rounds, and the median of the ratio in the same round.
+ * Each scene is a cycle of calls that leaves the lock as it found it. Measured calls are sent by EVALSHA. Other calls
+ * that the scene needs are sent by EVAL, which Redis counts separately. The versions take turns in short rounds, in
+ * another order each time, so that other load on the machine affects both. The results are the medians over the rounds,
+ * and the median of the ratio within a round.
  *
  * `scripts/lua-texts.ts` writes the texts of a version:
  *
- *   tsx scripts/script-times.ts <texts before> <texts after> [rounds] [cycles in each] > benchmarks/results/script-times.json
+ *   tsx scripts/script-times.ts <texts before> <texts after> [rounds] [cycles in each] > script-times.json
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -33,7 +34,7 @@ const redis = new Redis(server.url)
 const ear = new Redis(server.url)
 
 type Call = readonly [script: string, keys: readonly string[], args: readonly (string | number)[]]
-/** What is measured, and what is not. */
+/** A call, and whether it is measured. */
 interface Step {
   readonly call: Call
   readonly measured: boolean
@@ -41,7 +42,7 @@ interface Step {
 
 const { lock } = namesOf('times:{a}')
 const all = [lock]
-/** Of clients of their own. */
+/** Ids of two clients. */
 const [ann, ben] = ['a', 'b'].map(letter => letter.repeat(28)) as [string, string]
 const claimOf = (id: string) => `${id} 0 ${LEASE} ${TTL} 0 a label`
 const acquire = (id: string, ...mode: 'queue'[]): Call => ['acquire', all, [claimOf(id), ...mode]]
@@ -57,7 +58,7 @@ const renew = (id: string): Call => ['renew', [lock], [id, Number.MAX_SAFE_INTEG
 const counted = (call: Call): Step => ({ call, measured: true })
 const aside = (call: Call): Step => ({ call, measured: false })
 const crowd = Array.from({ length: 10 }, (_, i) => `c${'d'.repeat(26)}${i}`)
-// The first heartbeat gives the queue its tickets: those of a client are those of the queue.
+// A client's tickets replace those in the queue: the first heartbeat sets them, and later ones change nothing.
 const [beatOfOne, beatOfAll] = [tend([ben]), tend(crowd)]
 
 const scenes: Record<string, readonly Step[]> = {
@@ -114,7 +115,7 @@ async function loaded(folder: string): Promise<Map<string, { text: string; sha: 
   return texts
 }
 
-/** µs a measured call. */
+/** µs per measured call. */
 async function measure(version: Awaited<ReturnType<typeof loaded>>, steps: readonly Step[]): Promise<number> {
   await redis.config('RESETSTAT')
   const pipeline = redis.pipeline()
@@ -143,7 +144,7 @@ for (let round = 0; round <= ROUNDS; round++) {
     const first = round % 2
     const costs: number[] = []
     for (const which of [first, 1 - first]) costs[which] = await measure(versions[which]!, steps)
-    // The first round warms up.
+    // The first round is a warm-up.
     if (round === 0) runs[scene] = { before: [], after: [] }
     else {
       runs[scene]!.before.push(costs[0]!)

@@ -1,6 +1,6 @@
 /**
- * What the library adds to a program that bundles it, before its dependencies and without the command line: minified,
- * and compressed after that. Prints a table, and what weighs in it.
+ * Measures what the library adds to a program that bundles it: minified, and minified and compressed. Dependencies and
+ * the command line are not included. Prints a table, and the largest source files.
  *
  *   npm run size
  */
@@ -18,7 +18,7 @@ export interface Size {
   readonly files: ReadonlyMap<string, number>
 }
 
-/** Of a program with this text, which may import from `./src/`. Packages are left out. */
+/** The size of a program with this text, which may import from `./src/`. Packages are left out. */
 export async function sizeOf(program: string): Promise<Size> {
   const { outputFiles, metafile } = await build({
     stdin: { contents: program, resolveDir: root, sourcefile: 'program.ts' },
@@ -41,7 +41,7 @@ export async function sizeOf(program: string): Promise<Size> {
   return { minified: text.length, gzipped: gzipSync(text).length, files: new Map(files) }
 }
 
-/** Each entry of the package, and the least that can be imported from the first. */
+/** Each entry of the package, and a single name of the main entry. */
 export const programs = {
   'redis-baton': `export * from './src/index.ts'`,
   'redis-baton/opentelemetry': `export * from './src/opentelemetry/index.ts'`,

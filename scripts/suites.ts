@@ -1,4 +1,4 @@
-/** Runs of the test runner side by side, each in an environment of its own, and what came of them. */
+/** Runs the test runner several times side by side, each in an environment of its own, and collects the results. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
@@ -13,7 +13,7 @@ export interface Suite {
   readonly name: string
   readonly files: readonly string[]
   readonly env?: NodeJS.ProcessEnv
-  /** The program that runs it; default: this process's own. */
+  /** The program that runs it. Default: this process's own Node. */
   readonly node?: string
 }
 
@@ -23,7 +23,7 @@ export interface Outcome {
   readonly failed: number
   readonly skipped: number
   readonly seconds: number
-  /** What the tests have noted: which server they talked to, and so on. */
+  /** What the tests have recorded, for instance which server they used. */
   readonly noted: TaskMeta
   /** Why it does not count as passed. */
   readonly trouble: string | undefined
@@ -33,17 +33,19 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const vitest = join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs')
 const suiteWithinMs = 900_000
 const tailLines = 120
-/** Test files side by side: of all suites together, and of one. What these suites do most of the time is to wait. */
+/** The number of test files that run at the same time, in all suites and in one suite. These suites mostly wait. */
 const [filesTogether, filesOfOne] = [12, 6]
 
 const running = new Set<ChildProcess>()
 
-/** For when the run is broken off. */
+/** Ends the suites of an interrupted run. */
 export function endSuites(): void {
   for (const child of running) child.kill('SIGTERM')
 }
 
-/** Runs the suites, `width` at a time; answers in their order. Reports and logs go to the folder. */
+/**
+ * Runs the suites, `width` at a time, and returns their outcomes in the same order. Reports and logs go to the folder.
+ */
 export async function runSuites(suites: readonly Suite[], folder: string, width: number): Promise<Outcome[]> {
   await mkdir(folder, { recursive: true })
   const outcomes: Outcome[] = []
@@ -88,7 +90,7 @@ async function runSuite(suite: Suite, folder: string, files: number): Promise<Ou
   return { ...outcome, trouble: `${trouble}\n${told.slice(-tailLines).join('\n')}` }
 }
 
-/** What the tests of a report have noted. */
+/** What the tests of a report have recorded. */
 export async function notedIn(report: string): Promise<TaskMeta> {
   return countsOf(await readFile(report, 'utf8')).noted
 }
@@ -116,7 +118,7 @@ function countsOf(text: string): Counts {
   }
 }
 
-/** A test that was skipped has not passed, and a run that ended otherwise than with its tests has not either. */
+/** A skipped test has not passed. Nor has a run whose tests passed but that ended with an error. */
 function troubleOf({ passed, failed, skipped }: Counts, code: unknown): string | undefined {
   if (failed > 0) return `${failed} tests failed`
   if (skipped > 0) return `${skipped} tests were skipped`
@@ -124,12 +126,14 @@ function troubleOf({ passed, failed, skipped }: Counts, code: unknown): string |
   return code === 0 ? undefined : `the run ended with ${String(code)}`
 }
 
-/** `Redis 7.0.15` is a version of `Redis 7.0`. */
+/** For instance `Redis 7.0.15` is a version of `Redis 7.0`. */
 export function isVersionOf(name: string, said: string | undefined): boolean {
   return said?.startsWith(`${name}.`) ?? false
 }
 
-/** Why the wanted versions have not all passed; nothing where they have. Each has to say by itself that it is the one. */
+/**
+ * Why not all wanted versions have passed; empty if all have. A version counts only if the server itself reported it.
+ */
 export function complaintsOf(
   wanted: readonly string[],
   outcomes: readonly Outcome[],

@@ -1,6 +1,7 @@
 /**
- * The public calls on the locks of one kind: `Calls` checks arguments, adds the key to errors, and releases what a call
- * took. A client has one `Calls` for each kind that it uses, shared by all its `Lock` objects of that kind.
+ * The public calls on the locks of one kind. `Calls` checks arguments, adds the key to errors, and releases the locks
+ * that its calls took. A client has one `Calls` for each kind that it uses, shared by all its `Lock` objects of that
+ * kind.
  */
 import { about, LockClosedError, LockTimeoutError, named } from './errors.ts'
 import type { Inspection } from './kind.ts'
@@ -18,7 +19,7 @@ import {
 import type { Reentry } from './reentry.ts'
 import type { Session } from './session.ts'
 
-/** What all kinds of lock of one client share. */
+/** Shared by the locks of every kind in one client. */
 export interface Caller {
   readonly session: Session
   readonly settings: Settings
@@ -41,14 +42,14 @@ export interface Spectator {
 }
 
 export class Calls<State = unknown> {
-  /** Identifies the client: the locks of another client have another caller. */
+  /** The same object for all locks of a client, and another one for each client. */
   readonly caller: Caller
-  /** The kind's name, as names in Redis contain it; '' for the mutex. */
+  /** The word for the kind that the names in Redis contain; '' for the mutex. */
   readonly kind: string
   readonly #locks: Locks<State>
   /** The terms of a call without options. */
   readonly #usual: CallTerms
-  /** How a call without a lease ends: `lock` rejects, `tryLock` resolves null. */
+  /** The outcome of a call that gets no lease: `lock` rejects, `tryLock` resolves null. */
   readonly #rejects = this.#without(true)
   readonly #resolvesNull = this.#without(false)
 
@@ -65,9 +66,9 @@ export class Calls<State = unknown> {
   }
 
   /**
-   * Resolves to the lease. If another owner has the lock, a call that is not `blocking` resolves null. `permits`: how
-   * many the semaphore has. It is not an async function: thousands of calls may wait, and the frame of each would be
-   * kept in memory.
+   * Resolves to the lease, or to null if another owner has the lock and the call is not `blocking`. `permits`: how many
+   * the semaphore has. It is not an async function, because the frame of each of thousands of waiting calls would stay
+   * in memory.
    */
   acquire(
     key: string,
@@ -77,8 +78,8 @@ export class Calls<State = unknown> {
   ): Promise<Lease | null> {
     const { spectator } = this.caller
     if (!spectator) return this.#acquire(key, options, blocking, permits)
-    // `bind` instead of a closure: with a closure, V8 would copy the arguments to the heap in every call, even without
-    // a spectator.
+    // `bind` instead of a closure: because of a closure, V8 would copy the arguments to the heap in every call, even
+    // without a spectator.
     const make = this.#acquire.bind(this, key, options, blocking, permits)
     return spectator.call(this, blocking ? 'lock' : 'tryLock', key, options, make)
   }
@@ -109,8 +110,8 @@ export class Calls<State = unknown> {
   }
 
   /**
-   * Releases without rejecting, where a failure must not hide a more important outcome: a failure becomes an `error`
-   * event and resolves false.
+   * Releases a lease where a failed release must not hide a more important outcome. If the release fails, an `error`
+   * event reports it, and the promise resolves to false.
    */
   releaseQuietly(lease: Lease): Promise<boolean> {
     return this.#locks.releaseQuietly(lease)

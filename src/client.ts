@@ -131,7 +131,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     options: L extends Lock<infer Options> ? Options : LockOptions = {} as never,
   ): (this: This, ...args: Args) => Promise<R> {
     if (typeof lockOrFn !== 'function') return this.#usable(lockOrFn).wrap(fn, options)
-    // Only the call itself knows whether its lock is a semaphore, so any number of permits is accepted here.
+    // Only the call knows whether its lock is a semaphore and how many permits it has, so any number is accepted here.
     callTermsOf(options, this.#settings, Number.MAX_SAFE_INTEGER)
     return wrapped(fn, async (call, self, args) => this.#usable(lockOrFn.apply(self, args)).using(options, call))
   }
@@ -151,7 +151,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   /**
-   * Returns the mutex of this key as an object. It is the same lock that `lock(key)` and the other calls by key take.
+   * Returns the mutex of this key as an object. `lock(key)` and the other calls by key take the same lock.
    * @param key 1 to 1024 UTF-8 bytes
    * @throws LockArgumentError when the key is wrong
    * @since 0.2.0
@@ -164,9 +164,8 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   /**
    * Returns a semaphore: at most `permits` of it are taken at a time, by any number of holders. It is independent of
    * the mutex of the same key. It is not re-entrant.
-   *
-   * Each caller has its own `permits`: a call is granted if the permits that are taken, plus those it wants, do not
-   * exceed its own number. So a deployment can raise the number while clients with the old number still run. The first
+   * Each call counts with its own `permits`: it is granted if the permits that are taken, plus those it wants, do not
+   * exceed that number. So a deployment can raise the number while clients with the old number still run. The first
    * time that a call is refused while callers use different numbers, the client emits an `error` event with code
    * `ERR_LOCK_PERMITS`, once for each semaphore.
    * @param key 1 to 1024 UTF-8 bytes
@@ -186,8 +185,8 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * Returns a read-write lock: any number of readers, or one writer. It is independent of the mutex of the same key.
    *
    * Fair calls are phase-fair: a reader waits for at most one writer's turn, and when a writer ends, all readers that
-   * wait by then are admitted. The owner of the write lock may also take the read lock, and keep it after it has
-   * released the write lock. An owner that holds only the read lock and asks for the write lock gets LockDeadlockError.
+   * are waiting are admitted. The owner of the write lock may also take the read lock, and keep it after releasing the
+   * write lock. An owner that holds only the read lock and asks for the write lock gets LockDeadlockError.
    * @param key 1 to 1024 UTF-8 bytes
    * @throws LockArgumentError when the key is wrong
    * @since 0.2.0
@@ -259,8 +258,8 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   /**
-   * Takes the lock away from its holders and wakes the next waiter. Each holder's `signal` aborts promptly, but only
-   * the fencing token stops what that holder still does.
+   * Takes the lock away from its holders and wakes the next waiter. Each holder's `signal` aborts promptly. Only the
+   * fencing token stops a holder that continues to write.
    * @param lock a lock of this client, or the key of a mutex. Both sides of a read-write lock are released
    * @param only the `id` of one holder, as `inspect` shows it. Only that holder loses the lock. Default: all holders
    * @returns true if a holder lost the lock; false if the lock was free, or the given holder did not hold it
@@ -288,12 +287,12 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * the connections.
    *
    * With `drain`, holders first get that much time to release their locks, and their leases are renewed meanwhile. The
-   * drain ends early as soon as nothing is held. After it, every remaining lease is lost, before anything is released
-   * in Redis: `held` is false, `signal` aborts and `lost` is emitted, both with LockClosedError. A `using` whose
-   * function still runs rejects with it. `close` may be called again: the earliest end of a drain counts, so `close()`
-   * ends the drain at once.
-   * @returns a promise that settles when Redis has nothing of this client left. What could not be released becomes an
-   *   `error` event, and ends with its lease
+   * drain ends as soon as nothing is held. After it, every remaining lease is lost: `held` is false, `signal` aborts
+   * and `lost` is emitted, both with LockClosedError, and a `using` whose function still runs rejects with the same
+   * error. Only then is anything released in Redis. `close` may be called again: the drain ends at the earliest time
+   * that any call set, so `close()` ends it at once.
+   * @returns a promise that settles when Redis has nothing of this client left. If a release fails, an `error` event
+   *   reports it, and that hold ends with its lease
    * @throws LockArgumentError when an option is wrong; the client then stays open. The promise rejects with nothing
    *   else
    * @since 0.1.0
@@ -316,7 +315,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     return lock instanceof MultiLock ? (lock as never) : this.#lockOf('key', lock)
   }
 
-  /** `option`: the name of the argument that `lock` was given for. */
+  /** `option`: the name of the argument in which `lock` was passed. */
   #lockOf(option: string, lock: string | Lock): KeyedLock {
     const own = typeof lock === 'string' ? this.mutex(lock) : lock
     if (own instanceof KeyedLock && own.calls.caller === this.#caller) return own

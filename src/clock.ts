@@ -1,6 +1,6 @@
 /**
- * Time in this library is monotonic and in ms, never the time of day. Everything that waits takes a Clock, so that
- * tests can run the same code on a clock of their own.
+ * Time in this library is monotonic and in ms, never the time of day. All code that waits gets a Clock, so that tests
+ * can run the same code on a clock of their own.
  */
 
 export interface Timer {
@@ -40,8 +40,8 @@ export const systemClock: Clock = {
 }
 
 /**
- * Returns until when a lease of `ttl` ms is surely ours. `sent`: when the request that was granted the lease, or found
- * it, left.
+ * Returns until when a lease of `ttl` ms is certainly ours. `sent`: when the request was sent that was granted the
+ * lease, or found it.
  *
  * The lease counts from before the request was sent, because the server started to count at some later moment. It is
  * shortened by a margin for two errors of monotonic clocks: the two machines' clocks may run at different speeds (0.1
@@ -52,7 +52,7 @@ export function surelyUntil(sent: number, ttl: number): number {
   return sent + ttl - Math.min(ttl / 10, 2 + ttl / 1000)
 }
 
-/** The longest step in which `AwakeClock` counts the time that this process ran, in ms. */
+/** `AwakeClock` counts time in steps of at most this many ms. */
 const STEP = 1_000
 /** A step that ends this many ms late was a stall: the event loop was blocked, or the process was stopped. */
 const LATE = 20
@@ -117,7 +117,10 @@ class AwakeClock implements Clock {
     }
   }
 
-  /** Makes the current step end in time for every timer. A step that is overdue is left alone: it is about to end. */
+  /**
+   * Plans the end of the current step, no later than any timer needs. An overdue step is left alone: it is about to
+   * end.
+   */
   #plan(): void {
     const now = this.now()
     let length = Number.POSITIVE_INFINITY

@@ -1,8 +1,7 @@
 /**
- * Who holds a lock, and how long it has held it, at the moment when the error or event was made. This is the holder in
- * Redis's last answer, with the time since then added; or this client's own hold, if it has been granted the lock in
- * the meantime. Absent if that holder is known to have released the lock since.
- * @since 0.1.0
+ * The holder of a lock, and how long it has held the lock, at the moment when the error or event was made. It is the
+ * holder in Redis's last answer, with the time since then added; or a hold of this client, if that was granted in the
+ * meantime. Absent if that holder is known to have released the lock since.
  */
 export interface HolderInfo {
   /** The `label` of the call that holds the lock, or of its client. @since 0.1.0 */
@@ -61,8 +60,8 @@ export class LockError extends Error {
 }
 
 /**
- * The wait exceeded `timeout`. Code `ERR_LOCK_TIMEOUT`. `holder` and `position` say why, as far as Redis had told by
- * then. `cause` is set if Redis was out of reach.
+ * The wait exceeded `timeout`. Code `ERR_LOCK_TIMEOUT`. `holder` and `position` are from Redis's last answer. `cause`
+ * is set if Redis was out of reach.
  * @since 0.1.0
  */
 export class LockTimeoutError extends LockError {
@@ -101,8 +100,8 @@ export class LockTimeoutError extends LockError {
 }
 
 /**
- * The hold ended without being released: it expired, was taken away, or Redis was out of reach until its lease ran out.
- * Code `ERR_LOCK_LOST`.
+ * The hold ended without being released: it expired, it was taken away, or its lease ran out while Redis was out of
+ * reach. Code `ERR_LOCK_LOST`.
  * @since 0.1.0
  */
 export class LockLostError extends LockError {
@@ -146,7 +145,7 @@ export class LockConnectionError extends LockError {
     this.#what = what
   }
 
-  /** A copy of this error for the caller of a lock: with the key, and with the stack of the call. @internal */
+  /** A copy of this error for the caller of a lock, with the key, and with the stack of the call. @internal */
   of(key: string): LockConnectionError {
     return new LockConnectionError(this.#what, this.cause, key)
   }
@@ -171,7 +170,7 @@ export class LockClosedError extends LockError {
     super('ERR_LOCK_CLOSED', `${prefixOf(key)}the lock client is closed`, key)
   }
 
-  /** A copy of this error for the caller of a lock. @internal */
+  /** A copy of this error for the caller of a lock, with the key. @internal */
   of(key: string): LockClosedError {
     return new LockClosedError(key)
   }
@@ -203,34 +202,36 @@ export class LockDeadlockError extends LockError {
   }
 }
 
-/** Begins a message with the lock that the error is about, if it is known. */
+/** Returns the start of a message, which names the lock; '' if the error is not about one. */
 function prefixOf(key: string | undefined): string {
   return key === undefined ? '' : `lock "${key}": `
 }
 
 /**
- * The error of a call that had no connection: `error` itself if it already says so, otherwise a new error with `error`
- * as its cause.
+ * The error of a call that had no connection: `error` itself if it is a LockConnectionError already, otherwise a new
+ * LockConnectionError with `error` as its cause.
  */
 export function outOfReach(error: Error, what = 'Redis is out of reach'): LockConnectionError {
   return error instanceof LockConnectionError ? error : new LockConnectionError(what, error)
 }
 
-/** Whether a server refused the command, or enough servers of a quorum did. Asking again would get the same answer. */
+/**
+ * Whether the server, or enough servers of a quorum, refused the command. Another attempt would get the same answer.
+ */
 export function isRefusal({ cause }: LockConnectionError): boolean {
   if (cause instanceof AggregateError) return cause.errors.some(isRefusal)
   return cause instanceof Error && cause.name === 'ReplyError'
 }
 
 /**
- * Turns an error of the connection into a copy for the caller of a lock: with the key, and with the stack of the call.
- * Returns other errors as they are.
+ * Turns a connection or close error into a copy for the caller of a lock, with the key, and with the stack of the call.
+ * Returns other errors unchanged.
  */
 export function named(key: string, error: unknown): unknown {
   return error instanceof LockConnectionError || error instanceof LockClosedError ? error.of(key) : error
 }
 
-/** Returns the same outcome, with connection errors turned into copies that name the key. */
+/** The same promise, but connection and close errors become copies that name the key. */
 export function about<T>(key: string, call: Promise<T>): Promise<T> {
   return call.catch(error => {
     throw named(key, error)

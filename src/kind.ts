@@ -1,8 +1,8 @@
 /**
  * What a kind of lock supplies: its admission rule. The hard parts (lost wake-up, grant after cancel, renewal racing
- * release, reconnection) exist once, in the code that waits and the code that keeps leases. That code knows a kind only
- * as a `Kind`, without Redis, scripts or names. A session makes the `Kind` from a `KindDefinition`, which has the names
- * and scripts.
+ * release, reconnection) are written once, in the code that waits and the code that keeps leases. That code sees a kind
+ * only as a `Kind`, without Redis, scripts or names. A session makes the `Kind` from a `KindDefinition`, which has the
+ * names and scripts.
  *
  * Every call of a `Kind` may be repeated with the same id without changing the outcome, and rejects only with a
  * LockError. Times are in ms of the client's monotonic clock.
@@ -22,10 +22,12 @@ export type Channel = 'unlock' | 'inbox'
 
 /** A client's subscriptions to the channels of a key. Each `hear` is matched by one `drop`. */
 export interface Channels {
-  /** Subscribes. Undefined: the channel is heard already. A promise: it resolves when the channel is heard. */
+  /** Subscribes. Undefined: the channel is heard already. A promise: resolves when the server confirms. */
   hear(key: string, channel: Channel): Promise<void> | undefined
   drop(key: string, channel: Channel): void
-  /** Whether the server has confirmed the subscription. It may be true for a channel that no longer has a user. */
+  /**
+   * Whether the server has confirmed the subscription. May still be true after the last user has dropped the channel.
+   */
   hears(key: string, channel: Channel): boolean
 }
 
@@ -39,9 +41,9 @@ export interface Claim {
   readonly label: string
   /** In ms. */
   readonly lease: number
-  /** How many ms earlier the fair queue orders the waiter. */
+  /** The fair queue orders the waiter as if it had joined this many ms earlier. */
   readonly headStart: number
-  /** How much of the lock the claim wants, in the format of its kind; undefined: all of it. */
+  /** How much of the lock the claim wants, as text in the kind's own format; undefined: all of it. */
   readonly wants?: string | undefined
 }
 
@@ -53,26 +55,24 @@ export const CLIENT_ID_LENGTH = 12
 export interface Granted {
   readonly granted: true
   readonly token: number
-  /** Until when the hold is surely ours, in monotonic ms. */
+  /** Until when the hold is certainly ours, in monotonic ms. */
   readonly deadline: number
   readonly via: Via
   /**
-   * For a re-entry into a lock that several owners may hold: the id of its owner's first hold. If this client has that
-   * first hold, its lease lasts at least as long as this one's.
+   * Set for a re-entry into a lock that several owners may hold: the id of its owner's first hold. If this client has
+   * that first hold, it prolongs its lease to last at least as long as the re-entry's.
    */
   readonly around?: string | undefined
   /** How many tokens after `token` are reserved for hand-offs within this client. */
   readonly block?: number
 }
 
-/**
- * The holder, as this client knows it. Errors and events compute from it how long the lock has been held at their time.
- */
+/** The holder, as this client knows it. Errors and events compute from it how long the lock has been held. */
 export interface Holder {
   readonly label: string
   /**
-   * When the hold began, in monotonic ms, or a little earlier: the age in an answer counts from when its request was
-   * sent.
+   * When the hold began, in monotonic ms, or a little earlier: the age that Redis reports is subtracted from the time
+   * when the request was sent.
    */
   readonly since: number
 }
@@ -85,11 +85,11 @@ export interface Refused {
   readonly ttl: number
   /** The place in the fair queue, from 1; 0: not queued. */
   readonly position: number
-  /** The waiter's ticket. A waiter that joins again keeps its place by it. */
+  /** The waiter's ticket. With it, a waiter that has to join again keeps its place. */
   readonly ticket: string
   /** The holder; undefined once it is known to have released the lock. */
   readonly holder: Holder | undefined
-  /** The holder's owner, if that has a name. Other waiters of this owner may re-enter. */
+  /** The holder's owner, if the caller gave one. Other waiters of this owner may re-enter. */
   readonly owner?: string | undefined
   /** The lock's token clock. Every later grant has a larger token. */
   readonly clock: number
@@ -115,7 +115,7 @@ export interface Tended {
 export interface Released {
   /** Whether this call ended a live hold. */
   readonly ended: boolean
-  /** How many clients received the message that the lock is free, this client included if it listens. */
+  /** How many clients received the message that the lock is free. Includes this client if it listens. */
   readonly heard: number
   /** The waiters of this client to which this release handed the lock. In an exclusive kind, at most one. */
   readonly successors?: readonly Successor[]
@@ -135,7 +135,7 @@ export interface HoldName {
 /** The waiter that holds a lock after a hand-off within the client. */
 export type Heir = Pick<Claim, 'owner' | 'label' | 'lease'>
 
-/** A hold, and the newest token that its client knows for it. */
+/** A hold, and the newest token that its client knows for this hold. */
 export interface Held {
   readonly hold: HoldName
   readonly token: number
@@ -146,9 +146,8 @@ export interface Prolonging extends Held {
 }
 
 /**
- * The new deadline of a hold, or why it has none. Undefined: the hold is gone. 'anew': the hold is gone, but its id was
- * waiting again and has since been granted the lock with a larger token. 'unknown': in a quorum, too few servers have
- * answered to know.
+ * The new deadline of a hold, or why it has none. Undefined: the hold is gone. 'anew': the hold is gone, but its id
+ * waited again, and now has a new grant with a larger token. 'unknown': too few servers of a quorum have answered.
  */
 export type Renewed = number | 'anew' | 'unknown' | undefined
 
@@ -164,65 +163,59 @@ export interface FairQueue {
   /** One attempt. If it is refused, the claim joins the queue. */
   join(claim: Claim): Promise<Granted | Refused>
   /**
-   * The heartbeat of the waiters of one key. It finds grants whose message was lost, and queues waiters again that are
-   * missing in Redis.
+   * The heartbeat of the waiters of one key. It finds grants whose message was lost, and queues the waiters again that
+   * are no longer in the queue in Redis.
    */
   tend(key: string, waiters: readonly Queued[]): Promise<Tended>
 }
 
 /**
- * Hand-off within a client: a lease passes to another waiter of the same client before Redis is informed. The tokens
- * that `attempt` reserved limit the number of hand-offs.
+ * Hand-off within a client: a lease passes to another waiter of the same client before Redis is informed. Each hand-off
+ * uses one of the tokens that `attempt` reserved, so their number limits the hand-offs.
  */
 export interface HandOff {
-  /** Records in Redis which heir now holds under `hold`. Undefined: that hold is gone. */
+  /** Records in Redis which heir now holds under the name `hold`. Undefined: that hold is gone. */
   pass(hold: HoldName, heir: Heir, token: number): Promise<Passed | undefined>
 }
 
-/** Confirms that replicas have a grant. Without that, the grant does not count. */
+/** Confirms that enough replicas have a grant. An unconfirmed grant does not count. */
 export interface Confirmation {
-  /** Resolves like `renew`, with the deadline that replicas have. Rejects if too few replicas have it. */
+  /** Resolves like `renew`, with the deadline in the replicas' copies. Rejects if too few replicas have the grant. */
   confirm(held: Held): Promise<Renewed>
 }
 
 /**
  * What a vote asks of one server of a quorum. 'try': a single attempt. 'queue': an attempt that joins the queue if it
- * is refused. 'raise' and 'same' are about a hold that already has a majority. 'raise' raises its token on this server
- * to the floor, if the server has the hold. 'same' gives it exactly the token `floor`, and creates the hold if the lock
- * is free there.
+ * is refused. 'raise' and 'same' are for a hold that already has a majority. 'raise' raises the hold's token on this
+ * server to the floor, if the server has the hold. 'same' gives the hold exactly the token `floor`, and creates the
+ * hold if the lock is free on this server.
  */
 export type VoteMode = 'try' | 'queue' | 'raise' | 'same'
 
-/** The answer of one server of a quorum. Undefined answers 'raise' or 'same': the id holds nothing on that server. */
+/** The answer of one server of a quorum. For 'raise' and 'same', undefined means: the id has no hold on that server. */
 export type Vote = Granted | Refused | undefined
 
-/** A lock on one server of a quorum, in which a majority grants. */
+/** The lock on one server of a quorum. A majority of the servers has to grant it. */
 export interface Voting {
-  /** `floor`: a whole number of µs. Tokens and tickets that the server issues for this vote are not smaller. */
+  /** `floor`: a whole number of µs. Every token and ticket that the server issues for this vote is at least `floor`. */
   vote(claim: Claim, mode: VoteMode, floor: number): Promise<Vote>
 }
 
-/** Reads locks without taking part, and takes a lock away from its holders. `State`: what is shown of a lock. */
+/** Reads locks without taking them, and takes a lock away from its holders. `State`: the description of a lock. */
 export interface Inspection<State> {
   inspect(key: string): Promise<State>
   isLocked(key: string): Promise<boolean>
-  /**
-   * Like `inspect`. Undefined: the lock has neither holder nor queue, or what is stored under its name is not a lock.
-   */
+  /** Like `inspect`. Undefined: the lock has neither holder nor queue, or the key in Redis does not contain a lock. */
   find(key: string): Promise<State | undefined>
-  /**
-   * Takes the lock from its current holders; with `only`, from the holder of that id. False: there was no such holder.
-   */
+  /** Takes the lock from its current holders; with `only`, from the holder with that id. False: there was none. */
   forceRelease(key: string, only?: string): Promise<boolean>
 }
 
 /** A kind of lock in one client. A feature that the kind lacks is undefined. */
 export interface Kind<State = unknown> {
-  /**
-   * Whether several owners may hold the lock at a time. If so, another waiter may be granted it right after a grant.
-   */
+  /** Whether several owners may hold the lock at a time. If so, one grant does not mean that the next is refused. */
   readonly shared: boolean
-  /** Whether an owner that holds the lock is granted it again. */
+  /** Whether an owner that holds the lock may take it again. */
   readonly reentrant: boolean
   /**
    * Whether unfair waiters of different clients take turns (wait/turns.ts). Only for kinds in which a release frees the
@@ -234,19 +227,21 @@ export interface Kind<State = unknown> {
   readonly confirmation: Confirmation | undefined
   readonly voting?: Voting | undefined
   readonly inspection: Inspection<State>
-  /** One attempt. If it is granted, it reserves this many tokens for hand-offs within the client. */
+  /** Makes one attempt. A grant reserves this many tokens for hand-offs within the client. */
   attempt(claim: Claim, reserve: number): Promise<Granted | Refused>
-  /** Takes a claim back: removes the waiter from the queue, or releases its grant. */
+  /** Withdraws a claim: removes the waiter from the queue, or releases its grant. */
   leave(claim: Claim): Promise<void>
   /** Gives back a grant whose waiter no longer waits. */
   giveBack(hold: HoldName): Promise<void>
-  /** Ends a hold. `used`: the last token that this client issued itself, in hand-offs; undefined: it issued none. */
+  /** Ends a hold. `used`: the last token that this client issued in hand-offs; undefined: it issued none. */
   release(hold: HoldName, used?: number): Promise<Released>
-  /** Renews holds of one place, to `ms` from now. With `ms` 0, only confirms that replicas have the hold. */
+  /**
+   * Renews holds of one place: each lasts until its `ms` from now. With `ms` 0, only confirms that replicas have it.
+   */
   renew(asked: readonly Prolonging[]): Promise<Renewed[]>
   /**
-   * Returns until when a client's first hold lasts after a longer re-entry has raised it, in monotonic ms. Without this
-   * method, the first hold lasts as long as the re-entry.
+   * A re-entry with a longer lease raises its owner's first hold. Returns until when that first hold then lasts, in
+   * monotonic ms. Without this method, it lasts as long as the re-entry.
    */
   raised?(first: HoldName, longer: HoldName): number
   /**
@@ -262,11 +257,11 @@ export interface Kind<State = unknown> {
  */
 export interface KindDefinition<State = unknown, S extends ScriptSet = ScriptSet, N extends Names = Names> {
   /**
-   * A word of letters that is part of every name in Redis, so that the same key names a different lock in each kind. ''
+   * A word of letters that is part of every name in Redis, so that the same key means a different lock in each kind. ''
    * for the mutex.
    */
   readonly name: string
-  /** The Redis keys of the lock whose first key is `lock`. The others begin with that key. */
+  /** Returns all Redis keys of a lock from its first key. The others begin with that key. */
   namesOf(lock: string): N
   readonly scripts: S
   make(parts: Parts<S, N>): Kind<State>
@@ -293,20 +288,20 @@ export interface Names {
 
 export interface KindNames<N extends Names = Names> {
   of(key: string): N
-  /** The user's key for the first key of a lock; undefined: it is no lock of this kind. */
+  /** The user's key for the first key of a lock; undefined: the name is not that of a lock of this kind. */
   keyOf(lock: string): string | undefined
   /**
-   * The place of a key. Keys of one place can go into one script call. A single server is one place. In a cluster, the
-   * keys with one hash tag are a place.
+   * The part of Redis in which a key lies. Keys of one place can go into one script call. A single server is one place.
+   * In a cluster, all keys with the same hash tag are one place.
    */
   placeOf(key: string): string
 }
 
-/** A script of lua/ as the build makes it: the names in its header, and its text. */
+/** A script of lua/ as the build makes it: the names from its header, and its text. */
 export interface Script {
   readonly keys: readonly string[]
   readonly args: readonly string[]
-  /** The words that its replies begin with. Only the type exists; there is no value at run time. */
+  /** The status words of its replies. Only the type exists; there is no value at run time. */
   readonly replies?: readonly string[]
   /** The text that Redis runs. The client's Redis user needs the right to each command that the text calls. */
   readonly lua: string
@@ -322,19 +317,21 @@ export type ArgsOf<S extends Script> = {
 }
 
 /**
- * A script's reply: a status word from its header, and the values that follow it. Frequent replies are strings whose
- * words are the values: arrays take Redis and ioredis several µs longer.
+ * A script's reply: a status word from its header, and the values that follow it. Frequent replies are one string of
+ * words separated by spaces, because arrays take Redis and ioredis several µs longer.
  */
 export interface Reply<S extends Script> {
   readonly status: NonNullable<S['replies']>[number]
   readonly values: unknown[]
   /** When the request was sent, in monotonic ms. */
   readonly sent: number
-  /** Whether the same call was sent before with an unknown outcome. */
+  /** Whether an earlier sending of the same call may have been executed without an answer. */
   readonly repeated: boolean
 }
 
-/** Runs scripts by name. Rejects with LockConnectionError. Every script is safe to repeat, and so is `run`. */
+/**
+ * Runs scripts by name. Rejects with LockConnectionError. `run` may send a script again: all scripts are repeatable.
+ */
 export interface Runner<S extends ScriptSet> {
   /**
    * `read` is called as soon as the reply has come, and returns the result. If it needs further calls, it returns a

@@ -1,9 +1,8 @@
 /**
  * The decorator `@locked`, for methods that run under a lock.
- *
  * It is a standard (TC39) decorator: it receives the method and a context, and returns the method's replacement. A
- * compiler with the older kind (`experimentalDecorators`) calls it with other arguments, and gets an error that says
- * so. NestJS supports only the older kind, and has its own decorator in src/nestjs/. Each call goes through
+ * compiler with `experimentalDecorators` passes other arguments, and the decorator throws an error that explains this.
+ * NestJS supports only that older kind, and has its own decorator in src/nestjs/. Each call goes through
  * `LockClient.wrap`; this file only finds the client and the lock.
  */
 import type { LockClient } from './client.ts'
@@ -64,7 +63,7 @@ export function lockedMethod<This, Args extends unknown[], R>(
   options: LockOptions | undefined,
 ): (this: This, ...args: Args) => Promise<R> {
   const under = (client: LockClient) => {
-    // Not `instanceof`: a decorated library may have another copy of this package than the client's.
+    // Not `instanceof`: a decorated library and the client may come from different copies of this package.
     if (typeof client?.wrap !== 'function') throw new LockArgumentError('locks', client, 'a LockClient')
     return client.wrap(lock, method, options)
   }

@@ -22,7 +22,7 @@ import { limit } from './wait/patience.ts'
 import { noTurns, Turns } from './wait/turns.ts'
 import type { Ways } from './ways.ts'
 
-/** What happens in a client, and to which waiter or hold. `held`: for how many ms the hold lasted. */
+/** The events in a client, each with its waiter or hold. `held`: for how many ms the hold lasted. */
 export interface Happenings {
   /** The waiter was refused for the first time. */
   waiting: [waiter: Waiter, locks: Locks]
@@ -39,12 +39,12 @@ export interface Happenings {
   error: [error: unknown]
 }
 
-/** Receives everything that happens, at the moment when it happens. */
+/** Receives every event as it happens. */
 export interface Observer {
   tell<H extends keyof Happenings>(what: H, ...about: Happenings[H]): void
 }
 
-/** What all kinds of lock of a client share. */
+/** Shared by all kinds of lock of a client. */
 export interface Host {
   readonly ways: Ways
   readonly clock: Clock
@@ -55,15 +55,15 @@ export interface Host {
   failed(error: unknown): void
   /** Whether `close` has been called. */
   closed(): boolean
-  /** Called when a kind's last hold has ended. */
+  /** Called when the last hold of a kind has ended. */
   idle(): void
 }
 
-/** How a call without a lease ends. */
+/** The outcome of a call that gets no lease. */
 export interface Without<T> {
-  /** The wait is out of time, or its single attempt was refused. If this returns an error, the call rejects with it. */
+  /** The time-out passed, or the single attempt was refused. If this returns an error, the call rejects with it. */
   refused(waiter: Waiter): T | Error
-  /** Returns the error that the call rejects with, made from one that does not name the key yet. */
+  /** Adds the key to an error, for the rejection of the call. */
   failed(error: unknown, key: string): unknown
 }
 
@@ -113,11 +113,11 @@ export class Locks<State = unknown> {
   }
 
   /**
-   * Resolves to the lease, or to what `without` makes of a wait that ends without one. `owner`: undefined if the call
-   * has an identity of its own. `once`: make a single attempt.
+   * Resolves to the lease. If the wait ends without one, `without` makes the outcome. `owner`: undefined if the call
+   * has an identity of its own. `once`: makes a single attempt.
    *
-   * The promise goes straight to the caller, so nothing delays the caller after the grant. Thousands of calls may wait,
-   * so each keeps only this promise, and keeps timers and listeners only if it has a time-out or a signal.
+   * The caller gets this promise itself, so nothing delays the caller after the grant. Thousands of calls may wait, so
+   * each keeps only this promise in memory, and timers and listeners only if it has a time-out or a signal.
    */
   acquire<T>(
     key: string,
@@ -130,7 +130,7 @@ export class Locks<State = unknown> {
     const { signal } = call
     if (signal?.aborted) return Promise.reject(without.failed(signal.reason, key))
     const id = this.#host.ways.ids.next()
-    // A kind without a queue has only the line of unfair waiters.
+    // Without a queue, a kind has only the line of unfair waiters.
     const { queue } = this.kind
     const { label, lease, headStart, wants } = call
     const mayReenter = owner !== undefined && this.kind.reentrant
@@ -161,30 +161,29 @@ export class Locks<State = unknown> {
     })
   }
 
-  /**
-   * The holder that the waiter waits for, as this client last knew it, and for how long it has held the lock by now.
-   */
+  /** The holder for which the waiter waits, as far as this client knows, and for how long it has held the lock. */
   holder({ claim, refusal, since }: Waiter): HolderInfo | undefined {
     const holder = this.holding.holder(claim.key, refusal?.sent ?? since) ?? refusal?.holder
     return holder && { label: holder.label, heldFor: Math.max(0, this.#host.clock.now() - holder.since) }
   }
 
   /**
-   * Releases without rejecting, where a failure must not hide a more important outcome: a failure becomes an `error`
-   * event and resolves false.
+   * Releases a lease where a failed release must not hide a more important outcome. If the release fails, an `error`
+   * event reports it, and the promise resolves to false.
    */
   releaseQuietly(lease: Lease): Promise<boolean> {
     return this.holding.quietly(lease.key, lease.release())
   }
 
   /**
-   * A grant arrived by message. Returns false if no waiter or hold has its id, so that the grant must go back. A
-   * message must not end a live hold, because it may be false. If its token is newer than the hold's, Redis is asked.
+   * A grant arrived by message. Returns false if no waiter or hold has its id; the caller then gives the grant back.
+   * Messages may be false, so a message does not end a live hold: if its token is newer than the hold's, Redis is
+   * asked.
    *
    * A hold can be granted again while it is being released. A's acquire gets no answer, so A sends it again, and the
-   * second sending is granted. A releases the hold. Only then does the first sending reach Redis, which grants the lock
-   * to the same id again. A may still wait for the answer to its release, and will not release a second time, so the
-   * new grant goes back.
+   * second copy is granted. A releases the hold. Only then does the first copy reach Redis, which grants the lock to
+   * the same id again. A may still wait for the answer to its release, and will not release a second time, so the new
+   * grant goes back.
    */
   granted(id: string, token: number, via: Via): boolean {
     if (this.acquirer.grantedByMessage(id, token, via)) return true
@@ -194,7 +193,7 @@ export class Locks<State = unknown> {
     return true
   }
 
-  /** Messages may have been missed, about one key or about all keys. */
+  /** Messages about one key, or about all keys, may have been missed. */
   heard(key?: string): void {
     this.acquirer.lookAgain(key)
     this.holding.doubtAll(key)

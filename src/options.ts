@@ -10,8 +10,8 @@ import { LockArgumentError } from './errors.ts'
  */
 export interface LockOptions {
   /**
-   * The longest time to wait, in ms. When it is over, `lock` rejects with LockTimeoutError and `tryLock` resolves null.
-   * 0 means a single attempt.
+   * The longest time to wait, in ms. After it, `lock` rejects with LockTimeoutError and `tryLock` resolves null. 0
+   * means a single attempt.
    * @defaultValue the client's `timeout`. If the client has none either, `lock` waits without limit and `tryLock` makes
    *   a single attempt
    * @since 0.1.0
@@ -121,8 +121,7 @@ export interface ClientOptions {
    */
   prefix?: string | undefined
   /**
-   * The lease of a grant whose caller names none, in ms. It is renewed automatically, each time a third of it has
-   * passed.
+   * The lease of a call that does not give one, in ms. It is renewed automatically, each time a third of it has passed.
    * @defaultValue `30_000`
    * @since 0.1.0
    */
@@ -141,20 +140,19 @@ export interface ClientOptions {
    */
   tokenMemory?: number | undefined
   /**
-   * The default for the option of the same name of each call.
+   * The default of the call option with the same name.
    * @defaultValue `false`
    * @since 0.1.0
    */
   fair?: boolean | undefined
   /**
-   * The default for the option of the same name of each call, in ms. With `Infinity`, unfair callers never join the
-   * queue.
+   * The default of the call option with the same name, in ms. With `Infinity`, unfair callers never join the queue.
    * @defaultValue `1_000`
    * @since 0.1.0
    */
   fairAfter?: number | undefined
   /**
-   * The default for the option of the same name of each call, in ms.
+   * The default of the call option with the same name, in ms.
    * @defaultValue none
    * @since 0.1.0
    */
@@ -182,8 +180,8 @@ export interface ClientOptions {
 
 /**
  * How many replicas must have a grant, or the renewal of a lease, before it counts. If they do not have a grant in
- * time, the grant is undone and the call continues to wait. It rejects with LockConnectionError when `outageTimeout` is
- * over; a single attempt does so at once.
+ * time, the grant is undone and the call continues to wait, for at most `outageTimeout`. Then it rejects with
+ * LockConnectionError. A single attempt rejects at once.
  * @since 0.1.0
  */
 export interface Replicas {
@@ -192,7 +190,7 @@ export interface Replicas {
   /** How long to wait for the replicas each time, in ms: at most a quarter of `outageTimeout`. @since 0.1.0 */
   timeout: number
   /**
-   * Whether the replicas must also have written it to disk. This needs a server that has WAITAOF, and replicas with an
+   * Whether the replicas must also have written it to disk. Requires a server with WAITAOF, and replicas with an
    * append-only file.
    * @defaultValue `false`
    * @since 0.1.0
@@ -200,7 +198,7 @@ export interface Replicas {
   fsync?: boolean | undefined
 }
 
-/** A client's options with all defaults filled in. Two of them have no default. */
+/** A client's options with all defaults filled in. Two options have no default, and may be undefined. */
 export interface Settings {
   readonly prefix: string
   readonly lease: number
@@ -215,7 +213,7 @@ export interface Settings {
   readonly replicas: Readonly<Required<Replicas>> | undefined
 }
 
-/** The options of one call, with all defaults filled in. */
+/** The options of one call with all defaults filled in. */
 export interface CallTerms {
   readonly timeout: number | undefined
   readonly signal: AbortSignal | undefined
@@ -301,7 +299,7 @@ const clientChecks: Record<keyof ClientOptions, Check> = {
 
 const closeChecks: Record<keyof CloseOptions, Check> = { drain: duration(0) }
 
-/** Checks the number of permits that a call on a semaphore of `most` permits takes. */
+/** Returns the check of a call's `permits`, for a semaphore with `most` permits. */
 function permitsOf(most: number): Check {
   return (name, value) => {
     if (!Number.isInteger(value) || !((value as number) >= 1 && (value as number) <= most)) {
@@ -336,7 +334,7 @@ export function checkOwner(owner: unknown): asserts owner is string {
 }
 
 /**
- * Checks the id of a holder. Scripts look it up among the fields of a lock, so it must not be the name of another
+ * Checks the id of a holder. In a script, the id is the name of a hash field, so it must not equal the name of another
  * field.
  */
 export function checkId(id: unknown): void {
@@ -355,7 +353,7 @@ export function checkRenewal(ms: unknown): asserts ms is number {
   duration(1)('ms', ms)
 }
 
-/** How long `close` waits for holders to release, in ms. */
+/** Checks the options of `close`. Returns for how many ms it waits for holders to release. */
 export function drainOf(options: CloseOptions): number {
   check('options', options, closeChecks)
   return options.drain ?? 0
@@ -383,8 +381,7 @@ function replicasOf({ min, timeout, fsync = false }: Replicas, outageTimeout: nu
   for (const [name, value] of Object.entries({ min, timeout })) {
     if (value === undefined) throw new LockArgumentError(`replicas.${name}`, value, 'a number')
   }
-  // The replicas must answer before the connection counts as dead, which is after a third of `outageTimeout`, 5 s at
-  // most.
+  // The replicas must answer before the connection counts as dead. That takes a third of `outageTimeout`, at most 5 s.
   const most = Math.min(outageTimeout, 15_000) / 4
   if (timeout > most)
     throw new LockArgumentError(

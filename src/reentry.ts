@@ -1,9 +1,9 @@
 /**
  * Finds the owner of a call: from its option, from `runAs`, or from an enclosing `using` of the same key.
  *
- * The async context carries a chain of frames, innermost first. A frame of `using` gives its owner to its own key only,
- * so two branches that start in parallel inside it exclude each other on every other key. A frame of `runAs` gives its
- * owner to every key. The frames belong to one client, so copies of this package need no shared state for re-entry.
+ * The async context carries a chain of frames, innermost first. A frame of `using` gives its owner only to calls on its
+ * own key, so two branches that run in parallel inside it exclude each other on every other key. A frame of `runAs`
+ * gives its owner to calls on every key. Frames belong to one client, so copies of this package share no state.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Lease } from './lease/lease.ts'
@@ -12,7 +12,7 @@ interface Frame {
   readonly owner: string
   /** The lease of a `using`; undefined for `runAs`. */
   readonly lease: Lease | undefined
-  /** The kind of the lease's lock: the same key names another lock in each kind. */
+  /** The kind of the lease's lock. The same key means a different lock in each kind. */
   readonly kind?: string
   readonly outer: Frame | undefined
 }
@@ -20,7 +20,7 @@ interface Frame {
 export class Reentry {
   readonly #frames = new AsyncLocalStorage<Frame>()
 
-  /** The owner that the context gives to calls on the lock of this kind and key; undefined: none. */
+  /** The owner that the context gives to a call on this kind and key; undefined: none. */
   ownerOf(kind: string, key: string): string | undefined {
     for (let frame = this.#frames.getStore(); frame; frame = frame.outer) {
       const { lease, owner } = frame

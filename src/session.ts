@@ -1,14 +1,14 @@
 /**
- * What a client has once, whatever kinds of lock it uses: its links to Redis, its id and inbox, its statistics, and its
- * closing.
+ * The parts of a client that exist once, for all kinds of lock: its links to Redis, its id and inbox, its statistics,
+ * and its closing.
  *
  *      LockClient ──▶ Session ─┬─▶ Locks of one kind ─┬─▶ Scripts of that kind ──▶ Ways ──▶ Redis
  *                              └─▶ Locks of another ──┘                               │
  *                                        ▲            messages, up, down              │
  *                                        └────────────────────────────────────────────┘
  *
- * A message about a lock goes to the kind that the lock's name belongs to. A message about a hold goes to the kind that
- * knows its id.
+ * A message about a lock goes to the kind of that lock's name. A message about a hold goes to the kind that knows the
+ * hold's id.
  */
 import { awake, type Clock, type Timer } from './clock.ts'
 import { LockClosedError } from './errors.ts'
@@ -21,8 +21,8 @@ import type { Calling } from './redis/rights.ts'
 import type { Ways, WaysListener } from './ways.ts'
 
 /**
- * How long `close` waits, in ms, for the next answer from Redis while it gives back what is held. What Redis does not
- * take back ends when its lease or its waiter entry expires.
+ * While `close` gives back what is held, it waits for this many ms for each next answer from Redis. After that, the
+ * remaining holds and waiters end in Redis when their leases and entries expire.
  */
 const CLOSE_PATIENCE = 2_000
 
@@ -30,18 +30,18 @@ export class Session {
   readonly #ways: Ways
   readonly #host: Host
   readonly #stats: Stats
-  /** The kinds in use. `#all` has the locks of each, at the same index. */
+  /** The kinds in use. `#all` has the locks of each kind at the same index. */
   readonly #kinds: Calling[] = []
   readonly #all: Locks[] = []
-  /** The start of the names of locks with two sides, read and write; undefined: no such lock is in use. */
+  /** Names of locks with two sides, read and write, begin with this; undefined: no such lock is in use. */
   #sides: string | undefined
   /** The time that `close` gives holders to release. */
   readonly #drain: Drain
-  /** The latest reason why there is no connection; undefined: the first attempt is still under way. */
+  /** The latest reason why there is no connection; undefined: the first attempt to connect is under way. */
   #down: Error | undefined
   #closing: Promise<void> | undefined
 
-  /** `connect` makes the ways to Redis, and passes everything that arrives to its listener. */
+  /** `connect` makes the ways to Redis, and reports everything that arrives to the listener that it gets. */
   constructor(
     connect: (told: WaysListener) => Ways,
     settings: Settings,
@@ -67,8 +67,8 @@ export class Session {
         }
       },
       unlocked: (lock, by) => {
-        // The reply to our own release already informs the side of the lock that released. Only the lock's other side
-        // (reader or writer) needs this message.
+        // The reply to our own release already informs the side that has released. Of a lock with two sides, the other
+        // side (readers or writers) needs this message.
         const own = by === ways.ids.client
         if (own && !this.#sides) return
         this.#about(lock, ({ acquirer, keys }, key) => {
@@ -110,7 +110,7 @@ export class Session {
     ways.open()
   }
 
-  /** The locks of a kind. From the first call on, this client uses the kind. */
+  /** Returns the locks of a kind. After the first call, the kind is in use. */
   locks<State, S extends ScriptSet, N extends Names>(kind: KindDefinition<State, S, N>): Locks<State> {
     const known = this.#all[this.#kinds.indexOf(kind)]
     if (known) return known as Locks<State>
@@ -128,8 +128,8 @@ export class Session {
   }
 
   /**
-   * Finds the locks of these kinds that match the pattern and are held or queued for, each at most once, in no
-   * particular order. The client need not use these kinds, and does not start to use them.
+   * Finds the locks of these kinds that match the pattern and have a holder or a queue, each at most once, in no
+   * particular order. Does not change which kinds are in use.
    */
   async *list<State>(kinds: readonly KindDefinition<State>[], pattern: string): AsyncGenerator<State, void, undefined> {
     const made = kinds.map(kind => this.#ways.make(kind, this.#host.failed))
@@ -144,7 +144,7 @@ export class Session {
     return this.#closing !== undefined
   }
 
-  /** Counts a call that has ended without a lease. */
+  /** Counts a call that ended without a lease. */
   without(how: 'refused' | 'timedOut' | 'failed'): void {
     this.#stats[how] += 1
   }
@@ -153,10 +153,10 @@ export class Session {
     return this.#stats.snapshot(this.#waiting, this.#held)
   }
 
-  /** Holders get `drain` ms to release. If `close` is called again, the earliest end counts. */
+  /** Gives holders `drain` ms to release. If `close` is called again, the earliest end counts. */
   close(drain: number): Promise<void> {
     if (!this.#closing) {
-      // Set first: the listeners that `refuse` calls may call this client again, and must find it closed.
+      // Set first, because the listeners that `refuse` calls may call this client again, and must find it closed.
       this.#closing = this.#drain.over.then(() => this.#close())
       for (const { acquirer } of this.#all) acquirer.refuse()
       this.#idle()
@@ -173,7 +173,7 @@ export class Session {
     return this.#all.reduce((sum, { local }) => sum + local.holding, 0)
   }
 
-  /** A kind's last hold has ended. */
+  /** The last hold of a kind has ended. */
   #idle(): void {
     if (this.closed && this.#held === 0) this.#drain.finish()
   }
@@ -188,7 +188,7 @@ export class Session {
     await left
   }
 
-  /** Resolves when Redis has answered everything that is given back, or has answered nothing for `CLOSE_PATIENCE`. */
+  /** Resolves when Redis has answered every release in the background, or has answered nothing for `CLOSE_PATIENCE`. */
   async #takenBack(left: Promise<unknown>): Promise<void> {
     const ways = this.#ways
     let done = false
@@ -199,8 +199,8 @@ export class Session {
       answers = ways.answers
       let timer: Timer | undefined
       const pause = new Promise<void>(resolve => {
-        // Counts only the time that this process ran: giving back thousands of waiters keeps it busy, and it reads no
-        // answers meanwhile.
+        // Counts only the time in which this process ran: while it is busy sending thousands of releases, it reads no
+        // answers.
         timer = awake(this.#host.clock).after(CLOSE_PATIENCE, resolve)
       })
       await Promise.race([left, pause])
@@ -208,15 +208,15 @@ export class Session {
     }
   }
 
-  /** Gives back a grant that no waiter wants. Only the lock's name tells its kind. */
+  /** Gives back a grant that no waiter wants. Its kind is found by the lock's name. */
   #giveBack(id: string, lock: string): void {
     const locks = this.#all.find(({ keys }) => keys.keyOf(lock) !== undefined)
     locks?.kind.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)
   }
 
   /**
-   * Calls `tell` with each kind that has a lock of this name, and with the lock's key. The two sides of a read-write
-   * lock are two kinds whose locks have the same names.
+   * Calls `tell` for each kind that has a lock of this name, with the lock's key. The two sides of a read-write lock
+   * are two kinds whose locks have the same names.
    */
   #about(lock: string, tell: (locks: Locks, key: string) => unknown): void {
     for (const locks of this.#all) {

@@ -7,12 +7,12 @@ export type Using<Held, T, Options = LockOptions> =
   | [fn: (held: Held) => T | PromiseLike<T>]
   | [options: Options | undefined, fn: (held: Held) => T | PromiseLike<T>]
 
-/** What `using` can hold: a lock, or several. */
+/** A lock, or several locks, that `using` can hold. */
 export interface Holdable<Held extends { readonly signal: AbortSignal }, Options = LockOptions> {
   lock(options?: Options): Promise<Held>
   /** Runs `fn` in an async context in which calls on the held locks re-enter. */
   within<T>(held: Held, fn: () => T): T
-  /** Releases. Resolves to whether this call ended a live hold. Does not reject. */
+  /** Releases. Resolves to whether this call ended a live hold. Never rejects. */
   giveBack(held: Held): Promise<boolean>
 }
 
@@ -34,7 +34,10 @@ export async function using<Held extends { readonly signal: AbortSignal }, T, Op
   }
 }
 
-/** Returns a function that passes each of its calls to `run`, as a call of `fn` with its `this` and its arguments. */
+/**
+ * Returns a function that calls `run` each time. `run` receives a function that calls `fn` with the same `this` and
+ * arguments.
+ */
 export function wrapped<This, Args extends unknown[], R>(
   fn: (this: This, ...args: Args) => R | PromiseLike<R>,
   run: (call: () => R | PromiseLike<R>, self: This, args: Args) => Promise<R>,

@@ -12,7 +12,7 @@ import type { Calling } from './redis/rights.ts'
 
 /** What a session receives from Redis. */
 export interface WaysListener extends LinkListener {
-  /** A grant was proven: its deadline is known, so Redis need not be asked for it. */
+  /** A quorum has decided a grant. Its deadline is known, so Redis need not be asked for it. */
   won(id: string, grant: Granted, lock: string): void
 }
 
@@ -31,13 +31,13 @@ export interface Ways {
   readonly inboxPerLock: boolean
   /** Whether commands can be sent. In a quorum: to a majority of the servers. */
   readonly up: boolean
-  /** How many calls Redis has answered with anything but "not now". */
+  /** How many calls Redis has answered other than by "not now". */
   readonly answers: number
-  /** Why Redis puts off calls although it is connected; undefined: it puts off none. */
+  /** Why Redis says "not now" although it is connected; undefined: it does not say so. */
   readonly trouble: Error | undefined
   open(): void
   close(): void
-  /** Resolves when Redis has answered everything that is sent in the background. Only `close` waits for that. */
+  /** Resolves when Redis has answered all requests in the background. Only `close` waits for that. */
   rest(): Promise<unknown>
   /** Makes a kind of lock for this client. `warn` receives errors that no call reports. */
   make<State, S extends ScriptSet, N extends Names>(

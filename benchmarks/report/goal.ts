@@ -1,13 +1,13 @@
 /**
- * A goal is a ratio or a figure of one run. It is judged by the median of the rounds. Ratios are taken within each
- * round, between trials side by side, and their median counts.
+ * A goal is a limit for a figure of one run, or for a ratio of two figures. Each round yields one figure or ratio, and
+ * the median over the rounds is compared with the limit. A ratio compares two trials of the same round.
  */
 import { type LockKind, lockOf, type Measure, type Results, type Trial } from '../contract.ts'
 
 export interface Goal {
   readonly what: string
   readonly goal: string
-  /** Each of these has to reach the goal. */
+  /** The goal is reached only if every column reaches it. */
   readonly columns: readonly Column[]
   reached(median: number): boolean
   readonly digits?: number
@@ -15,9 +15,9 @@ export interface Goal {
 }
 
 interface Column {
-  /** Absent for an only column, and for the first one. */
+  /** Absent in the first column. */
   readonly name?: string
-  /** One figure per round. Empty if the run does not have it. */
+  /** One figure per round. Empty if the run did not measure it. */
   figures(results: Results): readonly number[]
 }
 
@@ -50,16 +50,17 @@ export function figure(
 }
 
 export function ratio(what: string, measure: Measure, scenario: string, rival: string, to: string, limit: Limit): Goal {
-  return { what: `${what}, × \`${to}\``, ...limit, columns: [ratios(measure, scenario, rival, to)] }
+  return { what: `${what} ÷ \`${to}\``, ...limit, columns: [ratios(measure, scenario, rival, to)] }
 }
 
 /**
- * All hand-offs, and those to another process. Within a process some hand-offs need no Redis, so the median of all may
- * be that of the cheap ones. With the floor, every hand-off goes to another process.
+ * Has two columns: the median of all hand-offs, and the median of hand-offs to another process. Some hand-offs within a
+ * process need no Redis, so the median of all hand-offs may be the median of these cheap ones. Every hand-off of the
+ * floor goes to another process.
  */
 export function handoff(what: string, scenario: string, rival: string, to: string, limit: Limit): Goal {
   const cross = { ...ratios('crossP50', scenario, rival, to), name: 'to another process' }
-  return { what: `${what}, × \`${to}\``, ...limit, columns: [ratios('handoffP50', scenario, rival, to), cross] }
+  return { what: `${what} ÷ \`${to}\``, ...limit, columns: [ratios('handoffP50', scenario, rival, to), cross] }
 }
 
 function ratios(measure: Measure, scenario: string, rival: string, to: string): Column {
@@ -100,11 +101,11 @@ export function across(what: string, measure: Measure, many: string, few: string
   }
 }
 
-/** All of many readers must run within 1.5 times one hand-off plus 5 µs per reader. */
+/** All waiting readers must run within 1.5 times the time that a single reader takes, plus 5 µs per reader. */
 export function admission(what: string, many: string, one: string, rival: string): Goal {
   const allowed = (results: Results, single: number) => 1.5 * single + 0.005 * readersOf(results, many)
   return {
-    what: `${what}, ÷ (1.5 × one hand-off + 5 µs each)`,
+    what: `${what} ÷ (1.5 × the time for 1 reader + 5 µs per reader)`,
     ...atMost(1),
     columns: [
       {
@@ -124,8 +125,8 @@ function readersOf({ scenarios }: Results, name: string): number {
 }
 
 /**
- * The throughput as a ratio to the best rival's. A rival that was not tried again keeps its last figure. Otherwise the
- * goal would be easier to reach in later rounds.
+ * The throughput divided by the best rival's. If a rival was given up after a round, its last figure also counts in the
+ * later rounds. Otherwise the goal would be easier to reach in those rounds. Ignores rivals whose names match `but`.
  */
 export function best(what: string, scenario: string, rival: string, but?: RegExp): Goal {
   const figures = (results: Results) => {
@@ -140,7 +141,7 @@ export function best(what: string, scenario: string, rival: string, but?: RegExp
   return { what, goal: '> 1', reached: median => median > 1, columns: [{ figures }] }
 }
 
-/** Counts the faults of redis-baton's locks of these kinds. */
+/** The sum of `measures` in the worst trial of the matching rivals with these kinds of lock. A failed trial counts 1. */
 export function faults(what: string, kinds: readonly LockKind[], rival: RegExp, measures: readonly Measure[]): Goal {
   const figures = ({ trials, scenarios }: Results) => {
     const names = scenarios.filter(scenario => kinds.includes(lockOf(scenario))).map(({ name }) => name)
@@ -177,14 +178,14 @@ function ofRounds(
     .filter(value => value !== undefined && Number.isFinite(value)) as number[]
 }
 
-/** The last figures of a rival that was not tried in all rounds. */
+/** The last figures of a rival that was skipped in some rounds. */
 function before({ trials }: Results, scenario: string, rival: string): Trial['figures'] | undefined {
   const own = trials.filter(trial => trial.rival === rival && trial.scenario === scenario)
   if (!own.some(({ outcome }) => outcome === 'skipped')) return undefined
   return own.findLast(({ outcome }) => outcome === 'measured')?.figures
 }
 
-/** What a run shows about a goal, in words. */
+/** What a run measured for a goal, such as '1.29 (1.10–1.40); to another process 1.31'. */
 export function measured({ columns, digits = 2, unit = '' }: Goal, results: Results): string {
   const each = columns.flatMap(({ name, figures }) => {
     const all = figures(results)
@@ -193,7 +194,7 @@ export function measured({ columns, digits = 2, unit = '' }: Goal, results: Resu
   return each.join('; ')
 }
 
-/** The median, and the range if that adds information. */
+/** The median, followed by the range unless all figures look the same. */
 export function ranged(figures: readonly number[], digits: number): string {
   const shown = (value: number) =>
     value.toLocaleString('en', { maximumFractionDigits: digits, minimumFractionDigits: value === 0 ? 0 : digits })

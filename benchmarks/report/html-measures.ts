@@ -1,4 +1,4 @@
-/** The name and format of each measure on the page. docs/benchmarks.md defines them. */
+/** The name and unit of each measure on the page. docs/benchmarks.md defines the measures. */
 import type { Measure } from '../contract.ts'
 
 export type Unit = 'µs' | 'ms' | 'per second' | 'count' | 'share' | 'index' | 'bytes'
@@ -6,13 +6,13 @@ export type Unit = 'µs' | 'ms' | 'per second' | 'count' | 'share' | 'index' | '
 interface Words {
   readonly title: string
   readonly unit: Unit
-  /** Any value above 0 is a fault, not a cost, and is highlighted. */
+  /** Any value above 0 is a fault and is highlighted. */
   readonly alarm?: true
 }
 
 export const words: Readonly<Record<Measure, Words>> = {
   acquisitions: { title: 'Acquisitions', unit: 'count' },
-  throughput: { title: 'Acquisitions a second', unit: 'per second' },
+  throughput: { title: 'Acquisitions per second', unit: 'per second' },
   handoffP50: { title: 'Hand-off p50', unit: 'µs' },
   handoffP90: { title: 'Hand-off p90', unit: 'µs' },
   handoffP99: { title: 'Hand-off p99', unit: 'µs' },
@@ -20,56 +20,56 @@ export const words: Readonly<Record<Measure, Words>> = {
   crossP50: { title: 'Hand-off p50 across processes', unit: 'µs' },
   crossShare: { title: 'Hand-offs across processes', unit: 'share' },
   backToReleaser: { title: 'Back to the releaser', unit: 'share' },
-  cycleP50: { title: 'Cycle p50', unit: 'µs' },
-  cycleP99: { title: 'Cycle p99', unit: 'µs' },
+  cycleP50: { title: 'Lock + release p50', unit: 'µs' },
+  cycleP99: { title: 'Lock + release p99', unit: 'µs' },
   waitP50: { title: 'Wait p50', unit: 'ms' },
   waitMax: { title: 'Longest wait', unit: 'ms' },
-  waitMaxFair: { title: 'Longest wait of the fair', unit: 'ms' },
-  waitMaxReaders: { title: 'Longest wait of readers', unit: 'ms' },
-  waitMaxWriters: { title: 'Longest wait of writers', unit: 'ms' },
-  waitMaxUnfair: { title: 'Longest wait of the unfair', unit: 'ms' },
-  attempts: { title: 'Attempts an acquisition', unit: 'count' },
-  secondRounds: { title: 'Grants with a second round', unit: 'share' },
-  commands: { title: 'Commands an acquisition', unit: 'count' },
-  bytes: { title: 'Bytes an acquisition', unit: 'bytes' },
-  serverCpu: { title: 'Server CPU an acquisition', unit: 'µs' },
-  commandTime: { title: 'Server time of a command', unit: 'µs' },
-  clientCpu: { title: 'Client CPU an acquisition', unit: 'µs' },
-  releaseCost: { title: 'Server time of a release', unit: 'µs' },
+  waitMaxFair: { title: 'Longest wait, fair callers', unit: 'ms' },
+  waitMaxReaders: { title: 'Longest wait, readers', unit: 'ms' },
+  waitMaxWriters: { title: 'Longest wait, writers', unit: 'ms' },
+  waitMaxUnfair: { title: 'Longest wait, unfair callers', unit: 'ms' },
+  attempts: { title: 'Attempts per acquisition', unit: 'count' },
+  secondRounds: { title: 'Grants with a second round trip', unit: 'share' },
+  commands: { title: 'Commands per acquisition', unit: 'count' },
+  bytes: { title: 'Bytes per acquisition', unit: 'bytes' },
+  serverCpu: { title: 'Server CPU per acquisition', unit: 'µs' },
+  commandTime: { title: 'Server time per command', unit: 'µs' },
+  clientCpu: { title: 'Client CPU per acquisition', unit: 'µs' },
+  releaseCost: { title: 'Server time per release', unit: 'µs' },
   jain: { title: 'Jain’s index', unit: 'index' },
-  overtaken: { title: 'Overtaken at most by', unit: 'count' },
+  overtaken: { title: 'Overtaken by at most', unit: 'count' },
   starved: { title: 'Starved waiters', unit: 'count', alarm: true },
   overlaps: { title: 'Overlaps', unit: 'count', alarm: true },
   unfinished: { title: 'Calls that never returned', unit: 'count', alarm: true },
   errors: { title: 'Calls that rejected', unit: 'count', alarm: true },
   admission: { title: 'Time to admit all readers', unit: 'ms' },
-  messages: { title: 'Messages of a writer’s end', unit: 'count' },
+  messages: { title: 'Messages for a writer’s release', unit: 'count' },
   drain: { title: 'Time to drain', unit: 'ms' },
   inversions: { title: 'Inverted pairs', unit: 'share' },
   nextGrant: { title: 'Next grant after the crash', unit: 'ms' },
-  ordinaryHandoff: { title: 'The same without a crash', unit: 'ms' },
-  commandsPerSecond: { title: 'Commands a second while parked', unit: 'per second' },
-  residentPerWaiter: { title: 'Resident memory a waiter', unit: 'bytes' },
-  heapPerWaiter: { title: 'Heap a waiter', unit: 'bytes' },
-  redisPerWaiter: { title: 'Redis memory a waiter', unit: 'bytes' },
+  ordinaryHandoff: { title: 'Next grant without a crash', unit: 'ms' },
+  commandsPerSecond: { title: 'Commands per second while parked', unit: 'per second' },
+  residentPerWaiter: { title: 'Resident memory per waiter', unit: 'bytes' },
+  heapPerWaiter: { title: 'Client heap per waiter', unit: 'bytes' },
+  redisPerWaiter: { title: 'Redis memory per waiter', unit: 'bytes' },
 }
 
 const significant = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 })
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
 
-/** Three significant digits; from one hundred on, all digits before the decimal point. */
+/** Three significant digits. Values from 100 on are rounded to integers instead. */
 export function number(value: number): string {
   return Math.abs(value) >= 100 ? whole.format(value) : significant.format(value)
 }
 
-/** A short form for the ends of an axis: 20k for 20,000. */
+/** A short form for labels of an axis: 20k for 20,000. */
 export function tick(unit: Unit, value: number): string {
   if ((unit !== 'per second' && unit !== 'count') || value < 1_000) return format(unit, value)
   const short = value < 1_000_000 ? `${number(value / 1_000)}k` : `${number(value / 1_000_000)}M`
   return unit === 'count' ? short : `${short}/s`
 }
 
-/** A value with its unit, in the most readable unit. */
+/** A value with its unit, scaled for reading: 1,500 µs becomes 1.5 ms. */
 export function format(unit: Unit, value: number): string {
   switch (unit) {
     case 'µs':
@@ -103,5 +103,5 @@ function scaled(value: number, step: number, units: readonly string[]): string {
   return `${number(value / scale)} ${units[i]}`
 }
 
-/** A title with a capital letter, for a heading. */
+/** Makes the first letter a capital. */
 export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)

@@ -39,7 +39,7 @@ dd { margin: 0; max-width: 88ch; }
 .legend { list-style: none; padding: 0; margin: 8px 0 0; display: flex; flex-wrap: wrap; gap: 4px 28px; }
 .sample { display: inline-block; width: 28px; height: 14px; vertical-align: -2px; }
 
-/* One colour a kind: it colours the marks and the name. */
+/* One colour per kind, for the marks and the name. */
 .baton { --mark: var(--baton); } .rival { --mark: var(--rival); } .rival.fair { --mark: var(--order); } .floor { --mark: var(--floor); }
 
 figure { margin: 24px 0 0; container-type: inline-size; min-width: 0; }
@@ -75,7 +75,7 @@ text { fill: var(--faint); font-size: 12px; text-anchor: middle; }
 .row.head .cell { font-size: 12px; color: var(--faint); }
 .plot .row.axis > svg { height: 20px; border-top: 1px solid var(--edge); }
 .axis-title { font-size: 12px; text-align: center; margin: 0; }
-/* Too narrow for name, drawing and figures side by side: the drawing goes below. */
+/* If name, drawing and figures do not fit side by side, the drawing goes below. */
 @container (max-width: 440px) {
   .row, .many .row { grid-template-columns: 1fr auto; padding-top: 4px; }
   .row > svg { grid-column: 1 / -1; grid-row: 2; }
@@ -97,7 +97,7 @@ text { fill: var(--faint); font-size: 12px; text-anchor: middle; }
 .x { width: 100%; height: 20px; }
 .panel .mark { stroke-width: 1.5px; }
 
-/* The shadow at an edge says that the table goes on there; it is covered when scrolled to that end. */
+/* A shadow at an edge shows that the table continues there. It is covered once the table is scrolled to that end. */
 .scroll { background: linear-gradient(to right, var(--page) 40%, transparent) left / 48px 100% no-repeat local,
     linear-gradient(to left, var(--page) 40%, transparent) right / 48px 100% no-repeat local,
     linear-gradient(to right, var(--edge), transparent) left / 14px 100% no-repeat scroll,

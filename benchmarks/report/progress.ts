@@ -9,29 +9,31 @@ import type { Trial } from '../contract.ts'
 import type { Listener } from '../run.ts'
 
 export interface Progress extends Listener {
-  /** Leaves the terminal as it is. Nothing is drawn afterwards. */
+  /** Removes the bar. Nothing is drawn afterwards. */
   end(): void
 }
 
 const width = 30
 const drawEvery = 250
 
-/** `out` receives the tables in the end, and may be read by a program: without a terminal it gets nothing else. */
+/** If `out` is no terminal, a program may read it, so it receives only the server's name and the tables. */
 export function openProgress(out: WriteStream, errors: Writable, env: NodeJS.ProcessEnv): Progress {
   const live = out.isTTY === true && env['TERM'] !== 'dumb'
   return live ? new Bar(out) : new Lines(out, errors)
 }
 
-/** The work done and the time left, estimated from expected and measured durations. */
+/** Estimates the progress and the time left, from expected and measured durations. */
 class Pace {
   /** The number of trials that have failed so far, in words. */
   failures = ''
   #failed = 0
-  /** Expected ms of all trials, of those that have ended, and of the one that is running. */
+  /** Expected ms of all trials. */
   #total = 0
+  /** Expected ms of the trials that have ended. */
   #done = 0
+  /** Expected ms of the running trial. */
   #current = 0
-  /** Measured ms of those that have ended. */
+  /** Measured ms of the trials that have ended. */
   #took = 0
   #currentAt = 0
 
@@ -53,9 +55,9 @@ class Pace {
   }
 
   now(): { readonly share: number; readonly left: number } {
-    // A trial that takes longer than expected counts only with its expected time.
+    // If the running trial takes longer than expected, only its expected time counts as done.
     const done = this.#done + Math.min(performance.now() - this.#currentAt, this.#current)
-    // Assumes that the remaining trials deviate from their expectation as much as those before.
+    // Assumes that the remaining trials exceed their expected time by the same factor as the trials so far.
     const factor = this.#done === 0 ? 1 : this.#took / this.#done
     return { share: this.#total === 0 ? 0 : done / this.#total, left: Math.max(0, (this.#total - done) * factor) }
   }
@@ -76,7 +78,7 @@ class Bar implements Progress {
   }
 
   look(rival: string): void {
-    this.#update(`Looking at ${rival}`)
+    this.#update(`Trying ${rival} briefly before the measurement`)
   }
 
   begin(_rounds: number, expected: number): void {
@@ -125,7 +127,7 @@ class Lines implements Progress {
   }
 
   look(): void {
-    this.#say('A first look at each lock', '')
+    this.#say('Trying each lock briefly before the measurement', '')
   }
 
   begin(rounds: number, expected: number): void {
@@ -147,7 +149,7 @@ class Lines implements Progress {
 
   end(): void {}
 
-  /** Prints consecutive messages about the same thing only once. */
+  /** Prints nothing if `what` is the same as in the last call. */
   #say(what: string, more: string): void {
     if (what !== this.#last) this.errors.write(`${what}${more}\n`)
     this.#last = what

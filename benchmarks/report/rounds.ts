@@ -1,19 +1,19 @@
 /**
- * The outcome of one rival in one scenario, over its rounds. Not every round has figures: a trial may fail, and after a
- * round that failed or left calls that never returned there are no further rounds (`givenUp` in trial.ts). These are
- * recorded as skipped. But the rival was measured, or has failed, so no report may call it skipped.
+ * The rounds of one rival in one scenario. Some rounds may have no figures: a trial may fail, and a rival that failed
+ * or left calls that never returned is not tried again (`givenUp` in trial.ts). Its later rounds are recorded as
+ * skipped. Reports must still show such a rival as measured or failed, not as skipped.
  */
 import type { Trial } from '../contract.ts'
 
 export interface Rounds {
   readonly measured: readonly Trial[]
-  /** Shown with figures that cover fewer rounds than the run has: '1 of 3 rounds'. */
+  /** '1 of 3 rounds', if the figures cover fewer rounds than the run has. */
   readonly mark: string | undefined
   /** Why there are fewer figures than rounds. */
   readonly shortcomings: readonly string[]
 }
 
-/** `trials` are the rival's in this scenario. `rounds` is the number of rounds of the run. */
+/** `trials`: all trials of one rival in one scenario. `rounds`: the number of rounds of the run. */
 export function roundsOf(trials: readonly Trial[], rounds: number): Rounds {
   const measured = trials.filter(({ outcome }) => outcome === 'measured')
   const few = measured.length > 0 && measured.length < rounds
@@ -24,7 +24,7 @@ export function roundsOf(trials: readonly Trial[], rounds: number): Rounds {
   }
 }
 
-/** Each reason once, with its rounds if it does not apply to all. */
+/** Each reason once. If it does not apply to all rounds, the text says how many. */
 function shortcomings(trials: readonly Trial[]): string[] {
   const failed = trials.filter(({ outcome }) => outcome === 'failed')
   const skipped = trials.filter(({ outcome }) => outcome === 'skipped')

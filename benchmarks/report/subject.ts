@@ -7,6 +7,6 @@ export function subjectOf({ kind, lock, processes, waiters, mixed }: Scenario): 
   if (mixed) return 'mixed'
   if (kind === 'loop' && lock === 'readWrite') return 'phases'
   if (lock === 'quorum') return processes * waiters === 1 ? 'quorumAlone' : 'quorum'
-  // There is no caller to wait for, to share with, or to overtake.
+  // A lone caller has nobody to wait for, so measures of waiting and fairness mean nothing.
   return kind === 'loop' && processes * waiters === 1 ? 'uncontended' : kind
 }

@@ -11,14 +11,14 @@ const names = [
   ...['left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', 'middle'],
 ]
 
-/** For a table without any of the lines that cli-table3 draws. */
+/** The settings with which cli-table3 draws no lines. */
 const noBorders: Readonly<Record<string, string>> = Object.fromEntries(names.map(name => [name, '']))
 
 interface Column {
   readonly measure: Measure
   readonly head: string
   readonly unit?: 'share' | 'whole' | 'KB'
-  /** Shows the ratio of the medians to this rival's instead. */
+  /** If set, the cell shows this lock's median divided by the median of the rival named here. */
   readonly over?: string
 }
 
@@ -48,21 +48,21 @@ const columnsOf: Record<Subject, readonly Column[]> = {
     { measure: 'cycleP50', head: '× floor', over: floorSet.name },
     { measure: 'throughput', head: 'cycles/s', unit: 'whole' },
     ...cost,
-    { measure: 'commandTime', head: 'server µs\na command' },
+    { measure: 'commandTime', head: 'server µs\nper command' },
     { measure: 'bytes', head: 'bytes', unit: 'whole' },
   ],
   mixed: [
     { measure: 'throughput', head: 'acquisitions/s', unit: 'whole' },
     { measure: 'crossP50', head: 'p50 to other\nprocess µs' },
-    { measure: 'waitMaxFair', head: 'longest wait\nfair, ms', unit: 'whole' },
-    { measure: 'waitMaxUnfair', head: 'longest wait\nunfair, ms', unit: 'whole' },
+    { measure: 'waitMaxFair', head: 'longest wait\nfair ms', unit: 'whole' },
+    { measure: 'waitMaxUnfair', head: 'longest wait\nunfair ms', unit: 'whole' },
     ...cost,
   ],
   loop: [...speed, ...fairness, ...cost],
   phases: [
     { measure: 'throughput', head: 'acquisitions/s', unit: 'whole' },
-    { measure: 'waitMaxReaders', head: 'longest wait\nreaders, ms', unit: 'whole' },
-    { measure: 'waitMaxWriters', head: 'longest wait\nwriters, ms', unit: 'whole' },
+    { measure: 'waitMaxReaders', head: 'longest wait\nreaders ms', unit: 'whole' },
+    { measure: 'waitMaxWriters', head: 'longest wait\nwriters ms', unit: 'whole' },
     { measure: 'crossP50', head: 'p50 to other\nprocess µs' },
     ...cost,
   ],
@@ -86,7 +86,7 @@ const columnsOf: Record<Subject, readonly Column[]> = {
     { measure: 'overtaken', head: 'over-\ntaken', unit: 'whole' },
   ],
   admission: [
-    { measure: 'admission', head: 'until all\nrun, ms' },
+    { measure: 'admission', head: 'until all\nrun ms' },
     { measure: 'admission', head: '× floor', over: floorBroadcast.name },
     { measure: 'messages', head: 'messages', unit: 'whole' },
     { measure: 'commands', head: 'commands' },
@@ -102,24 +102,24 @@ const columnsOf: Record<Subject, readonly Column[]> = {
   drain: [
     { measure: 'drain', head: 'drain ms' },
     { measure: 'throughput', head: 'acquisitions/s', unit: 'whole' },
-    { measure: 'releaseCost', head: 'server µs\na release' },
+    { measure: 'releaseCost', head: 'server µs\nper release' },
     { measure: 'commands', head: 'commands' },
     { measure: 'overtaken', head: 'over-\ntaken', unit: 'whole' },
   ],
-  'crash-holder': [{ measure: 'nextGrant', head: 'next grant ms' }],
+  'crash-holder': [{ measure: 'nextGrant', head: 'next grant\nms' }],
   'crash-waiters': [
     { measure: 'nextGrant', head: 'next grant ms' },
     { measure: 'ordinaryHandoff', head: 'without the\ncrash ms' },
   ],
   idle: [
     { measure: 'commandsPerSecond', head: 'commands/s' },
-    { measure: 'residentPerWaiter', head: 'client KB\na waiter', unit: 'KB' },
-    { measure: 'heapPerWaiter', head: 'of these\nJS heap', unit: 'KB' },
-    { measure: 'redisPerWaiter', head: 'Redis KB\na waiter', unit: 'KB' },
+    { measure: 'residentPerWaiter', head: 'client KB\nper waiter', unit: 'KB' },
+    { measure: 'heapPerWaiter', head: 'JS heap KB\nper waiter', unit: 'KB' },
+    { measure: 'redisPerWaiter', head: 'Redis KB\nper waiter', unit: 'KB' },
   ],
 }
 
-/** Measures that must be 0, and are shown only if they are not. */
+/** Measures that must be 0, with their names in the column 'faults', which shows only those above 0. */
 const faults: readonly (readonly [Measure, string])[] = [
   ['overlaps', 'overlaps'],
   ['starved', 'starved'],
@@ -131,7 +131,7 @@ export function tables(results: Results): string {
   return results.scenarios.map(scenario => table(results, scenario)).join('\n\n')
 }
 
-/** The project's goals for redis-baton, if the run can judge them. */
+/** The project's goals for redis-baton that the run can judge. */
 export function goalsTable({ goals = [] }: Results): string {
   const rows = new Table({
     head: ['', 'goal', 'measured', ''],
@@ -139,7 +139,7 @@ export function goalsTable({ goals = [] }: Results): string {
     chars: { ...noBorders, mid: '─' },
   })
   for (const { what, goal, measured, verdict } of goals) rows.push([what.replaceAll('`', ''), goal, measured, verdict])
-  return `Goals\n${rows}`
+  return `Goals of the project for redis-baton\n${rows}`
 }
 
 function table({ rivals, trials, options }: Results, scenario: Scenario): string {
@@ -148,7 +148,7 @@ function table({ rivals, trials, options }: Results, scenario: Scenario): string
   const rows = new Table({
     head: ['', ...columns.map(({ head }) => head), 'faults'],
     style: { head: [], border: [], compact: true },
-    // No lines except the one below the head: the tables are wide enough already.
+    // The only line is below the head. Vertical lines would make the wide tables even wider.
     chars: { ...noBorders, mid: '─' },
   })
   const of = (name: string) => trials.filter(trial => trial.rival === name && trial.scenario === scenario.name)
@@ -166,7 +166,7 @@ function table({ rivals, trials, options }: Results, scenario: Scenario): string
   }
   const left = [...reasons].map(([text, names]) => `  ${names.join(', ')}: ${text}`)
   const shown = [...(rows.length > 0 ? [rows.toString()] : []), ...left]
-  return [`${scenario.name}: ${scenario.title}`, ...(shown.length > 0 ? shown : ['  nothing was measured'])].join('\n')
+  return [`${scenario.name}: ${scenario.title}`, ...(shown.length > 0 ? shown : ['  Nothing was measured.'])].join('\n')
 }
 
 function cell(trials: readonly Trial[], { measure, unit }: Column): string {

@@ -3,7 +3,7 @@ import type { Attainment, Results } from '../contract.ts'
 import { type Goal, measured, median } from './goal.ts'
 import { delayed, otherKinds, quorum, unthrottled } from './goals.ts'
 
-/** 'not steady': this run reached it, and another one on the same machine did not. */
+/** 'not steady': this run reached the goal, but another run on the same machine missed it. */
 export type Verdict = 'reached' | 'not steady' | 'missed' | 'not measured'
 
 export function verdict(goal: Goal, run: Results, others: readonly Results[]): Verdict {
@@ -13,7 +13,7 @@ export function verdict(goal: Goal, run: Results, others: readonly Results[]): V
   return again.includes('missed') ? 'not steady' : 'reached'
 }
 
-/** The goals that a run can judge. They are for loopback, or for a round trip of 1 ms. */
+/** The verdicts on all goals for which the run has figures. Goals exist for loopback and for a round trip of 1 ms. */
 export function attainments(run: Results): Attainment[] {
   const { rtt } = run.machine
   const goals = rtt === 0 ? [...unthrottled, ...otherKinds, ...quorum] : rtt === 1 ? [...delayed, ...quorum] : []

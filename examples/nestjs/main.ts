@@ -1,9 +1,9 @@
 /**
- * A server of NestJS, of which several run side by side: withdrawals from one account take turns, on all of them. Who waits in
- * vain gets a 423, and who is being served when the server stops is served.
+ * A NestJS server; several instances run side by side. Withdrawals from one account take turns across all instances. A
+ * request that waits in vain is answered with 423. When the server stops, requests that hold a lock may finish.
  *
- * Compiled by Nest's own compiler, `@Inject` and `@InjectLocks()` can be left out of constructors: it emits the types of their
- * parameters, by which Nest finds what to inject. tsx does not.
+ * With Nest's own compiler, `@Inject` and `@InjectLocks()` can be left out of constructors: it emits the types of the
+ * parameters, from which Nest knows what to inject. tsx does not.
  */
 import { setTimeout as work } from 'node:timers/promises'
 import {
@@ -25,7 +25,7 @@ import { InjectLocks, Locked, LockModule } from 'redis-baton/nestjs'
 
 const { REDIS_URL = 'redis://127.0.0.1:6379', PORT = '3000', MAX_WAIT_MS = '2000', PAYMENT_MS = '50' } = process.env
 
-/** The accounts are in Redis here. As any good database, it refuses who held the lock before the last to write. */
+/** In this example the accounts are in Redis. Like a good database, it refuses a write with an older fencing token. */
 const STORE = `
   -- KEYS[1] the account; ARGV[1] fencing token, ARGV[2] balance
   if tonumber(ARGV[1]) < tonumber(redis.call('HGET', KEYS[1], 'token') or 0) then return 0 end
@@ -51,7 +51,7 @@ class Accounts {
     return balance
   }
 
-  /** A method is not given the lease. Where it is needed, the lock is asked for once more: that re-enters. */
+  /** A decorated method does not receive the lease. To get the fencing token, take the lock again: this re-enters. */
   private store(account: string, balance: number): Promise<void> {
     return this.locks.using(keyOf(account), async ({ fencingToken }) => {
       const stored = await this.redis.eval(STORE, 1, keyOf(account), fencingToken, balance)
@@ -81,7 +81,7 @@ class RedisModule {}
 @Module({
   imports: [
     RedisModule,
-    // The connection stays ours: the client makes its own to the same server.
+    // The lock client makes its own connection to the same server. Closing the client leaves this one open.
     LockModule.forRootAsync({
       imports: [RedisModule],
       inject: [Redis],
@@ -94,7 +94,7 @@ class RedisModule {}
 class AppModule {}
 
 const app = await NestFactory.create(AppModule, { logger: ['warn', 'error'] })
-// Without it, no signal closes the application, and what is held is free only when its lease has run out.
+// Without this, no signal closes the application, and held locks become free only when their leases end.
 app.enableShutdownHooks()
 await app.listen(Number(PORT), '127.0.0.1')
 console.log(`listening on ${await app.getUrl()}`)

@@ -1,6 +1,6 @@
 /**
- * A worker whose locks can be watched. It serves its metrics for Prometheus; the scrape configuration, the alerts and the
- * dashboard beside it are made for them.
+ * A worker with metrics for Prometheus. The scrape configuration, the alerts and the dashboard in this folder are made
+ * for these metrics.
  */
 import { randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -21,7 +21,7 @@ instrument(locks, { meterProvider })
 const stop = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
 
-/** Takes one order after the other; those of a customer must not be worked on side by side. */
+/** Processes one order after another. Orders of the same customer must not be processed at the same time. */
 async function work(fair: boolean): Promise<void> {
   while (!stop.signal.aborted) {
     const customer = randomInt(3)
@@ -29,7 +29,7 @@ async function work(fair: boolean): Promise<void> {
       const options = { fair, timeout: 5_000, signal: stop.signal }
       await locks.using(`example:customer:${customer}`, options, () => sleep(randomInt(2, 20)))
     } catch (error) {
-      // One that was not granted in time is counted, and left for later.
+      // An order that does not get the lock in time is counted as a timeout, and left for later.
       if (!stop.signal.aborted && !(error instanceof LockTimeoutError)) throw error
     }
   }

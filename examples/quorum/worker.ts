@@ -1,13 +1,14 @@
 /**
- * A worker over a quorum of five servers: its turns go on while any two of them are gone, and stand still, without harm, while three
- * are. Start it more than once. Each turn writes two lines to a ledger, of which no other worker's may come between.
+ * A worker over a quorum of five servers. Turns continue while any two servers are down. While three are down, turns
+ * stop, without harm. Start it several times. Each turn writes two lines to a ledger, with no line of another worker in
+ * between.
  */
 import { appendFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Lease, LockClient, LockError } from 'redis-baton'
 
 const { LEDGER = 'ledger.txt', NAME = `worker ${process.pid}`, OUTAGE_MS = '15000' } = process.env
-/** Those of compose.yaml, beside this file. */
+/** The default servers are those of compose.yaml in this folder. */
 const { REDIS_URLS = [7001, 7002, 7003, 7004, 7005].map(port => `redis://127.0.0.1:${port}`).join() } = process.env
 
 const locks = new LockClient(REDIS_URLS.split(','), { label: NAME, outageTimeout: Number(OUTAGE_MS) })
@@ -16,7 +17,7 @@ locks.on('error', ({ error }) => console.log(`${NAME}: ${error}`))
 const stop = new AbortController()
 for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stop.abort())
 
-/** A file checks no token. A database would, and refuse who held the lock before the last: docs/fencing.md. */
+/** A file cannot check tokens. A database would refuse a write with an older token: see docs/fencing.md. */
 async function turn({ fencingToken, signal }: Lease): Promise<void> {
   await appendFile(LEDGER, `begin ${fencingToken} ${NAME}\n`)
   await sleep(20, undefined, { signal }).catch(() => signal.throwIfAborted())
@@ -30,7 +31,7 @@ while (!stop.signal.aborted) {
   } catch (error) {
     if (stop.signal.aborted) break
     if (!(error instanceof LockError)) throw error
-    // Too few servers answer. The lock tells which, and why; it is asked again a little later.
+    // Too few servers answer. The error says which, and why. Try again a little later.
     const reasons = error.cause instanceof AggregateError ? error.cause.errors.map(String) : []
     console.log(`${NAME}: ${[error.message, ...reasons].join('; ')}`)
     await sleep(500, undefined, { signal: stop.signal }).catch(() => {})

@@ -1,9 +1,10 @@
 /**
- * What a user's compiler sees of the package: the declarations are emitted, and read by API Extractor, once for each entry
- * of `exports` in package.json. It brings a TypeScript of its own, so it does not matter which one the project is built with.
+ * Extracts the package's public surface, as a user's compiler sees it. The compiler emits the declarations, and API
+ * Extractor reads them, once for each entry of `exports` in package.json. API Extractor contains its own TypeScript, so
+ * the project's compiler does not matter.
  *
- * Two things come of it: a model of all public items with their doc comments, and a report of the bare signatures, in which
- * each change of the surface is a changed line.
+ * The results are a model of all public items with their doc comments, and a report of the bare signatures. Each change
+ * of the surface changes a line of the report.
  */
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -13,20 +14,20 @@ import { emit, emitted } from '../build/declarations.ts'
 import { entries, root } from '../build/entries.ts'
 
 export interface Entry {
-  /** As it is imported: `redis-baton`, `redis-baton/…`. */
+  /** The name to import: `redis-baton`, `redis-baton/…`. */
   readonly name: string
   /** The base of file names: `redis-baton`, `opentelemetry`. */
   readonly file: string
   readonly items: readonly ApiItem[]
-  /** Has the comment of its file. */
+  /** The item, which carries the comment of its file. */
   readonly item: ApiItem
   /** The signatures, as API Extractor reports them. */
   readonly report: string
-  /** What is wrong with comments, or cannot be read. */
+  /** Faults in comments, and comments that cannot be parsed. */
   readonly complaints: readonly string[]
 }
 
-/** Reads all entries of the sources as they are now. */
+/** Reads all entries from the present sources. */
 export async function extract(): Promise<Entry[]> {
   await mkdir(join(root, '.cache'), { recursive: true })
   const folder = await mkdtemp(join(root, '.cache', 'api-'))
@@ -54,7 +55,7 @@ export async function extract(): Promise<Entry[]> {
   }
 }
 
-/** `own`: whether types that are named and not exported belong to this entry, and not to the first. */
+/** With `own`, types that are named but not exported belong to this entry, otherwise to the first. */
 function configOf(folder: string, file: string, entry: string, own: boolean): ExtractorConfig {
   return ExtractorConfig.prepare({
     packageJsonFullPath: join(root, 'package.json'),
@@ -91,15 +92,15 @@ function configOf(folder: string, file: string, entry: string, own: boolean): Ex
         compilerMessageReporting: { default: { logLevel: ExtractorLogLevel.Error } },
         extractorMessageReporting: {
           default: { logLevel: ExtractorLogLevel.Error },
-          // Everything that is exported is public: there are no previews. What is missing, scripts/api/missing.ts says.
+          // Every export is public, so release tags are not needed. scripts/api/missing.ts reports missing comments.
           'ae-missing-release-tag': { logLevel: ExtractorLogLevel.None },
           'ae-undocumented': { logLevel: ExtractorLogLevel.None },
-          // Types that a signature names and the package does not export stand in the report nevertheless.
+          // The report also contains types that a signature names and the package does not export.
           'ae-forgotten-export': { logLevel: ExtractorLogLevel.None },
         },
         tsdocMessageReporting: {
           default: { logLevel: ExtractorLogLevel.Error },
-          // `@param name text` is how most editors know it.
+          // Most editors know the form `@param name text`, without a hyphen.
           'tsdoc-param-tag-missing-hyphen': { logLevel: ExtractorLogLevel.None },
         },
       },

@@ -1,5 +1,5 @@
 /**
- * Writes the reports of the public surface, and says what doc comments lack. A test compares both with the sources.
+ * Writes the reports of the public surface, and prints what doc comments lack. A test compares both with the sources.
  *
  *   npm run api
  */

@@ -1,4 +1,4 @@
-/** What the doc comment of a public item has to say, and does not. */
+/** Finds what the doc comment of a public item must say, but does not. */
 import {
   ApiDocumentedItem,
   ApiExportedMixin,
@@ -11,12 +11,12 @@ import {
 import { type DocComment, DocExcerpt, type DocNode } from '@microsoft/tsdoc'
 import type { Entry } from './extract.ts'
 
-/** One line for each thing that is missing, with the item that it is missing from. */
+/** One line for each missing part, with the item that lacks it. */
 export function missing({ name, items }: Entry): string[] {
   return items.filter(isPublic).flatMap(item => [item, ...item.members].flatMap(one => lacks(one, name)))
 }
 
-/** Whether it can be imported. Other types are in the model because signatures name them. */
+/** Whether users can import it. The model also contains types that are only named in signatures. */
 function isPublic(item: ApiItem): boolean {
   return !ApiExportedMixin.isBaseClassOf(item) || item.isExported
 }
@@ -40,7 +40,10 @@ function lacks(item: ApiItem, entry: string): string[] {
   return wants.filter(([wrong]) => wrong).map(([, what]) => `${entry}: ${where} lacks ${what}`)
 }
 
-/** What the item is; empty where nobody has said. API Extractor has a sentence for constructors, which says nothing. */
+/**
+ * The description of the item; empty if there is none. API Extractor's standard sentence for constructors does not
+ * count.
+ */
 function description(comment: DocComment | undefined): string {
   const parts = [comment?.summarySection, comment?.remarksBlock?.content].map(textOf)
   return parts
@@ -54,14 +57,14 @@ function blockOf(comment: DocComment | undefined, tag: string): string {
   return blocks.map(({ content }) => textOf(content)).join('\n')
 }
 
-/** As it stands in the source. */
+/** The text as in the source. */
 function textOf(node: DocNode | undefined): string {
   const inside = (one: DocNode): string =>
     one instanceof DocExcerpt ? one.content.toString() : one.getChildNodes().map(inside).join('')
   return node ? inside(node).trim() : ''
 }
 
-/** What a caller may set or leave out. What the package hands out is read-only. */
+/** Whether a caller may set it or leave it out. Returned values have read-only properties, which are not options. */
 function isOption(item: ApiItem): boolean {
   return item instanceof ApiPropertyItem && !item.isReadonly && ApiOptionalMixin.isBaseClassOf(item) && item.isOptional
 }

@@ -1,4 +1,4 @@
-/** The committed reports of the public surface, and whether they are what the sources have now. */
+/** The committed reports of the public surface, and whether they match the present sources. */
 import { readFile } from 'node:fs/promises'
 import { extract } from './extract.ts'
 import { missing } from './missing.ts'
@@ -8,11 +8,11 @@ const root = new URL('../../', import.meta.url)
 export interface Surface {
   /** A report of the bare signatures for each entry, by its path in the project. */
   readonly reports: ReadonlyMap<string, string>
-  /** What doc comments lack, or say in a way that cannot be read. */
+  /** What doc comments lack, and comments that cannot be parsed. */
   readonly complaints: readonly string[]
 }
 
-/** The surface as the sources have it now. */
+/** The surface according to the present sources. */
 export async function surface(): Promise<Surface> {
   const entries = await extract()
   return {
@@ -21,7 +21,7 @@ export async function surface(): Promise<Surface> {
   }
 }
 
-/** The reports that are not as they have to be, by their paths. */
+/** The paths of the reports that are out of date. */
 export async function stale({ reports }: Surface): Promise<string[]> {
   const differs = async ([path, text]: [string, string]) => {
     const present = await readFile(new URL(path, root), 'utf8').catch(() => undefined)

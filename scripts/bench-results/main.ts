@@ -1,6 +1,6 @@
 /**
- * Writes the section "Results" of docs/benchmarks.md, and the figures of README.md, from the raw results in benchmarks/results/, so
- * that none stands there without the run behind it. A test compares them.
+ * Writes the section "Results" of docs/benchmarks.md and the figures of README.md from the raw results in
+ * benchmarks/results/. A test checks that both pages match the raw results.
  *
  *   npx tsx scripts/bench-results/main.ts
  */
@@ -12,7 +12,7 @@ const root = new URL('../../', import.meta.url)
 const begin = '<!-- from benchmarks/results by scripts/bench-results -->\n'
 const end = '<!-- end of results -->\n'
 
-/** What stands between the marks of each page. */
+/** The text between the two marks of each page. */
 const pages = {
   'docs/benchmarks.md': () =>
     [
@@ -24,7 +24,7 @@ const pages = {
   'README.md': () => summary(read('all.json')),
 } as const
 
-/** Runs about other kinds of locks, as far as they have been made. */
+/** The files and headings of runs with other kinds of lock. A file may be missing. */
 const ofKinds = {
   'semaphores.json': 'Semaphores',
   'semaphore-and-mutex.json': 'Semaphore and mutex, seven rounds',
@@ -45,7 +45,7 @@ function read(name: string): Results {
   return JSON.parse(readFileSync(new URL(name, results), 'utf8'))
 }
 
-/** The same runs made again of the same code, if there are any: all-2.json, rtt-1-2.json, and so on. */
+/** Repeated runs of the same code, if any: all-2.json, rtt-1-2.json, and so on. */
 function repetitions(): Record<string, Results> {
   const names = readdirSync(results).filter(name => /^(all|rtt-1)-\d+\.json$/.test(name))
   return Object.fromEntries(names.sort().map(name => [name, read(name)]))
@@ -53,7 +53,7 @@ function repetitions(): Record<string, Results> {
 
 export const names = Object.keys(pages) as Page[]
 
-/** The page as it has to be. */
+/** The page with its generated part up to date. */
 export function written(page: Page): string {
   const [head, rest] = present(page).split(begin) as [string, string]
   return `${head}${begin}\n${pages[page]()}\n${rest.slice(rest.indexOf(end))}`

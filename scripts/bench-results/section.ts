@@ -1,4 +1,4 @@
-/** The text of the pages: which runs, what was reached and what was missed, and a table for each question. */
+/** The generated text of the pages: the runs, the goals reached and missed, and a table for each scenario. */
 import { markdownTable } from 'markdown-table'
 import { lockOf, type Measure, type Results, type Scenario, type Trial } from '../../benchmarks/contract.ts'
 import { type Goal, measured, ranged } from '../../benchmarks/report/goal.ts'
@@ -13,11 +13,11 @@ type Column = readonly [head: string, measure: Measure, digits: number, elsewher
 
 const speed: Column = ['acquisitions/s', 'throughput', 0]
 const handoff: Column = ['hand-off p50, µs', 'handoffP50', 0]
-const cross: Column = ['to another process, µs', 'crossP50', 0]
+const cross: Column = ['p50 to another process, µs', 'crossP50', 0]
 const longest: Column = ['longest wait, ms', 'waitMax', 0]
 const starved: Column = ['starved', 'starved', 0]
-const commands: Column = ['commands', 'commands', 2]
-const overtaken: Column = ['overtaken by', 'overtaken', 0]
+const commands: Column = ['commands per acquisition', 'commands', 2]
+const overtaken: Column = ['overtaken by at most', 'overtaken', 0]
 const cycle: Column = ['lock + release p50, µs', 'cycleP50', 1]
 const cycles: Column = ['cycles/s', 'throughput', 0]
 const secondRounds: Column = ['second rounds', 'secondRounds', 3]
@@ -30,22 +30,22 @@ const columns: Readonly<Record<Subject, readonly Column[]>> = {
   ],
   mixed: [
     ...[speed, cross],
-    ['longest wait of the fair, ms', 'waitMaxFair', 0],
-    ['of the unfair, ms', 'waitMaxUnfair', 0],
+    ['longest wait, fair, ms', 'waitMaxFair', 0],
+    ['longest wait, unfair, ms', 'waitMaxUnfair', 0],
     ...[starved, commands],
   ],
   phases: [
     ...[speed],
-    ['longest wait of readers, ms', 'waitMaxReaders', 0],
-    ['of writers, ms', 'waitMaxWriters', 0],
+    ['longest wait, readers, ms', 'waitMaxReaders', 0],
+    ['longest wait, writers, ms', 'waitMaxWriters', 0],
     ...[starved, cross, commands],
   ],
   quorumAlone: [...[cycle], ['p99, µs', 'cycleP99', 1], ...[cycles, longest, commands, secondRounds]],
   quorum: [...[speed, longest, starved, cross], ['attempts', 'attempts', 2], ...[commands, secondRounds, overtaken]],
   admission: [['until all run, ms', 'admission', 2], ['messages', 'messages', 0], commands],
-  uncontended: [...[cycle, cycles, commands], ['server, µs', 'serverCpu', 1], ['client, µs', 'clientCpu', 1]],
+  uncontended: [...[cycle, cycles, commands], ['server CPU, µs', 'serverCpu', 1], ['client CPU, µs', 'clientCpu', 1]],
   burst: [['drain, ms', 'drain', 0], ['inverted pairs', 'inversions', 3], overtaken, handoff],
-  drain: [['drain, ms', 'drain', 1], speed, ['server, µs a release', 'releaseCost', 1], commands],
+  drain: [['drain, ms', 'drain', 1], speed, ['server time per release, µs', 'releaseCost', 1], commands],
   'crash-holder': [['next grant, ms', 'nextGrant', 1]],
   'crash-waiters': [
     ['next grant, ms', 'nextGrant', 2],
@@ -53,23 +53,26 @@ const columns: Readonly<Record<Subject, readonly Column[]>> = {
   ],
   idle: [
     ['commands/s', 'commandsPerSecond', 2],
-    ['heap a waiter, B', 'heapPerWaiter', 0],
-    ['Redis a waiter, B', 'redisPerWaiter', 0],
+    ['client heap per waiter, B', 'heapPerWaiter', 0],
+    ['Redis memory per waiter, B', 'redisPerWaiter', 0],
   ],
 }
 
-/** What users have: work inside the lock. What waiting costs while nothing happens is measured by itself. */
+/** The first table: work inside the lock, as users have it. The last column comes from the scenario idle-1000. */
 const headline: ScenarioName = '2x8-hold5'
 const headlines: readonly Column[] = [
   ...[speed, cross, longest, starved, commands],
-  ['commands/s of 1,000 parked', 'commandsPerSecond', 2, 'idle-1000'],
+  ['commands/s, 1,000 parked waiters', 'commandsPerSecond', 2, 'idle-1000'],
 ]
 
 const pollers =
-  'A lock whose waiters poll goes straight back to the caller that released, which alone is awake. Its throughput is then that of one ' +
-  'caller, and its hand-offs are few: [why pollers look fast](#why-pollers-look-fast).'
+  'If the waiters of a lock poll, the lock mostly goes straight back to the caller that released it, because only this caller is awake. ' +
+  'Its throughput is then that of a single caller, and it has few hand-offs: see [why pollers look fast](#why-pollers-look-fast).'
 
-/** `others`: further runs, by the names of their files, which must not have missed what is called reached. */
+/**
+ * Describes the main runs. `others` are repetitions, by file name: a goal that one of them missed does not count as
+ * reached.
+ */
 export function section(all: Results, rtt: Results, others: Readonly<Record<string, Results>> = {}): string {
   const tables = (which: (scenario: Scenario) => boolean) =>
     ordered(all, rtt)
@@ -86,8 +89,9 @@ export function section(all: Results, rtt: Results, others: Readonly<Record<stri
     ...tables(isAlone),
     '### Goals',
     '',
-    'Medians of the rounds, and the range. Ratios are of trials of the same round. A goal for hand-offs is reached where the median of all',
-    'of them reaches it and that of those to another process does, too. What another run on the same machine missed is not steady.',
+    'Each figure is the median of the rounds, with the range in parentheses. 2 × 8 means 2 processes with 8 waiters each. A ratio (÷)',
+    'compares trials of the same round. A hand-off goal is reached only if the median of all hand-offs and the median of hand-offs to',
+    'another process both reach it. “Not steady” means that another run on the same machine missed the goal.',
     '',
     reach(unthrottled, all, Object.values(others)),
     '',
@@ -104,7 +108,7 @@ export function section(all: Results, rtt: Results, others: Readonly<Record<stri
   ].join('\n')
 }
 
-/** A run about another kind of lock. */
+/** The section for a run with another kind of lock. */
 export function sectionOfKind(title: string, file: string, results: Results): string {
   const goals = [...otherKinds, ...quorum].filter(goal => verdict(goal, results, []) !== 'not measured')
   const own = ordered(results).filter(scenario => lockOf(scenario) !== 'mutex')
@@ -112,7 +116,7 @@ export function sectionOfKind(title: string, file: string, results: Results): st
   return [`### ${title}`, '', run(file, results), '', reach(goals, results, []), '', ...tables].join('\n')
 }
 
-/** For those who read a few tables. */
+/** A short summary, for the README. */
 export function summary(all: Results): string {
   const shown = ['baton-unfair', 'baton-fair', 'redis-semaphore', 'redlock-10ms', 'redisson-lock', 'redisson-fair']
   const rivals = all.rivals.filter(
@@ -133,7 +137,7 @@ function known(name: ScenarioName): Scenario {
   return scenarios.find(scenario => scenario.name === name) as Scenario
 }
 
-/** Those of either run, as the benchmark has them now: an older run may have had another order. */
+/** The scenarios of these runs in the benchmark's present order, which may differ from the order of an older run. */
 function ordered(...runs: readonly Results[]): readonly Scenario[] {
   const names = new Set(runs.flatMap(({ scenarios }) => scenarios.map(({ name }) => name)))
   return scenarios.filter(({ name }) => names.has(name))
@@ -157,7 +161,7 @@ function run(file: string, { date, machine, options, rivals, trials, notes }: Re
   return [
     `${link(file, date)}: ${machine.cores} cores (${machine.cpu}), ${machine.system}, Node ${machine.node}, ${machine.redis}; ` +
       `${options.rounds} rounds of ${options.seconds} s, cores ${machine.warmCores ? '' : 'not '}kept awake. ` +
-      `In ${busy} of ${trials.length} trials something else used more than 5 % of the cores.`,
+      `In ${busy} of ${trials.length} trials, other programs used more than 5 % of the cores.`,
     '',
     `Versions: ${versions}.`,
     ...notes.flatMap(note => (/^Cores|^The machine was busy/.test(note) ? [] : ['', note])),
@@ -201,7 +205,7 @@ function table(results: Results, scenario: Scenario, chosen = columns[subjectOf(
   return [`### ${capital(scenario.title)}`, '', markdownTable([head, ...rows], { align }), '']
 }
 
-/** Behind the name of a lock, or a figure: of how many rounds it is, unless of all. */
+/** Text after a lock's name or a figure that covers fewer rounds than the run has: how many. Otherwise empty. */
 function fewer(trials: readonly Trial[], rounds: number): string {
   const { measured, mark } = roundsOf(trials, rounds)
   if (mark === undefined) return ''

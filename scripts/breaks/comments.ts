@@ -1,18 +1,19 @@
 /**
- * What the comments of tests say about the lines that they guard. Above a test, or a group of tests, stands
+ * Parses comments that say which line of code a test guards. Above a test, or a group of tests, there is
  *
- *     // Break: `a > b` to `a >= b` in src/local/line.ts: what can be seen then.
+ *     // Break: `a > b` to `a >= b` in src/local/line.ts: what goes wrong then.
  *
- * and the test has to fail once `a > b` has become `a >= b`. Each quotation occurs exactly once in its file. Instead of "to …"
- * it may say "away". Several changes before the colon are made together; a further "Break" is another way to fail.
+ * The test must fail once `a > b` has become `a >= b`. Each quotation occurs exactly once in its file. "away" instead
+ * of "to …" deletes the quoted code. Several changes before the colon are made together. Each further "Break" is tried
+ * separately.
  */
 import { readFileSync } from 'node:fs'
 
-/** Of the project. */
+/** The root of the project. */
 export const root = new URL('../../', import.meta.url)
 
 export interface Change {
-  /** From the root of the project. */
+  /** Relative to the project's root. */
   readonly path: string
   readonly from: string
   readonly to: string
@@ -25,7 +26,7 @@ export interface Break {
   readonly changes: readonly Change[]
 }
 
-/** A test or group in the text of a file, and the comment above it. */
+/** A test or group in the text of a file, with the comment above it. */
 interface Place {
   readonly line: number
   readonly indent: number
@@ -34,7 +35,7 @@ interface Place {
 }
 
 const opening = /^( *)(test|describe)(?:\.\w+)?\(/
-/** The call that gets the title stands on a later line, where a table is longer than one. */
+/** Matches the line with the title: the first line of the call or, after a table of several lines, the one that ends it. */
 const titled = /(?:^ *(?:test|describe)(?:\.\w+\(.*\))?|^ *\]\))\((?:['"`]|$)/
 const commented = /^ *\/\/ ?(.*)$/
 const change = /`([^`]+)` (?:to `([^`]*)`|away) in ((?:[\w-]+\/)+[\w.-]+\.(?:ts|lua))/g
@@ -69,7 +70,7 @@ function changesIn(words: string): Change[] {
   return [...words.matchAll(change)].map(([, from, to = '', path]) => ({ path: path!, from: from!, to }))
 }
 
-/** The lines of tests that neither have a break nor stand in a group that has one. */
+/** The lines of tests that have no break, and are not in a group that has one. */
 export function unbroken(text: string): number[] {
   const groups: Place[] = []
   return placesIn(text).flatMap(place => {
@@ -80,7 +81,7 @@ export function unbroken(text: string): number[] {
   })
 }
 
-/** What is wrong with a break: nothing, if it can be made. */
+/** Why a break cannot be made; undefined if it can. */
 export function troubleOf({ changes }: Break): string | undefined {
   if (changes.length === 0) return 'names no change'
   for (const { path, from } of changes) {

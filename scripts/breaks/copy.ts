@@ -1,4 +1,4 @@
-/** A copy of the project in which lines are broken. */
+/** A copy of the project in which lines can be broken. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
@@ -10,7 +10,7 @@ import { type Change, root } from './comments.ts'
 /** How long one run of tests may take, in ms. */
 const WITHIN = 300_000
 
-/** Of the test runner. */
+/** The test runner's report. */
 export interface Report {
   readonly numPassedTests: number
   readonly numFailedTests: number
@@ -53,13 +53,13 @@ export class Copy {
     return new Copy(folder)
   }
 
-  /** Runs the test runner with the changes made, and puts them right again. Undefined: there is no report. */
+  /** Runs the test runner with the changes, and undoes them afterwards. Returns undefined if there is no report. */
   async run(args: readonly string[], changes: readonly Change[]): Promise<Report | undefined> {
     const texts = new Map<string, string>()
     for (const { path } of changes) texts.set(path, await readFile(join(this.folder, path), 'utf8'))
     const report = join(this.folder, 'report.json')
     await rm(report, { force: true })
-    // Scripts that cannot be built would be tested as they were.
+    // If the scripts cannot be built, do not run the tests: they would use the old scripts.
     if (await this.#write(broken(texts, changes)))
       await this.#program('vitest', 'run', '--reporter=json', `--outputFile=${report}`, ...args)
     await this.#write(texts)
@@ -71,14 +71,14 @@ export class Copy {
     await rm(this.folder, { recursive: true })
   }
 
-  /** Whether the scripts can be built of it. */
+  /** Returns whether the scripts can be built from these texts. */
   async #write(texts: ReadonlyMap<string, string>): Promise<boolean> {
     for (const [path, text] of texts) await writeFile(join(this.folder, path), text)
     const scripts = [...texts.keys()].some(path => path.startsWith('lua/'))
     return !scripts || (await this.#program('tsx', 'scripts/build-lua.ts'))
   }
 
-  /** Whether it has succeeded. */
+  /** Returns whether it succeeded. */
   async #program(name: string, ...args: string[]): Promise<boolean> {
     const program = spawn(join('node_modules', '.bin', name), args, {
       cwd: this.folder,

@@ -1,9 +1,9 @@
-/** Whose comments say which line to break. */
+/** The tests whose comments say which line to break. */
 import { readFileSync } from 'node:fs'
 import { testFilesIn } from '../test-files.ts'
 import { type Break, breaksIn, root } from './comments.ts'
 
-/** Folders of tests, and how the test runner is told to run them. */
+/** Folders of tests, with the test runner's arguments to run them. */
 const guarded = {
   'test/fault': ['--project', 'faults'],
   'test/fault/quorum': ['--project', 'faults'],
@@ -27,7 +27,7 @@ export function guardedIn(folder: Folder): Guarded[] {
   })
 }
 
-/** For the test runner: these tests of a folder, each as a file and its line. */
+/** The test runner's arguments for these tests of a folder, each given as a file and its line. */
 export function argsFor(folder: Folder, tests: Iterable<string>): string[] {
   return [...guarded[folder], ...tests]
 }

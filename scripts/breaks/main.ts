@@ -1,20 +1,20 @@
 /**
- * Breaks each line that a test of the fault matrix names as the one that it guards, and sees that the test fails.
+ * Breaks each line that a test of the fault matrix names as the line it guards, and checks that the test then fails.
  *
- *   npm run test:breaks                                       all of them, one after another
- *   npm run test:breaks -- test/topology/faults               those of one folder
- *   npm run test:breaks -- test/fault/messages.test.ts        of one file
- *   npm run test:breaks -- test/fault/messages.test.ts:270    of one test
+ *  npm run test:breaks                                       all breaks, one after another
+ *  npm run test:breaks -- test/topology/faults               the breaks of one folder
+ *  npm run test:breaks -- test/fault/messages.test.ts        of one file
+ *  npm run test:breaks -- test/fault/messages.test.ts:270    of one test
  *
- * It works on a copy of the project. The tests have to pass there first; the exit code is 1 unless each break was found. A
- * test counts as failed however it fails: what it said is printed, and has to be what its comment says.
+ * It works on a copy of the project, where the unchanged tests must pass first. The exit code is 1 if a test did not
+ * notice its break. Any failure counts. Compare the printed message with what the comment predicts.
  */
 import { stripVTControlCharacters } from 'node:util'
 import { type Break, troubleOf } from './comments.ts'
 import { Copy, type Report } from './copy.ts'
 import { argsFor, type Folder, folders, guardedIn } from './guarded.ts'
 
-/** What the first failing test said. */
+/** The message of the first failing test. */
 function sawIn({ testResults }: Report): string {
   const [message = ''] = testResults.flatMap(file => file.assertionResults.flatMap(one => one.failureMessages))
   return stripVTControlCharacters(message).split('\n', 1)[0]!
@@ -31,7 +31,7 @@ function nameOf({ file, line }: Break): string {
   return `${file}:${line}`
 }
 
-/** How many of them were missed. */
+/** Returns how many breaks were not noticed. */
 async function breakAll(copy: Copy, folder: Folder, breaks: readonly Break[]): Promise<number> {
   const whole = await copy.run(argsFor(folder, new Set(breaks.map(nameOf))), [])
   if (!whole || whole.numFailedTests > 0 || whole.numPassedTests === 0) {

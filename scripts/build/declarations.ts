@@ -1,6 +1,6 @@
 /**
- * The declarations of the library, rolled up: one file an entry, and what entries have in common in files of their own. The
- * compiler emits them for each source first; what they import then has the extension `.ts`, which no user could resolve.
+ * Builds the library's declarations: one file per entry, and shared files for what entries have in common. First the
+ * compiler emits one file per source. Users could not resolve the imports in those, which end in `.ts`.
  */
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
@@ -22,7 +22,7 @@ export async function declarations(): Promise<void> {
         dir: join(root, 'dist'),
         format: 'es',
         entryFileNames: `[name].${extension}`,
-        // The name of a source in `folder`: it has a `.d` of its own.
+        // The name of a source in `folder` already ends in `.d`.
         chunkFileNames: ({ name }) => `shared/${name.replace(/\.d$/, '')}.${extension}`,
       })
     }
@@ -31,7 +31,7 @@ export async function declarations(): Promise<void> {
   }
 }
 
-/** What the compiler makes of each source, beside each other in `folder`. */
+/** The compiler's output for each source, side by side in `folder`. */
 export async function emit(folder: string): Promise<void> {
   const tsc = join(root, 'node_modules/typescript/bin/tsc')
   const args = [tsc, '-p', join(root, 'tsconfig.build.json'), '--outDir', folder]

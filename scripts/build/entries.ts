@@ -1,4 +1,7 @@
-/** What the package consists of: its libraries, as `exports` in package.json names them, and the programs that the build makes. */
+/**
+ * The parts of the package: its libraries, as `exports` in package.json names them, and the programs that the build
+ * makes.
+ */
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
@@ -14,7 +17,7 @@ interface Manifest {
 export const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as Manifest
 
 export interface Entry {
-  /** As it is imported: `redis-baton`, `redis-baton/…`. */
+  /** The name to import: `redis-baton`, `redis-baton/…`. */
   readonly name: string
   /** The base of its files: `dist/<file>.js`, `dist/<file>.d.cts` and so on. */
   readonly file: string
@@ -22,7 +25,7 @@ export interface Entry {
   readonly source: string
 }
 
-/** `.` is `src/index.ts`, `./name` is `src/name/index.ts`: a new entry is a new line of `exports`, and nothing here. */
+/** `.` is `src/index.ts`, and `./name` is `src/name/index.ts`. A new entry needs only a new line in `exports`. */
 export const entries: readonly Entry[] = Object.entries(manifest.exports)
   .filter(([, target]) => typeof target !== 'string')
   .map(([path]) => ({
@@ -40,7 +43,7 @@ export const programs = [
   'benchmarks/rivals/live-mutex-broker',
 ] as const
 
-/** What is installed with the package, or by whoever wants it: it is imported, not bundled. */
+/** Whether the package is installed with this one, or by users who want it. Such packages are imported, not bundled. */
 export function isInstalled(specifier: string): boolean {
   const [name = specifier] = /^(?:@[^/]+\/)?[^/]+/.exec(specifier) ?? []
   return name in manifest.dependencies || name in manifest.peerDependencies

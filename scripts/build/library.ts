@@ -1,15 +1,21 @@
-/** The library, twice: as ES modules, and as CommonJS for those whose loader knows nothing else (Jest has its own). */
+/**
+ * The library in two forms: as ES modules, and as CommonJS for loaders that know nothing else (Jest has such a loader).
+ */
 import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Plugin, rolldown } from 'rolldown'
 import { entries, isInstalled, root } from './entries.ts'
 
-/** There is no CommonJS of them, and a loader of its own cannot `require` an ES module: the CommonJS build contains them. */
+/**
+ * These packages have no CommonJS form, and some loaders cannot `require` an ES module. So the CommonJS build contains
+ * them.
+ */
 const esOnly = ['p-timeout']
 
 /**
- * What loads ioredis on demand stays a CommonJS file of its own among the ES modules: a bundler that a user has sees its `require`,
- * and puts ioredis into the bundle. It would not see one that is made from `import.meta.url`, which a bundle may not have.
+ * The file that loads ioredis on demand stays a separate CommonJS file among the ES modules. So a user's bundler sees
+ * its `require`, and includes ioredis. The bundler would not see a `require` created from `import.meta.url`, which also
+ * does not exist in every bundle.
  */
 const loader = 'ioredis.cjs'
 const apart: Plugin = {
@@ -19,7 +25,7 @@ const apart: Plugin = {
 
 const input = Object.fromEntries(entries.map(({ file, source }) => [file, join(root, source)]))
 
-/** Returns the files that have gone into it. */
+/** Returns the files that were bundled. */
 export async function library(): Promise<string[]> {
   const files = await Promise.all([
     build('es', 'js', isInstalled),
@@ -35,9 +41,9 @@ async function build(format: 'es' | 'cjs', extension: string, external: (name: s
   const { output } = await bundle.write({
     dir: join(root, 'dist'),
     format,
-    // Once: for both it would be a sixth of all that an installation brings.
+    // Only ES modules get source maps. Maps for both forms would be a sixth of the installed size.
     sourcemap: format === 'es',
-    // What several entries have in common is in files of its own, so that a class is one class in all of them.
+    // Code that several entries share is in files of its own, so that a class is the same class in all of them.
     entryFileNames: `[name].${extension}`,
     comments: { legal: false, jsdoc: false },
     chunkFileNames: `shared/[name].${extension}`,

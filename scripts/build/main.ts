@@ -1,10 +1,10 @@
 /**
- * Makes dist/ of the sources:
+ * Makes dist/ from the sources:
  *
  *     src/  ── rolldown ──▶ dist/<entry>.js, .cjs      the library, for `import`, with source maps, and for `require`
  *           ── tsc, rollup ─▶ dist/<entry>.d.ts, .d.cts  its declarations, rolled up
  *     cli/, benchmarks/, local-redis/ ── rolldown ──▶ dist/cli/…   the program, with all packages that it uses
- *     the licences of what has been bundled ──▶ dist/third-party-notices.txt
+ *     the licences of everything bundled ──▶ dist/third-party-notices.txt
  *
  *   npm run build
  */
@@ -16,7 +16,7 @@ import { library } from './library.ts'
 import { writeNotices } from './notices.ts'
 import { page, program } from './program.ts'
 
-// So that a file of another name does not live on in the package.
+// Otherwise a renamed file would stay in the package.
 rmSync(join(root, 'dist'), { recursive: true, force: true })
 const [bundled] = await Promise.all([Promise.all([library(), program(), page()]), declarations()])
 await writeNotices(bundled.flat())

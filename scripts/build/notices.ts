@@ -1,4 +1,4 @@
-/** The licences of all packages of which something is in dist/, as their authors ask for. */
+/** Collects the licences of all packages that are bundled into dist/: their authors require it. */
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import { manifest, root } from './entries.ts'
@@ -10,11 +10,11 @@ interface Package {
   readonly text: string
 }
 
-/** `files`: those that have been bundled, ours among them. */
+/** `files` are all bundled files, including the project's own. */
 export async function writeNotices(files: readonly string[]): Promise<void> {
   const folders = new Set(files.flatMap(folderOf))
   const packages = await Promise.all([...folders].sort().map(read))
-  // Packages of one author have one text.
+  // Packages with the same licence text share one copy of it.
   const texts = [...new Set(packages.map(({ text }) => text))]
   const parts = texts.map(text => {
     const alike = packages.filter(each => each.text === text)
@@ -24,7 +24,7 @@ export async function writeNotices(files: readonly string[]): Promise<void> {
   await writeFile(join(root, 'dist/third-party-notices.txt'), `${[head, ...parts].join(`\n\n${'-'.repeat(80)}\n\n`)}\n`)
 }
 
-/** Of the package that a file belongs to, if it is not ours. */
+/** The folder of the package that a file belongs to; empty for the project's own files. */
 function folderOf(file: string): string[] {
   const parts = file.split(sep)
   const at = parts.lastIndexOf('node_modules') + 1

@@ -1,6 +1,7 @@
 /**
- * The program `baton` and the programs that it starts, each with all that it uses but what is installed with the package
- * anyway. So a lock does not bring the packages of a command line into everybody's node_modules.
+ * The program `baton` and the programs that it starts. Each is bundled with everything that it uses, except what is
+ * installed with the package anyway. So users of the library do not get the command line's packages in their
+ * node_modules.
  */
 import { join } from 'node:path'
 import { rolldown } from 'rolldown'
@@ -9,10 +10,10 @@ import { isInstalled, programs, root } from './entries.ts'
 const dist = join(root, 'dist')
 const transform = { target: 'node20.19' }
 
-/** Looked for beside the package at run time, and used where it is installed. */
+/** Not bundled: used if it is installed beside the package. */
 const optional = ['testcontainers']
 
-/** Returns the files that have gone into it. */
+/** Returns the files that were bundled. */
 export async function program(): Promise<string[]> {
   const input = Object.fromEntries(programs.map(name => [name, join(root, `${name}.ts`)]))
   const external = (name: string) => isInstalled(name) || optional.includes(name)
@@ -21,7 +22,7 @@ export async function program(): Promise<string[]> {
     dir: dist,
     format: 'es',
     entryFileNames: '[name].js',
-    // Named after their source: package.json leaves out what only a clone uses.
+    // Named after their sources, because package.json excludes by name the files that only a checkout uses.
     chunkFileNames: 'cli/parts/[name].js',
     minify: true,
   })

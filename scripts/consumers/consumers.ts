@@ -1,26 +1,29 @@
-/** Kinds of users, each with the files that it would have written and what it would type. */
+/** Kinds of users, each with the files that it would have written and the commands that it would type. */
 
 export interface Consumer {
   readonly name: string
-  /** Which of the installations it uses. */
+  /** The installation that it uses. */
   readonly set: SetName
-  /** Its own, by name; JSON where it is an object. */
+  /** Its own files, by name; an object is written as JSON. */
   readonly files: Readonly<Record<string, string | object>>
-  /** One behind the other, in its folder; the programs of the installation are on the PATH. */
+  /** Run one after the other in its folder, with the programs of the installation on the PATH. */
   readonly commands: readonly (readonly [string, ...string[]])[]
-  /** What has to be in the output of the last command. */
+  /** Text that the output of the last command must contain. */
   readonly says?: string
 }
 
 export interface ConsumerSet {
   readonly packages: readonly string[]
-  /** What cannot be had on every machine, e.g. because its program is fetched from elsewhere: then it is said as not run. */
+  /**
+   * Some of the packages are unavailable on some machines, e.g. if one downloads its program. Then its consumers count
+   * as not run.
+   */
   readonly mayBeMissing?: boolean
 }
 
 const babel = ['@babel/core@7', '@babel/preset-env@7', '@babel/preset-typescript@7']
 
-/** Installed once each. ioredis is one in each of them, as in an application. */
+/** Each is installed once. Each has a single ioredis, as in an application. */
 export const sets = {
   newest: {
     packages: [
@@ -40,7 +43,7 @@ export const sets = {
 
 export type SetName = keyof typeof sets
 
-/** A lock by an instance of the user's own ioredis, another call that does not get it, and the end. */
+/** Takes a lock with the user's own ioredis, checks that another owner is refused, and ends. */
 const work = `
 async function work(key) {
   const redis = new Redis(String(process.env.REDIS_URL))
@@ -75,7 +78,7 @@ const compilerOptions = {
   lib: ['es2023', 'esnext.disposable'],
   types: ['node'],
   strict: true,
-  // The declarations of the package are looked at, too.
+  // The declarations of the package are checked, too.
   skipLibCheck: false,
 }
 
@@ -127,7 +130,7 @@ const plain = (set: 'newest' | 'older', number: number): Consumer[] => [
   { name: `require, ioredis ${number}`, set, files: { 'main.cjs': commonjs }, commands: [['node', 'main.cjs']] },
 ]
 
-/** What of Node's modules is in a file that has been bundled has to be required. */
+/** A bundled ES module needs `require` for Node's own modules. */
 const banner = `--banner:js=import { createRequire } from 'node:module'; const require = createRequire(import.meta.url)`
 const bundled = ['esbuild', 'main.mjs', '--bundle', '--platform=node', '--log-level=warning'] as const
 

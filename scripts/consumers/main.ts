@@ -1,11 +1,12 @@
 /**
- * Packs the package, installs it as its users do, and runs a lock in each kind of program that they have, against a real server.
+ * Packs the package, installs it as its users do, and runs a lock in each kind of program that they have, against a
+ * real server.
  *
  *   npm run test:consumers
  *   npm run test:consumers -- --only Jest --only webpack
  *
- * What else is installed stays in the cache, below consumers/; only the packed package is installed anew each time. The exit
- * code is 1 if one of them fails. Those whose packages cannot be had on every machine are said as not run where that is so.
+ * The other packages stay in the cache, below consumers/; only the packed package is installed each time. The exit code
+ * is 1 if one of the programs fails. A program whose packages are unavailable on this machine is reported as not run.
  */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
@@ -29,7 +30,7 @@ interface Outcome {
   readonly seconds: number
 }
 
-/** The folder of an installation with the packed package in it. */
+/** The folder of an installation that contains the packed package. */
 async function install(name: SetName, tarball: string, cache: string): Promise<string> {
   const folder = join(cache, name)
   await mkdir(folder, { recursive: true })
@@ -39,7 +40,7 @@ async function install(name: SetName, tarball: string, cache: string): Promise<s
   return folder
 }
 
-/** Runs its commands in a folder of its own, below that of its installation. Rejects with what has gone wrong. */
+/** Runs the commands in a new folder inside the installation. Rejects with what went wrong. */
 async function use(consumer: Consumer, installation: string, url: string): Promise<void> {
   const folder = join(installation, 'consumers', consumer.name.replaceAll(/\W+/g, '-'))
   await rm(folder, { recursive: true, force: true })
@@ -88,7 +89,7 @@ async function main(): Promise<boolean> {
   try {
     const pack = ['pack', root, '--json', '--loglevel=error', '--pack-destination', packed]
     const [{ filename }] = JSON.parse(await run('npm', pack, { timeoutMs: installWithinMs }))
-    // One behind the other: two at once would fetch the same packages.
+    // One after the other: two at once would fetch the same packages.
     const installations = new Map<SetName, Promise<string>>()
     let last: Promise<unknown> = Promise.resolve()
     for (const name of new Set(chosen.map(({ set }) => set))) {

@@ -1,13 +1,13 @@
-/** What the header of a file in lua/ declares. */
+/** Parses the header of a file in lua/. */
 
 /** A key, an argument, or a name that an include takes, changes or gives. */
 export interface Declared {
   readonly name: string
-  /** May be absent, which is nil in Lua. */
+  /** It may be absent, which is nil in Lua. */
   readonly optional: boolean
-  /** The rest of the list. */
+  /** It stands for the rest of the list. */
   readonly rest: boolean
-  /** Its type in Redis, its type, or its unit. */
+  /** Its type in Redis, its type in Lua, or its unit. */
   readonly type: string
 }
 
@@ -19,14 +19,14 @@ export interface Header {
   readonly takes: readonly Declared[]
   readonly changes: readonly Declared[]
   readonly gives: readonly Declared[]
-  /** What stands for each name. */
+  /** The value of each constant, by its name. */
   readonly constants: ReadonlyMap<string, string>
 }
 
-/** Of what an include takes, changes or gives. */
+/** Types of what an include takes, changes or gives. */
 const types = new Set(['HASH', 'ZSET', 'string', 'number', 'boolean', 'list', 'ms', 'µs'])
 
-/** Of a script, or of an include, which has no KEYS, ARGV or Replies. */
+/** The header of a script, or of an include, which has no KEYS, ARGV or Replies. */
 export function headerOf(source: string): Header {
   const lines = source
     .split('\n')

@@ -1,13 +1,14 @@
 /**
- * Refuses a file of lua/ that makes a key and does not ask for it, by itself or by what it includes. While a slot of a cluster moves, Redis
- * sees to it only for those in KEYS that they are where the script runs: lua/shared/all.lua says more.
+ * Refuses a file of lua/ that makes a key's name if neither the file nor one of its includes checks, by EXISTS, that
+ * this node serves the key. While a slot of a cluster moves, Redis makes this check only for KEYS: see
+ * lua/shared/all.lua.
  */
 import type { Source } from './source.ts'
 
 export function checkKeys(source: Source): void {
   const { file, header } = source
   const askers = [source, ...source.lines.flatMap(line => (typeof line === 'string' ? [] : line.source))]
-  // A name that only a message bears, its channel's, is no key.
+  // A channel's name, which only occurs in a message, is not a key.
   const makers = codeIn(source).filter(line => /':\w+'/.test(line) && !line.includes("'PUBLISH', lock .. ':unlock', "))
   for (const line of makers) {
     const names = /^([\w, ]+) = /.exec(line)?.[1]?.split(', ') ?? ['']
@@ -24,7 +25,7 @@ function codeIn({ lines }: Source): string[] {
   return lines.filter(line => typeof line === 'string')
 }
 
-/** Whether a file asks for the key that this name stands for in it: one that it makes, or takes. */
+/** Whether the file takes or makes a key of this name, and checks it with EXISTS. */
 function asks(source: Source, name: string): boolean {
   const { takes, gives } = source.header
   if (![...takes, ...gives].some(each => each.name === name)) return false

@@ -1,4 +1,4 @@
-/** What scripts/build-lua.ts makes of lua/: its rules stand there. */
+/** Compiles the scripts: scripts/build-lua.ts describes how. */
 import { readdirSync } from 'node:fs'
 import luaparse from 'luaparse'
 import type { Declared, Header } from './header.ts'
@@ -22,7 +22,7 @@ function preamble(table: 'KEYS' | 'ARGV', list: readonly Declared[]): string[] {
   ]
 }
 
-/** A line of code, or the include that stands in its place. */
+/** A line of code, or an include in its place. */
 type Piece = string | Source
 
 /** The code of a script or an include. */
@@ -30,7 +30,9 @@ function pieces(source: Source): Piece[] {
   return source.lines.flatMap(line => (typeof line === 'string' ? [line] : placed(line, source)))
 }
 
-/** An include in its place: what it gives are locals of the includer, what it takes and makes besides are its own. */
+/**
+ * Puts an include in its place. The names that it gives become locals of the includer; its other names stay private.
+ */
 function placed(inclusion: Inclusion, includer: Source): Piece[] {
   const { source, bound } = inclusion
   const made = newNames(inclusion, includer)
@@ -51,7 +53,7 @@ function whole(list: readonly Piece[]): string {
   return list.map(piece => (typeof piece === 'string' ? piece : whole(pieces(piece)))).join('\n')
 }
 
-/** As TypeScript: an expression of the text, in which includes are constants. */
+/** The text as a TypeScript expression in which includes are constants. */
 function expression(list: readonly Piece[]): string {
   const parts: string[] = []
   let run: string[] = []
@@ -67,13 +69,13 @@ function expression(list: readonly Piece[]): string {
   return parts.join(" + '\\n' + ") || "''"
 }
 
-/** Without the spaces that only people need. */
+/** Removes spaces that Lua does not need. */
 function short(code: string): string {
   if (code.startsWith('--')) return code
   return outsideStrings(code, part => part.replace(/ *([^\w\s]) */g, '$1').replace(/(\d)\.\./g, '$1 ..'))
 }
 
-/** Walks the syntax tree: the first words of tables, and of returned texts, at the top level of the script. */
+/** Walks the syntax tree. Collects the first words of tables and of returned texts, at the top level of the script. */
 function replyWords(node: unknown, words = new Set<string>()): Set<string> {
   if (Array.isArray(node)) {
     for (const item of node) replyWords(item, words)
@@ -92,7 +94,7 @@ function replyWords(node: unknown, words = new Set<string>()): Set<string> {
   return words
 }
 
-/** The words that the texts which an expression may evaluate to begin with, as far as they are written there. */
+/** The first words of the texts that an expression may have as its value, as far as they are literals. */
 function literals(node: Record<string, unknown> | undefined): string[] {
   if (node?.['type'] === 'StringLiteral') return [String(node['raw']).slice(1, -1).split(' ', 1)[0]!]
   if (node?.['type'] === 'BinaryExpression') return literals(node['left'] as Record<string, unknown>)
@@ -103,7 +105,7 @@ function literals(node: Record<string, unknown> | undefined): string[] {
   return []
 }
 
-/** Those of its includes, too. */
+/** The script's replies, and those of its includes. */
 function repliesOf({ header, lines }: Source): string[] {
   const included = lines.flatMap(line => (typeof line === 'string' ? [] : repliesOf(line.source)))
   return [...new Set([...header.replies, ...included])]
@@ -117,7 +119,7 @@ function constant({ name }: Source): string {
   return `${camel(name)}Part`
 }
 
-/** A script, whose names may be shorter than in the header of its file. */
+/** Compiles a script, whose names may be shorter than in the header of its file. */
 function compile(script: Source, { keys, args }: Header) {
   const { file, name, header } = script
   const replies = repliesOf(script)
@@ -138,8 +140,8 @@ function compile(script: Source, { keys, args }: Header) {
 }
 
 /**
- * The TypeScript modules of the scripts in this folder, by their kinds; throws where a file does not hold what its header says.
- * `namesFor`: what stands in the texts for the names of these files.
+ * The TypeScript modules of the scripts in this folder, by their kinds. Throws if a file contradicts its header.
+ * `namesFor` gives the names in the texts for the names in these files.
  */
 export function modulesOf(root: URL, namesFor = shortNames): Map<string, string> {
   const kinds = foldersIn(root).flatMap(folder => {
@@ -165,14 +167,14 @@ function foldersIn(root: URL): string[] {
   return readdirSync(root, { withFileTypes: true }).flatMap(entry => (entry.isDirectory() ? [entry.name] : []))
 }
 
-/** What is shared need not be of use to every kind, but to one. */
+/** An unused shared declaration is an error only if no kind uses it. */
 function refuseCommon(problems: readonly (readonly string[])[]): void {
   const common = problems[0]?.find(problem => problems.every(each => each.includes(problem)))
   if (common !== undefined) throw new Error(common)
 }
 
 function moduleOf({ scripts, includes }: Sources, namesFor: typeof shortNames): string {
-  // What an include declares wrongly is its own fault, and not its includers'.
+  // Includes come first, so that a wrong declaration is reported for the include and not for its includers.
   for (const source of [...includes, ...scripts]) {
     checkNames(source)
     checkKeys(source)

@@ -1,22 +1,25 @@
 /**
- * Refuses a file of lua/ that reads or writes a name which it has neither made nor declared, or declares one that it does
- * not use. Each file is looked at by itself: in the place of an include stands what its header says.
+ * Refuses a file of lua/ that reads or writes a name which it has neither made nor declared, or that declares a name
+ * which it does not use. Each file is checked alone: an include is represented by its header.
  */
 import luaparse from 'luaparse'
 import type { Declared } from './header.ts'
 import { codeOf, type Inclusion, type Source } from './source.ts'
 
-/** What Redis has for every script, and the settings of the client, which become part of its texts (src/redis/scripts.ts). */
+/**
+ * The globals that Redis offers to every script, and the client's settings, which src/redis/scripts.ts inserts as
+ * values.
+ */
 export const offered = new Set([
   ...['redis', 'math', 'string', 'tonumber', 'unpack', 'ipairs', 'error', 'table'],
   ...['INBOX', 'MEMORY'],
 ])
 
-/** A name that is no local of the file, where it is read or written. */
+/** A use of a name that is not a local of the file. */
 interface Use {
   readonly name: string
   readonly written: boolean
-  /** The include that takes or changes it there. */
+  /** The include that takes or changes the name, if the use is an include's. */
   readonly by: Source | undefined
 }
 
@@ -47,7 +50,7 @@ export function checkNames(source: Source): void {
   for (const { name } of gives) if (!written!.has(name)) fail(`gives "${name}" and does not write it`)
 }
 
-/** One name, one type. */
+/** Checks that a name has the same type everywhere. */
 export function checkAgreement(sources: readonly Source[]): void {
   const types = new Map<string, Declared>()
   for (const { file, header } of sources) {
@@ -61,7 +64,10 @@ export function checkAgreement(sources: readonly Source[]): void {
   }
 }
 
-/** What the include gives that none of these reads who include it: what is wrong with it, unless others do. */
+/**
+ * Complains about names that the include gives, but that none of its includers among `sources` reads. The caller ignores
+ * these complaints if another kind's includers read the names.
+ */
 export function unreadOf({ file, name, header }: Source, sources: readonly Source[]): string[] {
   const includers = sources.filter(({ lines }) => lines.some(it => typeof it !== 'string' && it.source.name === name))
   return header.gives
@@ -69,13 +75,16 @@ export function unreadOf({ file, name, header }: Source, sources: readonly Sourc
     .map(given => `${file}: nobody reads "${given.name}", which it gives`)
 }
 
-/** What an include gives that its includer does not give or change itself: there it is the same variable. */
+/**
+ * The names that an include adds: those that its includer does not give or change itself. The others are the includer's
+ * own variables.
+ */
 export function newNames({ source }: Inclusion, includer: Source): string[] {
   const known = names([...includer.header.changes, ...includer.header.gives])
   return source.header.gives.map(({ name }) => name).filter(name => !known.has(name))
 }
 
-/** Whether it has locals that are nobody else's business. */
+/** Whether the include declares locals. */
 export function hasLocals(source: Source): boolean {
   return parsed(source, true).body.some(({ type }) => type === 'LocalStatement' || type === 'FunctionDeclaration')
 }
@@ -95,7 +104,7 @@ function checkBound({ source, bound }: Inclusion, includer: Source, fail: (probl
     else if (value === 'nil' && !taken.optional) fail(`its include "${source.name}" has to have "${name}"`)
   }
   for (const { name } of source.header.gives) {
-    // Its locals are declared before what is bound is evaluated.
+    // The include's locals are declared before the bound expressions are evaluated.
     if ([...bound.values()].some(value => new RegExp(`\\b${name}\\b`).test(value)))
       fail(`its include "${source.name}" is given "${name}", which it gives itself`)
   }
@@ -106,7 +115,7 @@ function checkBound({ source, bound }: Inclusion, includer: Source, fail: (probl
   }
 }
 
-/** The code of a file by itself: each line of it, or what the header of the include in its place says, is one line. */
+/** The code of a file alone. Each of its lines is one line; so is each include, represented by its header. */
 export function parsed(source: Source, cluster: boolean): luaparse.Chunk {
   const text = codeOf(source.lines, cluster, inclusion => interfaceOf(inclusion, source))
   return luaparse.parse(text, { luaVersion: '5.1', scope: true, locations: true })
@@ -137,7 +146,7 @@ function usesIn(source: Source, cluster: boolean): Use[] {
   return uses
 }
 
-/** The names that are read in it, locals included. */
+/** The names that the file reads, including locals. */
 function readsAnywhere(source: Source): Set<string> {
   const read = new Set<string>()
   walk(parsed(source, true), (identifier, written) => {
@@ -146,7 +155,7 @@ function readsAnywhere(source: Source): Set<string> {
   return read
 }
 
-/** In which lines of the parsed text the includes stand. */
+/** Maps each line of the parsed text that stands for an include to that include. */
 function linesOf(source: Source, cluster: boolean): Map<number, Inclusion> {
   const found: Inclusion[] = []
   const text = codeOf(source.lines, cluster, inclusion => `include ${found.push(inclusion)}`)
@@ -159,7 +168,7 @@ function linesOf(source: Source, cluster: boolean): Map<number, Inclusion> {
 
 export interface Identifier {
   readonly name: string
-  /** Undefined: of a field. */
+  /** Undefined for a field. */
   readonly isLocal?: boolean
   readonly loc: { readonly start: { readonly line: number; readonly column: number } }
 }

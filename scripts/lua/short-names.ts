@@ -1,8 +1,8 @@
 /**
- * Short names in the texts, in place of those in the files of lua/: the most used names have one letter.
+ * Replaces the names in the files of lua/ by short ones in the texts. The most used names have one letter.
  *
- * A name becomes the same short name in all texts, and no two names become one. So nothing changes in what a name hides or
- * refers to, an include fits into every script that has it, and a reader of an error message needs a single table.
+ * A name has the same short name in all texts, and no two names share one. So scopes and references do not change, an
+ * include fits into every script that includes it, and a reader of an error message needs only one table.
  */
 import luaparse from 'luaparse'
 import type { Declared } from './header.ts'
@@ -10,10 +10,10 @@ import { type Identifier, offered, parsed, walk } from './names.ts'
 import type { Inclusion, Source } from './source.ts'
 
 const LETTERS = [...'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_']
-/** Of two letters, as far as needed; Lua's other keywords are longer. */
+/** Lua's keywords with two letters; the others are longer than any short name. */
 const KEYWORDS = ['do', 'if', 'in', 'or']
 
-/** By the names in the files, the most used first. */
+/** The short names by the names in the files, the most used first. */
 export function shortNames(sources: readonly Source[]): Map<string, string> {
   const uses = new Map<string, number>()
   for (const source of sources) {
@@ -34,7 +34,7 @@ export function shortNames(sources: readonly Source[]): Map<string, string> {
   return new Map(names.map((name, i) => [name, short[i]!]))
 }
 
-/** The file as if these names had been written in it. */
+/** The file as if it had been written with these names. */
 export function renamed(source: Source, names: ReadonlyMap<string, string>): Source {
   const { header, lines } = source
   const declared = (list: readonly Declared[]) => list.map(each => ({ ...each, name: nameIn(names, each.name) }))
@@ -66,7 +66,7 @@ function renamedInclusion({ source, bound }: Inclusion, names: ReadonlyMap<strin
   return { source: renamed(source, names), bound: new Map(given) }
 }
 
-/** This line, in which these variables stand. */
+/** The line with these variables replaced. */
 function replaced(line: string, variables: readonly Identifier[], names: ReadonlyMap<string, string>): string {
   let [text, end] = ['', 0]
   for (const { name, loc } of [...variables].sort((a, b) => a.loc.start.column - b.loc.start.column)) {
@@ -80,12 +80,12 @@ function nameIn(names: ReadonlyMap<string, string>, name: string): string {
   return names.get(name) ?? name
 }
 
-/** In its lines, for a cluster too; what its includes do to them has no part in it. */
+/** The variables in its own lines, including those for a cluster, without what its includes do to them. */
 function variablesIn(source: Source): Identifier[] {
   return variables(parsed(source, true)).filter(({ loc }) => typeof source.lines[loc.start.line - 1] === 'string')
 }
 
-/** The identifiers that are no fields. */
+/** The identifiers that are not fields. */
 function variables(tree: luaparse.Chunk): Identifier[] {
   const found: Identifier[] = []
   walk(tree.body, identifier => {

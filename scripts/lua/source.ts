@@ -1,31 +1,31 @@
-/** The files of lua/: what each declares, and its code, in which the constants have been put in their places. */
+/** The files of lua/: what each declares, and its code, with constants replaced by their values. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import luaparse from 'luaparse'
 import { type Header, headerOf } from './header.ts'
 
 export interface Source {
-  /** Beginning with `lua/`, for messages. */
+  /** Begins with `lua/`, for messages. */
   readonly file: string
   readonly name: string
-  /** It is no script. */
+  /** Whether it is an include rather than a script. */
   readonly isInclude: boolean
   readonly header: Header
   /** Without comments and indentation. */
   readonly lines: readonly Line[]
 }
 
-/** A line of code, or an include that stands in its place. */
+/** A line of code, or an include in its place. */
 export type Line = string | Inclusion
 
 export interface Inclusion {
   readonly source: Source
-  /** What it takes under other names than those of its includer: Lua's expressions by its own names. */
+  /** The expressions in Lua that are passed to the include, by the names that it takes. */
   readonly bound: ReadonlyMap<string, string>
 }
 
 const shared = 'shared/'
 
-/** The code, as if for a cluster, or for a single server; each include by what stands for it. */
+/** The code for a cluster or for a single server, with each include replaced by `shown`. */
 export function codeOf(lines: readonly Line[], cluster: boolean, shown: (inclusion: Inclusion) => string): string {
   const text = lines.map(line => (typeof line === 'string' ? line : shown(line))).join('\n')
   return text.replace(/^--\[\[cluster$([\s\S]*?)^--\]\]$/gm, cluster ? '$1' : '')
@@ -33,22 +33,25 @@ export function codeOf(lines: readonly Line[], cluster: boolean, shown: (inclusi
 
 export class Sources {
   readonly scripts: readonly Source[]
-  /** Each behind those that it includes itself. */
+  /** An include comes after the includes that it uses itself. */
   readonly includes: readonly Source[]
-  /** What is declared for several scripts and that none of this kind uses: what is wrong with it, unless another kind does. */
+  /**
+   * Declarations that no script of this kind uses. An unused declaration is an error only if no other kind uses it
+   * either.
+   */
   readonly unused: readonly string[]
   readonly #root: URL
   readonly #headers = new Map<string, Header>()
   readonly #constants = new Map<string, string>()
   readonly #used = new Set<string>()
-  /** Where each include is. */
+  /** The path of each include. */
   readonly #paths = new Map<string, string>()
-  /** By their names; undefined while they are being read. */
+  /** The includes read so far, by name; undefined while an include is being read. */
   readonly #read = new Map<string, Source | undefined>()
 
   /**
-   * The scripts of a kind are in the folder of its name; what they include, in `shared/`. Of kinds with the same scripts each has a
-   * folder inside theirs, with the includes in which it differs.
+   * The scripts of a kind are in the folder with its name, and what they include is in `shared/`. Kinds with the same
+   * scripts each have a folder inside theirs, with the includes in which they differ.
    */
   constructor(root: URL, kind: string) {
     this.#root = root
@@ -106,7 +109,7 @@ export class Sources {
   #inclusion(by: string, name: string, table?: string): Inclusion {
     const source = this.#include(by, name)
     const bound = this.#bound(by, table)
-    // Another kind's include of this name may need more than this one's.
+    // Another kind may have an include of this name that takes more names.
     const differs = !this.#paths.get(name)!.startsWith(shared)
     for (const each of differs ? [...bound.keys()] : []) {
       if (!source.header.takes.some(taken => taken.name === each)) bound.delete(each)
@@ -121,13 +124,13 @@ export class Sources {
     const path = this.#paths.get(name) ?? fail(by, `there is no include "${name}"`)
     this.#read.set(name, undefined)
     const source = this.#sourceOf(path, name, true)
-    // Behind those that it includes.
+    // Moves it to the end, after the includes that it uses.
     this.#read.delete(name)
     this.#read.set(name, source)
     return source
   }
 
-  /** `{ name = expression, … }` */
+  /** Parses `{ name = expression, … }`. */
   #bound(path: string, table = '{}'): Map<string, string> {
     const text = `f${this.#withConstants(table)}`
     const { body } = tried(path, () => luaparse.parse(text, { luaVersion: '5.1', ranges: true }))
@@ -153,7 +156,7 @@ export class Sources {
   }
 }
 
-/** A line of code with everything but its strings changed. */
+/** Applies a change to everything in a line of code except its strings. */
 export function outsideStrings(code: string, change: (part: string) => string): string {
   return code
     .split(/('[^']*')/)

@@ -18,7 +18,6 @@ function textsOf<S extends ScriptSet>(scripts: S): { readonly [N in keyof S]: st
   return Object.fromEntries(texts) as { [N in keyof S]: string }
 }
 
-/** Of the mutex. */
 export const usualTexts = textsOf(mutex)
 export const semaphoreTexts = textsOf(semaphore)
 export const readWriteTexts = textsOf(readWrite)

@@ -1,15 +1,15 @@
 /**
- * A container engine: the one that answers, or else one that is started here, by root, and ends with this process.
+ * Finds a container engine that answers, or starts one here, as root, which ends with this process.
  *
  * The engine's programs come from the PATH, or from the distribution's packages, unpacked into the cache: nothing is
- * installed. It works in a temporary folder with a socket of its own. It touches neither the firewall nor routing: a
- * port is published by its proxy, on loopback.
+ * installed. The engine works in a temporary folder with a socket of its own. It changes neither the firewall nor
+ * routing: its proxy publishes ports on loopback.
  *
- *   this process ──pipe──> watching sh       when the pipe closes: ends the engine, and with it its containers;
+ *   this process ──pipe──> watching sh       when the pipe closes: ends the engine with its containers,
  *        │                      ▲ forked by   then removes the folder
  *        └──────spawns────────> sh ──exec──> dockerd      (same process id before and after exec)
  *
- * The pipe closes when this process ends, whichever way it ends.
+ * The pipe closes when this process ends, however it ends.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, existsSync, openSync } from 'node:fs'
@@ -25,15 +25,15 @@ import { engineAnswers } from '../../local-redis/container.ts'
 import { libraryPath, unpackPackages } from '../../local-redis/packages.ts'
 
 export interface Engine {
-  /** For people. */
+  /** A description for people. */
   readonly description: string
-  /** What a process has to have in its environment to reach it. */
+  /** The environment that a process needs to reach it. */
   readonly env: NodeJS.ProcessEnv
-  /** Ends it, where it was started here. */
+  /** Ends it, if it was started here. */
   stop(): Promise<void>
 }
 
-/** What an engine leaves outside its folders, and how that is removed: a network interface, a key that nobody uses. */
+/** What an engine leaves outside its folders, and how to remove it: a network interface, and an unused key. */
 const engineTraces = new Map<string, readonly [string, ...string[]]>([
   ['/sys/class/net/docker0', ['ip', 'link', 'delete', 'docker0']],
   ['/etc/docker', ['rm', '-r', '/etc/docker']],
@@ -72,14 +72,15 @@ async function findPrograms(): Promise<Programs | { unavailable: string }> {
   return 'found' in unpacked ? unpacked.found : unpacked
 }
 
-/** The engine and all that it starts by itself, where they are all there and run. */
+/** The engine and all programs that it starts, if they all exist and run. */
 async function programsIn(folders: readonly string[], libraries: NodeJS.ProcessEnv): Promise<Programs | undefined> {
   const env = { ...libraries, PATH: folders.join(delimiter) }
   let version = ''
   for (const name of ['docker-proxy', 'containerd-shim-runc-v2', 'containerd', 'runc', 'dockerd']) {
     const program = await which(name, { path: env.PATH, nothrow: true })
     if (program === null) return undefined
-    if (name === 'docker-proxy' || name === 'containerd-shim-runc-v2') continue // these two have no question to answer
+    // these two have no option that prints a version
+    if (name === 'docker-proxy' || name === 'containerd-shim-runc-v2') continue
     const line = await run(program, ['--version'], { timeoutMs: 10_000, env }).catch(() => undefined)
     if (line === undefined) return undefined
     version = line.trim().split('\n')[0] ?? ''
@@ -91,7 +92,9 @@ const readyWithinMs = 60_000
 const obeysWithinMs = 30_000
 const tailLines = 12
 
-/** $0 is the folder, $$ the engine. Bounded, because nobody may be left to take note of the engine's end. */
+/**
+ * $0 is the folder, $$ the engine. The wait is bounded: an engine that nobody collects would stay a zombie for ever.
+ */
 const underWatch = [
   'ended() { for _ in $(seq 300); do kill -0 $$ || return; sleep 0.1; done; }',
   '( read -r line <&3 || { kill -TERM $$; ended; }; rm -rf "$0" ) >/dev/null 2>&1 &',
@@ -143,9 +146,9 @@ class EngineLife {
     this.#child = child
     this.#lifeline = child.stdio[3] as Socket
     const unwatched = new Promise(resolve => this.#lifeline.once('close', resolve))
-    this.#lifeline.on('error', () => {}) // its close, which follows, says enough
+    this.#lifeline.on('error', () => {}) // the close event follows, and is enough
     this.#lifeline.resume()
-    // Its id may belong to another process from now on: the watcher must not end that.
+    // From now on the engine's id may belong to another process, which the watcher must not kill.
     const exited = new Promise(resolve => child.once('exit', resolve)).then(() => this.#lifeline.end('over\n'))
     this.#ended = Promise.all([exited, unwatched])
     child.unref()

@@ -1,9 +1,9 @@
 /**
- * An image for each row: the one that its variable names; else the official one, from the engine or its registry;
- * else, where no registry is reached, one that is made here from Debian's packages of that version.
+ * An image for each row: the one that its variable names; otherwise the official one, from the engine or its registry;
+ * otherwise, if no registry can be reached, one that is made here from Debian's packages of that version.
  *
- * Such an image is the server and the libraries that its package names, as files; its entry point is the server, so
- * that arguments which begin with a dash are the server's, as with the official ones.
+ * A made image consists of the server and the libraries that its package names, as files. Its entry point is the
+ * server, so that arguments which begin with a dash go to the server, as with the official images.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -18,7 +18,7 @@ type Dockerode = ContainerRuntimeClient['container']['dockerode']
 
 export interface Image {
   readonly name: string
-  /** Where it is from, for people. */
+  /** Where the image is from, for people. */
   readonly from: string
 }
 
@@ -26,7 +26,7 @@ const pullWithinMs = 180_000
 
 export class Images {
   readonly #engine: Dockerode
-  /** Why no image could be pulled: then none is asked for again. */
+  /** Why no image could be pulled. Once set, no other pull is tried. */
   #unreachable: string | undefined
 
   private constructor(engine: Dockerode) {
@@ -78,7 +78,7 @@ export class Images {
         // base-files has the links by which programs find the C library's loader.
         choices: [['base-files', `${product}-server`, `${product}-tools`]],
         suite,
-        // Whether it runs is seen in a container: a server of another release may not run on this one.
+        // `find` does not run the server: it is built for another release, and only a container shows whether it runs.
         find: tree =>
           access(join(tree, server)).then(
             () => tree,
@@ -88,7 +88,7 @@ export class Images {
       process.env,
     )
     if ('unavailable' in unpacked) throw new Error(unpacked.unavailable)
-    // Named after the time at which the tree was made, so that an image of an older one is not taken for it.
+    // The tag contains the time at which the tree was made, so that an older image is not mistaken for it.
     const { ctimeMs } = await stat(unpacked.found)
     const [repo, tag] = [`redis-baton/${product}`, `${suite}-${Math.round(ctimeMs)}`]
     const name = `${repo}:${tag}`

@@ -1,7 +1,7 @@
 /**
- * Containers that nobody removes any more. A run of the matrix does without the reaper of testcontainers, whose image
- * may not be had; instead each container carries the id of the process that runs the matrix, and this removes those of
- * one that has ended, also of one that was killed.
+ * Removes abandoned containers. A run of the matrix does not use testcontainers' reaper, whose image may be
+ * unavailable. Instead each container has a label with the id of the process that runs the matrix. This module removes
+ * the containers of processes that have ended or were killed.
  */
 import { hostname } from 'node:os'
 import { getContainerRuntimeClient } from 'testcontainers'
@@ -9,19 +9,22 @@ import { getContainerRuntimeClient } from 'testcontainers'
 const key = 'redis-baton.matrix'
 const separator = ' on '
 
-/** For BATON_CONTAINER_LABEL. */
+/** The value of BATON_CONTAINER_LABEL. */
 export const label = `${key}=${process.pid}${separator}${hostname()}`
 
-/** Removes those of matrices that have ended, and with `mine` those of this one. */
+/** Removes the containers of ended matrix runs and, with `mine`, those of this run. */
 export async function removeLeftovers({ mine }: { mine: boolean }): Promise<void> {
   const { dockerode } = (await getContainerRuntimeClient()).container
   const found = await dockerode.listContainers({ all: true, filters: { label: [key] } })
   const over = found.filter(({ Labels }) => isLeftover(Labels[key] ?? '', mine))
-  // One that is being removed already is refused.
+  // The engine refuses to remove a container that is already being removed.
   await Promise.allSettled(over.map(({ Id }) => dockerode.getContainer(Id).remove({ force: true })))
 }
 
-/** An engine may serve several machines, and the id of a process says something on its own machine only. */
+/**
+ * Whether the labelled process is on this machine, where its id has a meaning, and has ended (or, with `mine`, is this
+ * one).
+ */
 export function isLeftover(owner: string, mine: boolean): boolean {
   const [pid, host] = owner.split(separator)
   if (host !== hostname()) return false

@@ -1,4 +1,4 @@
-/** The versions of Node that are supported, from the npm registry: there its program for each platform is a package. */
+/** The supported versions of Node, from the npm registry, which has Node's program for each platform as a package. */
 import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
 import { cacheFolder } from '../../local-redis/cache-folder.ts'
@@ -7,11 +7,11 @@ import type { Suite } from '../suites.ts'
 
 export interface NodeRow {
   readonly name: string
-  /** As npm understands it. */
+  /** A version as npm understands it. */
   readonly version: string
 }
 
-/** The first is the very lowest that package.json admits. */
+/** The first is exactly the lowest version that package.json admits. */
 export const nodes: readonly NodeRow[] = [
   { name: 'Node 20.19', version: '20.19.0' },
   { name: 'Node 22', version: '22' },
@@ -21,7 +21,10 @@ export const nodes: readonly NodeRow[] = [
 
 const installWithinMs = 300_000
 
-/** The package of Node's program; that of all platforms would fetch this one by a script, which npm need not run. */
+/**
+ * The package of Node's program for this platform. The package for all platforms would fetch this one by a script,
+ * which npm may not run.
+ */
 const packageName = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`
 const program = join('node_modules', packageName, 'bin', process.platform === 'win32' ? 'node.exe' : 'node')
 
@@ -52,7 +55,7 @@ function runs(file: string): Promise<boolean> {
   )
 }
 
-/** What makes a suite run on that Node, children included. */
+/** The settings that make a suite run on that Node, including child processes. */
 export async function onNode(row: NodeRow): Promise<Required<Pick<Suite, 'node' | 'env'>>> {
   const node = await programOf(row)
   const PATH = [dirname(node), process.env['PATH']].join(delimiter)

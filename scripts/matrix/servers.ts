@@ -1,20 +1,20 @@
-/** The servers that the contract is tested on. A row that cannot be had is a failure, never left out. */
+/** The servers on which the contract is tested. A row that is unavailable is a failure, and is never left out. */
 
 export interface ServerRow {
-  /** As the server itself has to say it, without the last parts of the version. */
+  /** The name that the server itself must report, without the last parts of the version. */
   readonly name: string
   /** The official image. */
   readonly image: string
-  /** Names another image. */
+  /** The environment variable that may name another image. */
   readonly variable: string
   readonly product: 'redis' | 'valkey'
-  /** The release of Debian that packages this version, for where no image registry is reached. */
+  /** The release of Debian that packages this version, in case no image registry can be reached. */
   readonly suite: string
   /** Arguments for every server of the row. */
   readonly args: readonly string[]
-  /** What the row is about, beside the version. */
+  /** What the row tests besides the version. */
   readonly note: string
-  /** Files of the contract that ask for what this server has not; another file of test/topology/matrix takes their place. */
+  /** Files of the contract that need features which this server lacks. A file in test/topology/matrix replaces them. */
   readonly without: readonly string[]
 }
 
@@ -37,11 +37,11 @@ const row = (
   }
 }
 
-/** From the oldest to the newest, because the first of those that are run is on the oldest Node. */
+/** From the oldest to the newest, because the first row of a run uses the oldest Node. */
 export const servers: readonly ServerRow[] = [
-  // The oldest that is supported. It has no sharded pub/sub, and without HELLO a client has to speak RESP2 to it. It
-  // quotes what failed in a script in the middle of its error, and rights on channels are unknown to it: what it refuses
-  // is tested by test/topology/matrix/older-refusals.test.ts.
+  // The oldest supported version. It has no sharded pub/sub. It lacks HELLO, so a client has to use RESP2. Its errors
+  // quote a script's error in the middle. It knows no rights on channels: test/topology/matrix/older-refusals.test.ts
+  // tests what it refuses.
   row('Redis 6.0', 'bullseye', {
     args: ['--rename-command', 'HELLO', 'GONE'],
     note: 'RESP2, no sharded pub/sub',

@@ -1,4 +1,4 @@
-/** Writes into docs/protocol.md what the headers of lua/ say. */
+/** Writes the contents of the headers in lua/ into docs/protocol.md. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { withReference } from './reference.ts'
 

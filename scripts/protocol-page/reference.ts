@@ -1,4 +1,7 @@
-/** The part of docs/protocol.md that says what each script is given and replies: made of the headers of lua/, so that it is true. */
+/**
+ * The part of docs/protocol.md about the arguments and replies of each script. It is generated from the headers in
+ * lua/, so that it is correct.
+ */
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { readWriteTexts, semaphoreTexts, usualTexts } from '../lua/usual-texts.ts'
@@ -7,14 +10,14 @@ const lua = new URL('../../lua/', import.meta.url)
 const begin = '<!-- made by scripts/protocol-page/main.ts -->'
 const end = '<!-- made until here -->'
 
-/** Scripts of one folder of lua/. */
+/** The scripts of one folder of lua/. */
 interface Scripts {
   readonly folder: string
-  /** What their titles end in. */
+  /** The end of the scripts' titles, which says whose scripts they are. */
   readonly whose: string
-  /** By the titles of their columns: the texts of each kind that has these scripts. */
+  /** The texts of each kind that has these scripts, by the titles of their columns. */
   readonly texts: Readonly<Record<string, Readonly<Record<string, string>>>>
-  /** What else replies: an include that only some of these kinds have. */
+  /** Includes that also reply, but that only some of these kinds have. */
   readonly besides: readonly string[]
 }
 
@@ -28,7 +31,7 @@ const all: readonly Scripts[] = [
   },
 ]
 
-/** The page with this part as it ought to be. */
+/** The page with this part up to date. */
 export function withReference(page: string): string {
   const [from, to] = [page.indexOf(begin), page.indexOf(end)]
   if (from < 0 || to < from) throw new Error(`the page has no place for the scripts, between ${begin} and ${end}`)
@@ -54,7 +57,7 @@ function reference({ folder, whose, texts, besides }: Scripts): string {
   return [table.join('\n'), ...sections].join('\n\n')
 }
 
-/** By which EVALSHA names it. */
+/** The SHA1 by which EVALSHA names the script. */
 function sha1Of(texts: Readonly<Record<string, string>>, name: string): string {
   const camel = name.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
   return createHash('sha1')
@@ -80,7 +83,7 @@ function section(path: string, whose: string): string {
   ].join('\n\n')
 }
 
-/** What stands above the first line of code, or of what is included. */
+/** The lines above the first line of code or the first include. */
 function headerOf(source: string): string[] {
   const lines = source.split('\n')
   const length = lines.findIndex(line => !line.startsWith('--') || line.startsWith('-- include: '))

@@ -1,11 +1,11 @@
-/** What a server is out of first: computed from what one of each thing costs. */
+/** Which resource of a server runs out first, computed from what one of each thing costs. */
 import type { Scale } from '../scale/figures.ts'
 import { step, units } from './units.ts'
 
-/** µs of one core in a second. */
+/** µs of one core per second. */
 const CORE = 1e6
 const GIGABYTE = 2 ** 30
-/** Connections that Redis accepts unless told otherwise, and those of one client. */
+/** MAXCLIENTS connections is Redis's default limit. Each client has CONNECTIONS of them. */
 const MAXCLIENTS = 10_000
 const CONNECTIONS = 2
 
@@ -30,7 +30,7 @@ export function limits(scale: Scale): readonly Limit[] {
   return [each, ...things]
 }
 
-/** As many clients as the server accepts, each of which holds one lock at a time and takes one a second. */
+/** The load of as many clients as Redis accepts, each of which takes one lock per second and holds one at a time. */
 export function onePerClient(scale: Scale): { clients: number; share: number; memory: number } {
   const clients = MAXCLIENTS / CONNECTIONS
   const { bytes, idling } = units(scale).find(({ what }) => what === 'the same with one held lock')!

@@ -1,6 +1,6 @@
 /**
- * Writes the tables of docs/scale.md, and the figures that are computed of them, from the raw run in benchmarks/results/scale.json, so
- * that none stands there without the run behind it. A test compares them.
+ * Writes the tables of docs/scale.md, and the figures computed from them, from the raw run in
+ * benchmarks/results/scale.json, so that every figure is backed by a run. A test compares them.
  *
  *   npx tsx scripts/scale-page/main.ts
  */
@@ -16,7 +16,7 @@ export function present(): string {
   return readFileSync(page, 'utf8')
 }
 
-/** The page as it has to be; of this run, unless another is given. */
+/** The page as it must be, for the stored run by default. */
 export function written(scale: Scale = read(), text = present()): string {
   return text.replace(marked, (_, begin: string, name: string, end: string) => {
     const part = parts[name]

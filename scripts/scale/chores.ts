@@ -1,4 +1,4 @@
-/** What the library does besides, where it might take longer the more there is. */
+/** Measures other work of the library that might become slower with large numbers. */
 import { Crew } from './crew.ts'
 import type { Chores } from './figures.ts'
 import { each, Meter, round } from './meter.ts'
@@ -24,7 +24,7 @@ export async function chores(progress: (line: string) => void): Promise<Chores> 
   return { lock, tryLock, stats, close, holds }
 }
 
-/** CPU of the client for one acquisition of a single caller. */
+/** The client's CPU for one acquisition by a single caller. */
 async function uncontended(once: boolean): Promise<number> {
   await using own = await startServer()
   await using crew = new Crew(1)

@@ -1,4 +1,4 @@
-/** The process that has the clients: does what `crew.ts` asks for. It runs the library as it is published, from `dist/`. */
+/** The process that runs the clients, as `crew.ts` orders. It uses the published library, from `dist/`. */
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import { Cluster } from 'ioredis'
 import type { Lease, LockClient } from '../../src/index.ts'
@@ -13,7 +13,7 @@ const baton: typeof import('../../src/index.ts') = await import(library)
 
 const clients: LockClient[] = []
 const leases: Lease[] = []
-/** CPU between two looks, µs: of the turns that lie between them. */
+/** The most CPU between two readings, in µs, which is that of the event loop's turns in between. */
 let longestTurn = 0
 let watching: NodeJS.Timeout | undefined
 let looked = process.cpuUsage()
@@ -117,7 +117,7 @@ const done: { readonly [O in Op]: (order: Order<O>) => Promise<ReturnType<Orders
   },
 }
 
-/** Turns that are not much longer than this, in ms, are not told apart. */
+/** How often the CPU is read, in ms. Turns shorter than this are measured together. */
 const LOOK = 10
 
 function watchTurns(): void {

@@ -1,4 +1,4 @@
-/** The processes that have the clients. */
+/** The processes that run the clients. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -15,7 +15,7 @@ export class Crew implements AsyncDisposable {
     this.#members = Array.from({ length: processes }, () => new Member())
   }
 
-  /** The same to all at once, or to each its own; the sum of what they answer. */
+  /** Gives all processes the same order, or each its own. Returns the sum of their answers. */
   async ask<O extends Op>(op: O, terms: Terms<O> | ((process: number) => Terms<O>)): Promise<number> {
     const of = (i: number) => (typeof terms === 'function' ? terms(i) : terms)
     const answers = await Promise.all(this.#members.map((member, i) => member.ask({ op, ...of(i) } as Order<O>)))
@@ -30,7 +30,7 @@ export class Crew implements AsyncDisposable {
 class Member {
   readonly #child: ChildProcess
   readonly #ended: Promise<unknown>
-  /** Of the order that it is about to answer. */
+  /** Settles the order that is about to be answered. */
   #settle: ((reply: Reply) => void) | undefined
 
   constructor() {

@@ -1,4 +1,4 @@
-/** What a run of `npm run scale` writes to benchmarks/results/scale.json. CPU times are µs, sizes bytes. */
+/** What a run of `npm run scale` writes to benchmarks/results/scale.json. CPU times are in µs, sizes in bytes. */
 import type { Machine } from '../../benchmarks/harness/machine.ts'
 
 export interface Scale extends Measured {
@@ -6,12 +6,15 @@ export interface Scale extends Measured {
   readonly runs: Readonly<Record<Part, Run>>
 }
 
-/** One part is measured. */
+/** The measurement of one part. */
 export interface Run {
   readonly date: string
-  /** The share of all cores, 0..1, that others used meanwhile. */
+  /** The share of all cores, 0..1, that other programs used meanwhile. */
   readonly usedByOthers?: number | undefined
-  /** The servers went ahead of whatever else the machine had to do. If not, times by SLOWLOG are those of others, too. */
+  /**
+   * Whether the servers had priority over everything else on the machine. If not, times by SLOWLOG include the time of
+   * other programs.
+   */
   readonly serversFirst: boolean
 }
 
@@ -26,10 +29,10 @@ export interface Measured {
 
 export type Part = keyof Measured
 
-/** How long one script call held the server, µs by SLOWLOG. */
+/** How long one script call occupied the server, in µs by SLOWLOG. */
 export interface ScriptTime {
   readonly what: string
-  /** How many waiters were in the queue of the one key, how many holds its owner had, or how many clients listened. */
+  /** The number of waiters in the key's queue, of holds of its owner, or (for `HEARD`) of subscribed clients. */
   readonly size: number
   readonly calls: number
   readonly least: number
@@ -40,51 +43,51 @@ export interface ScriptTime {
 /** The case whose size is a number of clients, not of waiters. */
 export const HEARD = 'acquire and release, heard by so many clients'
 
-/** The longest script call that the server ran meanwhile, and how many it ran, of which some were longer than 5 ms. */
+/** During the measurement: the longest script call, the number of calls, and how many took longer than 5 ms. */
 export interface Longest {
   readonly micros: number
   readonly calls: number
   readonly tooLong: number
 }
 
-/** What one process spent, and its server. */
+/** What client processes and servers spent. */
 export interface Spent {
   readonly client: number
   readonly server: number
 }
 
-/** One process, with waiters parked. */
+/** One process, with parked waiters. */
 export interface Parked {
   readonly what: string
   readonly waiters: number
   readonly keys: number
-  /** Memory of one waiter. */
+  /** Memory per waiter. */
   readonly bytes: Spent
-  /** CPU to park one. */
+  /** CPU to park one waiter. */
   readonly parking: Spent
-  /** CPU of all waiters together, a second, while nothing happens. */
+  /** CPU per second of all waiters together, while nothing happens. */
   readonly idling: Spent
   readonly commandsPerSecond: number
-  /** From the first wait until the heartbeats have been watched. */
+  /** From the first wait to the end of the observed heartbeats. */
   readonly longest: Longest
-  /** `close()` of the client with all of them: CPU of all, ms until it returned, and the longest script call. */
+  /** `close()` of a client with all of these waiters: total CPU, ms until it resolved, and the longest script call. */
   readonly closing: Spent & { readonly ms: number; readonly longest: Longest }
 }
 
 /** One process that holds locks. */
 export interface Held {
   readonly locks: number
-  /** Memory of one held lock. */
+  /** Memory per held lock. */
   readonly bytes: Spent
-  /** Memory of the server for one lock that was held before. */
+  /** The server's memory for one lock that is free again. */
   readonly freeBytes: number
-  /** CPU to take one, and to release it. */
+  /** CPU to take and release one lock. */
   readonly taking: Spent
   readonly releasing: Spent
-  /** CPU of all together, a second, while they are renewed. */
+  /** CPU per second of all together, while they are renewed. */
   readonly renewing: Spent
   readonly renewalsPerSecond: number
-  /** CPU of the longest turn of the process's event loop, ms, while they were renewed. */
+  /** CPU of the longest turn of the process's event loop, in ms, while they were renewed. */
   readonly longestTurn: number
   readonly lost: number
   readonly longest: Longest
@@ -95,9 +98,9 @@ export interface Fleet {
   readonly what: string
   readonly clients: number
   readonly connections: number
-  /** Memory of one client more. */
+  /** Memory per additional client. */
   readonly bytes: Spent
-  /** CPU of all, a second, while nothing happens. */
+  /** CPU per second of all clients, while nothing happens. */
   readonly idling: Spent
   readonly commandsPerSecond: number
   /** CPU of one lock and release. */
@@ -111,22 +114,24 @@ export interface Masters {
   readonly acquisitions: number
   /** CPU of one lock and release: of all clients, and of the masters. */
   readonly cycle: Spent
-  /** The same of each master, for those that it served; and the part of it that scripts took. */
+  /**
+   * For each master: the acquisitions that it served, its CPU for one of them, and the part of that spent in scripts.
+   */
   readonly each: readonly { readonly acquisitions: number; readonly server: number; readonly inScripts: number }[]
-  /** CPU of a master while nothing happens, a second. */
+  /** CPU of a master while nothing happens, per second. */
   readonly idle: number
 }
 
-/** What the library does besides, CPU of the client. */
+/** Other work of the library: CPU of the client. */
 export interface Chores {
   /** One `tryLock` and release, and one `lock` and release, by a single caller. */
   readonly tryLock: number
   readonly lock: number
-  /** One `stats()` of a client with so many locks. */
+  /** CPU for one `stats()` of a client with this many locks. */
   readonly stats: readonly { readonly locks: number; readonly micros: number }[]
-  /** `close()` of a client with so many waiters of one key. */
+  /** `close()` of a client with this many waiters for one key. */
   readonly close: { readonly waiters: number; readonly client: number; readonly ms: number }
-  /** So many holds of one owner: to take one, to release one, on one server and in a cluster. */
+  /** An owner that has `holds` holds: the cost to take one of them, and to release one. */
   readonly holds: readonly {
     readonly where: string
     readonly holds: number

@@ -1,4 +1,4 @@
-/** Two thousand clients of one server: each has its own connections, inbox and beat, as a process of its own would have. */
+/** Two thousand clients of one server. Each has its own connections, inbox and beat, as in a process of its own. */
 import { Crew } from './crew.ts'
 import type { Fleet } from './figures.ts'
 import { each, gained, Meter, memories } from './meter.ts'
@@ -6,10 +6,10 @@ import { startServer, watchScripts } from './server.ts'
 
 const CLIENTS = 2_000
 const PROCESSES = 4
-/** Of each process. */
+/** Clients per process. */
 const SHARE = CLIENTS / PROCESSES
 const CYCLES = 10_000
-/** Three beats, s. */
+/** How long idle clients are observed, in s: three beats. */
 const WATCHED = 10
 
 export async function fleet(progress: (line: string) => void): Promise<Fleet[]> {
@@ -21,7 +21,7 @@ export async function fleet(progress: (line: string) => void): Promise<Fleet[]> 
   let before = await memories(crew, server)
   let clients = 0
 
-  /** Takes a step: what it has added to each client, and what all of them cost while nothing happens. */
+  /** Takes a step. Measures what the step adds per client, and what all clients then cost while nothing happens. */
   const step = async (what: string, ask: () => Promise<unknown>, cycles = 0) => {
     progress(`${clients} clients, ${what}`)
     const longest = await watchScripts(server)
@@ -32,7 +32,7 @@ export async function fleet(progress: (line: string) => void): Promise<Fleet[]> 
     all.push({
       what,
       clients,
-      // But for that of this process.
+      // Does not count the connection of this process.
       connections: Number(connections) - 1,
       bytes: each(gained(before, after), clients),
       ...idle,
@@ -46,7 +46,7 @@ export async function fleet(progress: (line: string) => void): Promise<Fleet[]> 
     const terms = { count: CYCLES, callers: 50, keys: 1_000, once: false }
     return crew.ask('cycle', process => ({ prefix: `cycle ${process}`, ...terms }))
   }
-  /** All for one lock that a client of the first process holds, or of the second. */
+  /** All these clients wait for one lock, which a client of the first (or the second) process holds. */
   const park = (of: number, fair: boolean) => crew.ask('park', { prefix: `mine ${of}`, count: SHARE, keys: 1, fair })
 
   clients = PROCESSES

@@ -6,7 +6,7 @@ import { each, gained, Meter, memories, round } from './meter.ts'
 import { startServer, watchScripts } from './server.ts'
 
 const LOCKS = 100_000
-/** A lease, so that each is renewed three times, s. */
+/** In s: the length of one lease, in which each lock is renewed three times. */
 const WATCHED = 30
 
 export async function held(progress: (line: string) => void): Promise<Held> {
@@ -21,7 +21,7 @@ export async function held(progress: (line: string) => void): Promise<Held> {
   const longest = await watchScripts(server)
   const taking = await meter.of(() => process.ask('hold', { prefix: 'order', count: LOCKS }))
   const full = await memories(process, server)
-  // From the first renewals on.
+  // Measures only after the first renewals.
   await sleep(10_000)
   await process.ask('longestTurn', {})
   const renewing = await meter.of(() => sleep(WATCHED * 1_000))

@@ -1,16 +1,19 @@
 /**
- * What locks cost when there are many of them: `npm run scale` measures it and writes benchmarks/results/scale.json, of which
- * docs/scale.md has the tables (scripts/scale-page). `npm run scale -- held fleet` measures these parts anew, and keeps the others.
+ * Measures what large numbers of locks cost, and writes the figures to benchmarks/results/scale.json. The tables of
+ * docs/scale.md are made from that file (scripts/scale-page).
  *
- *   scripts  how long one script call holds the server, by the length of the queue
- *   parked   a process with tens of thousands of waiters
- *   held     a process with 100,000 locks
- *   fleet    2,000 clients of one server
- *   masters  a cluster of one, two, three
- *   chores   what the library does besides
+ *  npm run scale                  measures all parts
+ *  npm run scale -- held fleet    measures only these parts, and keeps the figures of the others
  *
- * CPU and memory are those that the system and the servers count for each process, because they hardly depend on what else the
- * machine does. The clients run the built library.
+ *  scripts  how long one script call occupies the server, by the length of the queue
+ *  parked   a process with tens of thousands of waiters
+ *  held     a process with 100,000 locks
+ *  fleet    2,000 clients of one server
+ *  masters  clusters of one, two and three masters
+ *  chores   other work of the library
+ *
+ * CPU and memory are those that the system and the servers count for each process, because they hardly depend on other
+ * load on the machine. The clients run the built library.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { machine, usage, usedByOthers } from '../../benchmarks/harness/machine.ts'

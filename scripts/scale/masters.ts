@@ -7,7 +7,7 @@ import { each, Meter, round } from './meter.ts'
 import { startCluster } from './server.ts'
 
 const KEYS = 3_000
-/** Of each process, for each master: as many callers and acquisitions for one as for three. */
+/** Acquisitions per process and master, so that each master serves the same number in every cluster. */
 const CYCLES = 10_000
 const CALLERS = 50
 const PROCESSES = 2
@@ -51,7 +51,7 @@ async function cluster(count: number): Promise<Masters> {
   }
 }
 
-/** Calls of scripts so far, and the time in them, µs. */
+/** Calls of scripts so far, and the time in them in µs. */
 async function scripts(server: Server): Promise<{ calls: number; micros: number }> {
   const { calls, usec } = await server.snapshot()
   const of = (counts: ReadonlyMap<string, number>) => (counts.get('evalsha') ?? 0) + (counts.get('eval') ?? 0)

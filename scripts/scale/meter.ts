@@ -1,4 +1,4 @@
-/** What clients and servers spend from one moment to another. */
+/** What clients and servers spend between two moments. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Server } from '../../benchmarks/harness/server.ts'
 import type { Crew } from './crew.ts'
@@ -7,13 +7,13 @@ import type { Spent } from './figures.ts'
 interface Moment {
   readonly at: number
   readonly client: number
-  /** Of each server. */
+  /** One figure per server. */
   readonly servers: readonly number[]
-  /** Scripts, and messages; so what clients send, as long as no script publishes. */
+  /** The number of script calls and published messages. As no script publishes here, clients sent all of them. */
   readonly commands: number
 }
 
-/** CPU in µs; of all processes together, and of all servers. */
+/** CPU in µs: of all client processes together, and of all servers. */
 export interface Watched extends Spent {
   readonly servers: readonly number[]
   readonly seconds: number
@@ -43,7 +43,7 @@ export class Meter {
     }
   }
 
-  /** CPU a second, while nothing is asked for. */
+  /** CPU per second while no call is made. */
   async idle(seconds: number): Promise<{ idling: Spent; commandsPerSecond: number }> {
     const watched = await this.of(() => sleep(seconds * 1_000))
     const commandsPerSecond = round(watched.commands / watched.seconds)
@@ -65,7 +65,7 @@ export class Meter {
   }
 }
 
-/** The share of one of so many. */
+/** The cost of one of `count`. */
 export function each({ client, server }: Spent, count: number): Spent {
   return { client: round(client / count), server: round(server / count) }
 }
@@ -74,7 +74,7 @@ export function round(figure: number): number {
   return Math.round(figure * 100) / 100
 }
 
-/** The memory of clients and server, when what was needed for a moment only has been given back. */
+/** The memory of clients and server, once temporary memory has been freed. */
 export async function memories(crew: Crew, server: Server): Promise<Spent> {
   await server.settle(500, 5_000)
   await sleep(2_500)

@@ -1,28 +1,31 @@
-/** What the process that has the clients is asked for, and what it answers. */
+/** The orders to the process that runs the clients, and its answers. */
 
 export interface Orders {
-  /** Connects so many clients: to the server of the URL, or to a cluster. */
+  /** Connects `clients` clients to the server with this URL, or to a cluster. */
   open(order: { url: string; cluster: boolean; clients: number }): void
-  /** Takes so many locks, of keys `<prefix> 0` and so on; the clients take turns. */
+  /** Takes `count` locks with the keys `<prefix> 0` and so on; the clients take turns. */
   hold(order: { prefix: string; count: number }): void
-  /** Takes the lock of one key so often, all by one owner. */
+  /** Takes the lock of one key `count` times, with the same owner. */
   reenter(order: { prefix: string; count: number }): void
   releaseAll(order: object): void
-  /** Parks so many waiters, at so many keys by turns. Unfair ones stay so. */
+  /** Parks `count` waiters, spread over `keys` keys. Unfair waiters stay unfair. */
   park(order: { prefix: string; count: number; keys: number; fair: boolean }): void
-  /** Lock and release, so often, by so many callers at a time, of so many keys by turns. */
+  /** Locks and releases `count` times, with `callers` concurrent callers, on `keys` keys in turn. */
   cycle(order: { prefix: string; count: number; callers: number; keys: number; once: boolean }): void
-  /** µs of CPU of one `stats()`. */
+  /** µs of CPU for one `stats()`. */
   stats(order: object): number
-  /** Closes all clients; ms. */
+  /** Closes all clients; returns the ms that it took. */
   close(order: object): number
-  /** CPU so far, µs. */
+  /** CPU so far, in µs. */
   cpu(order: object): number
-  /** Heap and what is kept beside it, after a collection. */
+  /** The heap, and memory kept outside of it, after a garbage collection. */
   memory(order: object): number
-  /** CPU of the longest turn of the event loop since this was last asked, ms; from the first question on it is watched. */
+  /**
+   * CPU of the longest turn of the event loop since this was last asked, in ms. The first question starts the
+   * measurement.
+   */
   longestTurn(order: object): number
-  /** Holds that were lost. */
+  /** The number of holds that were lost. */
   lost(order: object): number
 }
 

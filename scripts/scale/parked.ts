@@ -1,13 +1,15 @@
-/** One process in which tens of thousands wait. */
+/** One process with tens of thousands of waiters. */
 import { Crew } from './crew.ts'
 import type { Parked } from './figures.ts'
 import { each, gained, Meter, memories } from './meter.ts'
 import { startServer, watchScripts } from './server.ts'
 
 const WAITERS = 50_000
-/** Each key is looked at by itself, so fewer of them keep a process and its server as busy. */
+/**
+ * The number of keys in the case with many keys. A client checks waiters per key, so fewer waiters cause the same load.
+ */
 const KEYS = 10_000
-/** Six heartbeats, s. */
+/** How long idle waiters are observed, in s: six heartbeats. */
 const WATCHED = 20
 
 const settings = [
@@ -42,7 +44,7 @@ async function one({ what, fair, waiters, keys }: (typeof settings)[number]): Pr
   const longest = await watchScripts(server)
   const parking = await meter.of(() => waiting.ask('park', order))
   const after = await memories(waiting, server)
-  // What the holders' renewals cost is not a matter of the waiters.
+  // The meter excludes the process of the holders, which renews their locks meanwhile.
   const idle = await meter.idle(WATCHED)
   const alone = await longest()
   const watch = await watchScripts(server)

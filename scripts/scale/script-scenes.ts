@@ -1,7 +1,7 @@
 /**
- * How long one call of a script holds the server, however many wait: each case by itself, on a key with 1, 1,000 or 50,000
- * waiters. The calls are made by the library's own `Kind`, and the waiters by its `join`; only their clients do not exist,
- * but for those whose inbox has to be heard.
+ * Measures how long one script call occupies the server: each case alone, on a key with 1, 1,000 or 50,000 waiters. The
+ * library's own `Kind` makes the calls, and its `join` adds the waiters. Their clients do not exist, except clients
+ * that must be subscribed to their inbox.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
@@ -21,14 +21,14 @@ import { scriptTimes, startServer } from './server.ts'
 const SIZES = [1, 1_000, 50_000]
 /** Calls under way at a time. */
 const BATCH = 1_000
-/** Connections that are made at a time: fewer than wait for a server to accept them. */
+/** Connections opened at a time: fewer than the server's backlog of connections to accept. */
 const CONNECTING = 100
 const LEASE = 120_000
-/** Waiters whose heartbeat one call takes. */
+/** Number of waiters whose heartbeat one call carries. */
 const TENDED = 500
-/** The expiry of waiters that are to expire, ms. */
+/** The expiry of waiters that should expire, in ms. */
 const SHORT = 2_000
-/** Each state is prepared so often: what the machine does besides does not meet the same call each time. */
+/** Each state is prepared this many times, so that other load on the machine does not always hit the same call. */
 const ROUNDS = 2
 
 const keys = new Keys(new Namespace('scale:', false), mutex)
@@ -57,7 +57,7 @@ class Scene {
     return claim
   }
 
-  /** `clients`: of whom they are; undefined: each of one of its own. `ttl`: the waiters' own expiry, ms. */
+  /** `client` is the waiters' client; undefined gives each waiter its own. `ttl` is the waiters' expiry in ms. */
   async queue(count: number, client?: string, ttl = LEASE): Promise<Queued[]> {
     const kind = this.#make(ttl)
     return inBatches(count, async () => {
@@ -67,7 +67,7 @@ class Scene {
     })
   }
 
-  /** A client whose inbox is heard. */
+  /** A client that is subscribed to its inbox. */
   async listening(): Promise<string> {
     const client = newClientId()
     const ear = this.#server.redis.duplicate()
@@ -76,7 +76,7 @@ class Scene {
     return client
   }
 
-  /** So many clients hear when the lock is free. */
+  /** Subscribes `count` clients to the message that the lock is free. */
   async hear(count: number): Promise<void> {
     const hear = async () => {
       const ear = this.#server.redis.duplicate()
@@ -93,7 +93,7 @@ class Scene {
     await redis.flushall('ASYNC')
   }
 
-  /** Ends the holder's lease at once, as its time would. */
+  /** Ends the holder's lease at once, as if its time had passed. */
   async lapse(): Promise<void> {
     const lock = keys.of(this.key).lock
     const [token, , ...claim] = (await this.#server.redis.hget(lock, 'holder'))!.split(' ')
@@ -101,7 +101,7 @@ class Scene {
     await this.#server.redis.hset(lock, 'holder', [token, begun * 1_000, ...claim].join(' '))
   }
 
-  /** From now on, expired keys are freed by another thread of the server. */
+  /** From now on, another thread of the server frees expired keys. */
   async freeLazily(): Promise<void> {
     await this.#server.redis.config('SET', 'lazyfree-lazy-expire', 'yes')
   }
@@ -124,14 +124,16 @@ async function oneByOne(count: number, call: (i: number) => Promise<unknown>): P
   for (let i = 0; i < count; i++) await call(i)
 }
 
-/** Prepares a key with so many waiters, and returns what is measured. */
+/** Prepares a key with `size` waiters, and returns the action to measure. */
 type Case = (scene: Scene, size: number) => Promise<() => Promise<unknown>>
 
-/** The queue's keys have expired, and whoever comes to them has to remove them. */
+/**
+ * The queue's keys have expired. The first command that touches them, which is the measured one, has to remove them.
+ */
 const expired: Case = async (scene, size) => {
   await scene.hold()
   await scene.queue(size, undefined, SHORT)
-  // They live on for twice as long at the most.
+  // The keys exist for at most twice as long as the waiters' expiry.
   await sleep(2 * SHORT + 500)
   await scene.lapse()
   return () => scene.kind.attempt(scene.claim(), 0)
@@ -175,7 +177,7 @@ const cases: Record<string, Case> = {
   },
   'release and sweep, all waiters expired at once': async (scene, size) => {
     const { id } = await scene.hold()
-    // The last one keeps the queue.
+    // The last waiter keeps the queue alive.
     await scene.queue(size, undefined, SHORT)
     await scene.queue(1)
     await sleep(2 * SHORT)
@@ -224,7 +226,7 @@ const cases: Record<string, Case> = {
   },
 }
 
-/** By the number of clients that hear it. */
+/** `size` is the number of clients that receive the message. */
 const released: Case = async (scene, size) => {
   await scene.hear(size)
   return () =>
@@ -236,7 +238,7 @@ const released: Case = async (scene, size) => {
 
 const all: readonly (readonly [what: string, prepare: Case, sizes: readonly number[]])[] = [
   ...Object.entries(cases).map(([what, prepare]) => [what, prepare, SIZES] as const),
-  // As many clients as Redis accepts unless told otherwise.
+  // As many clients as Redis accepts by default.
   [HEARD, released, [1, 1_000, 5_000]],
 ]
 
@@ -258,7 +260,8 @@ export async function scripts(progress: (line: string) => void): Promise<ScriptT
       newId: () => newHoldId(newClientId()),
       warn() {},
     })
-  // An expired key is removed by whoever comes to it first: here, the script that is measured.
+  // Turns off background expiry, so that an expired key is removed by the first command that touches it: the measured
+  // script.
   await server.redis.call('DEBUG', 'SET-ACTIVE-EXPIRE', '0')
   const times: ScriptTime[] = []
   for (const [what, prepare, sizes] of all) {

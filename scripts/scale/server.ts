@@ -1,11 +1,11 @@
-/** A server of the run's own, and what it says of itself. */
+/** Starts servers for the run, and reads their counters. */
 import { spawnSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Server, type Snapshot } from '../../benchmarks/harness/server.ts'
 import { findServerSource, type RunningServer } from '../../local-redis/index.ts'
 import type { Longest } from './figures.ts'
 
-/** A script call must not hold the server for longer, µs. */
+/** In µs: a script call must not occupy the server for longer. */
 const TOO_LONG = 5_000
 const SLOTS = 16_384
 
@@ -14,10 +14,13 @@ export interface OwnServer extends AsyncDisposable {
   readonly server: Server
 }
 
-/** Whether the last server that was started goes ahead of whatever else the machine has to do. */
+/** Whether the last server that was started has priority over everything else on the machine. */
 export let goesFirst = false
 
-/** Otherwise SLOWLOG would count the time for which others have the core. It takes Linux, and the rights of root. */
+/**
+ * Without priority, SLOWLOG would include the time in which other programs use the core. Priority requires Linux, and
+ * root.
+ */
 function preferred(pid: number | undefined): boolean {
   return pid !== undefined && spawnSync('chrt', ['--all-tasks', '--fifo', '--pid', '1', String(pid)]).status === 0
 }
@@ -39,7 +42,7 @@ export async function startServer(...args: string[]): Promise<OwnServer> {
 
 /** Masters that share all slots. */
 export interface OwnCluster extends AsyncDisposable {
-  /** The way in. */
+  /** The URL to connect to. */
   readonly url: string
   readonly servers: readonly Server[]
 }
@@ -68,7 +71,7 @@ export async function startCluster(masters: number): Promise<OwnCluster> {
   }
 }
 
-/** µs of the script calls that are run meanwhile, longest last. */
+/** The µs of the script calls made during the action, in ascending order. */
 export async function scriptTimes({ redis }: Server, action: () => Promise<unknown>): Promise<number[]> {
   await redis.config('SET', 'slowlog-max-len', '1000000', 'slowlog-log-slower-than', '0')
   await redis.slowlog('RESET')
@@ -82,7 +85,7 @@ export async function scriptTimes({ redis }: Server, action: () => Promise<unkno
     .sort((a, b) => a - b)
 }
 
-/** The longest script call from now until the function is called that is returned. */
+/** Returns a function that returns the longest script call since now. */
 export async function watchScripts(server: Server): Promise<() => Promise<Longest>> {
   const { redis } = server
   await redis.config('SET', 'slowlog-max-len', '100000', 'slowlog-log-slower-than', '500')

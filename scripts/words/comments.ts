@@ -1,16 +1,16 @@
-/** The comments of a source file, in blocks: adjacent lines of `//` or `--` are one. */
+/** Finds the comments of a source file. Adjacent lines of `//` or `--` are one comment. */
 import ts from '@typescript/typescript6'
 
 export interface Comment {
-  /** Of its first line, from 1. */
+  /** The number of its first line, from 1. */
   readonly line: number
-  /** As in the source, with the signs that make it a comment. */
+  /** The text as in the source, including `//`, `/*` or `--`. */
   readonly text: string
-  /** The next lines of code, which it is about. */
+  /** The next lines of code, which the comment describes. */
   readonly code: readonly string[]
 }
 
-/** A comment in the text of its file: from one position to another. */
+/** The positions in the file where a comment begins and ends. */
 type Range = readonly [from: number, to: number]
 
 const LINES_OF_CODE = 3
@@ -18,7 +18,7 @@ const LINES_OF_CODE = 3
 /** Files that comments are read from. */
 export const commented = /\.(?:[mc]?ts|mjs|cjs|lua|pml|c|java)$/
 
-/** For tools: nobody reads them as sentences. */
+/** Comments for tools, which people do not read as sentences. */
 const directive = /^\s*(?:\/\/|\/\*|--)\s*(?:biome-ignore|@ts-|include:|\[\[|\]\]|@__PURE__)/
 
 export function commentsIn(file: string, text: string): Comment[] {
@@ -44,7 +44,7 @@ export function commentsIn(file: string, text: string): Comment[] {
     const to = block.at(-1)![1]
     const words = text.slice(from, to)
     if (!saysSomething(words)) return []
-    // A comment at the end of a line is about this line.
+    // A comment at the end of a line describes that line.
     const beside = hasCodeBefore(block[0])
     const after = text.slice(beside ? starts[lineAt(from)] : to).split('\n')
     const code = after.filter(line => line.trim() !== '').slice(0, LINES_OF_CODE)
@@ -52,12 +52,12 @@ export function commentsIn(file: string, text: string): Comment[] {
   })
 }
 
-/** Whether there is a word in it besides tags. */
+/** Whether the comment contains a word besides tags. */
 function saysSomething(words: string): boolean {
   return /\p{L}{2}/u.test(words.replaceAll(/@(?:since [\d.]+|\w+)/g, ''))
 }
 
-/** Without the indentation that all lines but the first have because of where the comment is. */
+/** Removes the indentation that all lines but the first have because of the comment's position. */
 function dedent(words: string): string {
   const [first = '', ...others] = words.split('\n')
   return [first, ...others.map(line => line.replace(/^\s+(?=\*|--|\/\/)/, first.startsWith('/*') ? ' ' : ''))].join(
@@ -80,7 +80,7 @@ function rangesInC(text: string): Range[] {
   return rangesBy(/"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|\/\/.*|\/\*[\s\S]*?\*\//g, '/', text)
 }
 
-/** `token` finds strings, too, so that what looks like a comment in a string is none. */
+/** `token` also matches strings, so that text inside a string is not mistaken for a comment. */
 function rangesBy(token: RegExp, sign: string, text: string): Range[] {
   const found = [...text.matchAll(token)].filter(([match]) => match.startsWith(sign))
   return found.map(({ 0: match, index }) => [index, index + match.length] as const)

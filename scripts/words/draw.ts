@@ -1,19 +1,20 @@
 /**
- * Draws what a stranger reads to measure whether the words of this project are understood at once. Prints one document.
+ * Draws comments, messages and pages at random, for measuring whether readers understand the words of this project at
+ * once. Prints one document.
  *
- *   npm run --silent words:draw -- --seed 1                  of the files as they are now
- *   npm run --silent words:draw -- --seed 1 --at <commit>    as they were
+ *   npm run --silent words:draw -- --seed 1                  from the present files
+ *   npm run --silent words:draw -- --seed 1 --at <commit>    from the files of that commit
  *
- * How it is measured. An engineer who knows Node and Redis, and has never seen this code, is given the document and nothing
- * else. For each comment and each message the reader writes down in own words what it means, after one reading, and marks
- * where a second reading was needed. Somebody who knows the code compares: an item fails if its meaning was missed, or if
- * it was marked. For each page three questions are made up that a newcomer would bring to it; the reader answers them from
- * the page. The aims: of 60 comments at most 3 fail, of 30 messages none, and all answers are right.
+ * How to measure: give the document, and nothing else, to an engineer who knows Node and Redis and has never seen this
+ * code. For each comment and message, the reader writes down what it means after one reading, and marks items that
+ * needed a second one. A person who knows the code compares. An item fails if the reader missed its meaning or marked
+ * it. For each page, three questions are made up that a newcomer would have, and the reader answers them from the page.
+ * The aims: at most 3 of 60 comments fail, none of 30 messages does, and all answers are right.
  *
- * The draw follows from the seed and the files alone. Each comment in the sources is as likely as any other, whichever file
- * it is in; so is each message of scripts/words/messages.ts that
- * has four words, and each page: shorter ones are names of columns and the like, which mean nothing alone. A new measurement takes a new seed: the words
- * that an earlier draw has shown may have been mended because of it.
+ * The draw depends only on the seed and the files. Each comment in the sources has the same chance, whichever file it
+ * is in. So has each page, and each message of at least four words; shorter messages are column titles and the like,
+ * which mean nothing alone. Use a new seed for each measurement, because the words of an earlier draw may have been
+ * improved because of it.
  */
 import { parseArgs } from 'node:util'
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
@@ -25,7 +26,7 @@ const COMMENTS = 60
 const MESSAGES = 30
 const PAGES = 6
 
-/** Longer than those that a comment may contain. */
+/** Longer than any fence in a comment. */
 const FENCE = '````'
 
 const rooms = /^(?:src|lua|cli|local-redis|benchmarks|scripts|spec|test|examples)\//
@@ -74,10 +75,10 @@ function isWhole(message: string): boolean {
   )
 }
 
-/** So many of a list, each as likely as any other, in the order of the draw. Each `stream` is drawn independently. */
+/** Draws `count` items of a list, each with the same chance, in random order. Different streams are independent. */
 function drawn<T>(list: readonly T[], count: number, stream: number): T[] {
   const generator = xoroshiro128plus((seed + Math.imul(stream, 0x9e3779b1)) | 0)
-  // The first numbers of neighbouring seeds are much alike.
+  // Skips the first numbers, which are similar for neighbouring seeds.
   for (let i = 0; i < 16; i++) generator.next()
   const left = [...list]
   return Array.from({ length: Math.min(count, left.length) }, () => {

@@ -1,18 +1,18 @@
 /**
- * What users see of a source file, read from its syntax tree.
+ * Finds the messages for users in a source file, from its syntax tree.
  *
- * Every text of several words is taken for a message: what a program writes is often put together far from where it is
- * written. Which kind it is, follows from the call around it. Constants of the same function are put in: `[x]` may be absent,
- * `(x|y)` is one of several, and `${…}` is a value.
+ * Every text of several words counts as a message, because programs often assemble messages far from where they print
+ * them. The surrounding call determines the kind of message. Constants of the same function are inserted. In the
+ * result, `[x]` may be absent, `(x|y)` is one of several, and `${…}` is a value.
  */
 import ts from '@typescript/typescript6'
 
 export interface Message {
   readonly file: string
-  /** From 1. */
+  /** The number of the line, from 1. */
   readonly line: number
   readonly kind: Kind
-  /** The class and the code of an error; what of the help it is. */
+  /** For an error, its class and code; for help, the part of the help. */
   readonly detail: string
   readonly text: string
 }
@@ -29,7 +29,7 @@ const codes: Readonly<Record<string, string>> = {
 }
 
 const helping = /^(?:argument|description|usage|addHelpText|\w*[oO]ption)$/
-/** Texts of several words that are for machines: selectors, commands of a shell, settings of other programs. */
+/** Texts of several words for machines: selectors, shell commands, settings of other programs. */
 const forMachines =
   /^#|^\(prefers|redis\.call|^\s*local |exec cat|>&|^deb |^PING\n|^Created-By|already in use\\?\||(?:^| )figure$/
 const printed = (file: string) => !file.startsWith('src/')
@@ -42,7 +42,7 @@ class Reader {
   readonly #file: string
   readonly #source: ts.SourceFile
   readonly #found: Message[] = []
-  /** Texts that are already a part of a message. */
+  /** Texts that are already part of a message. */
   readonly #used = new Set<ts.Node>()
 
   constructor(file: string, text: string) {
@@ -110,7 +110,7 @@ class Reader {
     this.#add(node, kind, help ? (callee === 'addHelpText' || callee === 'description' ? callee : '') : '', text)
   }
 
-  /** An option with its name. */
+  /** The text of an option's help, with the option's name. */
   #help(node: ts.Expression, call: ts.CallExpression | undefined): string {
     const text = this.#render(node)
     const [first] = ancestor(node, ts.isNewExpression)?.arguments ?? call?.arguments ?? []
@@ -126,7 +126,7 @@ class Reader {
     }
   }
 
-  /** The texts between the tags of a page, and those that are read out or shown instead. */
+  /** The texts between a page's tags, and its labels, titles and placeholders. */
   #page(node: ts.TaggedTemplateExpression): void {
     const text = this.#render(node.template)
     const attributes = [...text.matchAll(/(?:aria-label|title|placeholder)="([^"]*)"/g)].map(([, words]) => words!)
@@ -140,7 +140,7 @@ class Reader {
     this.#found.push({ file: this.#file, line: line + 1, kind, detail, text })
   }
 
-  /** What can be read of an expression. */
+  /** The text of an expression, as far as the source shows it. */
   #render(node: ts.Expression, depth = 0): string {
     if (ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node)) {
       this.#used.add(node)
@@ -184,13 +184,13 @@ function optional(text: string): string {
 
 const VALUE = '\u0024{…}'
 
-/** A value, by its name if it has a short one. */
+/** Stands for a value: by its expression if that is short, otherwise by `${…}`. */
 function placeholder(node: ts.Expression): string {
   const name = node.getText().replaceAll(/\s+/g, ' ')
   return name.length <= 40 && !/['"`{}]/.test(name) ? `\${${name}}` : VALUE
 }
 
-/** `[…].join('\\n')` */
+/** Whether it has the form `[…].join('\\n')`. */
 function isLines(
   node: ts.Expression,
 ): node is ts.CallExpression & { expression: { expression: ts.ArrayLiteralExpression } } {
@@ -204,7 +204,7 @@ function isText(node: ts.Node): node is TextNode {
   return ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node) || ts.isTemplateExpression(node)
 }
 
-/** Whether a constant is put in where it is named: it is a text, or a choice of texts. */
+/** Whether to insert a constant where it is used: it must be a text, or a choice of texts. */
 function isPut(node: ts.Expression): boolean {
   if (ts.isParenthesizedExpression(node)) return isPut(node.expression)
   if (ts.isConditionalExpression(node)) return isPut(node.whenTrue) && isPut(node.whenFalse)
@@ -213,7 +213,7 @@ function isPut(node: ts.Expression): boolean {
   return isText(node)
 }
 
-/** What a constant of the same function, or of the file, is. */
+/** The value of a constant of the same function or file. */
 function constantOf(use: ts.Identifier): ts.Expression | undefined {
   for (let at: ts.Node = use.parent; at; at = at.parent) {
     if (!ts.isBlock(at) && !ts.isSourceFile(at)) continue
@@ -226,13 +226,13 @@ function constantOf(use: ts.Identifier): ts.Expression | undefined {
   return undefined
 }
 
-/** Two words beside each other, of which one is written small, and no program text. */
+/** Whether the text has two adjacent words, and is not for machines. */
 function isProse(text: string): boolean {
   const words = text.replaceAll(/\$\{.*?\}/g, '…')
   return /\p{L}[\p{L}'-]*[,;:]? \p{L}{2}|… \p{L}{2,}|\p{L}{2,} …/u.test(words) && !forMachines.test(text)
 }
 
-/** Whether an expression is given to something that warns. */
+/** Whether the expression is an argument of a function that warns. */
 function isWarned(node: ts.Node): boolean {
   const call = ancestor(node, ts.isCallExpression)
   return call !== undefined && /^#?warn(?:ed)?$/.test(nameOf(call) ?? '')
@@ -243,7 +243,7 @@ function nameOf({ expression }: ts.CallExpression): string | undefined {
   return ts.isIdentifier(expression) ? expression.text : undefined
 }
 
-/** The nearest of a kind around a node, in the same statement. */
+/** The nearest enclosing node of this kind within the same statement. */
 function ancestor<T extends ts.Node>(node: ts.Node, is: (node: ts.Node) => node is T): T | undefined {
   const wide = is === (ts.isClassLike as unknown)
   for (let at = node.parent; at; at = at.parent) {

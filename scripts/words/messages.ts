@@ -1,9 +1,9 @@
 /**
- * Prints a table of all that users see: errors, warnings, the help of every command, what the program prints, events. It is
- * read from the sources, and kept nowhere.
+ * Prints a table of all that users see: errors, warnings, the help of every command, printed lines, events. It is read
+ * from the sources, and stored nowhere.
  *
- *   npm run --silent words                     as the sources are now
- *   npm run --silent words -- --at <commit>    as they were
+ *   npm run --silent words                     from the present sources
+ *   npm run --silent words -- --at <commit>    from the sources of that commit
  */
 import { parseArgs } from 'node:util'
 import { markdownTable } from 'markdown-table'

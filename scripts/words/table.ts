@@ -1,9 +1,9 @@
-/** All that users see of the program and the library. */
+/** Finds all messages that the program and the library show to users. */
 import { type Message, messagesIn } from './messages-in.ts'
 import type { Tree } from './tree.ts'
 
 const rooms = /^(?:src|cli|local-redis|benchmarks\/(?:report|scenarios|run))\b.*\.ts$/
-/** Texts for machines. */
+/** Files whose texts are for machines. */
 const notForPeople = /style\.ts$|^cli\/ui\/assets|html-style/
 
 export function messagesOf(tree: Tree): Message[] {

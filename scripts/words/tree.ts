@@ -1,4 +1,4 @@
-/** The files of the project: as they are now, or as they were at a commit. */
+/** The files of the project, as they are now or as they were at a commit. */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,12 +8,12 @@ import { fileURLToPath } from 'node:url'
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
 export interface Tree {
-  /** Paths from the root of the project, sorted. Generated files and measured results are not among them. */
+  /** Sorted paths relative to the project's root, without generated files and measured results. */
   readonly files: readonly string[]
   read(file: string): string
 }
 
-/** Calls `use` with the files of a commit, or with those that are there now. */
+/** Calls `use` with the files of the commit `ref`, or with the present files. */
 export function withTree<T>(ref: string | undefined, use: (tree: Tree) => T): T {
   if (ref === undefined) return use(treeIn(root, git('ls-files', '--cached', '--others', '--exclude-standard')))
   const folder = mkdtempSync(join(tmpdir(), 'words-'))

@@ -10,8 +10,8 @@
  *      waits for x, and B, which has x and waits for y, would wait for ever.
  *   3. The missing parts are waited for one after the other, within the rest of the timeout.
  *
- * If a part is lost while another is waited for, the wait ends. However it ends, the parts that were taken are given
- * back in the background.
+ * If a part is lost while another is waited for, the wait ends. Whenever a wait fails, the parts that it has taken are
+ * given back in the background.
  */
 import { LockConnectionError, LockTimeoutError } from '../errors.ts'
 import type { Lease } from '../lease/lease.ts'
@@ -31,7 +31,7 @@ interface Taken {
  * @since 0.2.0
  */
 export class MultiLock {
-  /** In the order in which they are taken, each once. */
+  /** Each part once, in the order in which they are taken. */
   readonly #parts: readonly KeyedLock[]
   readonly #settings: Settings
   readonly #holdable: Holdable<MultiLease> = {
@@ -57,7 +57,7 @@ export class MultiLock {
 
   /**
    * Waits until all are granted.
-   * @param options of each part, except `timeout`, which applies to all of them together
+   * @param options options of each part, except `timeout`, which applies to all of them together
    * @returns a lease of all of them, to be released
    * @throws LockTimeoutError after `timeout`, with the key of the part that was waited for
    * @throws LockLostError when a part was lost while another was waited for
@@ -68,7 +68,7 @@ export class MultiLock {
     const begun = performance.now()
     const { timeout = Number.POSITIVE_INFINITY, signal } = callTermsOf(options, this.#settings)
     const left = () => Math.max(0, timeout - (performance.now() - begun))
-    // A part whose server cannot be reached now is waited for below.
+    // A part whose server cannot be reached now counts as missing, and the loop below waits for it.
     const taken = await this.#tryAll(options, left(), error => error instanceof LockConnectionError)
     const missing = taken.indexOf(undefined)
     const kept = taken.slice(0, missing < 0 ? undefined : missing) as Taken[]
@@ -89,7 +89,7 @@ export class MultiLock {
       }
       return new MultiLease(leases)
     } catch (error) {
-      // In the background: if Redis does not answer, it takes longer than the caller may be kept waiting (I6).
+      // In the background: while Redis does not answer, this would keep the caller waiting for too long (I6).
       for (const [i, lease] of leases.entries()) giveBack({ lock: this.#parts[i]!, lease })
       if (!(error instanceof LockTimeoutError)) throw error
       const { key, holder, position, cause } = error
@@ -98,7 +98,7 @@ export class MultiLock {
   }
 
   /**
-   * Makes one attempt at each, or with `timeout` as many as fit into it.
+   * Makes one attempt at each part. With `timeout`, waits that long for all of them together.
    * @returns a lease of all of them, or null if one of them is taken
    * @throws what `lock` throws, except LockTimeoutError
    * @since 0.2.0
@@ -119,7 +119,7 @@ export class MultiLock {
   }
 
   /**
-   * Runs `fn` while all are held, and releases them in any case. Inside `fn`, locks of the same keys re-enter.
+   * Runs `fn` while all are held, and always releases them afterwards. Inside `fn`, calls on the same keys re-enter.
    * @param fn receives the lease, which it need not release
    * @returns what `fn` returns
    * @throws what `fn` throws
@@ -129,7 +129,7 @@ export class MultiLock {
    */
   using<T>(fn: (lease: MultiLease) => T | PromiseLike<T>): Promise<T>
   /**
-   * The same with options for this call.
+   * The same, with options for this call.
    * @throws as above
    * @since 0.2.0
    */
@@ -140,7 +140,7 @@ export class MultiLock {
 
   /**
    * Wraps `fn` in a function that runs it while all are held.
-   * @param options of each call
+   * @param options options of each call
    * @returns a function with the parameters of `fn`; its promise settles like that of `using`
    * @throws LockArgumentError when `fn` or an option is wrong
    * @since 0.2.0
@@ -154,8 +154,9 @@ export class MultiLock {
   }
 
   /**
-   * Makes a single attempt at each part, all at the same time. Undefined: the part is taken, was not answered within
-   * `limit` ms, or failed with an error that `passed` accepts. Rejects with any other error.
+   * Makes a single attempt at each part, all at the same time. The result for a part is undefined if the part is taken,
+   * if Redis did not answer within `limit` ms, or if the attempt failed with an error that `passed` accepts. Rejects
+   * with any other error.
    */
   async #tryAll(options: LockOptions, limit: number, passed = (_: unknown) => false): Promise<(Taken | undefined)[]> {
     const late = new AbortController()
@@ -179,7 +180,7 @@ export class MultiLock {
   }
 }
 
-/** Gives back in the background, and never rejects. Later requests of the same client run after it. */
+/** Gives the part back in the background. Never rejects. Redis handles later requests of this client after it. */
 function giveBack({ lock, lease }: Taken): Promise<boolean> {
   return lock.giveBack(lease)
 }

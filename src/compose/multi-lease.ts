@@ -39,7 +39,7 @@ export class MultiLease implements AsyncDisposable {
 
   /**
    * Renews all of them.
-   * @param ms from now on; default: the length of each lease
+   * @param ms how many ms they last from now; default: the length of each lease
    * @throws what `Lease.renew` throws, for the first lease that cannot be renewed, after all have been tried
    * @since 0.2.0
    */

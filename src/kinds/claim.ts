@@ -24,18 +24,18 @@ export interface DecodedClaim {
   readonly waiterTtl: number
   /** µs, the unit of tickets. */
   readonly headStart: number
-  /** How many permits it wants, and how many the lock has; absent for a mutex. */
+  /** How many permits the claim wants, and how many the lock has; absent for a mutex. */
   readonly wants?: readonly [permits: number, of: number]
 }
 
 export interface DecodedHolder {
   readonly token: number
-  /** The end of the holder's lease, ms by the server's clock. */
+  /** When the holder's lease ends, in ms of the server's clock. */
   readonly until: number
   readonly claim: DecodedClaim
 }
 
-/** `waiterTtl`: ms. `wants`: for a kind whose claims all want the same; it replaces the claim's own. */
+/** `waiterTtl`: ms. `wants`: given if all claims of the kind want the same; it replaces the claim's own. */
 export function encodeClaim(claim: Claimed, waiterTtl: number, wants = claim.wants): string {
   const { id, owner, label, lease, headStart } = claim
   const queueing = `${lease} ${waiterTtl} ${headStart && Math.round(headStart * 1000)}`
@@ -69,8 +69,8 @@ export function decodeNames(text: string, bytes: number): { owner: string | unde
 }
 
 /**
- * Reads a mutex's `holder`, which is `<token> <from> <claim>`. The lease begins at `from`, and is as long as the claim
- * says. Undefined: the text is not a holder.
+ * Reads a mutex's `holder`, which is `<token> <from> <claim>`. The lease begins at `from`; the claim has its length.
+ * Undefined: the text is not a holder.
  */
 export function decodeHolder(text: string): DecodedHolder | undefined {
   const [, token, from, rest] = /^(\d+) (\d+) ([\s\S]*)$/.exec(text) ?? []

@@ -4,17 +4,17 @@ import type { Inspection, Parts } from '../kind.ts'
 import type { scripts } from './mutex/scripts.generated.ts'
 import type { LockState } from './state.ts'
 
-/** Waiters or holders that one script call reads, at most: it bounds the time for which the call blocks the server. */
+/** One script call reads at most this many waiters or holders. This bounds the time for which it blocks the server. */
 export const PAGE = 500
 
-/** The only script that is called here; the scripts of a kind may include others. */
+/** The only script that this class calls. A kind may have others. */
 type ForcingScripts = Pick<typeof scripts, 'forceRelease'>
 
 export abstract class QueuedInspection implements Inspection<LockState> {
   readonly #parts: Parts<ForcingScripts>
   readonly #sweep: (key: string) => Promise<void>
 
-  /** `sweep`: continues the search for the next holder that a forced release has not finished. */
+  /** `sweep`: continues the search for the next holder if a forced release left it unfinished. */
   constructor(parts: Parts<ForcingScripts>, sweep: (key: string) => Promise<void>) {
     this.#parts = parts
     this.#sweep = sweep
@@ -29,7 +29,7 @@ export abstract class QueuedInspection implements Inspection<LockState> {
       const state = await this.inspect(key)
       return state.locked || state.waiters.length > 0 ? state : undefined
     } catch (error) {
-      // If one lock's keys have another type, a listing of all locks must still show the others.
+      // In a listing of all locks, a key of another type must not hide the other locks.
       if (error instanceof LockConnectionError && /\bWRONGTYPE\b/.test((error.cause as Error).message)) return undefined
       throw error
     }

@@ -1,6 +1,6 @@
 /**
- * Calls the scripts of lua/ and translates their replies into the terms of `Kind`, for all kinds with a fair queue: the
- * scripts of these kinds have the same names, arguments and replies. No waiting and no time-outs here.
+ * Calls the scripts of lua/ and translates their replies into the terms of `Kind`, for all kinds with a fair queue. The
+ * scripts of these kinds have the same names, arguments and replies. This class does not wait and has no time-outs.
  */
 import { surelyUntil } from '../clock.ts'
 import { LockDeadlockError } from '../errors.ts'
@@ -33,14 +33,14 @@ import type { scripts } from './mutex/scripts.generated.ts'
 import type { scripts as readWriteScripts } from './permits/read-write/scripts.generated.ts'
 import type { LockState } from './state.ts'
 
-/** The scripts that are called here; a kind may have others. */
+/** The scripts that this class calls. A kind may have others. */
 export type QueueScripts = Pick<typeof scripts, 'tend' | 'leave' | 'sweep' | 'release' | 'renew'> & {
   readonly acquire: (typeof scripts | typeof readWriteScripts)['acquire']
 }
 
-/** Locks that one script call renews, at most: it bounds the time for which the call blocks the server. */
+/** One script call renews at most this many locks. This bounds the time for which it blocks the server. */
 const RENEWALS_PER_CALL = 200
-/** Waiters that one script call tends, at most; lua/mutex/tend.lua relies on it. */
+/** One script call tends at most this many waiters. lua/mutex/tend.lua relies on it. */
 const WAITERS_PER_CALL = 500
 
 type Mode = VoteMode | undefined
@@ -54,7 +54,7 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   abstract readonly inspection: Inspection<LockState>
   readonly confirmation: Confirmation | undefined
   readonly #scripts: Runner<QueueScripts>
-  /** Runs the scripts whose writes count only once enough replicas have them. */
+  /** Runs the scripts whose writes count only when enough replicas have them. */
   readonly #replicated: Runner<QueueScripts>
   readonly #keys: KindNames
   readonly #waiterTtl: number
@@ -72,10 +72,14 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
     this.#waiterTtl = parts.waiterTtl
   }
 
-  /** What every claim of this kind wants; undefined: each claim says that itself. */
+  /**
+   * Replaces the `wants` of every claim, if all claims of this kind want the same; undefined: each claim has its own.
+   */
   protected readonly wants: string | undefined = undefined
 
-  /** Called if a holder's claim states another number of permits (`among`) than this claim. `label`: that holder's. */
+  /**
+   * Called if a holder's claim has a number of permits (`among`) other than this claim's. `label`: that holder's label.
+   */
   protected differs?(claim: Claim, among: string, label: string): void
 
   /** How many tokens after its own a grant may reserve for hand-offs within the client. */
@@ -108,8 +112,8 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
         const grant = grantedUntil(token, surelyUntil(sent, claim.lease), via)
         return block > 0 ? { ...grant, block } : grant
       }
-      // A server's clock that was set back reports too much time left, so the grant counts for no longer than its
-      // lease.
+      // If the server's clock was set back, the server reports too much time left. So the grant counts for at most the
+      // length of its lease.
       return { ...grantedUntil(token, surelyUntil(sent, Math.min(Number(ttl), claim.lease)), via), around }
     })
   }
@@ -162,8 +166,8 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   }
 
   /**
-   * Continues the search for the next holder after a call that passed over as many dead waiters as one call may.
-   * Does not reject: the next call that asks for the lock, or tends one of its waiters, continues the search as well.
+   * Continues the search for the next holder. One call passes over a limited number of dead waiters, and the last call
+   * reached that limit. Does not reject, because the next attempt or heartbeat continues the search as well.
    */
   sweep(key: string): Promise<void> {
     const swept = this.#scripts.run('sweep', this.#keys.of(key), {}, ({ status }) =>
@@ -180,7 +184,7 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
         const successors = passedTo(values as string[], sent)
         return this.sweep(hold.key).then(() => ({ ended: true, heard: 0, successors }))
       }
-      // If a repeated call finds no hold, the earlier call, whose answer was lost, has ended it.
+      // A repeated call that finds no hold: the earlier call ended the hold, and its answer was lost.
       return { ended: status === 'released' || repeated, heard: Number(values[0] ?? 0) }
     })
   }
@@ -221,7 +225,7 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
       sent,
       ttl: Number(ttl),
       position: Number(position),
-      // A new string: a slice of the reply would keep the whole reply in memory for as long as the waiter waits.
+      // A new string: a slice of the reply would keep the whole reply in memory while the waiter waits.
       ticket: String(Number(ticket)),
       holder: { label: this.#holder, since: sent - Number(heldFor) },
       owner,
@@ -236,7 +240,7 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
 
 const noResult = () => {}
 
-/** Waiters of this client that a release has made holders. `values`: id, token and lease in ms for each. */
+/** The waiters of this client that a release has made holders. `values`: id, token and lease in ms of each. */
 function passedTo(values: readonly string[], sent: number): Successor[] {
   const successors: Successor[] = []
   for (let i = 0; i < values.length; i += 3) {

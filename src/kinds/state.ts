@@ -20,7 +20,7 @@ export interface WaiterState {
   readonly position: number
   /** ms since it joined. @since 0.1.0 */
   readonly waited: number
-  /** ms until it is passed over, unless its process sends a heartbeat before. @since 0.1.0 */
+  /** ms until the waiter is passed over, unless its process sends a heartbeat first. @since 0.1.0 */
   readonly expiresIn: number
 }
 
@@ -29,7 +29,7 @@ export interface WaiterState {
  * @since 0.2.0
  */
 export interface HolderState {
-  /** The `id` of its lease; if its owner has re-entered, of the first lease. @since 0.2.0 */
+  /** The `id` of its lease; if its owner has re-entered, the `id` of the first lease. @since 0.2.0 */
   readonly id: string
   /** The `owner` of its call; if the call has none, an identity of its own. @since 0.2.0 */
   readonly owner: string
@@ -54,7 +54,7 @@ export interface HolderState {
 export interface LockState {
   /** The key of the lock. @since 0.1.0 */
   readonly key: string
-  /** The kind of the lock; locks of different kinds with one key are different locks. @since 0.2.0 */
+  /** The kind of the lock. The same key means a different lock in each kind. @since 0.2.0 */
   readonly kind: 'mutex' | 'readWrite' | 'semaphore'
   /** Whether it is held. @since 0.1.0 */
   readonly locked: boolean
@@ -68,13 +68,18 @@ export interface LockState {
   readonly fencingToken?: number
   /** ms until the holder's lease ends. @since 0.1.0 */
   readonly ttl?: number
-  /** For a semaphore: its number of permits, according to the latest caller; absent if nobody holds or waits. @since 0.2.0 */
+  /**
+   * For a semaphore: its number of permits, according to the latest caller; absent without holders and waiters. @since
+   * 0.2.0
+   */
   readonly permits?: number
   /** For a semaphore: how many of its permits are taken. @since 0.2.0 */
   readonly taken?: number
   /** All holders in the order of their grants; for a mutex, at most one. @since 0.2.0 */
   readonly holders: readonly HolderState[]
-  /** The fair queue in the order of grants. It has no unfair waiters: only their own clients know them. @since 0.1.0 */
+  /**
+   * The fair queue in the order of grants. Unfair waiters are missing: only their own clients know them. @since 0.1.0
+   */
   readonly waiters: readonly WaiterState[]
 }
 
@@ -88,7 +93,7 @@ export interface QueueEntry {
 export interface StatePage {
   readonly state: Omit<LockState, 'waiters'>
   readonly waiters: readonly WaiterState[]
-  /** How many entries were read, including those that would be passed over. */
+  /** How many entries were read, including entries of waiters that would be passed over. */
   readonly size: number
   readonly last: QueueEntry | undefined
 }
@@ -99,7 +104,7 @@ interface QueuedClaim<Decoded extends DecodedClaim = DecodedClaim> {
   readonly joined: number
 }
 
-/** Decodes the entries of a queue, and leaves out those that are not claims. */
+/** Decodes the entries of a queue, and skips entries that are not claims. */
 export function decodeQueue<Decoded extends DecodedClaim>(
   queue: string[],
   decode: (text: string) => Decoded | undefined,
@@ -110,7 +115,7 @@ export function decodeQueue<Decoded extends DecodedClaim>(
   })
 }
 
-/** The waiters of a queue, without those that would be passed over. */
+/** The waiters of a queue that would not be passed over. */
 export function waitersOf(
   queue: readonly QueuedClaim[],
   deadlines: Map<string, string>,

@@ -1,6 +1,6 @@
 /**
- * The time that a closing client leaves to its holders. It is over when nothing is held any more, or at the earliest of
- * the ends that callers have set.
+ * The time that a closing client gives its holders. The drain is over when nothing is held, or at the earliest of the
+ * ends that callers have set.
  */
 import type { Clock, Timer } from '../clock.ts'
 
@@ -22,7 +22,7 @@ export class Drain {
     })
   }
 
-  /** Ends the drain `ms` from now, unless it ends sooner. */
+  /** Ends the drain `ms` from now, or earlier if an earlier end is set. */
   within(ms: number): void {
     const now = this.#clock.now()
     const end = now + ms

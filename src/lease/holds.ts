@@ -5,8 +5,8 @@
  *                      └─ release ─▶ LocalLock.handOn: to a waiter of this client, without asking Redis
  *                                 └▶ Redis: to the next fair waiter there, or open
  *
- * If a hold could be handed on but nobody waits for it, its release is sent only at the end of the current turn of the
- * event loop. The reason: two callers take turns at a lock, A releases and B is granted it. The reply to A and the
+ * A release that could be handed on, while nobody waits for the lock, is sent only at the end of the current turn of
+ * the event loop. The reason: two callers take turns, A releases and B is granted the lock. The reply to A and the
  * grant to B arrive together. If B releases at once, it is often a few microtasks ahead of A, which is about to ask
  * again.
  */
@@ -20,12 +20,12 @@ import type { Loss } from '../local/states.ts'
 import { Records } from './records.ts'
 import { Renewal } from './renewal.ts'
 
-/** A hold that ran out here is released in Redis this many ms later, plus 0.1 % of its lease. */
+/** After a hold has run out here, it is released in Redis this many ms later, plus 0.1 % of its lease. */
 const AFTER_LAPSE = 30
 
 const yes = Promise.resolve(true)
 
-/** Resolves after all code has run that can run now, without waiting for I/O or a timer. */
+/** Resolves after all code that can run now has run, without waiting for I/O or a timer. */
 const endOfTurn = () => new Promise<void>(resolve => process.nextTick(resolve))
 
 export interface HoldListener {
@@ -36,7 +36,7 @@ export interface HoldListener {
   lost(hold: Hold, loss: Loss, held: number): void
   /** A failure that no caller's promise reports. */
   failed(error: unknown): void
-  /** This client holds nothing any more. */
+  /** This client no longer holds anything. */
   idle(): void
 }
 
@@ -47,13 +47,13 @@ export class Holds {
   readonly #listener: HoldListener
   readonly #renewal: Renewal
   readonly #records: Records
-  /** How many holds this client has had. */
+  /** How many holds this client has had so far. */
   #count = 0
-  /** Holds that ran out here and are still to be released in Redis. */
+  /** Holds that ran out here and will be released in Redis a moment later, each with its timer. */
   readonly #lapsed = new Map<Hold, Timer>()
-  /** Holds that were lost because the client is closed, and are still to be released in Redis. */
+  /** Holds that `loseAll` gave up and `releaseAll` will release in Redis. */
   readonly #forsaken: Hold[] = []
-  /** Releases in the background that are under way. */
+  /** Background releases under way. */
   readonly #ending = new Set<Promise<void>>()
   /** Set while `releaseAll` waits for the callers' releases that are under way. */
   #allEnded: (() => void) | undefined
@@ -100,7 +100,7 @@ export class Holds {
     return hold
   }
 
-  /** How many ms the hold is certainly ours; 0: it is not. */
+  /** For how many ms the hold is certainly still ours; 0: it is not. */
   remaining(hold: Hold): number {
     return hold.remaining(this.#clock.now())
   }
@@ -112,7 +112,7 @@ export class Holds {
 
   /** Ends the hold. Resolves with whether this ended a live hold. Rejects with LockConnectionError. */
   release(hold: Hold): Promise<boolean> {
-    // Undefined if the hold has ended, and nobody else here holds the lock or waits for it.
+    // Undefined if the hold has ended, and this client has no other hold and no waiter of the lock.
     const lock = this.#locks.get(hold.key)
     lock?.releasing()
     // Only a hold that is part of a run can be handed on within this client.
@@ -123,8 +123,8 @@ export class Holds {
   }
 
   /**
-   * For a release whose failure must not hide a more important error: the failure becomes an event, and the result is
-   * false.
+   * Resolves like `released`, unless it fails: then an event reports the failure, and the result is false. For releases
+   * whose failure must not hide a more important error.
    */
   quietly(key: string, released: Promise<boolean>): Promise<boolean> {
     return released.catch(error => {
@@ -134,51 +134,45 @@ export class Holds {
   }
 
   /**
-   * The hold of this id may be gone, and with it all holds of the same grant: asks Redis. If the lock was granted
-   * again, `token` is the token of that grant; a hold with this or a larger token is not in doubt.
+   * The hold of this id may be gone. Asks Redis about it and all holds of the same grant. `token`: the token of a newer
+   * grant, if one is known; a hold with this token or a larger one is not in doubt.
    */
   doubt(id: string, token = Number.POSITIVE_INFINITY): void {
     const hold = this.#locks.hold(id)
     if (hold && hold.token < token) this.#renewal.doubt(hold)
   }
 
-  /** Messages that a hold is gone may have been missed: asks Redis about all holds, or about those of `key` only. */
+  /** Messages that a hold is gone may have been missed. Asks Redis about the holds of `key`, or about all. */
   doubtAll(key?: string): void {
     this.#renewal.doubtAll(key === undefined ? this.#locks.holds : (this.#locks.get(key)?.tenancy.holds ?? []))
   }
 
   /**
-   * A caller is about to send Redis a request with this owner's name. By then Redis must know who has the lock.
-   * Resolves when it knows. Undefined: it knows already.
+   * A caller is about to send Redis a request that names this owner, and Redis must know the lock's holder before that.
+   * Resolves when Redis knows it. Undefined: Redis knows it already.
    */
   record(key: string, owner: string): Promise<void> | undefined {
     const run = this.#locks.get(key)?.tenancy.naming(owner)
     const recording = run && this.#records.now(run)
-    // The caller may give up before it handles a rejection of this promise.
+    // If the caller gives up first, nobody else handles a rejection of this promise.
     recording?.catch(() => {})
     return recording
   }
 
-  /**
-   * The holder, if it is a hold of this client that was granted after `then`. Whoever was known to hold until then
-   * holds no longer.
-   */
+  /** This client's hold of the lock, if it was granted after `then`. Any holder known at `then` no longer holds. */
   holder(key: string, then: number): Holder | undefined {
     const hold = this.#locks.get(key)?.tenancy.oldest
     if (!hold || this.remaining(hold) === 0 || hold.via === 'reentry') return undefined
     return hold.since > then ? { label: hold.claim.label, since: hold.since } : undefined
   }
 
-  /**
-   * The client is closed: all holds are lost, and their holders are notified. Redis keeps the holds until `releaseAll`.
-   */
+  /** The client is closed: all holds are lost, and their `signal`s abort. Redis keeps the holds until `releaseAll`. */
   loseAll(): void {
     for (const hold of this.#locks.holds) if (this.#renewal.forsake(hold)) this.#forsaken.push(hold)
   }
 
   /**
-   * Ends everything, including the holds that `loseAll` gave up. Called once. Resolves when Redis has answered all
-   * releases.
+   * Ends all holds, including those that `loseAll` gave up. Called once. Resolves when Redis has answered all releases.
    */
   async releaseAll(): Promise<void> {
     this.loseAll()
@@ -186,8 +180,8 @@ export class Holds {
       this.#endInBackground(name, run?.last, error => this.#notReleased(key, error))
     }
     for (const hold of this.#lapsed.keys()) this.#endLapsed(hold)
-    // The holds that remain are being released by their callers. A listener of such a release may have called this
-    // function, so the code below runs only after that listener has returned.
+    // The remaining holds are being released by their callers. Even if none remain, the code below runs later, because
+    // a listener of a release may have called this function and has to return first.
     await new Promise<void>(resolve => {
       if (this.#locks.holding > 0) this.#allEnded = resolve
       else resolve()
@@ -206,15 +200,15 @@ export class Holds {
   }
 
   /**
-   * Before it gives up a run, it waits for the end of the event loop's turn: a caller that has just received its reply
-   * may be about to ask for the lock again.
+   * Before it gives up a run, it waits for the end of the event loop's turn, because a caller that has just received a
+   * reply may be about to ask for the lock again.
    */
   readonly #handOnOrRelease = async (hold: Hold): Promise<Released | 'handed on'> => {
     await endOfTurn()
     return this.#locks.get(hold.key)?.handOn(hold) ? 'handed on' : this.#releaseInRedis(hold)
   }
 
-  /** Handles the answer to a release. Returns whether the hold was live. */
+  /** Processes Redis's answer to a release. Returns whether the hold was live. */
   readonly #wasLive = (answer: Released | 'handed on', hold: Hold): boolean => {
     if (answer === 'handed on') return true
     this.#follow(hold.key, answer)
@@ -222,7 +216,7 @@ export class Holds {
     return answer.ended
   }
 
-  /** The lock may be free, because a release was not answered or a hold was lost: the line's head tries. */
+  /** The lock may be free, because a release was not answered or a hold was lost. The head of the line tries. */
   readonly #wake = ({ key }: Pick<HoldName, 'key'>): void => {
     this.#locks.get(key)?.line.wake()
   }
@@ -253,8 +247,8 @@ export class Holds {
 
   /**
    * A hold that ran out here lives a moment longer in Redis. If its owner re-enters in that moment, nobody releases the
-   * old hold, so it would keep the lock even after the new hold is released. So it is released in the background. That
-   * happens a little later, so that the lease is seen to expire first, which is what happened to the hold.
+   * old hold, and it would keep the lock even after the new hold is released. So the old hold is released in the
+   * background, after a delay: first its lease should expire in Redis, so that the lock is seen to end by expiry.
    */
   #endLater(hold: Hold): void {
     const timer = this.#clock.after(AFTER_LAPSE + hold.length / 1000, () => this.#endLapsed(hold))
@@ -267,7 +261,7 @@ export class Holds {
     this.#endInBackground(hold.name, hold.run?.last)
   }
 
-  /** Releases a hold in Redis. Only `close` waits for that. */
+  /** Releases a hold in Redis. Only `close` waits for the answer. */
   #endInBackground(name: HoldName, used?: number, failed = (error: unknown) => this.#listener.failed(error)): void {
     const ended = this.#kind
       .release(name, used)
@@ -284,7 +278,9 @@ export class Holds {
     this.#ending.add(ended)
   }
 
-  /** Takes care of what follows a release in Redis: the lock may have been granted to waiters of this client. */
+  /**
+   * After a release in Redis: passes the news to waiters of this client, some of which may have been granted the lock.
+   */
   #follow(key: string, { heard, successors = [] }: Released): void {
     for (const { id, grant } of successors) {
       if (this.#locks.grantedByReply(id, grant)) continue

@@ -1,4 +1,4 @@
-/** A hold of a lock as its holder sees it: what can be read of the hold, and the calls that prolong and end it. */
+/** One hold of a lock as its holder sees it: its data, and the calls that prolong and end it. */
 import type { Via } from '../kind.ts'
 import type { Hold } from '../local/hold.ts'
 import { checkRenewal } from '../options.ts'
@@ -13,13 +13,13 @@ const no = () => false
 export class Lease implements AsyncDisposable {
   /** The key of the lock. @since 0.1.0 */
   readonly key: string
-  /** The owner that holds the lock. Leases of the same owner re-enter each other. @since 0.1.0 */
+  /** The owner that holds the lock. A call of the same owner for the same key re-enters. @since 0.1.0 */
   readonly owner: string
   /** Unguessable id of this one hold. @since 0.1.0 */
   readonly id: string
   /**
-   * Strictly larger than the token of every earlier grant of the key; the same for re-entrant holds. The resource that
-   * the lock protects should check it.
+   * Strictly larger than the token of every earlier grant of the key; re-entrant holds share one token. The resource
+   * that the lock protects should check it.
    * @since 0.1.0
    */
   readonly fencingToken: number
@@ -44,8 +44,8 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * Whether the hold is certainly still ours; false once the lease may have ended. Computed locally and at once, and
-   * with a margin: it turns false before anyone else can own the lock.
+   * Whether the hold is certainly still ours; false once the lease may have ended. Computed locally, with a margin: it
+   * turns false before anyone else can own the lock.
    * @since 0.1.0
    */
   get held(): boolean {
@@ -53,7 +53,7 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * How long the hold is certainly still ours.
+   * For how long the hold is certainly still ours.
    * @returns ms; 0 when it is not held
    * @since 0.1.0
    */
@@ -74,8 +74,8 @@ export class Lease implements AsyncDisposable {
    * Prolongs the hold.
    * @param ms how many ms the hold lasts from now; default: the length of its lease. If the hold has more time left than
    * that, nothing changes.
-   * @throws LockLostError when it is no longer held; if it was lost, `cause` is the reason of `signal`
-   * @throws LockConnectionError when Redis could not be asked in time
+   * @throws LockLostError when the hold has ended; if it was lost, `cause` is the reason of `signal`
+   * @throws LockConnectionError when Redis did not answer in time
    * @throws LockArgumentError when `ms` is not a number of at least 1
    * @since 0.1.0
    */

@@ -1,18 +1,18 @@
 /**
- * In a cluster, each lock has its own inbox. A holder that does not listen to that inbox learns that its lock was taken
- * away only at its next renewal, or never if its lease is not renewed (I8). So a hold that lasts subscribes to its
- * lock's inbox automatically. A short hold ends before that, and costs nothing. A hold that is renewed often and
- * without end would gain nothing, so it does not subscribe. A loss from before the subscription is found by asking
- * Redis once.
+ * In a cluster, each lock has its own inbox. A holder that does not listen to that inbox learns only at its next
+ * renewal that its lock was taken away, or never if its lease is not renewed (I8). So a client subscribes to the inbox
+ * of each lock that it holds for longer than a moment. Short holds cost nothing. A hold whose renewals are frequent
+ * learns of the loss soon anyway, so it needs no subscription. Redis is asked once after the subscription, because the
+ * loss may have come before it.
  */
 import type { Clock, Timer } from '../clock.ts'
 import type { Hold } from '../local/hold.ts'
 
-/** From this age on, in ms, a hold counts as one that lasts. */
+/** A hold of at least this age, in ms, gets a subscription. */
 const LASTING = 100
-/** A lease whose renewals are this many ms apart, or less, needs no subscription. */
+/** A hold that is renewed at least this often, in ms, needs no subscription. */
 const PROMPT = 1_000
-/** How often subscribed holds are checked for having ended, in ms. */
+/** The interval, in ms, at which subscriptions of ended holds are dropped. */
 const SWEEP = 1_000
 
 export interface Inboxes {
@@ -29,7 +29,7 @@ export class LossNews {
   #listening: Hold[] = []
   #timer: Timer | undefined
 
-  /** `doubt` is called when the hold that Redis knows by this id may be gone. */
+  /** `doubt` is called with the id by which Redis knows a hold, if that hold may be gone. */
   constructor(clock: Clock, inboxes: Inboxes, doubt: (id: string) => void) {
     this.#clock = clock
     this.#inboxes = inboxes
@@ -70,8 +70,8 @@ export class LossNews {
 
   #listen(hold: Hold): void {
     this.#listening.push(hold)
-    // If the subscription fails, for now or because a right is missing, only renewals notice a loss. If this client
-    // listens to the inbox already, it is unknown since when, so Redis is asked in that case too.
+    // If the subscription fails, only renewals notice a loss. If this client listens to the inbox already, it may have
+    // begun only after the loss, so Redis is asked in that case too.
     const hearing = this.#inboxes.hear(hold.key, 'inbox') ?? Promise.resolve()
     hearing.then(
       () => this.#doubt(hold.name.id),

@@ -1,10 +1,10 @@
 /**
- * Records in Redis the holder of a lock that was handed on within this client. `inspect` shows that holder, and its
- * lease gets its full length.
+ * Records in Redis the new holder of a lock that was handed on within this client. After that, `inspect` shows that
+ * holder, and its lease has its full length.
  *
- * A record is made late and seldom. A run of hand-offs is over in a few milliseconds, so only a holder that still holds
- * after that is recorded, and most never are. A record that arrives late or twice changes nothing, because it is about
- * the same hold, and an older token never replaces a newer one.
+ * Records are late and rare. A run of hand-offs is over in a few milliseconds, so only a holder that still holds after
+ * that is recorded. A record that arrives late or twice does no harm, because it is about the same hold, and an older
+ * token never replaces a newer one.
  */
 import type { Clock, Timer } from '../clock.ts'
 import type { Kind } from '../kind.ts'
@@ -27,9 +27,9 @@ export class Records {
   readonly #clock: Clock
   readonly #locks: LocalLocks
   readonly #listener: RecordListener
-  /** Records that are still to be made. */
+  /** Planned records. */
   readonly #timers = new Map<Run, Timer>()
-  /** Records that are under way. */
+  /** Records that were sent and not yet answered. */
   readonly #underWay = new Map<Run, Promise<void>>()
 
   constructor(kind: Kind, clock: Clock, locks: LocalLocks, listener: RecordListener) {
@@ -39,19 +39,19 @@ export class Records {
     this.#listener = listener
   }
 
-  /** The lock was handed on: records the new holder a moment later. */
+  /** The lock was handed on. Records the new holder a moment later. */
   later(run: Run): void {
     if (this.#timers.has(run)) return
     const timer = this.#clock.after(RECORD_AFTER, () => this.now(run)?.catch(this.#listener.failed))
     this.#timers.set(run, timer)
   }
 
-  /** Records the holder now. Resolves when Redis knows who has the lock; undefined: it knows already. */
+  /** Records the holder now. Resolves when Redis knows the holder; undefined: Redis knows it already. */
   now(run: Run): Promise<void> | undefined {
     this.forget(run)
     const hold = this.#locks.hold(run.name.id)
     if (hold && hold.token > run.recorded) {
-      // A record that fails is made again when a caller needs it, or after the next hand-off.
+      // If this record fails, it is sent again when a caller needs it, or after the next hand-off.
       const recording = this.#tell(run, hold).finally(() => {
         if (this.#underWay.get(run) === recording) this.#underWay.delete(run)
       })
@@ -60,7 +60,7 @@ export class Records {
     return this.#underWay.get(run)
   }
 
-  /** The lock goes back to Redis, or is lost: drops the record that is still to be made. */
+  /** The lock goes back to Redis, or is lost. Drops the planned record. */
   forget(run: Run): void {
     if (this.#timers.size === 0) return
     this.#timers.get(run)?.cancel()
@@ -79,7 +79,7 @@ export class Records {
       if (!passed) return this.#listener.doubt(holder)
       run.queued ||= passed.queued
       // If replicas have to confirm, this deadline does not count, because they may not have the record. The next
-      // renewal waits for them, so its deadline counts.
+      // renewal waits for the replicas, and its deadline counts.
       if (!confirmation) holder.prolong(passed.deadline)
     } catch (error) {
       if (run.recorded === token) run.recorded = recorded

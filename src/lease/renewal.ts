@@ -1,22 +1,21 @@
 /**
- * Renews the holds of a client that are renewed automatically, and notices the end of every hold. One timer serves all.
+ * Renews the leases of a client that are renewed automatically, and notices the end of every hold. One timer serves
+ * all.
  *
  * A hold needs attention at the earlier of two times:
- *   due       when Redis is to be asked again: a third of the lease after the request that last proved the hold.
- *             Renewals that are due at about the same time go out together, many in one script call (in a cluster,
- *             per slot).
+ *   due       when Redis has to be asked again: a third of the lease after the request that last proved the hold.
+ *             Renewals that are due at about the same time are sent together, many in one script call (in a cluster,
+ *             one call per slot).
  *   deadline  when the hold is no longer certainly ours. Then it is lost, at once and for good: its signal aborts before
  *             the server can grant the lock to another owner (I1, I8).
  *
- * A renewal has three outcomes: a new deadline; "gone", which is final; or no answer, which proves nothing and is tried
- * again until the deadline. Redis is no longer asked about a hold that is being released, and the answer to a renewal
- * under way is ignored. Such a hold stays among the live ones until its release is answered, so that its deadline can
- * end that wait too.
+ * A renewal has three outcomes: a new deadline; "gone", which is final; or no answer, which proves nothing, so the
+ * renewal is tried again until the deadline. A hold that is being released is not renewed, and the answer to a renewal
+ * under way is ignored. But its deadline still counts: the release waits for its answer until then.
  *
- * Adding and removing a hold is cheap, because an uncontended lock does that all day. The timer is only moved to an
- * earlier time, and never stopped for one hold. If it fires too early, it sleeps again. A new hold goes on the agenda
- * when the timer fires, if it is still held then. The timer looks only at holds that need something, however many there
- * are.
+ * Adding and removing a hold has to be cheap, because an uncontended lock does both all day. So the timer is only moved
+ * to an earlier time, and never stopped for one hold. If it fires too early, it sleeps again. A new hold goes on the
+ * agenda when the timer fires, if it is still held then. So the timer only looks at holds that need something.
  */
 import pTimeout from 'p-timeout'
 import type { Clock, Timer } from '../clock.ts'
@@ -31,35 +30,32 @@ export interface RenewalListener {
   renewed(hold: Hold): void
   lost(hold: Hold, loss: Loss): void
   /**
-   * The hold is being lost, but Redis may still have it. If its time was over here first, Redis keeps it for a moment
+   * The hold is being lost, but Redis may still have it. If the hold ran out here first, Redis keeps it for a moment
    * longer, or for as long as other holds of its owner are renewed. If its id was granted the lock again, Redis has the
-   * hold of that grant.
+   * hold of that new grant.
    */
   remains(hold: Hold): void
-  /** This client holds nothing any more. */
+  /** This client no longer holds anything. */
   idle(): void
 }
 
-/** Renewals that fall due within this fraction of their lease's length are sent together. */
+/** Renewals that are due within this fraction of the lease's length are sent together. */
 const TOGETHER = 1 / 20
-/**
- * When more new holds than this wait for the timer, they go on the agenda at once, so that the timer never has much to
- * do.
- */
+/** If more new holds than this wait for the timer, they go on the agenda at once. This limits the timer's work. */
 const MOST_FRESH = 100
 const NEVER = Number.POSITIVE_INFINITY
 
 export class Renewal {
-  /** Only this class adds holds to these locks and removes them. */
+  /** Only this class adds holds to these locks, and removes them. */
   readonly #locks: LocalLocks
   readonly #kind: Kind
   readonly #clock: Clock
   readonly #listener: RenewalListener
-  /** Holds that are not on the agenda yet. The timer fires in time for them, and most end before anything is due. */
+  /** Holds that are not on the agenda yet. Most end before anything is due; for the others, the timer fires in time. */
   readonly #fresh = new Set<Hold>()
-  /** When each other hold needs attention: because Redis is to be asked, or because the hold runs out. */
+  /** All other holds, by the time when Redis must be asked about the hold, or when the hold runs out. */
   readonly #wakes = new Agenda<Hold>()
-  /** From when Redis may be asked about each hold, if it is asked about others then. */
+  /** The same holds, by the time from which on Redis may be asked about the hold, together with others. */
   readonly #ready = new Agenda<Hold>()
   #timer: Timer | undefined
   #wakeAt = NEVER
@@ -72,7 +68,7 @@ export class Renewal {
     this.#listener = listener
   }
 
-  /** Starts to watch a hold. `around` is that of its `Granted`. */
+  /** Starts to watch a hold. `around`: see `Granted`. */
   add(hold: Hold, around?: string): void {
     this.#locks.addHold(hold)
     if (hold.via === 'reentry') this.#raiseFirst(hold, around)
@@ -94,8 +90,8 @@ export class Renewal {
   }
 
   /**
-   * Ends a hold by its release. `wasLive` reads from the answer whether the hold was live. Resolves with false as soon
-   * as the hold runs out, because from then on there is nothing left to wait for.
+   * Ends a hold by its release. `wasLive` reads from the answer whether the hold was live. If the hold runs out before
+   * the answer, the promise resolves to false at that moment.
    */
   end<A>(
     hold: Hold,
@@ -123,8 +119,8 @@ export class Renewal {
   }
 
   /**
-   * The grant of this hold may be gone: asks Redis now about all holds of the grant. Messages may name thousands of
-   * these holds one by one; the first name is enough.
+   * The grant of this hold may be gone: asks Redis now about all holds of that grant. Messages may name thousands of
+   * these holds one by one; only the first message has an effect.
    */
   doubt(hold: Hold): void {
     if (!hold.isNext(this.#clock.now())) this.doubtAll(this.#locks.get(hold.key)?.tenancy.ofGrant(hold) ?? [])
@@ -140,8 +136,8 @@ export class Renewal {
   }
 
   /**
-   * Makes one hold last until `ms` from now. Rejects with LockLostError, or with the LockConnectionError of the
-   * attempt.
+   * Makes one hold last until `ms` from now. Rejects with LockLostError, or with LockConnectionError if the renewal
+   * fails.
    */
   async renew(hold: Hold, ms: number): Promise<void> {
     this.expire(hold)
@@ -163,14 +159,14 @@ export class Renewal {
     }
   }
 
-  /** Declares the hold lost if its deadline has passed. For callers that cannot wait for the timer. */
+  /** Loses the hold if its deadline has passed. Called where the timer may be late. */
   expire(hold: Hold): void {
     if (this.#locks.has(hold) && this.#clock.now() >= hold.deadline) this.#runOut(hold)
   }
 
   /**
-   * Loses a hold because its client is closed. Redis still has the hold, and the caller has to end it there. False: it
-   * had ended before, or it is being released.
+   * Loses a hold because its client is closed. Redis still has the hold; the caller has to release it there. False: the
+   * hold had ended before, or it is being released.
    */
   forsake(hold: Hold): boolean {
     this.expire(hold)
@@ -179,7 +175,7 @@ export class Renewal {
     return true
   }
 
-  /** Stops asking Redis and noticing the end of holds. A release under way still ends its hold. */
+  /** Stops asking Redis, and no longer notices the end of holds. A release under way still ends its hold. */
   close(): void {
     this.#closed = true
     this.#timer?.cancel()
@@ -210,14 +206,14 @@ export class Renewal {
   }
 
   #wake(): void {
-    // The timer has just fired, and no new hold needs attention before now, so this does not set the timer.
+    // The timer has just fired, and no new hold needs attention before now, so this call does not set the timer.
     this.#planFresh()
     this.#wakeAt = NEVER
     const now = this.#clock.now()
     const woken = this.#wakes.due(now)
     for (const hold of woken) if (this.#locks.has(hold) && now >= hold.deadline) this.#runOut(hold)
     const ready = this.#ready.due(now)
-    // Short leases first: they have the least time if something delays the answers.
+    // Short leases first: they have the least time left if something delays the answers.
     const due = ready
       .filter(hold => this.#locks.has(hold) && hold.due < NEVER)
       .sort((a, b) => a.length - b.length || a.number - b.number)
@@ -243,7 +239,7 @@ export class Renewal {
     try {
       answers = await this.#kind.renew(questions)
     } catch {
-      // No answer does not mean lost. Redis is asked again soon, until the deadline decides.
+      // A missing answer does not mean that the holds are lost. Redis is asked again soon, until the deadline.
     }
     for (const [i, hold] of holds.entries()) {
       const answer = answers ? answers[i] : 'unknown'
@@ -253,7 +249,7 @@ export class Renewal {
     }
   }
 
-  /** Applies what Redis said about a hold, unless the hold has ended in the meantime. */
+  /** Applies Redis's answer about a hold, unless the hold has ended in the meantime. */
   #learn(hold: Hold, question: Question, renewed: Renewed): void {
     if (hold.state.is !== 'held' || renewed === 'unknown') return
     if (renewed === undefined) return this.#lose(hold, 'Redis no longer knows this hold')
@@ -264,10 +260,10 @@ export class Renewal {
   }
 
   /**
-   * If a re-entry has a longer lease, its owner's first hold lasts as long, or as long as `Kind.raised` says. The scripts
-   * do the same in Redis. If several may hold, the oldest hold here may be another owner's, or it may have been admitted
-   * from the queue beside the first. Then Redis names the first hold in `around`, and it is prolonged if this client has
-   * it.
+   * If a re-entry has a longer lease, its owner's first hold lasts as long, or as long as `Kind.raised` says. The
+   * scripts do the same in Redis. In a shared lock, the oldest hold here may be another owner's, or may have been
+   * admitted from the queue after the owner's first hold. So Redis names the first hold in `around`. It is prolonged if
+   * this client has it.
    */
   #raiseFirst(hold: Hold, around: string | undefined): void {
     const first = this.#kind.shared ? this.#locks.hold(around ?? '') : this.#locks.get(hold.key)?.tenancy.oldest
@@ -278,7 +274,8 @@ export class Renewal {
   #runOut(hold: Hold): void {
     const { state } = hold
     if (state.is !== 'releasing') return this.#leaveBehind(hold, 'its lease ran out')
-    // The hold ran out while its release was unanswered. One of the two has ended it, so nobody has lost it.
+    // The hold ran out before its release was answered. The release or the end of the lease has ended it, so it is not
+    // lost.
     this.#end(hold)
     state.resolve(false)
   }
@@ -298,8 +295,7 @@ export class Renewal {
   }
 
   /**
-   * Loses a hold that Redis may still have. `remains` is called first, because a listener that hears of the loss may
-   * close the client.
+   * Loses a hold that Redis may still have. Calls `remains` first, because a listener of the loss may close the client.
    */
   #leaveBehind(hold: Hold, why: string): void {
     this.#listener.remains(hold)

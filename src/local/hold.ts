@@ -1,12 +1,13 @@
 /**
- * A client's hold of a lock, from its grant to its end: what it is, its state, and what Redis has said about it.
+ * A client's hold of a lock, from its grant to its end: its data, its state, and what Redis has confirmed.
  *
- * A record without timers and I/O; its states are in states.ts. lease/renewal.ts asks Redis about it, lease/holds.ts
- * releases it, and its lock hands it on. Each reports the outcome by the methods below. Users see the record as a
- * `Lease`.
+ * This file has no timers and no I/O; the states are in states.ts. lease/renewal.ts renews the hold, lease/holds.ts
+ * releases it, and its `LocalLock` hands it on. Each of them reports the outcome by the methods below. Users see the
+ * hold as a `Lease`.
  *
- * Whether a hold is certainly ours is computed from the clock at each read. So it is right even if timers cannot run (a
- * blocked event loop, a stopped process). Losing the hold is a separate step, because the loss has to be reported.
+ * Whether a hold is certainly ours is computed from the clock at each read. So the result is right even if timers
+ * cannot run (a blocked event loop, a stopped process). Losing the hold is a separate step, because the loss has to be
+ * reported.
  */
 import { surelyUntil } from '../clock.ts'
 import type { Claim, Granted, HoldName, Prolonging, Via } from '../kind.ts'
@@ -16,28 +17,28 @@ import { type HoldState, type Loss, mayFollow } from './states.ts'
 const HELD: HoldState = { is: 'held' }
 const RELEASED: HoldState = { is: 'released' }
 
-/** The call that a grant is for. */
+/** The terms of the call that was granted the lock. */
 export interface Asked {
   readonly claim: Claim
   /** When the call was made, monotonic ms. */
   readonly since: number
-  /** Whether the lease is renewed automatically; `maxHold`: for how many ms. */
+  /** Whether the lease is renewed automatically, for `maxHold` ms at most. */
   readonly renew: boolean
   readonly maxHold: number
   /** Whether no waiter outside this client is known. */
   readonly alone: boolean
 }
 
-/** What Redis is asked about a hold. */
+/** A question to Redis about a hold: a renewal, or only whether it exists. */
 export interface Question extends Prolonging {
-  /** How many doubts there had been when it was asked. The answer settles these doubts, but no later ones. */
+  /** The number of doubts when the question was sent. The answer settles these doubts, but no later ones. */
   readonly doubts: number
 }
 
 /**
  * A grant that came by message is proven only from an earlier request, so part of its lease may be over already. If
- * less than this fraction is left, and the lease is not renewed, the rest is fetched by a confirmation. It is sent
- * `CONFIRM_AFTER` ms after the grant, if the hold is still held.
+ * less than this fraction is left, and the lease is not renewed automatically, Redis is asked for the true deadline,
+ * `CONFIRM_AFTER` ms after the grant, if the hold is still held then.
  */
 const PROVEN = 0.8
 const CONFIRM_AFTER = 25
@@ -45,33 +46,36 @@ const NEVER = Number.POSITIVE_INFINITY
 
 export class Hold {
   readonly claim: Claim
-  /** The name by which Redis knows it: its own id, unless another hold of this client handed the lock on to it. */
+  /**
+   * The name by which Redis knows the hold. After a hand-off within this client, that is the name of the run's first
+   * hold.
+   */
   readonly name: HoldName
   readonly token: number
   readonly via: Via
-  /** The run of hand-offs within this client that this hold may continue. */
+  /** The run of hand-offs within this client to which this hold belongs. */
   readonly run: Run | undefined
   /** When it was granted, monotonic ms. */
   readonly since: number
   /** ms between the call and the grant. */
   readonly waited: number
-  /** Until when it is renewed automatically, monotonic ms. Never, if this is not later than `since`. */
+  /** Until when the lease is renewed automatically, monotonic ms; not renewed if this is not later than `since`. */
   readonly renewUntil: number
-  /** The number of this hold among the client's holds, in the order of their grants. */
+  /** Numbers the client's holds in the order of their grants. */
   readonly number: number
   #state: HoldState = HELD
   #deadline: number
-  /** The latest time until which the lock was asked for, monotonic ms. */
+  /** The end of the longest lease that this client has asked for, monotonic ms. */
   #askedUntil: number
-  /** When Redis is to be asked next, monotonic ms. */
+  /** When Redis is next to be asked about the hold, monotonic ms. */
   #due: number
-  /** Whether the scheduler has asked Redis and got no answer yet. */
+  /** Whether the scheduler has asked Redis and still waits for the answer. */
   #asking = false
-  /** How many renewals called by the user are unanswered. */
+  /** How many `renew` calls of the user are unanswered. */
   #renewing = 0
-  /** How often something said that the hold may be gone. */
+  /** How many messages or events have put the hold in doubt. */
   #doubts = 0
-  /** Created when the signal is first read: most holds end without it. */
+  /** Created when the signal is first read, because most holds end without that. */
   #controller: AbortController | undefined
 
   constructor(asked: Asked, grant: Granted, run: Run | undefined, now: number, number: number) {
@@ -88,8 +92,7 @@ export class Hold {
     this.number = number
     this.#deadline = deadline
     const proven = deadline - now >= claim.lease * PROVEN
-    // If a grant is barely proven, it is unknown when its lease started. It started no later than the moment when this
-    // client heard of the grant.
+    // If the grant is barely proven, its lease started at an unknown time, but no later than now.
     this.#askedUntil = proven ? deadline : surelyUntil(now, claim.lease)
     if (this.renewUntil > now) this.#due = deadline - (claim.lease * 2) / 3
     else this.#due = proven ? NEVER : now + CONFIRM_AFTER
@@ -112,12 +115,12 @@ export class Hold {
     return this.#state
   }
 
-  /** Until when it is certainly ours, monotonic ms, unless it ends before. */
+  /** Until when the hold is certainly ours, if nothing ends it earlier; monotonic ms. */
   get deadline(): number {
     return this.#deadline
   }
 
-  /** How many ms it is certainly ours; 0: it is not. */
+  /** For how many ms the hold is certainly ours; 0: it is not. */
   remaining(now: number): number {
     return this.#state.is === 'held' ? Math.max(0, this.#deadline - now) : 0
   }
@@ -131,82 +134,82 @@ export class Hold {
     return this.#controller.signal
   }
 
-  /** Its release has begun. False: it was no longer held. */
+  /** The release has begun. Returns false if it was no longer held. */
   release(resolve: (live: boolean) => void): boolean {
     return this.#enter({ is: 'releasing', resolve })
   }
 
-  /** Its release is over, or the lock was handed on. False: it had ended before. */
+  /** The release is over, or the lock was handed on. Returns false if the hold had ended before. */
   end(): boolean {
     return this.#enter(RELEASED)
   }
 
-  /** It is lost: aborts the signal. False: it had ended before. */
+  /** Marks it as lost, and aborts the signal. Returns false if the hold had ended before. */
   lose(loss: Loss): boolean {
     if (!this.#enter({ is: 'lost', loss })) return false
     this.#controller?.abort(loss)
     return true
   }
 
-  /** Raises the deadline; it never falls. */
+  /** Moves the deadline to a later time, never to an earlier one. */
   prolong(deadline: number): void {
     if (deadline > this.#deadline) this.#deadline = deadline
   }
 
-  /** As `prolong`, for a hold that lasts longer because another hold of its owner has a longer lease. */
+  /** Like `prolong`, for a hold whose owner has taken another hold with a longer lease. */
   raise(deadline: number): void {
     this.#askedUntil = Math.max(this.#askedUntil, deadline)
     this.prolong(deadline)
   }
 
-  /** When the scheduler is to ask Redis about it, monotonic ms. */
+  /** When the scheduler has to ask Redis about the hold, monotonic ms. */
   get due(): number {
     return this.#asking || this.#state.is !== 'held' ? NEVER : this.#due
   }
 
-  /** Whether it has been doubted and the scheduler is about to ask Redis. */
+  /** Whether the hold is in doubt and the scheduler is about to ask Redis. */
   isNext(now: number): boolean {
     return !this.#asking && this.#doubts > 0 && this.#due <= now
   }
 
-  /** Whether Redis is being asked about it, or it was doubted. */
+  /** Whether the hold is in doubt, or a question to Redis about it is unanswered. */
   get inQuestion(): boolean {
     return this.#asking || this.#renewing > 0 || this.#doubts > 0
   }
 
-  /** Something said that the hold may be gone: the scheduler is to ask Redis now. */
+  /** The hold may be gone: the scheduler has to ask Redis now. */
   doubt(now: number): void {
     this.#due = Math.min(this.#due, now)
     this.#doubts += 1
   }
 
-  /** The scheduler asks Redis: to prolong it by the whole lease, or only whether it still exists (0 ms). */
+  /** The scheduler asks Redis to prolong the hold by the whole lease, or only whether it still exists (0 ms). */
   ask(now: number): Question {
     this.#asking = true
     return this.#question(this.renewUntil > now ? this.length : 0)
   }
 
-  /** The scheduler has its answer. `again`: it has none, and asks again at this time. */
+  /** The scheduler's question was answered. `again`: it was not, and the scheduler asks again at this time. */
   answered(again = this.#due): void {
     this.#asking = false
     this.#due = again
   }
 
-  /** The user asks for the hold to last `ms` from now. */
+  /** The user asks Redis to make the hold last `ms` from now. */
   renew(ms: number): Question {
     this.#renewing += 1
     return this.#question(ms)
   }
 
-  /** The user's request was answered, or never will be. */
+  /** The user's question was answered, or nobody waits for the answer any longer. */
   renewed(): void {
     this.#renewing -= 1
   }
 
   /**
-   * Redis has confirmed the hold until this deadline. If the server's clock was set back, the lease seems to last
-   * longer by that step, but only until the clock is set right again. So the hold is never believed in for longer than
-   * it was asked for, and Redis is asked again within a third of its length.
+   * Redis has confirmed the hold until this deadline. If the server's clock was set back, the lease seems longer than
+   * it is, until the clock is corrected. So the hold never counts for longer than was asked for, and Redis is asked
+   * again within a third of the lease's length.
    */
   confirmed({ ms, doubts }: Question, deadline: number, now: number): void {
     if (ms > 0) this.#askedUntil = Math.max(this.#askedUntil, surelyUntil(now, ms))

@@ -1,14 +1,15 @@
 /**
- * Everything that this client knows of one lock: its waiters, its holds, and what it has heard about the lock. There is
- * no I/O and no timer in this file. Each public method says that something has happened. What has to be done about it
- * goes to `WaitEffects` and `HoldEffects`, which wait/acquire.ts and lease/holds.ts implement.
+ * Everything that this client knows of one lock: its waiters, its holds, and what it has heard about the lock. This
+ * file has no I/O and no timer. Each public method reports an event. The lock asks `WaitEffects` and `HoldEffects` to
+ * act on it; wait/acquire.ts and lease/holds.ts implement them.
  *
  *      line    unfair waiters, first come first; only the head asks    A ─ B ─ C     line.ts
  *      queue   fair waiters, whose order is that of Redis            { D, E }        queue.ts
  *      tenancy the holds, mostly one, and the run of hand-offs       { F }           tenancy.ts, hold.ts, run.ts
  *
- * A grant can come in a reply, in a message or from a heartbeat. It can come more than once, and too late, and the
- * caller can give up in between. Whichever is first settles the waiter; states.ts says what becomes of the others.
+ * A grant can come in a reply, in a message or from a heartbeat. The same grant can come more than once, and too late,
+ * and the caller can give up in between. The first of these events settles the waiter; states.ts says what the later
+ * ones do.
  */
 import { LockClosedError, LockConnectionError } from '../errors.ts'
 import type { Granted, Holder, Refused, Renewed, Via } from '../kind.ts'
@@ -28,13 +29,13 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   readonly line: Line
   readonly tenancy = new Tenancy()
   readonly #common: Common
-  /** Created when needed: a lock whose waiters are unfair needs none. */
+  /** Created when needed. A lock with only unfair waiters needs none. */
   #queue: Queue | undefined
-  /** How many waiters are in no line or queue yet, such as single attempts. */
+  /** How many waiters are in no line or queue yet. These include single attempts. */
   #arriving = 0
-  /** The newest report on who holds, whichever waiter received it. Undefined: there was none. */
+  /** The newest report of who holds the lock, whichever waiter received it. Undefined: there was none. */
   #holder: Holder | 'released' | undefined
-  /** Whether a waiter is just becoming a hold. */
+  /** Whether a waiter is becoming a hold at this moment. */
   #granting = false
 
   constructor(key: string, common: Common) {
@@ -60,28 +61,28 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * The waiter asks without standing in line. If other clients are to have their turn first, it stands in line instead,
-   * and its owner re-enters a few ms later.
+   * The waiter asks for itself, outside the line. But if it is other clients' turn, the waiter joins the line, and so
+   * re-enters a few ms later.
    */
   tryAlone(waiter: WaiterRecord): void {
     if (waiter.wish.mode !== 'once' && this.#common.turns.wait(this.key) > 0) this.stand(waiter)
     else this.ask(waiter, 'alone')
   }
 
-  /** Puts the waiter at the end of the line. */
+  /** Adds the waiter at the end of the line. */
   stand(waiter: WaiterRecord): void {
     this.#moveTo(waiter, standing)
     this.line.join(waiter)
   }
 
-  /** Moves the waiter out of the line, to the fair waiters. */
+  /** The waiter becomes a fair one, and leaves the line. */
   announce(waiter: WaiterRecord): void {
     this.#moveTo(waiter, announced)
     this.line.leave(waiter)
     this.queue.add(waiter)
   }
 
-  /** The waiter is among the fair ones and hears its inbox: it asks for a place in the queue. */
+  /** The waiter is fair and hears its inbox: it asks for a place in the queue. */
   join(waiter: WaiterRecord): void {
     if (waiter.place?.is === 'announced') this.#moveTo(waiter, { is: 'joining', told: false })
     this.ask(waiter, 'to-join')
@@ -102,15 +103,15 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * Replicas were asked at `begun` about this grant, and have it until `deadline`, which is counted by the
-   * server's clock. If `deadline` is not a number, the grant is gone.
+   * Replicas were asked at `begun` about this grant, and have it until `deadline`. That deadline comes from the
+   * server's clock, so it is checked. If `deadline` is not a number, the grant is gone.
    */
   confirmed(waiter: WaiterRecord, grant: Granted, begun: number, deadline: Renewed): void {
     if (!waiter.waits) return
     const until = waiter.confirmedUntil(grant, begun, deadline)
     if (until > this.now()) {
       this.hold(waiter, { ...grant, deadline: until })
-      // Waiters that joined the line behind it in the meantime try on their own.
+      // Waiters that joined the line in the meantime have to try.
       this.line.wake()
     } else if (!this.#outOfPatience(waiter, begun, new LockConnectionError('the lock was not replicated', tooLate))) {
       this.undone(waiter)
@@ -132,27 +133,27 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
 
   // News.
 
-  /** Another client says that the lock is free: the head tries when it is this client's turn. */
+  /** Another client has announced that the lock is free. The head tries when it is this client's turn. */
   unlocked(): void {
     if (this.#inUse) this.#holder = 'released'
     this.line.wake()
   }
 
-  /** This client releases the lock now: the next grant of it is a hand-off. */
+  /** This client is sending its release. The time from now to the next grant is the hand-off time. */
   releasing(): void {
     this.#common.turns.releasing(this.key)
     if (this.#inUse) this.line.releasedAt = this.now()
   }
 
-  /** This client has released the lock, and `others` other clients were told. */
+  /** This client has released the lock, and `others` other clients received the message. */
   released(others: number): void {
     if (this.#inUse) this.#holder = 'released'
     this.line.released(others)
   }
 
   /**
-   * The owner of this name holds the lock, so its waiters re-enter. Each sends a request of its own, because each hold
-   * is released by its own id.
+   * The owner with this name holds the lock, so its waiters ask to re-enter. Each asks for itself, because each hold
+   * has its own id and is released by it.
    */
   entered(owner: string): void {
     for (const waiter of [...this.line.waiters, ...(this.#queue?.waiters ?? [])]) {
@@ -160,7 +161,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     }
   }
 
-  /** A message brings a grant. Its lease counts only as far as an earlier request proves it. */
+  /** A message brings a grant. The lease counts from an earlier request that proves it, or Redis is asked. */
   granted(waiter: WaiterRecord, token: number, via: Via): void {
     const { place } = waiter
     if (!place || atPlace[place.is].message === 'ignore') return
@@ -169,15 +170,14 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     else this.#prove(waiter)
   }
 
-  /** The grant with this token was taken away before its reply arrived, so the waiter must not believe that reply. */
+  /** This grant was taken away before its reply arrived. The waiter must not believe that reply. */
   lost(waiter: WaiterRecord, token: number): void {
     waiter.lost = token
   }
 
   /**
-   * A grant, in the answer to a heartbeat or to this client's own release. If that answer took longer than the lease,
-   * Redis is asked again before the grant is used. Only once, because the lease may be shorter than any round trip to
-   * Redis.
+   * An answer to a heartbeat, or to this client's own release, contains a grant. If the lease is over by now, Redis is
+   * asked again before the grant is used, but only once, because the lease may be shorter than any round trip to Redis.
    */
   found(waiter: WaiterRecord, grant: Granted): void {
     const dead = waiter.waits && grant.deadline <= this.now()
@@ -187,8 +187,8 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * It is time to read the lock's state again: the queue sends a heartbeat, and the line an attempt, whose refusal says
-   * who holds.
+   * It is time to read the lock's state again. The queue sends a heartbeat. The line sends an attempt, whose refusal
+   * names the holder.
    */
   look(): void {
     this.#queue?.look()
@@ -198,7 +198,8 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   // The end of a wait.
 
   /**
-   * The wait ends without a grant: with an error, or because the caller has given up or its single attempt was refused.
+   * The wait ends without the lock: with an error, because the caller gave up, or because its single attempt was
+   * refused.
    */
   end(waiter: WaiterRecord, error: Error | undefined): void {
     const { end } = inState[waiter.state.is]
@@ -209,8 +210,8 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * The wait ends with the lock. A hand-off within the client comes directly here, because replicas have confirmed its
-   * hold before.
+   * The wait ends with the lock. Hand-offs within the client come directly here, because replicas have already
+   * confirmed the hold that is handed on.
    */
   hold(waiter: WaiterRecord, grant: Granted): void {
     const { line } = this
@@ -231,7 +232,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     this.#effects.settled(waiter)
     this.line.leave(waiter)
     this.#queue?.leave(waiter)
-    // The head's refusals are for the whole line, so the newest says best why the wait ended without a grant.
+    // The head's refusal applies to the whole line, so the newest one best explains why the wait ended.
     const { refusal } = this.line
     if (refusal && !inQueue && refusal.sent > (waiter.refusal?.sent ?? 0)) waiter.refusal = refusal
     if (state === over && waiter.refusal) waiter.refusal = this.upToDate(waiter.refusal)
@@ -247,7 +248,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
       this.#common.requests.leave(waiter)
       return waiter.settle(new LockClosedError(), waiter)
     }
-    // Forgotten at once, so a forged message that the grant is lost costs the waiter one attempt, and no more.
+    // Forgotten after one use, so that a forged message about a lost grant costs the waiter only one attempt.
     const lost = grant.token <= waiter.lost
     waiter.lost = 0
     if (lost && waiter.wish.mode !== 'once') return this.#again(waiter)
@@ -259,8 +260,8 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * Ends a single attempt, and a wait whose patience will be over before its next attempt. The pause before that
-   * attempt counts, because a request that was given all the patience left may end a moment early.
+   * Ends the wait of a single attempt, and of a waiter whose patience ends before its next attempt. The pause before
+   * that attempt counts as waiting: a request that may take all the remaining patience can end a moment early.
    */
   #outOfPatience(waiter: WaiterRecord, begun: number, error: Error): boolean {
     waiter.unconfirmedSince ??= begun
@@ -270,7 +271,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     return ended
   }
 
-  /** The waiter's grant did not count: it asks again, from the place that it had. */
+  /** The waiter's grant did not count. The waiter asks again in the way of its place. */
   #again(waiter: WaiterRecord): void {
     const { again } = atPlace[(waiter.place as Place).is]
     if (again === 'stand') this.stand(waiter)
@@ -290,7 +291,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     }
   }
 
-  /** The waiter's wait is over, but a late request may have queued it or granted it the lock. */
+  /** The waiter's wait is over, but a late request may have queued it, or granted it the lock. */
   takeBack(waiter: WaiterRecord): void {
     if (waiter.state === over) this.#common.requests.leave(waiter)
     else this.#effects.check(waiter)
@@ -300,15 +301,15 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     const { place } = waiter
     this.#moveTo(waiter, { is: 'queued', ticket })
     waiter.seen = sent
-    // A message told of a grant before this reply. Without a ticket the waiter could not ask Redis whether that is
-    // true, so it asks now.
+    // Before this reply, a message announced a grant. Only now can the waiter ask Redis whether that is true, because
+    // the question needs its ticket.
     if (place?.is === 'joining' && place.told) this.#common.heartbeat.look(this)
     else this.#common.heartbeat.lookWithin(this, ttl)
   }
 
   /**
-   * Asks Redis before a grant is used. The answer, not the message, says which token counts, because the lock may have
-   * been granted to the waiter again since.
+   * Asks Redis before a grant is used. The token in the answer counts, not the one in the message, because the waiter
+   * may have been granted the lock again since.
    */
   #prove(waiter: WaiterRecord): void {
     if (waiter.place?.is === 'joining') this.#moveTo(waiter, { is: 'joining', told: true })
@@ -317,14 +318,16 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
 
   // Handing on within the client.
 
-  /** Ends the hold by handing the lock on to the next waiter here. False: the lock has to be released in Redis. */
+  /**
+   * Ends the hold and hands the lock on to the next waiter of this client. False: the lock must be released in Redis.
+   */
   handOn(hold: Hold): boolean {
     const { run } = hold
     if (!run || !this.#heir(hold) || !this.tenancy.end(hold, this.now())) return false
     const { holdEffects } = this.#common
     holdEffects.handedOn(hold)
-    // A listener of `handedOn` may have closed the client, which ends all waits, or may be about to re-enter. So the
-    // heir is looked up again.
+    // A listener of `handedOn` may have closed the client, which ends all waits, or may have taken the heir out of
+    // line. So the heir is looked up again.
     const heir = this.#heir(hold)
     if (heir && run.left(this.now()) > 0) {
       holdEffects.recordLater(run)
@@ -338,13 +341,13 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     return true
   }
 
-  /** Whether the hold could hand the lock on, if only somebody waited for it. */
+  /** Whether the hold could hand the lock on if the lock had a waiter here. */
   wantsHeir(hold: Hold): boolean {
     return this.waiting === 0 && goesOn(hold, this.now())
   }
 
   /**
-   * The refusal that a waiter gets without asking Redis, while a hold of this client may hand the lock on. Undefined:
+   * While a hold of this client may hand the lock on: the refusal that a waiter gets without asking Redis. Undefined:
    * no hold may.
    */
   ours(): Refused | undefined {
@@ -356,7 +359,9 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     this.#forgetIfIdle()
   }
 
-  /** The waiter that may take over a lease of this length without asking Redis: nobody here is ahead of it. */
+  /**
+   * The waiter that may take over a lease of this length without asking Redis. No waiter of this client is ahead of it.
+   */
   #heir({ length }: Hold): WaiterRecord | undefined {
     const head = this.#queue?.size ? undefined : this.line.head
     return head && !head.wish.mayReenter && head.claim.lease === length ? head : undefined
@@ -364,7 +369,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
 
   // Used by all of the above.
 
-  /** Whether anybody waits, or an answer is under way for a waiter that did. */
+  /** Whether the lock has waiters here, or an answer for a former waiter is still to come. */
   get #inUse(): boolean {
     return this.line.asking || this.waiting > 0 || this.#queue?.tending === true
   }
@@ -372,7 +377,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   ask(waiter: WaiterRecord, attempt: Attempt, reserve = false): void {
     waiter.unanswered += 1
     const join = attempt === 'to-join' || (attempt === 'to-re-enter' && waiter.inQueue)
-    // Only a waiter that asks for a place in the queue can get a grant by message. This time is what will prove it.
+    // Only a waiter that asks for a place in the queue can get a grant by message. This time will prove such a grant.
     if (join) waiter.seen ??= this.now()
     this.#common.requests.ask(this, waiter, attempt, join, reserve)
   }
@@ -382,7 +387,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     waiter.moveTo(to)
   }
 
-  /** Tells the caller that it waits, once. */
+  /** Tells the caller, once, that it has to wait. */
   park(waiter: WaiterRecord): void {
     if (waiter.parked || waiter.wish.mode === 'once') return
     waiter.parked = true
@@ -405,13 +410,13 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     this.#holder = holder
   }
 
-  /** The refusal, with the newest known holder. */
+  /** The same refusal, with the newest known holder. */
   upToDate(refusal: Refused): Refused {
     const holder = this.#holder === 'released' ? undefined : (this.#holder ?? refusal.holder)
     return holder === refusal.holder ? refusal : { ...refusal, holder }
   }
 
-  /** What was heard about a lock is forgotten when nobody waits for it. */
+  /** If the lock has no waiters here, forgets what is known about it. */
   rested(): void {
     if (this.#inUse) return
     this.#holder = undefined

@@ -15,20 +15,20 @@ export class LocalLocks implements Common {
   heartbeat!: Looking
   waitEffects!: WaitEffects
   holdEffects!: HoldEffects
-  /** Locks that somebody waits for or holds. */
+  /** Locks with waiters or holds in this client. */
   readonly #locks = new Map<string, LocalLock>()
   readonly #waiters = new Map<string, WaiterRecord>()
   /** By the id by which Redis knows the hold. */
   readonly #holds = new Map<string, Hold>()
 
-  /** `patience`: how long a waiter goes on while replicas do not confirm its grants, in ms. */
+  /** `patience`: for how many ms a waiter keeps trying while replicas do not confirm its grants. */
   constructor(turns: TurnTaking, patience: number, shared: boolean) {
     this.shared = shared
     this.turns = turns
     this.patience = patience
   }
 
-  /** Undefined: nobody waits for the lock or holds it. */
+  /** Undefined: the lock has no waiters and no holds here. */
   get(key: string): LocalLock | undefined {
     return this.#locks.get(key)
   }
@@ -83,7 +83,7 @@ export class LocalLocks implements Common {
 
   // Holds.
 
-  /** How many holds there are. */
+  /** The number of holds. */
   get holding(): number {
     return this.#holds.size
   }
@@ -98,7 +98,7 @@ export class LocalLocks implements Common {
     return this.#holds.get(id)
   }
 
-  /** False: the hold has ended. Another hold may have followed it under the same name. */
+  /** False: the hold has ended. Another hold with the same name in Redis may have followed it. */
   has(hold: Hold): boolean {
     return this.#holds.get(hold.name.id) === hold
   }
@@ -113,15 +113,15 @@ export class LocalLocks implements Common {
     this.#locks.get(hold.key)?.dropHold(hold)
   }
 
-  // News of releases.
+  // Reports about releases.
 
-  /** This client has released the lock, and `heard` clients were told, including this one if it listens. */
+  /** This client has released the lock, and `heard` clients received the message, including this one if it listens. */
   released(key: string, heard: number): void {
     const others = this.turns.released(key, heard)
     this.get(key)?.released(others)
   }
 
-  /** The reply to this client's own release grants the lock to a waiter. False: no waiter has that id any more. */
+  /** The reply to this client's own release grants the lock to a waiter. False: no waiter has that id. */
   grantedByReply(id: string, grant: Granted): boolean {
     const waiter = this.#waiters.get(id)
     if (waiter) this.of(waiter.claim.key).found(waiter, grant)

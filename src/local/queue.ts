@@ -1,7 +1,7 @@
 /**
- * The fair waiters of one key, in this client. Redis keeps their order, so here they are a set. Only they need a
- * heartbeat (`tend`), which keeps their places and finds grants whose messages were lost. As in local-lock.ts, there is
- * no I/O and no timer here.
+ * The fair waiters of one key, in this client. Redis keeps their order, so here they are a set. They need a heartbeat
+ * (`tend`), which keeps their places in Redis and finds grants whose messages were lost. Like local-lock.ts, this file
+ * has no I/O and no timer.
  */
 import type { Granted, Holder, Refused, Tended } from '../kind.ts'
 import type { WaiterRecord } from './waiter.ts'
@@ -12,11 +12,11 @@ export interface QueueOwner {
   tend(waiters: readonly WaiterRecord[]): void
   /** A heartbeat has found a grant. */
   found(waiter: WaiterRecord, grant: Granted): void
-  /** A request that was sent again has queued the waiter, although its wait is over. */
+  /** The waiter's wait is over, but a repeated request has queued it. */
   takeBack(waiter: WaiterRecord): void
-  /** The newest report on who holds the lock. */
+  /** Passes on the newest report of who holds the lock. */
   learn(holder: Holder | undefined): void
-  /** The owner of this name holds the lock, so its waiters may re-enter. */
+  /** The owner with this name holds the lock, so its waiters may re-enter. */
   entered(owner: string): void
   /** The holder's lease ends in `ttl` ms. */
   lookWithin(ttl: number): void
@@ -32,7 +32,7 @@ export class Queue {
   readonly #owner: QueueOwner
   /** Created when needed. */
   #waiters: Set<WaiterRecord> | undefined
-  /** Whether another heartbeat has to follow the one under way, because it was asked for later. */
+  /** Whether another heartbeat must follow the one under way, because `look` was called since. */
   #again = false
 
   constructor(owner: QueueOwner) {
@@ -56,13 +56,13 @@ export class Queue {
     this.#waiters?.delete(waiter)
   }
 
-  /** It is time to read the state of the lock again. */
+  /** It is time to read the lock's state again. */
   look(): void {
     if (this.tending) this.#again = true
     else if (this.size > 0) this.#tend()
   }
 
-  /** The heartbeat of these waiters was answered; undefined: it failed. */
+  /** The heartbeat of these waiters was answered. Undefined: the heartbeat failed. */
   tended(waiters: readonly WaiterRecord[], answer: Tended | undefined): void {
     if (answer) this.#learn(waiters, answer)
     this.tending = false

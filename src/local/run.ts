@@ -1,11 +1,11 @@
 /**
  * A run of hand-offs within a client, from a grant by Redis to the release there. In between, unfair holds of this
- * client hand the lock on to each other without asking Redis. They can do so at once, because the hold that Redis knows
- * stays in place, and excludes all others.
+ * client hand the lock on to each other without asking Redis. This is safe, because the first hold remains in Redis and
+ * excludes all others.
  *
  * The idea is lock cohorting (Dice, Marathe, Shavit: "Lock Cohorting: A General Technique for Designing NUMA Locks",
- * 2012): those that are close to each other pass the lock on among themselves, within bounds, before it goes back to
- * everybody.
+ * 2012): threads that are close to each other pass the lock on among themselves, within bounds, before the lock goes to
+ * others.
  *
  *   Exclusion (I1)  a lease is handed on only while it certainly lasts, and for no longer than it lasts.
  *   Fencing (I2)    each grant has its own token, from a block after the first grant's token. Redis gives that block to
@@ -17,9 +17,9 @@
  */
 import type { Claim, Granted, HoldName } from '../kind.ts'
 
-/** No hand-off comes later than this many ms after the grant by Redis. */
+/** A hand-off comes at most this many ms after the grant by Redis. */
 const LONGEST_RUN = 4
-/** The same limit if the last release found that no other client listens. */
+/** The same limit if no other client received the last release. */
 const LONGEST_ALONE = 25
 
 /** A grant that was handed on by another hold of this client. */
@@ -30,11 +30,11 @@ export interface Inherited extends Granted {
 export class Run {
   /** The name of the hold in Redis. */
   readonly name: HoldName
-  /** The token of the newest grant of this run that Redis knows. */
+  /** The newest token of this run that Redis knows. */
   recorded: number
-  /** The owner that has the lock now. Its name is the id of a single hold, which nobody can guess. */
+  /** The owner that has the lock now. It is the id of one hold, which nobody can guess. */
   owner: string
-  /** Whether a fair waiter is queued: then the lock has to go back to Redis. */
+  /** Whether a fair waiter is queued, so that the lock has to go back to Redis. */
   queued = false
   readonly #first: number
   readonly #size: number
@@ -52,7 +52,7 @@ export class Run {
     this.#until = now + (alone ? LONGEST_ALONE : LONGEST_RUN)
   }
 
-  /** How many ms the run may go on; 0: it is over. */
+  /** How many ms the run may continue; 0: it is over. */
   left(now: number): number {
     if (this.#over || this.queued || this.#used >= this.#size) return 0
     return Math.max(0, this.#until - now)
@@ -69,7 +69,7 @@ export class Run {
     return this.#first + this.#used
   }
 
-  /** The last token that was issued; undefined: none was, so the first grant's token is the last. */
+  /** The last token that this run has issued; undefined: none, so the token of the first grant is the last. */
   get last(): number | undefined {
     return this.#used > 0 ? this.#first + this.#used : undefined
   }

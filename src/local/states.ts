@@ -1,7 +1,7 @@
 /**
- * Waiting and holding on one screen: the states of a waiter and of the hold that it becomes, and what each event means
- * in each of them. There is no I/O and no time here; local-lock.ts takes the steps, and wait/ and lease/ carry out what
- * it asks for.
+ * Waiting and holding on one screen: the states of a waiter and of the hold that it becomes, and the effect of each
+ * event in each state. This file has no I/O and no time. local-lock.ts changes the states, and asks wait/ and lease/ to
+ * do what follows.
  *
  *     arriving ──▶ standing ──▶ announced ──▶ joining ──▶ queued        places: where a waiter waits
  *         └────────────┴───────────┬─────────────┴───────────┘
@@ -15,30 +15,29 @@
  *                           held ──▶ releasing ──▶ released           a hold
  *                             └───────────┴──────▶ lost
  *
- * A wait ends once, as `holding` or as `over`. A grant that comes after that is taken back. For a waiter that is over,
- * this happens at once. For a waiter that holds, it happens only if its hold has ended, because most likely the same
- * grant was reported twice. spec/baton.pml has the same states, but all places except `arriving` are one state there:
- * `waiting`.
+ * A wait ends once, as `holding` or as `over`. A later grant for a waiter that is over is taken back at once. A later
+ * grant for a waiter that holds is most likely the same grant, reported twice, so it is taken back only if the hold has
+ * ended. spec/baton.pml has the same states, but there all places except `arriving` are one state: `waiting`.
  */
 import type { LockClosedError, LockLostError } from '../errors.ts'
 
-/** Why a hold was lost: it ended on its own, or its client was closed. */
+/** The reason for a lost hold: it ended on its own, or its client was closed. */
 export type Loss = LockLostError | LockClosedError
 
 /** Where a waiter waits. */
 export type Place =
-  /** A single attempt, or a waiter whose owner may hold the lock already: it asks before it is in any line or queue. */
+  /** Before it is in any line or queue: a single attempt, or the first attempt of a waiter that may re-enter. */
   | { readonly is: 'arriving' }
-  /** Unfair: in the line of its client, where only the head asks. */
+  /** Unfair: in its client's line, of which only the head asks. */
   | { readonly is: 'standing' }
-  /** Fair: this client knows it as fair, and is about to ask. Redis has not seen it yet. */
+  /** Fair, and about to ask for a place in the queue. Redis has not seen this waiter yet. */
   | { readonly is: 'announced' }
   /**
-   * It has asked for a place in the queue. `told`: a message told it of a grant before it had a ticket, and does not
-   * prove that grant.
+   * It has asked for a place in the queue. `told`: a message announced a grant to it before it had a ticket, and the
+   * grant is not proven yet.
    */
   | { readonly is: 'joining'; readonly told: boolean }
-  /** In the queue in Redis. If it is missing there, it can return to its place with its ticket. */
+  /** In the queue in Redis. If Redis loses the entry, the ticket restores the waiter's place. */
   | { readonly is: 'queued'; readonly ticket: string }
 
 export type State =
@@ -51,14 +50,14 @@ export type State =
   | { readonly is: 'over' }
 
 /**
- * What an event means to a waiter, by its place. While replicas confirm a grant, the place that the waiter had counts.
+ * The effect of an event on a waiter, by its place. While replicas confirm a grant, the waiter's previous place counts.
  */
 export const atPlace = {
   /**
-   *   message  A message tells of a grant, which may be old, so it has to be proven. Redis sends such a message only
-   *            to a waiter that it was asked to queue.
-   *   refused  The answer to an attempt is a refusal. To a waiter in the queue, only the queue's answers count.
-   *   again    Its grant did not count: how it asks again.
+   *   message  A message announces a grant. The grant may be old, so it has to be proven. Redis sends such a message
+   *            only to a waiter that has asked to be queued.
+   *   refused  An attempt was refused. For a waiter in the queue, only the queue's answers count.
+   *   again    The waiter's grant did not count. The value says how the waiter asks again.
    */
   arriving: { message: 'ignore', refused: 'wait', again: 'stand' },
   standing: { message: 'ignore', refused: 'wait', again: 'try' },
@@ -67,12 +66,12 @@ export const atPlace = {
   queued: { message: 'prove', refused: 'ignore', again: 'look' },
 } as const satisfies Record<Place['is'], unknown>
 
-/** What an event means to a waiter, by its state. */
+/** The effect of an event on a waiter, by its state. */
 export const inState = {
   /**
-   *   grant    A reply, a message or a heartbeat brings a grant that is proven.
-   *   end      Its caller gives up, or its attempt fails. `leave`: Redis may have something of it, which is taken back.
-   *            `asked`: the same, but only if an attempt of it is unanswered.
+   *   grant    A reply, a message or a heartbeat brings a proven grant.
+   *   end      The caller gives up, or an attempt fails. `leave`: Redis may have queued the waiter or granted it the
+   *            lock, so that is taken back. `asked`: the same, but only if an attempt is unanswered.
    */
   arriving: { grant: 'take', end: 'asked' },
   standing: { grant: 'take', end: 'asked' },
@@ -84,7 +83,7 @@ export const inState = {
   over: { grant: 'take-back', end: 'ignore' },
 } as const satisfies Record<State['is'], unknown>
 
-/** Undefined: it no longer waits. */
+/** Undefined: the waiter no longer waits. */
 export function placeOf(state: State): Place | undefined {
   if (state.is === 'confirming') return state.place
   return state.is === 'holding' || state.is === 'over' ? undefined : state
@@ -92,15 +91,15 @@ export function placeOf(state: State): Place | undefined {
 
 export type HoldState =
   | { readonly is: 'held' }
-  /** `resolve` settles the promise of the release: with false, if the deadline comes before the answer. */
+  /** `resolve` settles the promise of the release. If the deadline comes before the answer, it is called with false. */
   | { readonly is: 'releasing'; readonly resolve: (live: boolean) => void }
   | { readonly is: 'released' }
-  /** Its deadline passed, Redis no longer knew it, or the client was closed. */
+  /** Its deadline passed, Redis no longer knew the hold, or the client was closed. */
   | { readonly is: 'lost'; readonly loss: Loss }
 
 /**
- * Which states may follow each state of a hold. `released` follows `held` directly if the lock is handed on within the
- * client.
+ * The states that may follow each state of a hold. `released` follows `held` directly when the lock is handed on within
+ * the client.
  */
 export const mayFollow: Readonly<Record<HoldState['is'], readonly HoldState['is'][]>> = {
   held: ['releasing', 'released', 'lost'],

@@ -1,11 +1,11 @@
 /**
- * A client's holds of one lock, and the run of hand-offs that they continue. There is no I/O and no timer here.
+ * A client's holds of one lock, and the run of hand-offs to which they belong. This file has no I/O and no timer.
  *
  * The lock is handed on within the client, without a round trip, only if all of this is true:
  *   - The hold is held, and no question to Redis about it is under way.
- *   - At least half of its lease certainly lasts, and not more than all of it. If the lease was prolonged further, the
- *     heir would get time that it never asked for.
- *   - It is the only hold of its owner, nobody else can name that owner, and the owner has not begun to re-enter.
+ *   - At least half of the lease, and at most all of it, is certainly left. If it was prolonged beyond that, the heir
+ *     would get more time than it asked for.
+ *   - It is the owner's only hold, no other caller can name that owner, and the owner has not begun to re-enter.
  *
  * run.ts says why that is safe.
  */
@@ -33,7 +33,7 @@ export class Tenancy {
     return undefined
   }
 
-  /** The holds of the same grant: this one, and those that have re-entered it. */
+  /** All holds of one grant: this one, and the holds that have re-entered it. */
   ofGrant({ token }: Hold): Hold[] {
     return [...this.holds].filter(hold => hold.token === token)
   }
@@ -50,31 +50,28 @@ export class Tenancy {
     else if (holds.delete(hold) && holds.size === 1) for (const last of holds) this.#holds = last
   }
 
-  /** Ends a hold in order to hand its lock on. False: that is not possible. */
+  /** Ends a hold in order to hand the lock on. False: the lock cannot be handed on. */
   end(hold: Hold, now: number): boolean {
     return goesOn(hold, now) && this.#holds === hold && !hold.inQuestion && hold.end()
   }
 
-  /**
-   * The run that a grant begins or continues; undefined: it does neither. `alone`: no waiter outside this client is
-   * known.
-   */
+  /** The run that a grant begins or continues; undefined: neither. `alone`: no waiter outside this client is known. */
   runOf(claim: Claim, grant: Granted | Inherited, now: number, alone: boolean): Run | undefined {
     if ('run' in grant) {
       grant.run.owner = claim.owner
       return grant.run
     }
-    // An owner with a name may hold the lock in other processes, too.
+    // An owner with a name may also hold the lock in other processes.
     if (!grant.block || claim.owner !== claim.id) return undefined
-    // If an earlier run has not ended here, it has in Redis, because Redis grants the lock again.
+    // Redis would not grant the lock while an earlier run lasts, so that run has ended in Redis and ends here, too.
     this.#run?.end()
     this.#run = new Run(claim, grant, now, alone)
     return this.#run
   }
 
   /**
-   * The refusal that a waiter gets without asking Redis, while a hold may hand the lock on; its `ttl` says for how long
-   * that may be. Undefined: no hold may.
+   * While a hold may hand the lock on: the refusal that a waiter gets without asking Redis. Its `ttl` is the time for
+   * which the hold may do so. Undefined: no hold may.
    */
   refusal(now: number): Refused | undefined {
     const hold = this.oldest
@@ -85,12 +82,12 @@ export class Tenancy {
   }
 
   /**
-   * A caller is about to send Redis a request with this owner's name. By then Redis must know who has the lock. Returns
-   * the run that Redis may not know of.
+   * A caller is about to send Redis a request that names this owner, and Redis must know the lock's holder before that.
+   * Returns the run of which Redis may not know the newest hold.
    */
   naming(owner: string): Run | undefined {
-    // If this owner holds the lock, it may release before its re-entry is answered. An heir would then hold the lock
-    // beside the owner that has re-entered. So the run ends.
+    // If this owner holds the lock, it may release that hold before its re-entry is answered. If an heir got the lock
+    // then, the heir and the re-entered owner would both hold it. So the run ends.
     if (this.#run?.owner === owner) this.#run.end()
     return this.#run
   }
@@ -102,7 +99,7 @@ export class Tenancy {
   }
 }
 
-/** Whether the run may go on, and the time left of the lease suits an heir: at least half of it, and at most all. */
+/** Whether the run may continue, and the time left of the lease suits an heir: at least half of it, at most all. */
 export function goesOn({ run, deadline, length }: Hold, now: number): boolean {
   const left = deadline - now
   return run !== undefined && run.left(now) > 0 && left >= length / 2 && left <= length

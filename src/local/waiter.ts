@@ -1,4 +1,4 @@
-/** One call that waits for a lock: what it wants, where it waits (states.ts), and what it has heard so far. */
+/** One call that waits for a lock: its terms, the place where it waits (states.ts), and what it has heard so far. */
 import { surelyUntil } from '../clock.ts'
 import type { Claim, Granted, Refused, Renewed, Via } from '../kind.ts'
 import { arriving, holding, over, type Place, placeOf, type State } from './states.ts'
@@ -11,18 +11,18 @@ export interface Wish {
   readonly fairAfter: number | undefined
   /** With 'line': the caller gives up after this many ms; undefined: never. */
   readonly timeout?: number | undefined
-  /** Whether the owner may hold the lock already, here or elsewhere: then this waiter must not stand behind others. */
+  /** Whether the owner may hold the lock already, in any process. Such a waiter must not wait behind others. */
   readonly mayReenter: boolean
   /**
-   * Nothing is asked before this promise resolves, because Redis has to know something else first. If it rejects, so
-   * does the wait.
+   * Redis has to be informed of something first: the waiter sends nothing before this promise resolves. If the promise
+   * rejects, so does the wait.
    */
   readonly after?: Promise<void> | undefined
 }
 
 /**
- * Receives the end of a wait, once: a grant, an error, or undefined if the caller has given up or its single attempt
- * was refused. May be called before `Acquirer.start` has returned the waiter.
+ * Receives the end of a wait, once: a grant, an error, or undefined if the caller gave up or its single attempt was
+ * refused. May be called before `Acquirer.start` has returned the waiter.
  */
 export type Settle = (end: Granted | Error | undefined, waiter: Waiter) => void
 
@@ -31,32 +31,31 @@ export class WaiterRecord {
   readonly wish: Wish
   /** When the call was made, monotonic ms. */
   readonly since: number
-  /** The same moment, counted in time that this process ran. */
+  /** The same moment on a clock that counts only the time in which this process ran. */
   readonly begun: number
   readonly settle: Settle
   state: State = arriving
-  /** Whether the caller has received the `waiting` event: the waiter was refused, or is in line behind one that was. */
+  /** Whether the caller has received the `waiting` event, because the waiter, or the head of its line, was refused. */
   parked = false
-  /** How many attempts are unanswered: Redis may still grant them. */
+  /** How many attempts are unanswered. Redis may still grant them. */
   unanswered = 0
-  /** The last refusal, which says why it still waits. */
+  /** The last refusal. It says why the waiter still waits. */
   refusal: Refused | undefined
   /**
-   * When the newest request that found it in the queue was sent. Until there is one: when it first asked for a place
-   * there.
+   * When the newest request was sent that found the waiter in the queue; before that, when it first asked for a place.
    */
   seen: number | undefined
-  /** Whether a reply has already brought a grant whose lease was over by then. */
+  /** Whether a grant has already arrived after the end of its lease. */
   late = false
-  /** The token of a grant that was taken away before the waiter heard of the grant; 0: none. */
+  /** The token of a grant that was taken away before the waiter received it; 0: none. */
   lost = 0
-  /** The largest token among its grants that replicas had to confirm; 0: none. */
+  /** The largest token of its grants that replicas have to confirm; 0: none. */
   latest = 0
-  /** When replicas were first asked about a grant that they did not confirm. */
+  /** When replicas were first asked about a grant and did not confirm it. */
   unconfirmedSince: number | undefined
   /** ms from this client's own release to the grant, if the waiter waited for that release. */
   handoff: number | undefined
-  /** Whether no other client was known to wait at the time of the grant. */
+  /** Whether, at the grant, no waiter of another client was known. */
   alone = false
 
   constructor(wish: Wish, since: number, begun: number, settle: Settle) {
@@ -70,7 +69,7 @@ export class WaiterRecord {
     return this.wish.claim
   }
 
-  /** Undefined: it no longer waits. */
+  /** Undefined: the waiter no longer waits. */
   get place(): Place | undefined {
     return placeOf(this.state)
   }
@@ -83,21 +82,21 @@ export class WaiterRecord {
     return this.state.is === 'confirming'
   }
 
-  /** Whether Redis has been asked to queue it. */
+  /** Whether it has asked Redis for a place in the queue. */
   get inQueue(): boolean {
     const is = this.place?.is
     return is === 'joining' || is === 'queued'
   }
 
-  /** While a grant is being confirmed, this changes the place to which the waiter may have to return. */
+  /** While a grant is being confirmed, changes only the place to which the waiter may have to return. */
   moveTo(to: State): void {
     const stays = this.state.is === 'confirming' && to !== holding && to !== over
     this.state = stays ? { is: 'confirming', place: to as Place } : to
   }
 
   /**
-   * How the caller sees the grant. If a parked waiter tried and the lock was free, that is a wake-up. If a lease had
-   * expired before anyone waited, the lock counts as free.
+   * The grant as the caller should see it. If a parked waiter tried and the lock was free, `via` is 'wakeup'. If the
+   * lease of a previous holder expired before this waiter parked, the lock counts as free.
    */
   asSeen(grant: Granted): Granted {
     if (grant.via === 'immediate' && this.parked) return { ...grant, via: 'wakeup' }
@@ -106,10 +105,10 @@ export class WaiterRecord {
   }
 
   /**
-   * The grant that a message tells of, if at least half of its lease is certainly left. A message that was long under
-   * way may tell of a grant that has expired, after which the waiter joined the queue again. The token of such a grant
-   * is not larger than the lock's clock in the last answer. So the grant counts only if its token is larger: then it
-   * was made after that answer's request was sent, and its lease can be counted from there.
+   * The grant that a message announces, if at least half of its lease is certainly left. A delayed message may announce
+   * a grant that has expired, after which the waiter joined the queue again. The token of such a grant is not larger
+   * than the lock's clock in the last answer. So only a larger token counts: then the grant was made after the request
+   * for that answer was sent, and its lease counts from there.
    */
   proven(token: number, via: Via, now: number): Granted | undefined {
     const { lease } = this.claim
@@ -118,7 +117,7 @@ export class WaiterRecord {
     return newer && deadline - now >= lease / 2 ? { granted: true, token, deadline, via } : undefined
   }
 
-  /** Replicas have to confirm this grant. False: they are being asked already. */
+  /** Replicas have to confirm this grant. False: they are being asked about a grant already. */
   confirm({ token }: Granted): boolean {
     this.latest = Math.max(this.latest, token)
     if (this.confirming) return false
@@ -127,8 +126,8 @@ export class WaiterRecord {
   }
 
   /**
-   * Replicas were asked at `begun` about this grant: returns until when it counts; 0: it does not. It does not count
-   * either if a newer grant was heard of meanwhile, because the answer may be about the older one.
+   * Replicas were asked at `begun` about this grant. Returns until when the grant counts; 0: it does not count. It does
+   * not count if a newer grant has arrived meanwhile, because the answer may be about the older one.
    */
   confirmedUntil(grant: Granted, begun: number, deadline: Renewed): number {
     if (typeof deadline !== 'number' || grant.token !== this.latest) return 0
@@ -136,5 +135,5 @@ export class WaiterRecord {
   }
 }
 
-/** A waiter, as all others may read it. */
+/** A waiter, read-only for everyone else. */
 export type Waiter = Readonly<WaiterRecord>

@@ -10,15 +10,15 @@ interface Answer {
   readonly status: number
   readonly error: string
   readonly message: string
-  /** After how many seconds the request may be sent again. Only for requests of which nothing has been done. */
+  /** After how many seconds the request may be sent again. Only set if nothing of the request has been done. */
   readonly retryAfter?: number
 }
 
 const unavailable = { status: HttpStatus.SERVICE_UNAVAILABLE, error: 'Service Unavailable' }
 
-/** Answers name neither keys nor holders: those are internal. */
+/** Answers contain neither keys nor holders, because those are internal. */
 function answerTo(error: LockError): Answer | undefined {
-  // A call whose time-out passed while Redis was out of reach does not know whether the lock is held.
+  // If the time-out passed while Redis was out of reach, the holder is unknown, so the answer is not "locked".
   if (error instanceof LockConnectionError || (error instanceof LockTimeoutError && error.cause)) {
     return { ...unavailable, message: 'The lock service cannot be reached', retryAfter: 5 }
   }

@@ -37,7 +37,7 @@ export interface LockedOptions extends LockOptions {
 export type LockedDecorator<This, Args extends unknown[]> = <Method extends (...args: never[]) => Promise<unknown>>(
   target: This,
   name: string | symbol,
-  // The method must accept the arguments that the key function uses, in the first places.
+  // The arguments that the key function uses must be the method's first arguments.
   descriptor: TypedPropertyDescriptor<Method> & (Parameters<Method> extends [...Args, ...unknown[]] ? unknown : never),
 ) => void
 
@@ -98,16 +98,16 @@ function methodOf(target: unknown, name: unknown, descriptor: PropertyDescriptor
   return descriptor.value
 }
 
-/** The property for each client name. Another copy of the package has other properties, as it has other clients. */
+/** The property for each client name. Another copy of the package has its own properties and its own clients. */
 const properties = new Map<string | undefined, symbol>()
 
 /**
- * Makes Nest inject the client into the objects of this class and of its subclasses. Returns the property that will
- * have it.
+ * Makes Nest inject the client into the objects of this class and its subclasses. Returns the property in which Nest
+ * stores it.
  */
 function injectInto(prototype: object, client: string | undefined): symbol {
   const which = client === undefined ? '' : `name: '${client}', `
-  // If the module is not imported, Nest's error shows this text.
+  // If the module is not imported, Nest's error contains this text.
   const property = properties.get(client) ?? Symbol(`LockClient of @Locked, from LockModule.forRoot({ ${which}redis })`)
   properties.set(client, property)
   if (!(property in prototype)) {

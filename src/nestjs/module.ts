@@ -20,7 +20,7 @@ import { getLocksToken } from './inject.ts'
 const DRAIN = 5_000
 
 /**
- * The options of a `LockClient`, with its Redis and how it is closed. Times are in ms.
+ * The options of a `LockClient`, its Redis, and how it is closed. Times are in ms.
  * @since 0.2.0
  */
 export interface LockModuleOptions extends ClientOptions {
@@ -161,7 +161,7 @@ export class LockModule {
   }
 }
 
-/** The client, and how to close it at shutdown. A client that was handed over is not closed. */
+/** The client, and its closing at shutdown. A client that the user made is not closed. */
 class Tenure {
   readonly client: LockClient
   readonly end: () => Promise<void>

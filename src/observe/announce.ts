@@ -7,7 +7,7 @@ import type { EventEmitter } from 'eventemitter3'
 import type { ClientEventMap, ClientEvents } from '../events.ts'
 import type { Happenings, Observer } from '../locks.ts'
 
-/** For each event, the function that makes it from what happened. */
+/** For each event, the function that makes it from the arguments of `tell`. */
 const events: { readonly [E in keyof ClientEvents]: (...about: Happenings[E]) => ClientEvents[E] } = {
   waiting: (waiter, locks) => {
     const { claim, refusal } = waiter
@@ -51,7 +51,7 @@ export class Announcer implements Observer {
       const emit = this.#emitter.emit as (name: E, event: ClientEvents[E]) => boolean
       emit.call(this.#emitter, name, event)
     } catch (error) {
-      // A listener that throws must not break the lock. Its error becomes an uncaught exception of its own.
+      // A listener that throws must not break the lock. Its error becomes an uncaught exception.
       queueMicrotask(() => {
         throw error
       })

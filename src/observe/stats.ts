@@ -36,9 +36,9 @@ export interface ClientStats {
   readonly acquired: number
   /** The number of grants, by how they came about. @since 0.1.0 */
   readonly via: Readonly<Record<Via, number>>
-  /** The number of holds that ended by their release. @since 0.1.0 */
+  /** The number of holds that were released. @since 0.1.0 */
   readonly released: number
-  /** The number of renewals, automatic or not. @since 0.1.0 */
+  /** The number of renewals, automatic or by `lease.renew`. @since 0.1.0 */
   readonly renewed: number
   /** The number of holds that ended without being released. @since 0.1.0 */
   readonly lost: number
@@ -53,8 +53,8 @@ export interface ClientStats {
   /** The time from the grant to the release or the loss, in ms. @since 0.1.0 */
   readonly hold: TimeStats
   /**
-   * The time from the call of a release to the next grant of the key in this client, in ms. Counted if that call was
-   * already waiting.
+   * The time from a release to the next grant of the key in this client, in ms. Counted only if the call that was
+   * granted the lock was waiting at the release.
    * @since 0.1.0
    */
   readonly handoff: TimeStats
@@ -110,8 +110,8 @@ export class Stats {
 }
 
 /**
- * How many times are collected before they are recorded together. Recording leaves JavaScript, which costs time while a
- * caller waits for its lock.
+ * This many times are collected before they are recorded together. Recording leaves JavaScript, which takes time while
+ * a caller waits for its lock.
  */
 const TOGETHER = 64
 

@@ -1,11 +1,11 @@
-/** The holds that have a span, found by their lease or by the contents of an event. */
+/** The holds that have a span. A hold is found by its lease, or by the contents of an event. */
 import type { Span } from '@opentelemetry/api'
 import type { Lease } from '../lease/lease.ts'
 import type { Tally } from './meters.ts'
 
 export interface HoldSpan {
   readonly lease: Lease
-  /** The kind of the lease's lock: the same key names another lock in each kind. */
+  /** The kind of the lease's lock. The same key means a different lock in each kind. */
   readonly kind: string
   readonly span: Span
   readonly tally: Tally
@@ -32,7 +32,7 @@ export class HoldSpans {
     else this.#byToken.set(fencingToken, [hold])
   }
 
-  /** Returns false if the hold had been removed before. */
+  /** Returns false if the hold was removed before. */
   remove({ lease }: HoldSpan): boolean {
     const siblings = this.#byToken.get(lease.fencingToken) ?? []
     const at = siblings.findIndex(hold => hold.lease === lease)

@@ -77,7 +77,7 @@ export interface Links {
 }
 
 /**
- * The result of `instrument`, by which it is undone. `using` undoes it at the end of its block.
+ * The result of `instrument`. Undoes it, by `disable` or at the end of a `using` block.
  * @since 0.1.0
  */
 export interface Instrumentation extends Disposable {

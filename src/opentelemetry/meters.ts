@@ -3,7 +3,7 @@ import type { Attributes, Meter } from '@opentelemetry/api'
 import type { Via } from '../kind.ts'
 import { type CallOutcome, type HoldOutcome, names } from './names.ts'
 
-/** The upper bounds of buckets, in s: from the time of a round trip to what a person would call stuck. */
+/** The upper bounds of buckets, in s: from the time of a round trip to a time at which a call is clearly stuck. */
 const BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600]
 
 /** In s. Within a client, the lock is handed on in microseconds, so hand-offs have finer buckets. */
@@ -58,7 +58,7 @@ export class Meters {
   }
 }
 
-/** Counts calls that metrics do not distinguish. Most attributes are made once, here, instead of with every call. */
+/** Counts calls with the same attributes. Most attributes are made once, here, instead of with every call. */
 export class Tally {
   readonly #to: Instruments
   readonly #attributes: Attributes

@@ -31,7 +31,7 @@ export const names = {
 /** How a call ended. There are few values, because each one is an attribute of metrics. */
 export type CallOutcome = 'granted' | 'timeout' | 'refused' | 'aborted' | 'closed' | 'failed'
 
-/** How a hold ended. `unconfirmed`: its release failed, or Redis answered only when the lease had run out. */
+/** How a hold ended. `unconfirmed`: its release failed, or was answered only after the end of the lease. */
 export type HoldOutcome = 'released' | 'lost' | 'unconfirmed'
 
 /** How a rejected call ended. `signal` is the signal of the call. */

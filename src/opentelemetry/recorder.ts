@@ -5,12 +5,12 @@
  *                     └──▶ timeout, refused, aborted, closed, failed
  *
  * The recorder observes the calls themselves, not the client's events, for two reasons. Only the call knows its
- * caller's context: a grant is emitted in the context of whatever brought it, such as a socket or another caller's
- * release. And events do not say which of several holds of one owner they are about. Events are used for what no call
- * shows: renewals, losses, lost connections, and who holds the lock that a call waits for.
+ * caller's context: an event is emitted in the context of its cause, such as a socket or another caller's release. And
+ * events do not distinguish several holds of one owner. Events are used only for things that no call shows: renewals,
+ * losses, lost connections, and who holds the lock for which a call waits.
  *
  * Both spans have the caller's span as their parent. They are siblings, because the hold is not part of the wait. While
- * the call is being made, its wait span is active, so the spans of its commands become its children.
+ * the call is being made, its wait span is active, so the spans of Redis commands become its children.
  */
 import {
   type Attributes,
@@ -37,7 +37,7 @@ import type { Trail } from './trail.ts'
 export interface Means {
   readonly tracer: Tracer
   readonly meters: Meters
-  /** Where holders of other processes store the ids of their spans. */
+  /** Redis keys in which the holders of all processes store the ids of their spans. */
   readonly trail: Trail | undefined
   /** Attributes of every span. */
   readonly common: Attributes
@@ -47,11 +47,11 @@ export interface Means {
 
 interface Wait {
   readonly kind: string
-  /** Attributes of both spans that identify the lock. */
+  /** The attributes of both spans that name the lock. */
   readonly about: Attributes
   readonly key: string
   readonly span: Span
-  /** The caller's context. */
+  /** The context from which the call was made. */
   readonly from: Context
   readonly room: Room
   readonly tally: Tally
@@ -63,7 +63,7 @@ export class Recorder implements Spectator {
   readonly #rooms = new Rooms()
   readonly #waits = new Set<Wait>()
   readonly #holds = new HoldSpans()
-  /** Spans of holds that have ended but still wait for their link, and when the holds ended. */
+  /** Spans of ended holds that still wait for their link. The number: when the hold ended. */
   readonly #ending = new Map<Span, number>()
   #over = false
 
@@ -92,7 +92,7 @@ export class Recorder implements Spectator {
     }
   }
 
-  /** Returns `fn`, to run with the span of the hold as the active one. */
+  /** Returns a function that runs `fn` with the hold's span as the active one. */
   under<T>(lease: Lease, fn: () => T): () => T {
     const hold = this.#holds.of(lease)
     return hold ? () => context.with(trace.setSpan(context.active(), hold.span), fn) : fn
@@ -188,14 +188,14 @@ export class Recorder implements Spectator {
     this.#watch(hold)
   }
 
-  /** Only a mutex has exactly one previous holder. */
+  /** Only a mutex has one previous holder. */
   #trail(kind: string): Trail | undefined {
     return kind === '' ? this.#means.trail : undefined
   }
 
   /**
-   * The hold of this client whose end the call waited for. It is removed: no other call can have waited for the same
-   * end.
+   * The hold of this client for whose end the call waited. It is removed from the room, because no other call can have
+   * waited for the same end.
    */
   #before({ kind, room, since }: Wait, { via }: Lease): Ending | undefined {
     if (via === 'reentry') return undefined
@@ -211,9 +211,9 @@ export class Recorder implements Spectator {
       [names.token]: lease.fencingToken,
       [names.via]: lease.via,
     }
-    // An owner without a name is the hold's secret id, so it is not shown.
+    // The owner of a call without a name is its secret id, so it is not shown.
     if (lease.owner !== lease.id) attributes[names.owner] = lease.owner
-    // With a trail, the link comes from Redis instead, which is exact. After the hold that this client remembers,
+    // With a trail, the link comes from Redis instead, which is exact: after the last hold that this client knows,
     // another process may have held the lock.
     const links = link && !this.#trail(kind) ? [link] : []
     const span = tracer.startSpan('lock.hold', { attributes, links }, from)
@@ -222,9 +222,7 @@ export class Recorder implements Spectator {
     return hold
   }
 
-  /**
-   * Follows the lease to its end. It wraps `lease.release`, which every release calls, even those inside the client.
-   */
+  /** Follows the lease to its end. Wraps `lease.release`, because every release calls it, even inside the client. */
   #watch(hold: HoldSpan): void {
     const { lease } = hold
     const release = lease.release.bind(lease)
@@ -242,7 +240,7 @@ export class Recorder implements Spectator {
     if (!lease.held && lease.signal.aborted) this.#ended(hold, 'lost', lease.signal.reason)
   }
 
-  /** Notes that the hold is ending. The next grant of the lock is linked to it. */
+  /** The hold is ending: remembers it, so that the next grant of the lock is linked to it. */
   #leaves(hold: HoldSpan, released: boolean): void {
     if (hold.releasing) return
     hold.releasing = true

@@ -1,6 +1,6 @@
 /**
- * What is remembered of a key while calls of this client wait for it, and no longer. So the memory is bounded by the
- * number of pending calls, not by the number of keys.
+ * Data about a key, kept only while calls of this client wait for that key. So the memory is bounded by the number of
+ * pending calls, not by the number of keys.
  */
 import type { Link } from '@opentelemetry/api'
 import type { ClientEvents } from '../events.ts'
@@ -18,14 +18,13 @@ export interface Ending {
 
 export class Room {
   waiting = 0
-  /** The last hold of each kind of lock that ended here, until a grant follows it. */
+  /** For each kind of lock, the last hold that ended here. Removed when a grant follows it. */
   readonly endings = new Map<string, Ending>()
   readonly #told = new Map<string, Told>()
 
   /**
-   * Notes the holder that this owner waits for. Each call causes at most one note, but a call that gives up does not
-   * say which owner it had. So if there are more notes than calls, some belong to calls that have left, most likely the
-   * oldest ones. They are dropped.
+   * Notes the holder for which this owner waits. Each call makes at most one note. When a call gives up, its owner is
+   * unknown here, so its note stays. So if there are more notes than calls, the oldest notes are dropped.
    */
   note(told: Told): void {
     this.#told.delete(told.owner)

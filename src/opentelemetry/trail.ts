@@ -1,11 +1,12 @@
 /**
- * Remembers across processes who held a lock last. Each instrumented holder stores the id of its span in Redis, and
- * receives the id that its predecessor stored. One command does both, so each holder finds exactly the one before it.
+ * Remembers across processes which span belonged to the last holder of a lock. Each instrumented holder stores the id
+ * of its span in Redis, and receives the id that the previous holder stored. One command does both, so each holder
+ * finds exactly its predecessor.
  *
  *   <prefix>-trace:{key}   "<fencing token> <traceparent>", at most 80 bytes, for ten minutes
  *
- * The key does not begin with `<prefix>:`, because every such name may belong to a lock (redis/keys.ts), which SET
- * would overwrite. It has the lock's hash tag, and so its slot.
+ * The key must not begin with `<prefix>:`, because such a name may belong to a lock (redis/keys.ts), which SET would
+ * overwrite. It has the lock's hash tag, and so its slot.
  *
  * No call waits for the command, and nothing depends on it. If it fails, is late, or cannot be read, only a link is
  * missing.
@@ -17,13 +18,13 @@ import { namesOf } from '../kinds/mutex/names.ts'
 import { Keys, Namespace } from '../redis/keys.ts'
 import { names } from './names.ts'
 
-/** How long a span's id is kept, in ms. A hold that follows a longer one gets no link. */
+/** How long a span's id is kept, in ms. After a hold longer than this, the next hold gets no link. */
 const KEPT = 600_000
 
-/** How long to wait for an answer, in ms. The span of a shorter hold is delayed by at most this much. */
+/** How long to wait for Redis's answer, in ms. If the hold ends first, its span ends later by at most this much. */
 const PATIENCE = 1_000
 
-/** The largest number of commands under way at a time, so that nothing piles up if Redis does not answer. */
+/** At most this many commands are under way at a time, so that nothing piles up if Redis does not answer. */
 const MOST = 1_000
 
 const left = /^(\d{1,16}) 00-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})$/
@@ -79,8 +80,8 @@ function traceparent({ traceId, spanId, traceFlags }: SpanContext): string {
 }
 
 /**
- * Returns a link to the stored span, if it is of an earlier holder than the one with this token. The value is checked,
- * because any program may have written it.
+ * Returns a link to the stored span, if the span's token is smaller than `token`. The value is checked, because any
+ * program may have written it.
  */
 function linkTo(value: unknown, token: number): Link | undefined {
   const [, earlier, traceId, spanId, flags] = (typeof value === 'string' && left.exec(value)) || []

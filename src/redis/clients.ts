@@ -1,8 +1,8 @@
 /**
- * Makes the client's own connections from whatever the caller gave. An ioredis instance of the caller is only read.
- * Duplicates of it are made with its own class, so its version of ioredis and its settings for TLS, Sentinel and NAT
- * all apply. For anything else, an instance of the installed ioredis is made first, as a pattern for duplicates; it
- * never connects.
+ * Makes the client's own connections from the source that the caller gave. An ioredis instance of the caller is only
+ * read. Its duplicates are made with its own class, so its version of ioredis and its settings for TLS, Sentinel and
+ * NAT apply. For any other source, an instance of the installed ioredis is made first, as a pattern for duplicates; the
+ * pattern itself never connects.
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import { LockArgumentError, LockError } from '../errors.ts'
@@ -23,35 +23,36 @@ export interface IoredisInstance {
 }
 
 /**
- * What a client is made from: an ioredis instance, which remains the caller's; ioredis options; a URL (`redis:`,
- * `rediss:`); or a client of node-redis.
+ * The accepted sources of connections: an ioredis instance, which remains the caller's; ioredis options; a URL
+ * (`redis:`, `rediss:`); or a client of node-redis.
  * @since 0.1.0
  */
 export type RedisSource = IoredisInstance | NodeRedisInstance | RedisOptions | string
 
 export interface Clients {
   /**
-   * Returns a new connection that does not connect on its own. `silence`: for how many ms a node of a cluster may leave
+   * Returns a new connection, which does not connect on its own. `silence`: in a cluster, how many ms a node may leave
    * a command unanswered.
    */
   make(silence: number): Redis | Cluster
   readonly keyPrefix: string
-  /** Whether it is a cluster, in which channels belong to slots. */
+  /** Whether it is a cluster. In a cluster, each channel belongs to a slot. */
   readonly cluster: boolean
   /** The sentinels that know which server is the master; undefined: there are none. */
   readonly sentinels?: SentinelClients | undefined
 }
 
 export interface SentinelClients {
-  /** How to reach the sentinels, in the options of a connection to the master. */
+  /** The options of a connection to the master, which say how to reach the sentinels. */
   readonly options: RedisOptions
   /** Returns a new connection to one of the sentinels. */
   make(options: RedisOptions): Redis
 }
 
 /**
- * Options for every connection, so that ioredis never sends a command twice without our knowledge, and never leaves a
- * promise open (redis/connection.ts has the reasons). redis/keys.ts applies the prefix, to keys and channels alike.
+ * Options for every connection. With them, ioredis never sends a command twice on its own, and never leaves a promise
+ * open (redis/connection.ts has the reasons). The prefix is empty, because redis/keys.ts applies it to keys and
+ * channels.
  */
 const manners = {
   lazyConnect: true,
@@ -72,8 +73,8 @@ const manners = {
   replyMapping: 'legacy',
   monitor: false,
   role: 'master',
-  // ioredis continues in its list of sentinels where it last stopped. It may go through the whole list once; then
-  // redis/connection.ts tries again.
+  // ioredis goes through its list of sentinels from the place where it last stopped. It may go through the whole list
+  // once. After that, redis/connection.ts tries again.
   sentinelRetryStrategy: times => (times === 1 ? 0 : null),
   // Without a limit, ioredis would wait forever for the answer of a sentinel that hangs.
   sentinelCommandTimeout: 1_000,
@@ -82,12 +83,11 @@ const manners = {
   readOnly: false,
   scripts: undefined,
   himportFieldsets: undefined,
-  // ioredis 5 may send CLIENT SETINFO on a newer connection than the one it was meant for, and then report the newer
-  // connection as ready.
+  // ioredis 5 may send CLIENT SETINFO on a newer connection than intended, and then report that connection as ready.
   disableClientInfo: true,
 } satisfies RedisOptions
 
-/** Options of the master's connection that do not apply to a sentinel. */
+/** The options of the master's connection that must not apply to a sentinel. */
 const elsewhere = {
   sentinels: undefined,
   name: undefined,
@@ -115,7 +115,7 @@ export function clientsOf(source: RedisSource): Clients {
   return { make, keyPrefix, cluster: false, sentinels: options.sentinels && { options, make: sentinel } }
 }
 
-/** An instance to duplicate: the caller's, or one that never connects. */
+/** The instance to duplicate: the caller's, or one that never connects. */
 interface Pattern {
   readonly pattern: Redis | Cluster
   readonly credentials?: Credentials | undefined
@@ -141,7 +141,7 @@ function fromOptions(options: RedisOptions): Redis {
 
 function fromUrl(url: string): Redis {
   if (!/^rediss?:\/\//.test(url) || !URL.canParse(url)) {
-    // The URL is not shown: a mistyped URL may contain a password.
+    // The error does not show the URL, because a mistyped URL may contain a password.
     throw new LockArgumentError(
       'redis',
       '(not shown)',
@@ -149,8 +149,7 @@ function fromUrl(url: string): Redis {
     )
   }
   const own = new URL(url)
-  // In ioredis, the parameters of a URL override the options that are passed with it. So the URL must not set these
-  // options.
+  // In ioredis, parameters in a URL override the options passed with it. So these options are removed from the URL.
   for (const name of Object.keys(manners)) if (name !== 'keyPrefix') own.searchParams.delete(name)
   return new (installed().Redis)(own.href, manners)
 }
@@ -174,17 +173,16 @@ export function ownConnectionTo(node: Redis): Redis {
 }
 
 /**
- * ioredis follows MOVED, ASK and TRYAGAIN, which is safe because none of these commands was executed.
- * redis/connection.ts handles all other errors. It sees only the answers of the many connections inside the cluster, so
- * each of them must detect on its own that it is half-open (`socketTimeout`).
+ * ioredis may follow MOVED, ASK and TRYAGAIN, because the server did not execute a command that it answered so.
+ * redis/connection.ts handles all other errors. But it sees only the cluster as a whole, so each connection to a node
+ * must detect on its own that it is half-open (`socketTimeout`).
  */
 function duplicateCluster(pattern: Cluster, silence: number, credentials?: Credentials): Cluster {
   const cluster = pattern.duplicate([], {
     lazyConnect: true,
     clusterRetryStrategy: () => null,
     clusterNodeRetryStrategy: null,
-    // Queues commands for a node whose connection is being made. ioredis connects to a node only when there is a
-    // command for it.
+    // ioredis connects to a node only when there is a command for that node. The queue keeps commands until then.
     enableOfflineQueue: true,
     enableReadyCheck: false,
     enableAutoPipelining: false,
@@ -210,7 +208,7 @@ function own(redis: Redis, credentials?: Credentials): Redis {
 
 /**
  * Asks for credentials before each attempt to connect, also on connections that ioredis makes by duplicating this one.
- * ioredis has no option for that, but waits for its connector. If that fails, the attempt to connect fails.
+ * ioredis has no option for that, but it waits for its connector. If the connector fails, so does the attempt.
  */
 function askFirst(redis: Redis, credentials: Credentials): void {
   const { connector } = redis as unknown as { connector: { connect(tell: unknown): Promise<unknown> } }
@@ -232,11 +230,12 @@ function askFirst(redis: Redis, credentials: Credentials): void {
 /**
  * Handles errors and states of a socket that ioredis overlooks.
  *
- * ioredis handles only the first error of a socket. With TLS, a second one may follow: first the alert of a server that
- * refuses us, then the error of the broken connection. An error event without a listener ends the process.
+ * ioredis handles only the first error of a socket. With TLS, there may be two: the alert of a server that refuses us,
+ * and then the error of the broken connection. The second would be an error event without a listener, which ends the
+ * process.
  *
- * In ioredis 5, a connection with a name that is lost before the server has accepted the name becomes ready afterwards,
- * and stays so forever.
+ * In ioredis 5, if a connection with a name is lost before the server has accepted the name, ioredis later marks it as
+ * ready, for ever.
  */
 export function heardOut(redis: Redis): Redis {
   const hear = () => redis.stream?.on('error', () => {})
@@ -249,9 +248,9 @@ export function heardOut(redis: Redis): Redis {
 }
 
 /**
- * During a slot migration, ioredis sends ASKING ahead of a command and ignores its result. If the user lacks the right
- * to ASKING, the unhandled rejection would end the process. The command that follows fails too, and its error says what
- * is wrong.
+ * During a slot migration, ioredis sends ASKING before a command and ignores its result. If the user lacks the right to
+ * ASKING, the unhandled rejection would end the process. The command after it fails too, and its error names the
+ * problem.
  */
 function hearOutAsking(node: Redis): void {
   const asking = node.asking.bind(node)
@@ -263,8 +262,8 @@ function hearOutAsking(node: Redis): void {
 }
 
 /**
- * When no node answers the request for the slot table, ioredis says only that the connection was closed, and hides the
- * socket's error. So one node is connected to once more, to learn the error.
+ * If no node answers the request for the slot table, ioredis only reports that the connection was closed, and hides the
+ * socket's error. To learn that error, this connects to one node once more.
  */
 function tellWhy(cluster: Cluster, { lastNodeError }: Error & { lastNodeError?: Error }): void {
   const [node] = cluster.nodes()
@@ -285,7 +284,7 @@ function isInstance(value: unknown): value is Redis | Cluster {
   return typeof value === 'object' && value !== null && 'duplicate' in value && 'options' in value
 }
 
-/** Describes a value without showing what may be secret. */
+/** Describes a value without showing possible secrets. */
 function nameOf(value: unknown): unknown {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
   return isObject ? `an instance of ${value.constructor.name}` : value

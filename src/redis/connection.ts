@@ -1,9 +1,9 @@
 /**
- * One connection to Redis that the rest of the library may treat as always present.
+ * One connection to Redis that the rest of the library can use as if it were always up.
  *
- * ioredis can reconnect and re-send on its own. With its defaults, however, a command that was in flight when the
- * socket dropped is executed twice; without re-sending, its promise may never settle. So ioredis does neither here: a
- * lost connection immediately rejects what was in flight, and this class reconnects and re-sends.
+ * ioredis can reconnect and re-send on its own. But with its defaults, a command that was in flight when the socket
+ * dropped is executed twice; and without re-sending, the promise of a command may never settle. So ioredis does neither
+ * here: a lost connection immediately rejects all commands in flight, and this class reconnects and re-sends.
  *
  * A call is in one of four states:
  *
@@ -14,17 +14,16 @@
  *                 └───────────────────────────────────────-┘
  *                 └──▶ refused: the server's definite "no" (NOPERM, OOM, READONLY, WRONGTYPE, …)
  *
- * After "outcome unknown" and "not now", the call is sent again. After "outcome unknown" this is a repetition. It does
- * not matter whether the first sending ran, because every script does nothing the second time; but the answer must be
- * read as that of a repetition.
+ * After "outcome unknown" and "not now", the call is sent again. After "outcome unknown", the server may execute it
+ * twice. That is safe, because every script does nothing the second time, but its answer then has to be read as that of
+ * a repetition.
  *
- * Each call settles within `outageTimeout` of its start, whatever the network does (I6). One timer serves all calls.
- * The explanation of a refusal may take one more call. A server that stops answering on an open socket (half-open,
- * frozen) is detected by how long it has answered nothing, and its connection is torn down. Both limits count only the
- * time that this process ran.
+ * Each call settles within `outageTimeout` of its start, whatever the network does (I6). One timer serves all calls. To
+ * explain a refusal may take one more call. If a server stops answering on an open socket (half-open, frozen), its
+ * connection is torn down after a limit. Both limits count only the time in which this process ran.
  *
  * If the connection itself is refused for a lasting reason (password, rights, the wrong kind of server), every call is
- * rejected at once, until an attempt to connect ends differently.
+ * rejected at once, until another attempt to connect has a different outcome.
  */
 import type { Cluster, Redis } from 'ioredis'
 import { awake, type Clock, type Timer } from '../clock.ts'
@@ -34,22 +33,22 @@ import { isDemoted, isFinal, isPassing, isReply, isUninvited, WrongServer } from
 import type { Answer, Request } from './request.ts'
 import { Writes } from './writes.ts'
 
-/** Pause before a retry while the connection is up but the server says "not now", in ms. */
+/** The pause before a call is sent again after a "not now", in ms. */
 const PAUSE = 50
-/** The least time allowed for connecting, with TLS and the greeting, in ms. */
+/** The least time allowed for connecting, including TLS and the greeting, in ms. */
 const SHORTEST_GREETING = 1_000
-/** First and longest pause between attempts to connect, in ms. */
+/** The first and the longest pause between attempts to connect, in ms. */
 const RECONNECT = { first: 10, longest: 1_000 }
 
 /** A call that has not settled. */
 interface Call extends Answer<unknown> {
   readonly request: Request<unknown>
-  /** When the call was made, on the clock that counts only the time that this process ran. */
+  /** When the call was made, on a clock that counts only the time in which this process ran. */
   readonly begun: number
   reply: unknown
   /** When the call was last sent, in monotonic ms. */
   sent: number
-  /** Whether it was sent and neither answered nor failed since. A call is never sent twice at a time. */
+  /** Whether it has been sent, and has neither been answered nor failed since. A call is never in flight twice. */
   underway: boolean
   repeated: boolean
   /** The latest reason why the call has no answer. */
@@ -60,7 +59,7 @@ interface Call extends Answer<unknown> {
 
 export interface ConnectionListener {
   up(): void
-  /** The connection is gone, or another attempt to make it has failed. */
+  /** The connection is gone, or another attempt to connect has failed. */
   down(error: Error): void
 }
 
@@ -82,17 +81,17 @@ export class Connection {
   #closed = false
   #attempts = 0
   #lastError: Error | undefined
-  /** Why this class tore down the connection; what ioredis reports after that is only a consequence. */
+  /** Why this class tore down the connection. Errors that ioredis reports after that are only consequences. */
   #torn: Error | undefined
-  /** Why the server refuses the connection, if the next attempt will end in the same way. */
+  /** Why the server refuses the connection, if the next attempt would be refused for the same reason. */
   #refusal: Error | undefined
-  /** The server's latest "not now"; undefined if the latest answer was a real one. */
+  /** The server's latest "not now"; undefined if its latest answer was another one. */
   #putOff: Error | undefined
   #unanswered = 0
   #answers = 0
   /**
-   * When the server's silence began: at its latest answer, or, if nothing was unanswered then, when the next command
-   * was sent. On the clock that counts only the time that this process ran.
+   * When the server's silence began: at its latest answer, or when the next command was sent, if none was unanswered at
+   * that time. On a clock that counts only the time in which this process ran.
    */
   #lastAnswer = 0
 
@@ -115,8 +114,8 @@ export class Connection {
       const { lastNodeError, cause } = error
       // ioredis reports this at the end of the list of sentinels, even before it has tried any of them.
       if (/Retrying from scratch/.test(error.message)) return
-      // A cluster reports that all nodes have failed. Only a node that refuses tells why; for others, redis/clients.ts
-      // finds the reason.
+      // A cluster reports only that all nodes have failed. If a node refuses, this error contains its reason; otherwise
+      // redis/clients.ts finds the reason.
       if (cause instanceof WrongServer) this.#lastError = cause
       else if (lastNodeError && !isReply(lastNodeError)) this.#lastError ??= lastNodeError
       else this.#lastError = lastNodeError ?? error
@@ -129,17 +128,17 @@ export class Connection {
     return this.#up
   }
 
-  /** The server's reason for putting off calls; undefined: it puts off none. */
+  /** The server's reason for saying "not now"; undefined: it does not say so. */
   get trouble(): Error | undefined {
     return this.#putOff
   }
 
-  /** For how many ms the server has answered nothing although commands were sent; 0: nothing is unanswered. */
+  /** For how many ms the server has answered nothing while commands were unanswered; 0: none is unanswered. */
   get silence(): number {
     return this.#unanswered > 0 ? this.#awake.now() - this.#lastAnswer : 0
   }
 
-  /** How many calls the server has answered with anything but "not now". */
+  /** How many calls the server has answered other than by "not now". */
   get answers(): number {
     return this.#answers
   }
@@ -159,14 +158,14 @@ export class Connection {
     this.redis.connect().catch(() => {})
   }
 
-  /** Ends the pause between attempts to connect: another connection to the same server has come up. */
+  /** Another connection to the same server has come up: ends the pause between attempts to connect. */
   hurry(): void {
     if (this.#reconnect) this.open()
   }
 
   /**
-   * Runs `send` until it is answered or refused, or `outageTimeout` has passed. `send` must be repeatable. Rejects with
-   * LockConnectionError or LockClosedError.
+   * Runs `send` until it is answered or refused, or until `outageTimeout` has passed. `send` must be repeatable.
+   * Rejects with LockConnectionError or LockClosedError.
    */
   run<T>(send: (redis: Redis | Cluster) => Promise<T>): Promise<T> {
     return this.ask({ send, read: ({ reply }) => reply as T })
@@ -199,9 +198,9 @@ export class Connection {
     return isPassing(error) || (this.#destination.followsMaster === true && isDemoted(error))
   }
 
-  /** Drops the socket, and connects again. For a connection on which nothing arrives any longer. */
+  /** Drops the socket and connects again, because nothing arrives on this connection any longer. */
   reset(reason: Error): void {
-    // A connection that has ended is about to be made again.
+    // A connection that has ended is going to be made again anyway.
     if (this.#torn || this.redis.status === 'end') return
     this.#torn = reason
     // A cluster that knows no node yet does not emit 'end'.
@@ -253,7 +252,7 @@ export class Connection {
     this.#putOff = undefined
   }
 
-  /** If a reply cannot be read, only its own call fails. */
+  /** An unreadable reply fails only its own call. */
   #settle(call: Call, reply: unknown): void {
     call.reply = reply
     try {
@@ -277,14 +276,13 @@ export class Connection {
     }
     call.error = this.#torn ?? error
     if (isReply(error)) this.#putOff = error
-    // A server that says "not now" has not run the request, or has run only a part that a repetition completes.
+    // After "not now", the server has not run the request, or only a part of it, which a repetition completes.
     if (!isReply(error)) call.repeated = true
     // If the connection is down, the call is sent when it is up again.
     if (!this.#up) return
     this.#clock.after(PAUSE, () => {
       if (!this.#up || !this.#calls.has(call)) return
-      // A new error, not the server's reply: `#wentDown` would take a reply as a lasting refusal, and reject every
-      // call.
+      // A new error, because `#wentDown` would take the server's reply as a lasting refusal and reject every call.
       if (isDemoted(error)) this.reset(new Error(error.message))
       else this.#send(call)
     })
@@ -298,13 +296,13 @@ export class Connection {
   }
 
   #greeted(): void {
-    // `close` was called while credentials were fetched.
+    // `close` may have been called while credentials were fetched.
     if (this.#closed) return this.redis.disconnect()
     if (this.redis.status !== 'ready') return
     const checked = this.#destination.check?.(this.redis)
     if (!checked) return this.#wentUp()
     checked.then(wrong => {
-      // The connection may have gone during the check.
+      // The connection may have been lost during the check.
       if (this.#closed || this.redis.status !== 'ready') return
       // By now ioredis 5 has reported the server's answer to the password.
       if (wrong) this.reset(isUninvited(this.#lastError) ? this.#lastError : wrong)
@@ -336,7 +334,7 @@ export class Connection {
     this.#reconnect = this.#clock.after(pause * (0.75 + Math.random() / 2), () => this.open())
   }
 
-  /** Calls begin in order and have the same time limit, so the oldest call is always the next to be given up. */
+  /** All calls have the same time limit, so the oldest call is always the next whose time ends. */
   #armSweep(): void {
     if (this.#sweep) return
     const [oldest] = this.#calls
@@ -367,8 +365,8 @@ export class Connection {
 
 /**
  * How long a command may be unanswered before its connection counts as dead, in ms. A third of `outageTimeout` leaves
- * time to notice it, to connect again, and to send again. In a cluster, the first command to a node also waits for the
- * greeting.
+ * time to notice the dead connection, to connect again, and to send again. In a cluster, the first command to a node
+ * also waits for the greeting.
  */
 export function answerLimit(outageTimeout: number, cluster: boolean): number {
   const least = cluster ? Math.min(SHORTEST_GREETING, (outageTimeout * 2) / 3) : 100

@@ -1,28 +1,28 @@
 /**
  * Checks that the server at the address can store the locks. A node of a cluster has only a part of the keys, and a
- * sentinel has none. Calls to a node would get MOVED, and calls to a sentinel "unknown command", however often they are
- * repeated.
+ * sentinel has none. Every call to such a node would fail with MOVED, and every call to a sentinel with "unknown
+ * command".
  *
- * Each connection is checked before anything else is sent, because the address may lead to another server next time.
- * Every user may send HELLO. If the server does not know HELLO, or its answer cannot be read, the server is accepted.
+ * Each connection is checked before anything else is sent, because the address may lead to another server each time.
+ * Every user may send HELLO. A server that does not know HELLO, or whose answer cannot be read, is accepted.
  */
 import type { Cluster, Redis } from 'ioredis'
 import { isOfCluster, isUninvited, WrongServer } from './refusals.ts'
 
-/** What is special about the destination of a connection. */
+/** The checks and properties of a connection's destination. */
 export interface Destination {
-  /** Whether connecting again may lead to another server, because sentinels say which one is the master. */
+  /** Whether a new connection may lead to another server, because sentinels name the master. */
   readonly followsMaster?: boolean
   /**
-   * Checks the server that a connection has come up to, before anything else is sent. Resolves to why the server cannot
-   * be used, or to undefined. Never rejects.
+   * Checks the server at the other end of a new connection, before anything else is sent. Resolves to the reason why
+   * the server cannot be used, or to undefined. Never rejects.
    */
   check?(redis: Redis | Cluster): Promise<Error | undefined>
-  /** If a refusal shows that the server is the wrong one, returns the error that says so. */
+  /** Returns an error if this refusal shows that the server is the wrong one. */
   betrayed?(redis: Redis | Cluster, refusal: Error): WrongServer | undefined
 }
 
-/** For a connection to a single server. `keyOf`: returns the key of a lock in Redis. */
+/** For a connection to a single server. `keyOf`: returns a lock's key in Redis for a name. */
 export function singleServer(keyOf: (name: string) => string): Destination {
   return {
     async check(redis) {
@@ -71,12 +71,12 @@ async function modeOf(redis: Redis | Cluster, refusal?: Error): Promise<unknown>
     return field(await redis.call('HELLO'), 'mode')
   } catch (error) {
     if (!isUninvited(error)) return refusal
-    // One retry: the next command may be rejected with the server's answer to the password, which says more.
+    // One retry: it may be rejected with the server's answer to the password, which explains more than this error.
     return refusal ? error : modeOf(redis, error)
   }
 }
 
-/** In RESP2, the names and values of a map arrive as one list. */
+/** In RESP2, a map arrives as one list of names and values. */
 function field(map: unknown, name: string): unknown {
   if (Array.isArray(map)) return map[map.indexOf(name) + 1]
   if (map instanceof Map) return map.get(name)
@@ -84,10 +84,10 @@ function field(map: unknown, name: string): unknown {
 }
 
 /**
- * Whether the server keeps locks of different slots apart: it then refuses a script with keys of two slots. A proxy for
- * a whole cluster may say that it is a cluster and still accept the script; it can be used. A node that is alone in its
- * cluster refuses, and could not renew two locks in one call. The check sends only a command that the locks need
- * anyway, so it needs no right of its own.
+ * Whether the server refuses a script with keys of two slots. A proxy for a whole cluster may call itself a cluster and
+ * still accept the script; such a server can be used. A node that is alone in its cluster refuses the script, and could
+ * not renew two locks in one call. The check sends only a command that the locks need anyway, so it needs no further
+ * right.
  */
 function parts(redis: Redis | Cluster, one: string, other: string): Promise<boolean> {
   return redis.eval('return 1', 2, one, other).then(

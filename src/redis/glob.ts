@@ -2,13 +2,13 @@
  * Matches users' keys with Redis's own patterns: `*`, `?`, `[abc]`, `[^a-c]`, and `\` before a character that is meant
  * literally.
  *
- * Patterns and keys come from outside, so the time for a match is bounded: the length of the pattern times that of the
- * key. When a step fails, only the last `*` takes one character more. An earlier `*` never has to: whatever it could
- * reach with a longer run, the last one can reach from its own position. (A regular expression would try all of them.)
+ * Patterns and keys come from outside, so the time for a match is bounded by the length of the pattern times the length
+ * of the key. When a step fails, only the last `*` takes one more character. An earlier `*` need not: any text that it
+ * could reach with a longer run, the last `*` can reach from its own position. (A regular expression would try both.)
  *
- * As in Redis, a set that is not closed ends with the pattern. Three things differ, to be what people expect: `?` is
- * one character, not one byte; a `-` right before `]` is a literal; and a range from a later to an earlier character is
- * refused.
+ * As in Redis, a set without "]" ends with the pattern. Three things differ from Redis, because people expect them: `?`
+ * is one character, not one byte; a `-` right before `]` is a literal; and a range from a later to an earlier character
+ * is refused.
  */
 import { LockArgumentError } from '../errors.ts'
 
@@ -17,11 +17,11 @@ const part = /\\(.)|\[(\^?)((?:\\.|[^\]])*)(?:\]|$)|([*?])|(.)/gsu
 /** Splits a set into its members. */
 const member = /\\(.)|(.)-(.)|(.)/gsu
 
-/** Whether a character matches this step; undefined: any number of any characters. */
+/** Tests whether a character matches this step; undefined: a `*`, which matches any characters. */
 type Step = ((character: string) => boolean) | undefined
 
 /**
- * Compiles a pattern to a function that tells whether a text matches.
+ * Compiles a pattern to a function that tests whether a text matches.
  * @throws LockArgumentError when the pattern is wrong
  */
 export function glob(pattern: string): (text: string) => boolean {
@@ -44,7 +44,7 @@ function rangesOf(set: string, pattern: string): (readonly [string, string])[] {
 
 function matches(steps: readonly Step[], text: readonly string[]): boolean {
   let [step, at] = [0, 0]
-  /** `afterRun`: the step after the last `*`. `end`: where its run ends in the text so far. */
+  /** `afterRun`: the step after the last `*`. `end`: where the text that this `*` matches ends, so far. */
   let afterRun = -1
   let end = 0
   while (at < text.length) {

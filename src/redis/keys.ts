@@ -4,32 +4,29 @@
  *   key without a hash tag      order:1        lock:{order:1}        lock:{order:1}:queue     …:expiry  …:holds
  *   key with a tag of its own   {user}:order   lock:{user}:order     lock:{user}:order:queue  …:expiry  …:holds
  *
- * The key is any string that a user chooses. So the mapping must be one-to-one for every string; otherwise two locks
- * would be one, or one lock would be another lock's queue. It is also one-to-one for pairs of prefix and key, as long
- * as no prefix has a brace: between the prefix and the tag there is no ":", so the last ":" before the tag ends the
- * prefix. Some keys are changed for that:
+ * The key is any string that a user chooses. So the mapping must be one-to-one for every string; otherwise two keys
+ * would share a lock, or one key's lock would be another key's queue. The mapping is also one-to-one for pairs of
+ * prefix and key, as long as no prefix contains a brace: there is no ":" between the prefix and the tag, so the last
+ * ":" before the tag ends the prefix. For that, some keys are changed:
  *   - a tagged key with a ":" before its tag ("a:{b}") has "%3A" there, and "%25" for a "%";
  *   - a tagged key that would look like an untagged one ("{a}"), or like the queue of another key ("{a}:queue"),
  *     gets ":lock" at its end; so does one that ends in ":lock" already, to stay different from those;
  *   - an untagged key that begins with a brace ("}x", "{}") gets one more "{", or its tag would be empty.
  *
- * These are the names of mutexes. Another kind puts its own name in front of the same, as in "lock:%permits/{order:1}".
- * A mutex's name has "%" before a tag only in "%3A" and "%25", and the first "/" ends the kind's name, which consists
- * of letters. So no name belongs to two kinds.
+ * These are the names of mutexes. Another kind puts its own name in front, as in "lock:%permits/{order:1}". The name of
+ * a mutex has "%" before a tag only as "%3A" or "%25", and the name of a kind consists of letters up to the first "/".
+ * So no name belongs to two kinds.
  */
 import type { KindDefinition, KindNames, Names } from '../kind.ts'
 
-/** What all names of a client share. */
+/** The part of the names that all kinds of a client share. */
 export class Namespace {
-  /** The start of all names. */
+  /** All names begin with this text. */
   readonly root: string
   readonly cluster: boolean
   readonly inboxes: string
 
-  /**
-   * `cluster`: the channels of grants belong to the slot of the lock, because a script can publish only to its own
-   * slot.
-   */
+  /** `cluster`: each lock has inboxes in its own slot, because a script can publish only to its own slot. */
   constructor(root: string, cluster: boolean, inboxes = `${root}inbox:`) {
     this.root = root
     this.cluster = cluster
@@ -42,8 +39,8 @@ export class Namespace {
   }
 
   /**
-   * The place of a lock. Locks of one place can go into one script call. A single server is one place. In a cluster,
-   * the locks with one hash tag are a place.
+   * The part of Redis in which a lock lies. Locks of one place can go into one script call. A single server is one
+   * place. In a cluster, all locks with the same hash tag are one place.
    */
   placeOfLock(lock: string): string {
     if (!this.cluster) return ''
@@ -61,7 +58,7 @@ export class Namespace {
 export class Keys<N extends Names = Names> extends Namespace implements KindNames<N> {
   readonly #namesOf: (lock: string) => N
   readonly #ambiguous: RegExp
-  /** The latest answer of `of`. The next question is usually the same. */
+  /** The latest result of `of`. The next call usually has the same key. */
   #last: { readonly key: string | undefined; readonly names: N }
 
   constructor(of: Namespace, { name, namesOf }: Pick<KindDefinition<unknown, never, N>, 'name' | 'namesOf'>) {

@@ -2,17 +2,17 @@
  * Everything between a client and its Redis: one connection for scripts, and one for messages. In a cluster, both exist
  * for every master.
  *
- * Messages, on channels that lua/ publishes to (all of them are hints, see wait/acquire.ts):
+ * Messages, on channels to which lua/ publishes (every message is only a hint, see wait/acquire.ts):
  *   inbox    "handoff|expiry <id> <token> <lock>"   the waiter <id> is the holder now; of several, "<id>,<id>… <token>,<token>…"
  *            "lost <id> <token> <lock>"             the hold <id> may have been taken away
  *            "beat <n>"                             from this client to itself: messages arrive
  *   unlock   "free <client>", or anything else      the lock is free; <client>, if given, released it
  *            "entered <owner>"                      this owner holds the lock now: its other waiters may re-enter
  *
- * A subscriber only listens, so it cannot see that its connection is half-open. So while anything depends on messages,
- * the client sends itself a beat every few seconds, over the same path as a grant. If a beat has not arrived when the
- * next one is due, the connection is torn down and made again. In a cluster, where channels belong to the slots of
- * locks, the client instead subscribes again to one channel on each server.
+ * A subscriber only listens, so it cannot detect that its connection is half-open. So while anything depends on
+ * messages, the client sends itself a beat every few seconds, on the same path as a grant. If a beat has not arrived
+ * when the next one is due, the connection is torn down and made again. In a cluster, where channels belong to the
+ * slots of locks, the client instead subscribes again to one channel on each server.
  */
 import type { Cluster } from 'ioredis'
 import { awake, type Clock, type Timer } from '../clock.ts'
@@ -31,7 +31,7 @@ import { Sentinels } from './sentinels.ts'
 import { Shards } from './shards.ts'
 import { Subscriber } from './subscriber.ts'
 
-/** What arrives from Redis, for all kinds. `lock`: the name of a lock's first key. */
+/** Receives everything that arrives from Redis, for all kinds. `lock`: the name of a lock's first key. */
 export interface LinkListener {
   granted(id: string, token: number, via: Via, lock: string): void
   lost(id: string, token: number): void
@@ -42,12 +42,12 @@ export interface LinkListener {
   /** The connection for commands is gone (`down`), or up again (`up`). */
   down(error: Error): void
   up(): void
-  /** Messages may have been missed, about all locks or about one. From now on they arrive again. */
+  /** Messages about one lock, or about all locks, may have been missed. New messages arrive again. */
   heard(lock?: string): void
-  /** For the events of the same names: one of the connections is gone, or both are up again. */
+  /** For the events of these names: one of the connections is gone, or both are up again. */
   disconnected(error: Error): void
   reconnected(): void
-  /** Something will do harm that no call reports. Called once for each problem. */
+  /** Reports a problem that will do harm without failing a call. Called once for each problem. */
   warned?(error: LockError): void
   /** Whether a waiter or a hold depends on messages now. */
   busy(): boolean
@@ -55,9 +55,9 @@ export interface LinkListener {
 
 const ENTERED = 'entered '
 
-/** The longest and shortest time between two beats, in ms. */
+/** The longest and the shortest time between two beats, in ms. */
 const BEAT = { longest: 5_000, shortest: 500 }
-/** Messages that arrived while this process did not run are read within this many ms. */
+/** After this process has been stopped for a while, it reads the messages of that time within this many ms. */
 const UNREAD = 50
 
 export class Link {
@@ -65,14 +65,14 @@ export class Link {
   readonly names: Namespace
   readonly commands: Connection
   readonly #tokenMemory: number
-  /** Runs scripts whose effect replicas must confirm, if the settings ask for that. */
+  /** Runs scripts whose effect replicas must confirm; undefined: no confirmation is required. */
   readonly #replication: Executor | undefined
   /**
    * Connections to the server that has the locks, or in a cluster to all masters: for commands, for messages, and for
-   * what replicas confirm.
+   * confirmations by replicas.
    */
   readonly #connections: Connection[] = []
-  /** The source of messages, if it is a single server. */
+  /** The connection for messages, if Redis is a single server. */
   readonly #single: { readonly connection: Connection; readonly subscriber: Subscriber } | undefined
   readonly #shards: Shards | undefined
   readonly #ears: Subscriber | Shards
@@ -112,8 +112,8 @@ export class Link {
       this.#sentinels?.explain(redis)
       const up = () => {
         told.up()
-        // The other connections follow at once. A waiter that can send commands but receives no messages would join the
-        // queue and be passed over.
+        // The other connections reconnect at once, too. A waiter that can send commands but receives no messages would
+        // join the queue and be passed over.
         for (const other of this.#connections) other.hurry()
       }
       const made = new Connection(redis, clock, settings.outageTimeout, { ...told, up }, destination)
@@ -157,12 +157,12 @@ export class Link {
     for (const connection of this.#connections) connection.open()
     this.#sentinels?.open()
     this.#armBeat()
-    // For "lost": a client with a hold listens too, not only one with waiters. Until the subscription is confirmed,
-    // renewals find lost holds.
+    // A client with a hold listens too, not only one with waiters: a "lost" message may come for it. Until the
+    // subscription is confirmed, renewals detect lost holds.
     this.#single?.subscriber.need(this.#ownInbox)?.catch(() => {})
   }
 
-  /** What a kind needs from these links. */
+  /** The parts that a kind gets from these links. */
   parts<S extends ScriptSet, N extends Names>(
     keys: Keys<N>,
     scripts: S,
@@ -178,12 +178,12 @@ export class Link {
     }
   }
 
-  /** Finds the locks of several kinds whose key matches the pattern, by their names alone. */
+  /** Finds the locks of several kinds whose key matches the pattern. Looks only at names. */
   list(kinds: readonly Keys[], pattern: string): ReturnType<typeof listKeys> {
     return listKeys(this.commands, this.names, kinds, pattern)
   }
 
-  /** The channels of a kind's locks. Each `hear` is matched by one `drop`. */
+  /** The channels of the locks of one kind. Each `hear` is matched by one `drop`. */
   channels(keys: Keys) {
     const nameOf = (key: string, channel: Channel) => {
       const { lock } = keys.of(key)
@@ -253,7 +253,8 @@ export class Link {
     }
     const [word, id = '', token = ''] = text.split(' ', 3)
     if (word === 'beat') {
-      // An earlier beat says nothing about the last one. A later number cannot be ours: it was not sent yet.
+      // An earlier beat proves nothing about the last one. A later number is not ours, because it has not been sent
+      // yet.
       if (Number(id) === this.#beat.sent) this.#beat.heard = this.#beat.sent
     } else if (word === 'lost') this.#listener.lost(id, Number(token))
     else if (word === 'handoff' || word === 'expiry') {
@@ -277,7 +278,7 @@ export class Link {
       if (sent > heard && this.#single?.connection.up) this.#judge(sent)
       else if (this.#whole && this.#listener.busy()) {
         this.#beat.sent += 1
-        // Not repeated: a beat that could not be sent says nothing about whether messages arrive.
+        // Not repeated: a failed sending shows nothing about the arrival of messages.
         this.commands.redis.publish(this.#ownInbox, `beat ${this.#beat.sent}`).then(
           listeners => this.#counted(listeners),
           () => {
@@ -289,8 +290,8 @@ export class Link {
   }
 
   /**
-   * A beat has not arrived when the next one is due. It may be in the socket, unread, because this process did not run.
-   * So there is a moment to read it before the connection is reset.
+   * The next beat is due, and this one has not arrived. It may be in the socket, unread, because this process did not
+   * run. So there is a moment to read it before the connection is reset.
    */
   #judge(sent: number): void {
     awake(this.#clock).after(UNREAD, () => {
@@ -302,8 +303,8 @@ export class Link {
 
   /**
    * Checks how many listeners a beat had. None means that our subscriber is connected to another server than our
-   * commands: for example, to a former master that is a replica now. Replication forwards beats there too, so they
-   * would still arrive. But the scripts see no listener for our inbox, and pass over our waiters.
+   * commands, for example to a former master that is now a replica. Replication forwards beats to it, so they still
+   * arrive. But the scripts find no listener on our inbox, and pass over our waiters.
    */
   #counted(listeners: number): void {
     if (listeners !== 0 || !this.#whole) return

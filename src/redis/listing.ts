@@ -22,7 +22,7 @@ export async function* listKeys(
   const done = new Set<string>()
   for (;;) {
     const masters = await connection.run(async redis => mastersOf(redis))
-    // A server that has become master since the last look is not in `done`: it may have locks that have not been seen.
+    // A server that has become master during the listing is not in `done`: its locks may not have been listed yet.
     const master = masters.find(name => !done.has(name))
     if (master === undefined) return
     done.add(master)
@@ -55,8 +55,8 @@ async function scan(
   const server = hasNodes(redis) ? redis.nodes().find(node => addressOf(node) === master) : redis
   if (server) return server.scan(cursor, 'MATCH', pattern, 'COUNT', PAGE)
   if (!mastersOf(redis).includes(master)) return undefined
-  // It may have been replaced: once the slot table is read again, it names the new master. Until then the call is
-  // repeated.
+  // The server may have been replaced. When the slot table has been read again, it names the new master. Until then,
+  // the call is repeated.
   if (hasNodes(redis)) redis.refreshSlotsCache(() => {})
   throw new Error(`${master} is out of reach`)
 }

@@ -1,6 +1,6 @@
 /**
- * Reads from a node-redis client how it reaches its servers, and translates that into ioredis options. The client
- * itself is not used, and need not be connected.
+ * Reads from a node-redis client how to reach its servers, and translates that into ioredis options. The client itself
+ * is not used, and need not be connected.
  */
 import type { ClusterOptions, RedisOptions } from 'ioredis'
 import { LockArgumentError } from '../errors.ts'
@@ -11,11 +11,11 @@ import { LockArgumentError } from '../errors.ts'
  * @since 0.2.0
  */
 export interface NodeRedisInstance {
-  /** Whether it is connected, which it need not be. @since 0.2.0 */
+  /** Whether it is connected. It need not be. @since 0.2.0 */
   readonly isOpen: boolean
   /** Used to read the client's options. @since 0.2.0 */
   duplicate(...args: never[]): object
-  /** Distinguishes the client from those of version 4, which lack this method. @since 0.2.0 */
+  /** Clients of version 4, which cannot be used, lack this method. @since 0.2.0 */
   destroy(): unknown
 }
 
@@ -115,7 +115,7 @@ export function readNodeRedis(client: NodeRedisInstance): Reach {
       sentinelPassword: password,
       sentinelTLS: tls,
       enableTLSForSentinelMode: each.tls !== undefined,
-      // ioredis applies `natMap` to the servers that sentinels name, but not to further sentinels.
+      // ioredis applies `natMap` to servers that the sentinels name, but not to further sentinels.
       updateSentinels: !nodeAddressMap,
       natMap,
     },
@@ -123,7 +123,7 @@ export function readNodeRedis(client: NodeRedisInstance): Reach {
   }
 }
 
-/** Reads the options that a duplicate of the client would be made with. No other way works for every type of client. */
+/** Reads the options from the client's `duplicate`. No other way works for every type of client. */
 function optionsOf(client: NodeRedisInstance): Options {
   let found: Options | undefined
   const reader = {
@@ -158,7 +158,7 @@ function reach(given: ClientOptions): RedisOptions {
   }
 }
 
-/** Merges in what the URL says. */
+/** Adds the options that the URL contains. */
 function parsed(given: ClientOptions): ClientOptions {
   const { url = '' } = given
   if (!/^rediss?:/.test(url)) return given

@@ -2,19 +2,19 @@
 import { LockConnectionError } from '../errors.ts'
 
 /**
- * Temporary server errors: the same request may succeed a moment later, or on another connection. The last one is from
- * a script that needs a key on another node while its slot moves (lua/shared/all.lua).
+ * Temporary server errors: the same request may succeed a moment later, or on another connection. "non local key" comes
+ * from a script that needs a key on another node while its slot moves (lua/shared/all.lua).
  */
 const passing = /^(LOADING|BUSY|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|MOVED|ASK)\b|\bnon local key\b/
-/** Errors of a server that is no longer the master. With sentinels, the next connection leads to the new master. */
+/** Errors of a server that is no longer the master. With sentinels, a new connection leads to the new master. */
 const demoted = /\bREADONLY\b|\bcannot be used with replica\b/
-/** Errors that only a node of a cluster sends: about keys that another node has, and about keys in several slots. */
+/** Errors that only a node of a cluster sends: the key is on another node, or the keys are in several slots. */
 const elsewhere = /^(MOVED|ASK|CROSSSLOT)\b/
 
 /** Errors of a server that has not received the right password. */
 const uninvited = /^(NOAUTH|WRONGPASS|ERR invalid password)\b/
 
-/** The server that answers is not the Redis that has the locks, so it will refuse every request. */
+/** The error of a server that does not have the locks, so that it will refuse every request. */
 export class WrongServer extends LockConnectionError {}
 
 /** Whether the error is the server's reply, not a failure of the connection. */
@@ -42,7 +42,7 @@ export function isOfCluster(error: Error): boolean {
   return isReply(error) && elsewhere.test(error.message)
 }
 
-/** Whether an error that ended a connection will end the next one too (password, rights, wrong server). */
+/** Whether an error that ended a connection will end the next one as well (password, rights, wrong server). */
 export function isFinal(error: Error): boolean {
   return error instanceof WrongServer || (isReply(error) && !isPassing(error))
 }

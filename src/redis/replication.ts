@@ -1,10 +1,10 @@
 /**
- * Runs scripts whose effect counts only once replicas have it: each is followed by WAIT.
+ * Runs scripts whose effect counts only when replicas have it: each script is followed by WAIT.
  *
- * WAIT covers everything that the server wrote before it, for any client, and blocks its connection until the replicas
- * have answered. So it has a connection of its own, and delays no other command. The script that precedes WAIT checks
- * the hold again. That proves that this connection leads to the server that has the hold; during a failover, a
- * different server might answer. Requests that arrive during one WAIT share the next.
+ * WAIT covers everything that the server wrote before, for any client, and blocks its connection until the replicas
+ * have answered. So it has its own connection, and delays no other command. The script before WAIT checks the hold
+ * again. That proves that this connection leads to the server with the hold; during a failover, another server might
+ * answer. Requests that arrive during one WAIT share the next one.
  */
 import type { Cluster, Redis } from 'ioredis'
 import pTimeout from 'p-timeout'
@@ -27,10 +27,12 @@ export class Replication implements Executor {
   readonly #replicas: Readonly<Required<Replicas>>
   readonly #outageTimeout: number
   readonly #placeOf: (lock: string) => string
-  /** The requests that wait for the next round, by place. A place that is in the map has a round under way. */
+  /**
+   * For each place, the requests that wait for the next round. A place is in the map while a round of it is under way.
+   */
   readonly #next = new Map<string, Unconfirmed[]>()
 
-  /** `placeOf`: locks of one place are on one server. */
+  /** `placeOf`: the place of a lock. Locks of one place are on one server. */
   constructor(
     connection: Connection,
     replicas: Readonly<Required<Replicas>>,
@@ -45,7 +47,7 @@ export class Replication implements Executor {
 
   ask<T>(request: ScriptRequest<T>): Promise<T> {
     const asked = new Promise<unknown>((resolve, reject) => this.#ask({ request, resolve, reject })) as Promise<T>
-    // The round ahead of this request may use up all of its time.
+    // The rounds before this request may use up all of its time.
     return pTimeout(asked, {
       milliseconds: this.#outageTimeout,
       message: new LockConnectionError(`Redis did not answer for ${this.#outageTimeout} ms`),
@@ -92,10 +94,7 @@ export class Replication implements Executor {
     }
   }
 
-  /**
-   * Runs the batch and the WAIT after it. An error of the connection fails all of them; a refusal fails only its own
-   * request.
-   */
+  /** Runs the batch, and then WAIT. A connection error fails the whole batch; a refusal fails only its own request. */
   async #send(redis: Redis | Cluster, batch: readonly Unconfirmed[]): Promise<Result[]> {
     const { min, timeout, fsync } = this.#replicas
     const pipeline = redis.pipeline()
@@ -105,8 +104,8 @@ export class Replication implements Executor {
     const results = (await pipeline.exec()) ?? []
     for (const [error] of results) {
       if (!error || (isReply(error) && !this.#connection.passes(error))) continue
-      // ioredis does not follow MOVED, nor update its slot table, if another command of the pipeline was answered
-      // differently, as WAIT is.
+      // If another command of the pipeline was answered differently, as WAIT is, ioredis neither follows MOVED nor
+      // updates its slot table.
       if ('nodes' in redis && isReply(error)) redis.refreshSlotsCache(() => {})
       throw error
     }

@@ -1,7 +1,7 @@
 /**
- * The rights that a Redis user needs for the locks to work, from one source: the commands that the scripts call, as the
- * build finds them in lua/, and the commands that the client sends itself. The rule in docs/operations.md, the text of
- * a refusal, and the check when the client connects all come from here.
+ * The rights that a Redis user needs for the locks, from one source: the commands that the scripts call, as the build
+ * finds them in lua/, and the commands that the client sends itself. The rule in docs/operations.md, the text of a
+ * refusal, and the check after connecting are all made from this.
  *
  * HELLO and AUTH need no right: Redis allows them to every user. ioredis sends CLIENT SETNAME, and in a cluster CLIENT
  * SETINFO, but works without them.
@@ -21,10 +21,7 @@ export interface Rights {
   readonly subscribe: string
 }
 
-/**
- * Only `list` needs this right, and it reports when the right is missing. So the check when the client connects leaves
- * it out.
- */
+/** Only `list` needs this right, and `list` reports when it is missing. So the check after connecting omits it. */
 const OPTIONAL = 'SCAN'
 
 const sent = {
@@ -43,7 +40,7 @@ const sent = {
   ],
 }
 
-/** The part of a kind that determines rights. */
+/** The part of a kind that determines the rights it needs. */
 export interface Calling {
   readonly scripts: ScriptSet
 }
@@ -69,7 +66,7 @@ export function rightsFor(
   }
 }
 
-/** What determines a client's names and rights, as in the options of LockClient and of ioredis. */
+/** The options of LockClient and of ioredis that determine a client's names and rights. */
 export interface Named {
   readonly prefix?: string
   readonly keyPrefix?: string
@@ -83,8 +80,8 @@ export function waitFor(replicas: Named['replicas']): 'WAIT' | 'WAITAOF' | undef
 }
 
 /**
- * Returns the rules that give a user what the client needs and nothing else. They follow `ACL SETUSER name on
- * >password`.
+ * Returns the rules that give a user exactly the rights that the client needs. They are appended to `ACL SETUSER name
+ * on >password`.
  */
 export function aclRule(
   kinds: Iterable<Calling>,
@@ -96,8 +93,8 @@ export function aclRule(
 }
 
 /**
- * The same for a user of the sentinels: it may find the master and the other sentinels, and receive the message of a
- * switch.
+ * The rules for a user of the sentinels. It may find the master and the other sentinels, and receive the message about
+ * a switch.
  */
 export function sentinelRule(): string[] {
   const asked = ['get-master-addr-by-name', 'sentinels'].map(word => `+sentinel|${word}`)
@@ -116,9 +113,9 @@ const bare = new Set([
 
 /**
  * A script that returns which commands the user may not run, the server's memory limit, and its eviction policy. It
- * needs no right besides EVAL: since version 7.0, `redis.acl_check_cmd` answers every user inside a script. It does not
- * say whether it is the command or the channel that is denied. For the publish command, the script therefore runs it,
- * and its error tells.
+ * needs only the right to EVAL: since version 7.0, any user may call `redis.acl_check_cmd` inside a script. That call
+ * does not say whether the command or the channel is denied. So the script runs the publish command itself, and returns
+ * its error.
  */
 export const question = `
 local may, denied, refusal = redis.acl_check_cmd, {}, ''
@@ -135,8 +132,8 @@ return { denied, refusal, string.match(memory, 'maxmemory:(%d+)'), string.match(
 `
 
 /**
- * Returns the arguments of `question`, and the right that each of its answers is about. `name`: a made-up key and
- * channel.
+ * Returns the arguments of `question`, and for each of its answers the right that was checked. `name`: a made-up key
+ * and channel.
  */
 export function questions({ commands, publish, subscribe }: Rights, name: string) {
   const asked = commands.filter(([word]) => word !== OPTIONAL)
@@ -148,11 +145,11 @@ export function questions({ commands, publish, subscribe }: Rights, name: string
     if (command === 'WAITAOF') return [command, '0', '0', '0']
     return bare.has(command as string) ? [command, ...rest] : [command, name]
   })
-  // The EVAL with a key needs the right to that key; its other rights are checked already.
+  // EVAL with a key tests the right to that key; the right to EVAL itself is tested before.
   return { rights: asked, args: [JSON.stringify([...words, ['EVAL', '', '1', name]]), publish] }
 }
 
-/** Returns the missing rights. The numbers in the answer count from 1, and the last one is that of the key. */
+/** Returns the missing rights. The numbers in the answer count from 1, and the last number stands for the key. */
 export function missing(
   { pattern, publish, subscribe }: Rights,
   asked: readonly (readonly string[])[],
@@ -160,7 +157,7 @@ export function missing(
 ) {
   const denied = new Set(answer[0])
   const key = denied.has(asked.length + 1)
-  // Since 7.2, the error also names the user and the channel, so only its fixed words are compared.
+  // Since 7.2, the error also contains the names of the user and the channel, so only its fixed words are compared.
   const channel = answer[1] !== '' && !/\brun th(e|is)\b/.test(answer[1])
   const lacking = asked.filter(([command], i) => {
     if (!denied.has(i + 1)) return false

@@ -1,7 +1,7 @@
 /**
  * Runs the scripts of a kind by name: with EVALSHA, or with EVAL if the server does not know the script. Since Redis
- * 7.4, a server may forget scripts that EVAL loaded, so NOSCRIPT is ordinary. Nothing is defined on the caller's
- * client.
+ * 7.4, a server may forget scripts that EVAL loaded, so NOSCRIPT is a normal answer. No commands are added to the
+ * caller's ioredis instance.
  */
 import { createHash } from 'node:crypto'
 import type { ChainableCommander, Cluster, Redis } from 'ioredis'
@@ -28,21 +28,20 @@ interface Loaded {
   readonly args: readonly string[]
   /** The commands that the script calls. */
   readonly commands: () => readonly string[]
-  /** How often the script's text was sent. */
+  /** How often the text of the script was sent. */
   texts: number
 }
 
-/** A part for clusters only. Elsewhere it remains a comment. */
+/** A part of a script that only clusters need. For other servers, it remains a comment. */
 const clusterOnly = /--\[\[cluster\n([\s\S]*?)--\]\]\n/g
 
 /**
- * Settings that never change for a client. They are inserted into the scripts' texts, so requests need not contain
- * them.
+ * Settings that never change for a client. They are written into the scripts' texts, so requests do not contain them.
  */
 export interface TextSettings {
-  /** Whether to publish by SPUBLISH, and to run the parts of lua/ that are for clusters only. */
+  /** Whether the scripts publish with SPUBLISH, and run the parts that only clusters need. */
   readonly cluster: boolean
-  /** What the channels of grants begin with. Not used in a cluster, where each lock has an inbox of its own. */
+  /** The start of every inbox's name. Not used in a cluster, where each lock has inboxes of its own. */
   readonly inboxes: string
   /** How long a free lock's token clock is kept, in ms. */
   readonly tokenMemory: number
@@ -55,12 +54,12 @@ export function textOf({ lua }: Pick<Script, 'lua'>, { cluster, inboxes, tokenMe
   return text.replace(/\bMEMORY\b/g, String(tokenMemory)).replace(/\bINBOX\b/g, () => inbox)
 }
 
-/** Returns the text as a Lua literal. */
+/** Returns the text as a Lua string literal. */
 function quoted(text: string): string {
   return `'${text.replace(/['\\\0\r\n]/g, odd => `\\${String(odd.charCodeAt(0)).padStart(3, '0')}`)}'`
 }
 
-/** The commands that a script calls, without those of its parts for clusters only. */
+/** The commands that a script calls outside the parts that only clusters need. */
 export function commandsOf({ lua }: Script, sharded: boolean): string[] {
   const calls = lua.replace(clusterOnly, '').matchAll(/redis\.p?call\('(\w+)'/g)
   const names = [...calls].map(([, name]) => (sharded && name === 'PUBLISH' ? 'SPUBLISH' : name!))
@@ -72,7 +71,7 @@ export class Scripts<S extends ScriptSet> implements Runner<S> {
   readonly #loaded: { readonly [N in keyof S]: Loaded }
   readonly #pattern: string
 
-  /** `pattern`: of the keys and channels, for the message when Redis refuses a command. */
+  /** `pattern`: matches the keys and channels. It is part of the message when Redis refuses a command. */
   constructor(executor: Executor, scripts: S, settings: TextSettings, pattern = '*') {
     this.#executor = executor
     this.#pattern = pattern
@@ -106,12 +105,11 @@ export class Scripts<S extends ScriptSet> implements Runner<S> {
 type CallArgs = [script: string, count: string, ...rest: string[]]
 
 /**
- * One call of a script. It is a class, not an object with closures, to save memory: thousands of calls may be under
- * way.
+ * One call of a script. A class uses less memory than an object with closures, and thousands of calls may be under way.
  */
 class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   readonly #script: Loaded
-  /** The arguments of EVALSHA; or of EVAL, once the server has turned out not to know the script. */
+  /** The arguments of EVALSHA; if the server does not know the script, then those of EVAL. */
   readonly #args: CallArgs
   readonly #read: (reply: Reply<S>) => T | Promise<T>
   readonly #pattern: string
@@ -152,8 +150,7 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   rephrase(refusal: Error): boolean {
     if (!this.#known || !refusal.message.startsWith('NOSCRIPT')) return false
     const script = this.#script
-    // Only one call needs to send the text. Calls that were refused in the meantime repeat EVALSHA, which reaches the
-    // server after the text.
+    // Only one call needs to send the text. The others repeat EVALSHA, which reaches the server after the text.
     const sent = script.texts > this.#texts
     if (!sent) {
       this.#known = false
@@ -176,9 +173,9 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   }
 
   /**
-   * Another program wrote a key of the lock. A lock's first key is a hash; the others are sorted sets. Redis does not
-   * say which key is wrong, so each key's type is read. If the user may not read types, the error stays as Redis sent
-   * it.
+   * Another program has written a key of the lock. A lock's first key is a hash; the others are sorted sets. Redis does
+   * not say which key is wrong, so the type of each key is read. If the user may not read types, the error stays as it
+   * is.
    */
   async #foreign(error: LockConnectionError, server: Server): Promise<never> {
     const names = Object.values<KeysOf<S>[keyof KeysOf<S>]>(this.#keys).flat() as string[]
@@ -190,7 +187,7 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   }
 }
 
-/** Appends the values in the order of the header's names, up to the first undefined one. */
+/** Appends the values in the order of the names in the script's header, up to the first undefined value. */
 function list(to: string[], names: readonly string[], values: Readonly<Record<string, unknown>>): void {
   for (const name of names) {
     const value = values[name]

@@ -1,24 +1,24 @@
 /**
  * Listens to the sentinels, which announce when another server becomes the master.
  *
- * A connection to the master cannot detect this. Say that a master is stopped, or cut off for a while. The sentinels
- * promote another server. When the old master continues, it still considers itself the master for some seconds, until
- * the sentinels inform it. A client that is still connected to it is granted locks there, while other clients are
- * granted the same locks on the new master (I1).
+ * A connection to the master cannot detect that. Suppose that a master is stopped, or cut off for a while. The
+ * sentinels promote another server. When the old master continues, it still considers itself the master for some
+ * seconds, until the sentinels inform it. A client that is still connected to the old master is granted locks there,
+ * while other clients are granted the same locks on the new master (I1).
  *
- * ioredis has such a listener too. This one is independent of the connections that it serves, for four reasons. It
- * keeps listening while they are made again, so it misses no switch. It serves all of them. It ignores other masters of
- * the same sentinels. And when a sentinel can be reached again, it asks whether the master is still the same.
+ * ioredis has such a listener too. This listener is independent of the connections to the master, for four reasons. It
+ * listens even while they are being made again, so it misses no switch. It serves all of them. It ignores other masters
+ * of the same sentinels. And when a sentinel can be reached again, it asks whether the master is still the same.
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import type { SentinelClients } from './clients.ts'
 import { WrongServer } from './refusals.ts'
 
-/** Pause between attempts to reach a sentinel, in ms, growing from the first to the longest. */
+/** The pause between attempts to reach a sentinel, in ms. It grows from the first to the longest. */
 const RETRY = { first: 100, longest: 2_000 }
 /** ioredis's error messages when a sentinel does not know the master. */
 const unknown = /No such master|invalid reply: null/
-/** How often each sentinel is probed, and how long it may take to answer, in ms. */
+/** The interval between probes of a sentinel, and the time that it has to answer one, in ms. */
 const PROBE = 5_000
 
 export class Sentinels {
@@ -26,13 +26,13 @@ export class Sentinels {
   readonly #name: string
   readonly #switched: () => void
   readonly #deaf: (error: Error) => void
-  /** Why a sentinel could not be reached, most recently. */
+  /** Why a sentinel could most recently not be reached. */
   #trouble: Error | undefined
   #probe: NodeJS.Timeout | undefined
 
   /**
-   * `switched`: called when another server is the master, or may be. `deaf`: called when a sentinel refuses to announce
-   * switches.
+   * `switched` is called when another server is the master, or may be. `deaf` is called when a sentinel refuses the
+   * subscription.
    */
   constructor({ options, make }: SentinelClients, switched: () => void, deaf: (error: Error) => void) {
     this.#name = options.name ?? ''
@@ -44,7 +44,7 @@ export class Sentinels {
   open(): void {
     // Failures are ignored: the connection tries again on its own.
     for (const sentinel of this.#sentinels) sentinel.connect().catch(() => {})
-    // A connection that only listens does not notice that its sentinel is gone. If this request stays unanswered,
+    // A connection that only listens does not notice that its sentinel is gone. The probe needs an answer: without one,
     // `socketTimeout` ends the connection.
     this.#probe = setInterval(() => {
       for (const sentinel of this.#sentinels) {
@@ -59,8 +59,8 @@ export class Sentinels {
   }
 
   /**
-   * Adds the reason when ioredis says only that no sentinel could be reached. ioredis says the same if the sentinels
-   * answered but know no master of that name.
+   * ioredis says only that no sentinel could be reached, even if the sentinels answered but know no master of that
+   * name. This adds the reason to its error.
    */
   explain(redis: Redis | Cluster): void {
     let strange = 0

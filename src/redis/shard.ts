@@ -7,7 +7,7 @@ import { namedServer } from './destination.ts'
 
 export interface ShardListener {
   message(channel: string, text: string): void
-  /** The connection is gone, or another attempt to make it has failed. Nothing is heard from this server. */
+  /** The connection is gone, or another attempt to connect has failed. No messages arrive from this server. */
   down(shard: Shard, error: Error): void
   /** The server has ended subscriptions, because their slots have moved to another server. */
   reduced(shard: Shard): void
@@ -21,23 +21,23 @@ export class Shard {
   readonly node: string
   readonly #redis: Redis
   readonly #connection: Connection
-  /** Settles each unanswered request. ioredis 5 never settles a request that was answered by MOVED. */
+  /** Settles the unanswered requests, because ioredis 5 never settles a request that was answered by MOVED. */
   readonly #asked = new Set<() => void>()
   #reduced = false
 
-  /** `member`: ioredis's own connection to the node. Only its settings are used. */
+  /** `member`: ioredis's own connection to the node. Only its settings are read. */
   constructor(member: Redis, node: string, clock: Clock, outageTimeout: number, listener: ShardListener) {
     this.node = node
     const redis = ownConnectionTo(member)
     this.#redis = redis
     const told = {
-      // Nothing to do: `Connection` sends the calls that wait.
+      // Nothing to do: `Connection` itself sends the waiting calls.
       up: () => {},
       down: (error: Error) => listener.down(this, error),
     }
     this.#connection = new Connection(redis, clock, outageTimeout, told, namedServer)
     redis.on('smessage', (channel: string, text: string) => listener.message(channel, text))
-    // Emitted once for each channel that was ended. All of them are handled together.
+    // Emitted once for each channel whose subscription ended. All of them are handled together.
     redis.on('moved', () => {
       if (this.#reduced) return
       this.#reduced = true
@@ -47,8 +47,8 @@ export class Shard {
         listener.reduced(this)
       })
     })
-    // When the server ends a subscription, ioredis 5 takes that for the answer to a command, and every later answer for
-    // that of the next command. Only a new connection repairs that.
+    // When the server ends a subscription, ioredis 5 takes the message for the answer to a command, and from then on
+    // matches every answer with the wrong command. Only a new connection repairs that.
     redis.on('error', (error: Error) => {
       if (/^Command queue state error/.test(error.message)) this.#connection.reset(error)
     })
@@ -66,8 +66,8 @@ export class Shard {
   }
 
   /**
-   * Resolves to true when the server has confirmed the channel on the current connection; to false if it does not have
-   * the slot.
+   * Resolves to true when the server has confirmed the channel on the current connection, or to false if the server
+   * does not have the slot.
    */
   subscribe(channel: string): Promise<boolean> {
     return this.#connection.run(() => this.#ask(channel))

@@ -1,9 +1,9 @@
 /**
  * The client's subscriptions in a cluster: a connection to each master that has the slot of a needed channel.
  *
- * A channel of sharded pub/sub belongs to its slot. The slot may move to another master at any moment: by a failover, a
- * migration, or a new node. Messages are then published there. So each channel is always in one of these states,
- * whatever happens to its slot:
+ * A channel of sharded pub/sub belongs to its slot. The slot may move to another master at any moment, because of a
+ * failover, a migration, or a new node. Then messages are published on that master. So each channel is always in one of
+ * these states, whatever happens to its slot:
  *
  *       ┌────────── connection gone, or subscription ended by the server ───────────┐
  *       ▼                                                                           │
@@ -15,9 +15,8 @@
  * When a channel that was lost, or that has moved, is heard again, everything that depends on it reads its state from
  * Redis (I4).
  *
- * ioredis has sharded subscribers of its own. They subscribe again on their own, but do not report whether and when
- * that succeeded; they do not subscribe at all if the slot table was out of date; and they do not detect a half-open
- * connection.
+ * ioredis has sharded subscribers of its own. They resubscribe, but do not report whether and when that succeeded; they
+ * do not subscribe at all if the slot table was out of date; and they do not detect a half-open connection.
  */
 import type { Cluster } from 'ioredis'
 import type { Clock, Timer } from '../clock.ts'
@@ -25,9 +24,9 @@ import { LockClosedError, LockConnectionError } from '../errors.ts'
 import { Shard } from './shard.ts'
 import { slotOf } from './slot.ts'
 
-/** How long channels and connections are kept that are no longer needed, in ms. */
+/** How long unused channels and connections are kept, in ms. */
 const LINGER = 1_000
-/** The first and longest pause between searches for the owner of a slot, in ms. */
+/** The first and the longest pause between searches for the owner of a slot, in ms. */
 const SEEK = { first: 50, longest: 1_000 }
 
 interface ShardChannel {
@@ -35,11 +34,11 @@ interface ShardChannel {
   readonly slot: number
   users: number
   idleSince: number
-  /** The server on whose current connection the channel is heard. */
+  /** The server on whose current connection the channel is confirmed. */
   at: Shard | undefined
-  /** The server that has been asked for the channel and has not answered. */
+  /** The server whose answer to the subscription is awaited. */
   asked: Shard | undefined
-  /** The channel was heard before and is not heard now, so messages may be missing. */
+  /** Whether the channel was heard before and is not heard now, so that messages may be lost. */
   missed: boolean
   need: Need | undefined
 }
@@ -53,7 +52,7 @@ interface Need {
 
 export interface ShardEars {
   message(channel: string, text: string): void
-  /** The channel is confirmed again. At least one message may have been lost before. */
+  /** The channel is confirmed again. Messages may have been lost before. */
   heard(channel: string): void
   /** Channels are no longer heard, because their connection is gone. */
   down(error: Error): void
@@ -76,7 +75,7 @@ export class Shards {
   #closed = false
   #lastError: Error | undefined
 
-  /** `cluster` provides the slot table and the nodes; messages do not arrive over it. */
+  /** `cluster` provides the slot table and the nodes. Messages arrive on connections of their own. */
   constructor(cluster: Cluster, clock: Clock, outageTimeout: number, ears: ShardEars) {
     this.#cluster = cluster
     this.#clock = clock
@@ -127,8 +126,8 @@ export class Shards {
   }
 
   /**
-   * Subscribes again to one channel of each server. The answer shows that the connection is alive and that the slot is
-   * still there. If no answer comes, `Connection` makes the connection again.
+   * Subscribes again to one channel of each server. An answer shows that the connection is alive and that the slot is
+   * still on that server. Without an answer, `Connection` makes the connection again.
    */
   probe(): void {
     const probed = new Set<Shard>()
@@ -203,14 +202,14 @@ export class Shards {
     channel.need = undefined
   }
 
-  /** Ends a subscription, unless it has become needed again. */
+  /** Ends a subscription, unless the channel is needed again. */
   #leave(name: string, shard: Shard): void {
     const channel = this.#channels.get(name)
     if (channel?.at !== shard && channel?.asked !== shard) shard.leave(name)
   }
 
   /**
-   * The owner of a slot by the slot table, which may be out of date. Undefined: the table has none, or ioredis has
+   * The owner of a slot by the slot table, which may be out of date. Undefined: the table has no owner, or ioredis has
    * dropped the node.
    */
   #ownerOf(slot: number): Shard | undefined {
@@ -249,7 +248,7 @@ export class Shards {
     this.#refresh()
   }
 
-  /** Reads the slot table again. Either 'refresh' follows, or the next search. */
+  /** Reads the slot table again. Then either ioredis emits 'refresh', or the next search finds the owner. */
   #refresh(): void {
     this.#armSeek()
     if (!this.#closed && this.#cluster.status === 'ready') this.#cluster.refreshSlotsCache(() => {})

@@ -2,13 +2,13 @@
  * The client's subscriptions: one connection in subscriber mode, and the set of channels in use. shards.ts does the
  * same for a cluster.
  *
- * A channel counts as heard only from the moment when the server has confirmed it on the current connection. Before
- * that, every message is lost, even though the connection is up. So after a reconnect, each channel is subscribed
- * again, with one SUBSCRIBE each: a longer command that is cut halfway would shift all later confirmations. When all
- * channels are confirmed, `heard` is called, and all waiters read their state from Redis (I4).
+ * A channel counts as heard only after the server has confirmed it on the current connection. Before that, every
+ * message is lost, even though the connection is up. After a reconnect, each channel is subscribed again with its own
+ * SUBSCRIBE, because a longer command that is cut halfway would shift all later confirmations. When all channels are
+ * confirmed, `heard` is called, and all waiters read their state from Redis (I4).
  *
- * Channels are kept for a moment after their last user: under contention, the last waiter of a key leaves and the next
- * arrives thousands of times a second.
+ * A channel is kept for a moment after its last user: under contention, the last waiter of a key leaves and the next
+ * one arrives thousands of times a second.
  */
 import type { Cluster, Redis } from 'ioredis'
 import type { Clock, Timer } from '../clock.ts'
@@ -28,7 +28,7 @@ interface Subscription {
 
 export interface SubscriberListener {
   message(channel: string, text: string): void
-  /** Every channel is confirmed again. At least one message may have been lost before. */
+  /** Every channel is confirmed again. Messages may have been lost before. */
   heard(): void
 }
 
@@ -40,7 +40,7 @@ export class Subscriber {
   #sweep: Timer | undefined
   #closed = false
 
-  /** `connection` belongs to this subscriber. Its owner calls `restore` whenever the connection has come up. */
+  /** This subscriber owns `connection`. The code that made it calls `restore` whenever the connection has come up. */
   constructor(connection: Connection, clock: Clock, ears: SubscriberListener) {
     this.#connection = connection
     this.#clock = clock
@@ -81,7 +81,7 @@ export class Subscriber {
     for (const channel of this.#channels.values()) channel.confirmed = false
   }
 
-  /** The connection is new: subscribes every channel again, then calls `heard`. */
+  /** The connection is new. Subscribes every channel again, then calls `heard`. */
   async restore(): Promise<void> {
     const pending = [...this.#channels].map(([name, channel]) => channel.pending ?? this.#subscribe(name, channel))
     await Promise.allSettled(pending)
@@ -131,7 +131,7 @@ export class Subscriber {
   #unsubscribe(name: string): void {
     this.#channels.delete(name)
     if (!this.#connection.up) return
-    // Sent once and never repeated: on a later connection, it could end a subscription that is needed by then.
+    // Never repeated: on a later connection, it could end a subscription that is needed again.
     this.#connection.redis.unsubscribe(name).catch(() => {})
   }
 }

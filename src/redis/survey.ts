@@ -1,7 +1,7 @@
 /**
- * Checks each server when a connection to it has come up, for problems that would do harm later without an error: a
- * right that the user lacks, and locks that may be evicted. One script call for each master, sent after all commands
- * that waited for the connection. Nothing waits for its answer, and without an answer nothing is reported.
+ * Checks each server after a connection to it has come up, for two problems that cause no error at first: the user
+ * lacks a right, or locks may be evicted. The check is one script call for each master, sent after all commands that
+ * waited for the connection. Nothing waits for its answer, and without an answer nothing is reported.
  */
 import type { Cluster, Redis } from 'ioredis'
 import { LockConnectionError, LockError } from '../errors.ts'
@@ -24,12 +24,12 @@ export class Survey {
   readonly #madeUp: string
   readonly #replicas: Settings['replicas']
   readonly #warn: (error: LockError) => void
-  /** The last warnings about each server, so that they are not repeated whenever a connection comes and goes. */
+  /** The last warnings about each server. They are not repeated when a connection comes up again. */
   readonly #said = new Map<string, string>()
-  /** What each check asks for; undefined: no kind is in use yet. */
+  /** The rights to check, and the script's arguments; undefined: no kind is in use yet. */
   #asked: { readonly rights: Rights; readonly args: string[]; readonly each: Rights['commands'] } | undefined
 
-  /** `word`: names a made-up lock, different for each client. */
+  /** `word`: a random word for the name of a made-up lock, different for each client. */
   constructor(
     redis: Redis | Cluster,
     names: Namespace,
@@ -76,8 +76,8 @@ export class Survey {
 }
 
 /**
- * Turns an error of the check into a warning. NOPERM means that the user lacks the right to run scripts, without which
- * the check cannot run. Any other error is left for the calls that meet it.
+ * Turns an error of the check into a warning. NOPERM means that the user may not run scripts, so the check cannot run.
+ * Calls report all other errors themselves.
  */
 function refused(error: Error, at: string): LockError | undefined {
   return /^NOPERM\b/.test(error.message) ? lacks('+eval', at, error) : undefined

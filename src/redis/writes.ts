@@ -1,16 +1,15 @@
 /**
- * Decides when requests are written to the socket. A write is a system call. For a server on the same machine, it costs
- * more than everything that is computed for a request. So when many requests are made in one turn of the event loop,
- * they leave in one write.
+ * Decides when requests are written to the socket. A write is a system call, which costs more than all computation for
+ * a request if the server is on the same machine. So many requests of one turn of the event loop share one write.
  *
  *      asked in one turn   1 ──▶ at once   2 ──▶ at once   3  4  5 … ──▶ together, when the turn is over
  *
- * In a cluster, there is one write for each server. The first requests do not wait for others that may not come: a turn
- * with few requests may contain a release that another process waits for.
+ * In a cluster, there is one write for each server. The first requests are written at once, because more may not come,
+ * and one of them may be a release for which another process waits.
  */
 import type { Cluster, Redis } from 'ioredis'
 
-/** How many requests of one turn leave at once. */
+/** How many requests of one turn are written at once. */
 const AT_ONCE = 2
 
 export class Writes {
@@ -29,7 +28,7 @@ export class Writes {
     else if (this.#inTurn === AT_ONCE + 1) this.#heldBack = this.#holdBack()
   }
 
-  /** Made once, because every turn with a request needs it. */
+  /** Made once, because every turn with a request uses it. */
   readonly #turnIsOver = () => {
     this.#inTurn = 0
     this.#heldBack?.()

@@ -1,6 +1,6 @@
 /**
- * Waiting for a lock, for every kind of lock, fair or unfair. This file carries out what the locks of this client
- * (local/local-lock.ts) ask for. local/states.ts lists the states of a waiter and what each event means in them.
+ * Waiting for a lock, for every kind of lock, fair or unfair. This file does what the locks of this client
+ * (local/local-lock.ts) ask for. local/states.ts has the states of a waiter, and the effect of each event.
  *
  * A waiter parks until something wakes it: a message (a grant in its inbox, or "unlocked"), a reply (a grant that a
  * heartbeat found, or that this client's own release made), or the end of its patience. Messages are only hints: each
@@ -13,16 +13,16 @@
  *   3. asks for the lock, to be queued if refused
  *   4. is refused, and parks
  *
- * An unfair waiter's steps are in local/line.ts. Both kinds first announce themselves, then check the lock again, then
- * park. A wake-up could be lost only if a release came between the check and the park. But that release finds the
- * waiter announced (by its entry in the queue, or by its subscription) and sends it a message. That message finds the
- * waiter in the table, which it entered before its request was sent. So it does not matter that message and reply come
- * over two connections and in any order.
+ * The steps of an unfair waiter are in local/line.ts. Both kinds of waiter first announce themselves, then check the
+ * lock again, then park. A wake-up could be lost only if a release came between the check and the park. But that
+ * release finds the waiter announced (by its entry in the queue, or by its subscription) and sends it a message. The
+ * message finds the waiter in the table, which the waiter entered before it sent its request. So message and reply may
+ * come over two connections, in any order.
  *
- * The rest of the folder: requests.ts (what is sent, and late answers), ears.ts (channels), heartbeat.ts (the slow
- * timer), turns.ts (turns among clients), fair-after.ts (unfair waiters that join the queue), cleanup.ts (what is taken
- * back in the background), outage.ts (the end of patience while Redis is out of reach), single.ts (the same for single
- * attempts), patience.ts (the caller's timeout and signal).
+ * The rest of the folder: requests.ts (requests, and late answers), ears.ts (channels), heartbeat.ts (the slow timer),
+ * turns.ts (turns among clients), fair-after.ts (unfair waiters that join the queue), cleanup.ts (cleanup in the
+ * background), outage.ts (the end of patience while Redis is out of reach), single.ts (the same for single attempts),
+ * patience.ts (the caller's timeout and signal).
  */
 import { awake, type Clock, type Timer } from '../clock.ts'
 import { LockClosedError, type LockConnectionError, outOfReach } from '../errors.ts'
@@ -43,23 +43,23 @@ import { SingleAttempts } from './single.ts'
 export interface Patience {
   /** Expiry of a queued waiter, in ms. */
   readonly waiterTtl: number
-  /** How long waiters ride out an outage of Redis, in ms. */
+  /** For how many ms waiters tolerate an outage of Redis. */
   readonly outage: number
 }
 
-/** What waiting asks of the rest of its client, and what it reports to it. */
+/** The questions and reports of waiters to the rest of their client. */
 export interface WaitListener {
-  /** The waiter keeps waiting: it was refused, or it is in line behind a waiter that was refused. */
+  /** The waiter has to wait, because it was refused, or because the head of its line was. */
   waiting(waiter: Waiter): void
-  /** The hold of this id may be gone. If its token is smaller than `token`, Redis is to be asked. */
+  /** The hold of this id may be gone: if its token is smaller than `token`, Redis has to be asked. */
   doubt(id: string, token: number): void
-  /** Why Redis does not answer although a connection is up; undefined: no reason is known. */
+  /** Why Redis does not answer although it is connected; undefined: no reason is known. */
   trouble(): Error | undefined
   /** A failure that no caller's promise reports. */
   failed(error: unknown): void
 }
 
-/** If the subscription to the inbox takes less than this many ms, the waiter's patience counts as unused. */
+/** If a fair waiter's subscriptions take less than this many ms, that time does not count against its patience. */
 const AT_ONCE = 50
 
 export class Acquirer {
@@ -70,7 +70,7 @@ export class Acquirer {
   readonly #locks: LocalLocks
   readonly #ears: Ears
   readonly #heartbeat: Heartbeat
-  /** For each line that leaves the lock to other clients: the timer after which its head tries. */
+  /** For each line that leaves the lock to other clients: the timer that ends this. */
   readonly #turnTimers = new Map<Line, Timer>()
   readonly #fairAfter: FairAfter
   readonly #cleanup: Cleanup
@@ -99,7 +99,7 @@ export class Acquirer {
     this.#single = new SingleAttempts(clock, patience.outage, (waiter, limit) =>
       this.#end(waiter, this.#unreached(limit)),
     )
-    // The waiter that gave the lock back may have used up this client's wake-up, so the line's head has to try.
+    // Before it gave the lock back, the waiter may have used this client's only wake-up. So the head of the line tries.
     const freed = (key: string) => locks.get(key)?.line.wake()
     this.#requests = new Requests(kind, clock, patience.outage, this.#outage, this.#single, this.#cleanup, freed)
     locks.requests = this.#requests
@@ -107,22 +107,22 @@ export class Acquirer {
     locks.waitEffects = this.#carryOut()
   }
 
-  /** Why Redis is out of reach; undefined while it is reachable. */
+  /** Why Redis is out of reach; undefined: it is reachable. */
   get outage(): Error | undefined {
     return this.#outage.error ?? this.#listener.trouble()
   }
 
   /**
-   * For a wait that ended without a grant: the error to report if Redis has not answered. Undefined if it has, because
-   * then somebody else has the lock. It has answered if this waiter's own call was answered, or if a waiter ahead of it
-   * was refused earlier and there is no outage now.
+   * For a wait that ended without a grant: if Redis did not answer, the error to report. Undefined if it did, because
+   * then the lock was held by others. It has answered if it answered this waiter's own request, or if it refused a
+   * waiter ahead of it before, and there is no outage now.
    */
   unanswered({ refusal, since, latest }: Waiter): LockConnectionError | undefined {
     if (latest > 0 || (refusal && (refusal.sent >= since || !this.outage))) return undefined
     return this.#unreached(this.#clock.now() - since)
   }
 
-  /** Begins to wait. `settle` is called once, at the moment when the wait ends. */
+  /** Begins a wait. `settle` is called once, when the wait ends. */
   start(wish: Wish, settle: Settle): Waiter {
     const waiter = new WaiterRecord(wish, this.#clock.now(), this.#awake.now(), settle)
     const lock = this.#locks.arrive(waiter)
@@ -133,26 +133,26 @@ export class Acquirer {
     return waiter
   }
 
-  /** The caller gives up: whatever its request has become in Redis is taken back. */
+  /** The caller gives up. A queue entry or grant of its waiter is taken back in the background. */
   quit(waiter: Waiter): void {
     this.#end(waiter, undefined)
   }
 
   /**
-   * Another client says that the lock is free; `by` is that client, if it gave its name. The head of the line tries
-   * when it is this client's turn.
+   * Another client announces that the lock is free. `by`: that client's id, if the message has it. The head of the line
+   * tries when it is this client's turn.
    */
   unlocked(key: string, by?: string): void {
     if (by !== undefined) this.#locks.turns.freed(key, by)
     this.#locks.get(key)?.unlocked()
   }
 
-  /** The owner of this name holds the lock, so its other waiters can re-enter instead of waiting. */
+  /** The owner with this name holds the lock, so its other waiters can re-enter. */
   entered(key: string, owner: string): void {
     this.#locks.get(key)?.entered(owner)
   }
 
-  /** A message grants the lock to the waiter of this id. False: this client has no such waiter. */
+  /** A message grants the lock to the waiter with this id. False: this client has no such waiter. */
   grantedByMessage(id: string, token: number, via: Via): boolean {
     const waiter = this.#locks.waiter(id)
     if (!waiter) return false
@@ -160,21 +160,21 @@ export class Acquirer {
     return true
   }
 
-  /** The grant with this token was taken away before its reply arrived, so the waiter must not believe that reply. */
+  /** This grant was taken away before its reply arrived. The waiter must not believe that reply. */
   lost(id: string, token: number): void {
     const waiter = this.#locks.waiter(id)
     if (waiter) this.#locks.of(waiter.claim.key).lost(waiter, token)
   }
 
   /**
-   * Redis is out of reach; `error` is the latest reason. Every lock is checked as soon as there is a connection again.
-   * Waiters whose patience ends before that give up.
+   * Redis is out of reach; `error` is the latest reason. Waiters whose patience ends in the meantime give up. When
+   * there is a connection again, every lock is checked at once.
    */
   disconnected(error: Error): void {
     if (!this.#locks.closed && this.#outage.begin(error, true)) this.lookAgain()
   }
 
-  /** The first connection has not been made yet. That uses up patience, but it is not a failure. */
+  /** The first connection has not been made yet. The waiters' patience counts from now, but this is not a failure. */
   unconnected(): void {
     this.#outage.begin(new Error('not connected yet'), false)
   }
@@ -184,38 +184,37 @@ export class Acquirer {
     this.lookAgain()
   }
 
-  /** Messages may have been missed: reads the state of every lock again, or of the lock of `key` only. */
+  /** Messages may have been missed. Reads the state of the lock of `key` again, or of every lock. */
   lookAgain(key?: string): void {
     const locks = key === undefined ? [...this.#locks.all] : [this.#locks.get(key)]
     for (const lock of locks) if (lock && lock.waiting > 0) this.#heartbeat.look(lock)
   }
 
-  /** Rejects every waiter with LockClosedError, makes no more grants, and takes back what the waiters left in Redis. */
+  /** Rejects every waiter with LockClosedError, accepts no more grants, and removes all waiters from Redis. */
   refuse(): void {
     this.#locks.closed = true
     this.#outage.close()
     this.#single.close()
     this.#locks.turns.close()
-    // One error for all waiters, because there may be very many. Each caller receives its own error, made from this
-    // one.
+    // One error serves all waiters, because there may be very many. Each caller gets its own error, made from this.
     const closed = new LockClosedError()
     for (const waiter of this.#locks.waiters) this.#end(waiter, closed)
   }
 
-  /** Like `refuse`. Resolves when everything is taken back, or when Redis has failed to answer. */
+  /** Like `refuse`. Resolves when nothing of the waiters is left in Redis, or when Redis has not answered. */
   async close(): Promise<void> {
     this.refuse()
     await this.#cleanup.close()
   }
 
   #end(waiter: Waiter, error: Error | undefined): void {
-    // If the waiter's wait is over, its lock may be forgotten already, and `of` would create it again.
+    // A waiter that no longer waits may have no lock here, and `of` would create one.
     if (waiter.waits) this.#locks.of(waiter.claim.key).end(waiter, error)
   }
 
   /**
-   * A single attempt does not wait for a lost connection to return, but it waits for the first one, which is about to
-   * be made.
+   * A single attempt does not wait for a lost connection. But it waits for the first connection, which is about to be
+   * made.
    */
   #tryOnce(lock: LocalLock, waiter: Waiter): void {
     const { known } = this.#outage
@@ -224,7 +223,7 @@ export class Acquirer {
     this.#tryAlone(lock, waiter)
   }
 
-  /** Asks without standing in line. For single attempts, and for waiters that may re-enter. */
+  /** Asks outside the line. For single attempts, and for waiters that may re-enter. */
   #tryAlone(lock: LocalLock, waiter: Waiter): void {
     const { after } = waiter.wish
     if (!after) return lock.tryAlone(waiter)
@@ -240,14 +239,14 @@ export class Acquirer {
     const { after, mayReenter } = waiter.wish
     const limit = Math.min(this.#heartbeat.pause, this.#patience / 2)
     const inbox = this.#ears.heed(lock.key, 'inbox', limit)
-    // A message on the unlock channel says when another call of the same owner was granted the lock: then this waiter
+    // The unlock channel also announces when another call of the same owner is granted the lock. Then this waiter
     // re-enters.
     const unlock = mayReenter ? this.#ears.heed(lock.key, 'unlock', limit) : undefined
     if (!inbox && !unlock && !after) lock.join(waiter)
     else this.#joinLater(lock, waiter, [inbox, unlock]).catch(error => this.#end(waiter, error))
   }
 
-  /** Joins once the subscriptions are active and `wish.after` has resolved. */
+  /** Joins the queue after the subscriptions are active and `wish.after` has resolved. */
   async #joinLater(lock: LocalLock, waiter: Waiter, hearings: readonly (Promise<void> | undefined)[]): Promise<void> {
     const begun = this.#awake.now()
     await Promise.all(hearings)
@@ -255,7 +254,8 @@ export class Acquirer {
     if (!waiter.waits) return
     const waited = this.#awake.now() - begun
     if (waited >= AT_ONCE) {
-      // The request has its own time limit, but its waiter has already used up part of its patience.
+      // The request has its own time limit. But the waiter has used up some of its patience already, so its limit is
+      // earlier.
       const giveUp = () => this.#end(waiter, this.#unreached(this.#patience))
       this.#requests.limitJoining(waiter, this.#patience - waited, giveUp)
     }

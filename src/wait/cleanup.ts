@@ -1,12 +1,12 @@
 /**
- * Cleanup after callers that have given up. They have their answer already. In the background, this takes back whatever
- * their request has become, and repeats that until Redis answers (I7). It stops after the claim's lease plus the
- * waiter's expiry: whatever is still in Redis has expired on its own by then.
+ * Cleanup after callers that have given up. Their promises have settled already. In the background, this removes the
+ * waiter from Redis, or releases its grant, and repeats that until Redis answers (I7). It stops after the claim's lease
+ * plus the waiter's expiry, because by then everything has expired in Redis.
  */
 import type { Clock } from '../clock.ts'
 import type { Claim, Kind } from '../kind.ts'
 
-/** Pause between attempts while Redis refuses or is out of reach, in ms. */
+/** The pause between attempts while Redis refuses or is out of reach, in ms. */
 const PAUSE = 1_000
 
 export class Cleanup {
@@ -24,7 +24,7 @@ export class Cleanup {
     this.#failed = failed
   }
 
-  /** Calls `left` when nothing of the claim is left in Redis, or when this gives up. */
+  /** Calls `left` when nothing of the claim is left in Redis, or when the cleanup gives up. */
   start(claim: Claim, left: () => void): void {
     const done = this.#leave(claim).then(() => {
       this.#pending.delete(done)

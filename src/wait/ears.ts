@@ -1,12 +1,12 @@
 /**
- * The channels that a client listens to for the waiters of each lock. It subscribes when the first waiter needs a
- * channel, and unsubscribes when the lock has no waiters any more.
+ * The channels to which a client listens for the waiters of each lock. It subscribes when the first waiter needs a
+ * channel, and unsubscribes when the lock has no waiters left.
  */
 import type { Clock } from '../clock.ts'
 import { isRefusal } from '../errors.ts'
 import type { Channel, Channels } from '../kind.ts'
 
-/** A promise resolves when the subscription is active for the first time. `true`: it has been. */
+/** A promise: the subscription is under way. `true`: it has become active. */
 type Heard = { [C in Channel]?: Promise<void> | true | undefined }
 
 export class Ears {
@@ -25,8 +25,8 @@ export class Ears {
   }
 
   /**
-   * Subscribes for the waiters of this lock. Resolves when the subscription is active; undefined: it is already. If it
-   * fails, the next waiter subscribes again.
+   * Subscribes for the waiters of this lock. Resolves when the subscription is active; undefined: it is active already.
+   * If it fails, the next waiter subscribes again.
    */
   hear(key: string, channel: Channel): Promise<void> | undefined {
     const heard = this.#heard.get(key) ?? {}
@@ -49,9 +49,8 @@ export class Ears {
   }
 
   /**
-   * Like `hear`, but resolves after `limit` ms at the latest, and also if the connection for messages is broken.
-   * Commands may still get through then, and the slow timer works without messages (I4). Rejects if Redis refuses the
-   * subscription.
+   * Like `hear`, but also resolves after `limit` ms, or if the connection for messages is broken, because commands may
+   * still get through, and the slow timer works without messages (I4). Rejects if Redis refuses the subscription.
    */
   heed(key: string, channel: Channel, limit: number): Promise<void> | undefined {
     const hearing = this.hear(key, channel)
@@ -69,7 +68,7 @@ export class Ears {
     })
   }
 
-  /** The lock has no waiters any more: gives up its subscriptions. */
+  /** The lock has no waiters left: drops its subscriptions. */
   drop(key: string): void {
     const heard = this.#heard.get(key)
     if (!heard || !this.#heard.delete(key)) return

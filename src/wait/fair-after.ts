@@ -1,10 +1,10 @@
 /**
  * Unfair waiters that join the queue after they have waited for `fairAfter` ms. This bounds starvation.
  *
- * `fairAfter` is set by default, and most waiters are granted the lock long before, so they have no timers of their
- * own. Waiters with the same `fairAfter` fall due in the order in which they parked, and share one timer, which is set
- * for the first of them. (If the first answer to a waiter is slow, it parks after waiters that came later, and joins
- * the queue that much later.)
+ * Most waiters have a `fairAfter`, because it has a default, and most are granted the lock long before it ends. So
+ * waiters have no timers of their own. Waiters with the same `fairAfter` are due in the order in which they parked, and
+ * share one timer for the first of them. (If the first answer to a waiter is slow, it parks after waiters that came
+ * later, and joins the queue that much later.)
  */
 import type { Clock, Timer } from '../clock.ts'
 import type { Waiter } from '../local/waiter.ts'

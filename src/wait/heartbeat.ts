@@ -2,21 +2,19 @@
  * The slow timer of each lock. It reads the lock's state from Redis again, so a lost message costs time, never a lock
  * (I4).
  *
- * It fires when the holder's lease would have expired, and at the latest a third of `waiterTtl` after the last check. A
+ * It fires when the holder's lease would expire, and at the latest a third of `waiterTtl` after the last check. A
  * planned check is never postponed, so a busy lock cannot starve its heartbeat.
  */
 import type { Clock, Timer } from '../clock.ts'
 import type { Asker, Looking } from '../local/effects.ts'
 
-/** An expired lease is checked this many ms after its end, because the server counts whole ms. */
+/** The check comes this many ms after the end of a lease, because the server counts whole ms. */
 const AFTER_LAPSE = 2
-/**
- * The longest pause between heartbeats, in ms, however long `waiterTtl` is: the heartbeats keep the queue's keys alive.
- */
+/** The longest pause between heartbeats, in ms, even if `waiterTtl` is long: heartbeats keep the queue's keys alive. */
 const LONGEST = 60_000
 
 export class Heartbeat implements Looking {
-  /** The longest time that a waiter goes without a check of the lock, in ms. */
+  /** The longest time between two checks of a lock with waiters, in ms. */
   readonly pause: number
   readonly #clock: Clock
   readonly #next = new Map<Asker, { readonly due: number; readonly timer: Timer }>()
@@ -34,8 +32,8 @@ export class Heartbeat implements Looking {
   }
 
   /**
-   * The holder's lease ends in `ttl` ms: plans a check for then, but at most `pause` ms from now. If an earlier check
-   * is planned, that one stays.
+   * The holder's lease ends in `ttl` ms: plans a check for that time, at most `pause` ms from now, unless an earlier
+   * check is planned.
    */
   lookWithin(lock: Asker, ttl: number): void {
     if (lock.waiting === 0) return
@@ -47,7 +45,7 @@ export class Heartbeat implements Looking {
     this.#next.set(lock, { due, timer: this.#clock.after(due - now, () => this.look(lock)) })
   }
 
-  /** The lock has no waiters any more. */
+  /** The lock has no waiters left. */
   stop(lock: Asker): void {
     this.#next.get(lock)?.timer.cancel()
     this.#next.delete(lock)

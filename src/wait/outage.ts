@@ -1,8 +1,8 @@
 /**
- * The end of patience while Redis is out of reach (I6). That is: there is no connection; or there is one, but Redis
- * leaves the requests of a line unanswered or puts them off. A waiter is ended after `patience` ms of this, counted
- * from the start of the outage or from the waiter's own start, whichever is later. One timer is set for the earliest of
- * these ends. Only time in which this process ran counts.
+ * The end of patience while Redis is out of reach (I6). Out of reach means: there is no connection; or Redis leaves the
+ * requests of a line unanswered, or puts them off. A waiter is ended after `patience` ms of this, counted from the
+ * start of the outage or of its own wait, whichever is later. One timer is set for the earliest of these ends. All
+ * times count only while this process runs.
  */
 import { awake, type Clock, type Timer } from '../clock.ts'
 import { outOfReach } from '../errors.ts'
@@ -10,7 +10,7 @@ import type { Asker } from '../local/effects.ts'
 
 const NEVER = Number.POSITIVE_INFINITY
 
-/** When the silence began, in ms that this process ran, and the latest reason for it. */
+/** The start of the silence, in ms for which this process has run, and the latest reason for the silence. */
 interface Silence {
   readonly since: number
   error: Error
@@ -20,10 +20,10 @@ export class Outage {
   readonly #locks: { readonly all: Iterable<Asker> }
   readonly #clock: Clock
   readonly #patience: number
-  /** Locks whose lines have asked and got no answer. */
+  /** Locks whose line has sent an attempt and got no answer. */
   readonly #silent = new Map<Asker, Silence>()
   #now: Silence | undefined
-  /** Whether the connection has failed. False also if it has only not been made yet. */
+  /** Whether a connection has failed. False while only the first connection is still being made. */
   #known = false
   #timer: Timer | undefined
   #wakeAt = NEVER
@@ -38,12 +38,12 @@ export class Outage {
     return this.#now?.error
   }
 
-  /** Why the connection failed; undefined if it has not. */
+  /** Why the connection failed; undefined: it has not failed. */
   get known(): Error | undefined {
     return this.#known ? this.#now?.error : undefined
   }
 
-  /** The outage begins, or goes on for this reason. True: it is new. `known`: the connection has failed. */
+  /** An outage begins, or continues for this reason. True: it begins. `known`: a connection has failed. */
   begin(error: Error, known: boolean): boolean {
     this.#known ||= known
     if (this.#now) {
@@ -63,7 +63,7 @@ export class Outage {
 
   /**
    * An attempt of the line, begun at `since`, has failed with this error. If that took all of `patience`, the line has
-   * gone unanswered since then, and this counts against the patience of the waiters behind the head too.
+   * been unanswered since then, and that time counts against the patience of all waiters in the line.
    */
   failed(lock: Asker, since: number, error: Error): void {
     if (lock.line.size === 0 || this.#clock.now() - since < this.#patience) return
@@ -71,7 +71,7 @@ export class Outage {
     this.#wakeBy(this.#judge(lock))
   }
 
-  /** The line of this lock was answered, or the lock has no waiters any more. */
+  /** The line of this lock was answered, or the lock has no waiters left. */
   answered(lock: Asker): void {
     this.#silent.delete(lock)
   }
@@ -97,19 +97,19 @@ export class Outage {
   }
 
   #loseHope(): void {
-    // Waiters that arrive from now on have at least this much time left.
+    // Waiters that arrive later have at least this much time.
     let next = this.#now ? this.#clock.now() + this.#patience : NEVER
     for (const lock of [...(this.#now ? this.#locks.all : this.#silent.keys())])
       next = Math.min(next, this.#judge(lock))
     this.#wakeBy(next)
   }
 
-  /** Ends the waiters of the lock whose patience is over. Returns when to judge again, in ms that this process ran. */
+  /** Ends the waiters of the lock whose patience is over. Returns when to check again, on this class's clock. */
   #judge(lock: Asker): number {
     const now = this.#clock.now()
     let next = now + this.#patience
     for (const waiter of [...lock.line.waiters, ...lock.queue.waiters]) {
-      // An unanswered line says nothing about the queue, which has its own heartbeats.
+      // A silent line means nothing for the queue, which has its own heartbeats.
       const silence = lock.line.waiters.has(waiter) ? this.#silent.get(lock) : undefined
       const since = Math.min(this.#now?.since ?? NEVER, silence?.since ?? NEVER)
       const end = Math.max(waiter.begun, since) + this.#patience

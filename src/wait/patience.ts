@@ -1,12 +1,12 @@
 /**
  * The end of a caller's patience: its timeout, or the abort of its signal. Either settles the caller's promise at once.
- * Whatever its request has become is taken back in the background (I6).
+ * The waiter is then removed from Redis in the background (I6).
  */
 import type { Clock } from '../clock.ts'
 
 /**
- * The calls that wait with the same signal. A program often has one signal for its shutdown, and thousands of calls
- * wait with it. They share one listener, because Node warns about more than ten and searches all of them to remove one.
+ * The calls that wait with the same signal. A program often has one shutdown signal for thousands of calls. They share
+ * one listener, because Node warns about more than ten, and searches all of them to remove one.
  */
 class Audience extends Set<() => void> {
   handleEvent(): void {
@@ -17,8 +17,8 @@ class Audience extends Set<() => void> {
 const audiences = new WeakMap<AbortSignal, Audience>()
 
 /**
- * Calls `giveUp` when `timeout` ms are over or the signal aborts. The returned function cancels that. Undefined:
- * nothing limits the wait.
+ * Calls `giveUp` after `timeout` ms, or when the signal aborts. The returned function cancels that. Undefined: nothing
+ * limits the wait.
  */
 export function limit(
   signal: AbortSignal | undefined,

@@ -1,4 +1,4 @@
-/** What waiters send to Redis, and what their answers mean when they are late or missing. */
+/** The requests of waiters to Redis, and the handling of late and missing answers. */
 import { awake, type Clock, type Timer } from '../clock.ts'
 import type { Granted, Kind, Refused } from '../kind.ts'
 import { type Asker, type Attempt, type Sending, UNDO_PAUSE } from '../local/effects.ts'
@@ -9,13 +9,13 @@ import type { Outage } from './outage.ts'
 import type { SingleAttempts } from './single.ts'
 
 /**
- * How many tokens an attempt reserves for hand-offs within the client, if other waiters are behind it. This is also the
- * longest run of such hand-offs.
+ * If other waiters are behind it, an attempt reserves this many tokens for hand-offs within the client. So this is also
+ * the longest run of such hand-offs.
  */
 const BLOCK = 1_000
 
 export class Requests implements Sending {
-  /** Asks replicas to confirm a grant. Undefined: grants count without that. */
+  /** Asks replicas to confirm a grant. Undefined: grants do not need replicas. */
   readonly confirm: Sending['confirm']
   readonly #kind: Kind
   readonly #clock: Clock
@@ -26,14 +26,13 @@ export class Requests implements Sending {
   readonly #cleanup: Cleanup
   readonly #freed: (key: string) => void
   /**
-   * Timers for fair waiters whose inbox subscription took long: each fires when the rest of the waiter's patience is
-   * over.
+   * Timers of fair waiters whose subscriptions took long. Each fires when the rest of the waiter's patience is over.
    */
   readonly #joining = new Map<Waiter, Timer>()
 
   /**
-   * `patience`: how many ms may pass without an answer. `freed` is called when a claim has been taken back: if it had
-   * been granted, the lock is free now.
+   * `patience`: how many ms may pass without an answer. `freed` is called after a claim has been taken back, because
+   * that may have freed the lock.
    */
   constructor(
     kind: Kind,
@@ -73,9 +72,9 @@ export class Requests implements Sending {
     const begun = attempt === 'as-head' ? this.#awake.now() : 0
     let again = false
     const answered = (answer: Granted | Refused) => {
-      // If a reply took longer than the lease that it grants, the lease may be over. So the same id asks again: it
-      // receives the same grant with a later deadline, or a new grant if the first has expired. It asks only once more,
-      // because the lease may be shorter than any round trip to Redis.
+      // If the reply took longer than the lease that it grants, the lease may be over. So the waiter asks again with
+      // the same id: the answer is the same grant with a later deadline, or a new grant if the first has expired. It
+      // asks only once more, because the lease may be shorter than any round trip to Redis.
       const dead = answer.granted && answer.deadline <= this.#clock.now()
       if (dead && waiter.waits && !again) {
         again = true
@@ -86,9 +85,9 @@ export class Requests implements Sending {
       else if (attempt === 'to-join') this.#endJoining(waiter)
       lock.answered(waiter, attempt, join, answer)
     }
-    // A failed attempt still counts as unanswered, because Redis may yet run it. If its waiter gave up, Redis may have
-    // run the attempt after the cleanup: while Redis puts both off, each is sent again after its own pause. So the
-    // cleanup is repeated.
+    // A failed attempt still counts as unanswered, because Redis may run it later. If its waiter gave up, Redis may
+    // have run the attempt after the cleanup, because each of them is sent again after its own pause. So the cleanup is
+    // repeated.
     const failed = (error: Error) => {
       if (!waiter.waits) lock.takeBack(waiter)
       if (attempt === 'to-re-enter') return
@@ -104,7 +103,7 @@ export class Requests implements Sending {
     lock.line.failed()
   }
 
-  /** The waiter is about to ask for a place in the queue. `giveUp` is called if it has none after `patience` ms. */
+  /** The waiter is about to ask for a place in the queue. `giveUp` is called if it gets no answer in `patience` ms. */
   limitJoining(waiter: Waiter, patience: number, giveUp: () => void): void {
     this.#joining.set(waiter, this.#awake.after(patience, giveUp))
   }
@@ -116,7 +115,7 @@ export class Requests implements Sending {
     queue.tend(lock.key, queued).then(
       answer => lock.queue.tended(waiters, answer),
       error => {
-        // A failed heartbeat is repeated. A server that refuses all of them for `patience` ms counts as out of reach.
+        // A failed heartbeat is sent again. If every heartbeat fails for `patience` ms, the waiter's wait ends.
         for (const waiter of waiters) {
           const silence = this.#clock.now() - (waiter.seen ?? waiter.since)
           if (silence >= this.#patience) lock.end(waiter, error)

@@ -1,4 +1,7 @@
-/** Single attempts. They do not ride out an outage, because their callers want an answer now. They share one timer. */
+/**
+ * Single attempts. They do not wait for the end of an outage, because their callers want an answer now. They share one
+ * timer.
+ */
 import { awake, type Clock, type Timer } from '../clock.ts'
 import type { Waiter } from '../local/waiter.ts'
 
@@ -13,10 +16,7 @@ export class SingleAttempts {
   readonly #waiters = new Set<Waiter>()
   #timer: Timer | undefined
 
-  /**
-   * `unanswered` is called with each attempt that got no answer in `limit` ms, which is 1 s, or `patience` if that is
-   * less.
-   */
+  /** `unanswered` is called with each attempt that got no answer in `limit` ms: 1 s, or `patience` if that is less. */
   constructor(clock: Clock, patience: number, unanswered: (waiter: Waiter, limit: number) => void) {
     this.#clock = awake(clock)
     this.#limit = Math.min(LIMIT, patience)

@@ -1,20 +1,20 @@
 /**
- * Unfair waiters of different clients take turns. A client that has released the lock leaves one turn to each other
- * client that heard the release, before it tries again. So the client whose last turn is the longest ago tries alone,
- * and the others give it the time to do so, however far from the server it is. If all clients tried at once, the one
- * nearest to the server would nearly always win.
+ * Unfair waiters of different clients take turns. After its release, a client leaves one turn to each other client that
+ * received the message, before it tries again. So the client whose last turn is the longest ago tries alone. The others
+ * give it the time for that, even if it is far from the server. If all clients tried at once, the one nearest to the
+ * server would nearly always win.
  *
  *   A releases: B and C hear "free A"      A leaves turns to B and C, C leaves one to B      B tries at once
  *   B releases: A and C hear "free B"      B leaves turns to C and A, A leaves one to C      C tries at once
  *
  * If a client does not take its turn, the others lose some ms, and then try. The client may only be late, so they wait
- * for it again the next time. But it may have left, or it may only listen: a subscription outlives its last waiter by a
- * moment, and a monitor never wants the lock. The bounds below keep the time that is lost to such clients small.
+ * for it again the next time. But it may be gone, or only listening: a subscription outlives its last waiter by a
+ * moment, and a monitor never wants the lock. The bounds below limit the time that is lost to such clients.
  *
- * What is known about a key outlives this client's waiters, because a caller in a loop makes its next call after its
- * release. All of it is about other clients: if no other client hears a release, there is nothing to know. There is no
- * I/O here. A mistake costs a turn or a few ms, never the lock, because a client that leaves a turn to others also has
- * a timer (I4).
+ * The data about a key outlives this client's waiters, because a caller in a loop makes its next call after its
+ * release. The data is only about other clients; if no other client receives the message of a release, there is no
+ * data. This file has no I/O. A mistake costs a turn or a few ms, never the lock, because a client that leaves a turn
+ * to others also has a timer (I4).
  */
 import type { Clock, Timer } from '../clock.ts'
 import { TURN, type TurnTaking } from '../local/line.ts'
@@ -22,53 +22,55 @@ import { TURN, type TurnTaking } from '../local/line.ts'
 /** A client that has missed this many turns in a row no longer takes turns. */
 const MISSED = 3
 /**
- * The share of all time that may be lost by waiting for clients that miss their turns. On top of that, up to `CREDIT` ms
- * may be lost.
+ * The share of all time that may be lost by waiting for clients that miss their turns. Up to `CREDIT` ms may be lost in
+ * addition.
  */
 const SHARE = 0.2
 const CREDIT = 5 * TURN
 
-/** How long clients that listen but take no turns are given, in ms, to show that they want the lock. */
+/**
+ * How many ms this client leaves the lock to clients that listen but have taken no turns, so that they can take one.
+ */
 const CHANCE = 3
 /** The shortest time between two such chances, in ms. */
 const PAUSE = 100
 
-/** How long what is known about a key is kept after its last use, if no waiter of this client wants it, in ms. */
+/** How long data about a key is kept after its last use, if this client has no waiter for the key, in ms. */
 const MEMORY = 1_000
 
 /**
- * What is known about the other clients that listen to one key. A round lasts from one release by this client to its
- * next.
+ * Data about the other clients that listen to one key. A round lasts from one release by this client to its next
+ * release.
  */
 class Others {
-  /** How many of them heard this client's last release. */
+  /** How many other clients received the message of this client's last release. */
   listening = 0
   /** When the lock was last released by any client, this one included. */
   freedAt: number
-  /** Clients that take turns, each with the round of its last turn. */
+  /** Clients that take turns, each with the round in which it last had one. */
   readonly #lastTurn = new Map<string, number>()
   #round = 0
   /** How many of these clients have had their turn in this round. */
   #served = 0
-  /** Whether one of them has had a second turn. If so, those that have had none do not want theirs. */
+  /** Whether one of them has had a second turn in this round. If so, the clients that have had none do not want one. */
   #roundOver = false
   /** Whether this client has the lock and has not released it yet. */
   #ours = false
-  /** Whether this client has had a turn in this round. Hand-offs within the client are part of the same turn. */
+  /** Whether this client has had its turn in this round. Hand-offs within the client belong to the same turn. */
   #hadOurs = false
   /** Whether this client has waited, since the last release, for clients that take turns. */
   #waited = false
-  /** How many ms were lost by waiting for them, minus what has been paid back, as of `#lostAt`. */
+  /** How many ms were lost by such waiting, as of `#lostAt`. `#debt` subtracts what has been made up since. */
   #lost = 0
   #lostAt = 0
-  /** When clients that listen but take no turns last had a chance. */
+  /** When this client last waited for clients that listen but have taken no turns. */
   #chanceAt = Number.NEGATIVE_INFINITY
 
   constructor(now: number) {
     this.freedAt = now
   }
 
-  /** This client releases the lock now. May be called repeatedly, because each hand-off of a run calls it too. */
+  /** This client releases the lock now. May be called several times in one run, because each hand-off calls it too. */
   startRound(now: number): void {
     this.freedAt = now
     this.#waited = false
@@ -95,7 +97,7 @@ class Others {
     }
   }
 
-  /** How many ms this client still leaves the lock to others. */
+  /** How many more ms this client leaves the lock to others. */
   wait(now: number): number {
     if (this.#ours) return 0
     const late = this.#lateOnes(now)
@@ -109,7 +111,7 @@ class Others {
     else this.#chanceAt = now
   }
 
-  /** This client has the lock. `free`: the lock was free when this client tried. */
+  /** This client has been granted the lock. `free`: the lock was free when this client tried. */
   taken(free: boolean, now: number): void {
     if (free && this.#waited) {
       this.#lost = this.#debt(now) + TURN
@@ -120,13 +122,13 @@ class Others {
     if (free) this.#hadOurs = true
   }
 
-  /** How many of the clients that take turns are still to have one before this client. */
+  /** How many clients have their turn before this client, and have not had it yet. */
   #lateOnes(now: number): number {
     if (this.#roundOver || this.#debt(now) >= CREDIT) return 0
     return Math.min(this.#lastTurn.size, this.listening) - this.#served
   }
 
-  /** Whether a client listens that has taken no turns so far, and a chance for it is due. */
+  /** Whether a client listens that has taken no turns, and it is time to give it a chance. */
   #mayBeMore(now: number): boolean {
     return !this.#roundOver && this.listening > this.#lastTurn.size && now - this.#chanceAt >= PAUSE
   }
@@ -136,7 +138,7 @@ class Others {
   }
 }
 
-/** For kinds of lock that several may hold at a time: no client has to leave the lock to others. */
+/** For kinds of lock that several may hold: no client leaves the lock to others. */
 export const noTurns: TurnTaking = {
   wait: () => 0,
   taken() {},
@@ -156,7 +158,7 @@ export class Turns implements TurnTaking {
   #closed = false
 
   /**
-   * `hears`: whether this client hears when the lock is free. `awaited`: whether any waiter of this client wants it.
+   * `hears`: whether this client listens to the key's unlock channel. `awaited`: whether it has a waiter for the key.
    */
   constructor(clock: Clock, hears: (key: string) => boolean, awaited: (key: string) => boolean) {
     this.#clock = clock
@@ -165,19 +167,23 @@ export class Turns implements TurnTaking {
   }
 
   /**
-   * This client releases the lock now. Until the reply says how many others heard that, the last known number counts.
+   * This client releases the lock now. The number of other clients that receive the message is known only with the
+   * reply; until then, the last number counts.
    */
   releasing(key: string): void {
     this.#others.get(key)?.startRound(this.#clock.now())
   }
 
-  /** This client has released the lock, and `heard` clients were told. Returns how many of them are other clients. */
+  /**
+   * This client has released the lock, and `heard` clients received the message. Returns how many of them are others.
+   */
   released(key: string, heard: number): number {
     const known = this.#others.get(key)
     if (heard === 0 && !known) return 0
     const hears = this.#hears(key)
     if (heard === 0 && hears) {
-      // This client listens, yet nobody was told. So the lock was not opened, and there is no turn to leave to others.
+      // This client listens, yet no client received a message. So the lock was not opened, and no other client has a
+      // turn.
       if (known) known.freedAt = this.#clock.now() - TURN
       return known?.listening ?? 0
     }
@@ -199,17 +205,17 @@ export class Turns implements TurnTaking {
     this.#others.get(key)?.freed(by, this.#clock.now())
   }
 
-  /** How many ms this client still leaves the lock to others. */
+  /** How many more ms this client leaves the lock to others. */
   wait(key: string): number {
     return this.#others.get(key)?.wait(this.#clock.now()) ?? 0
   }
 
-  /** This client has left the lock to others for as long as `wait` said, and tries now. */
+  /** This client has waited for as long as `wait` said, and tries now. */
   waited(key: string): void {
     this.#others.get(key)?.waited(this.#clock.now())
   }
 
-  /** This client has the lock. `free`: the lock was free when this client tried. */
+  /** This client has been granted the lock. `free`: the lock was free when this client tried. */
   taken(key: string, free: boolean): void {
     this.#others.get(key)?.taken(free, this.#clock.now())
   }

@@ -35,7 +35,7 @@ describe.each(kindsHere)('I3: grants follow the order of the requests ($kind)', 
     expectIncreasing(await Promise.all(Object.values(waiters).map(async waits => (await waits).fencingToken)))
   })
 
-  test('where each holder holds for a while', async () => {
+  test('if each holder holds for a while', async () => {
     const all = clients(3)
     const key = freshKey()
     const lease = await all[0]!.lock(key)

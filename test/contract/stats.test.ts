@@ -25,7 +25,7 @@ test('a new client has counted nothing', () => {
   })
 })
 
-test('counts grants and releases, and what is held now', async () => {
+test('counts grants, releases and current holds', async () => {
   const locks = client()
   const leases = await Promise.all([1, 2, 3].map(() => locks.lock(freshKey())))
   expect(locks.stats()).toMatchObject({ acquired: 3, holding: 3, released: 0, wait: { count: 3 }, hold: { count: 0 } })

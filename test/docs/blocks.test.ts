@@ -68,14 +68,14 @@ describe('mistakes are found', () => {
     ['a wrong type', /^test\/docs\/wrong\.md\(6,7\): error TS2322/],
     ['an exception', /Error: thrown[\s\S]*test\/docs\/wrong\.md:12/],
     ['a check that fails', /AssertionError[\s\S]*test\/docs\/wrong\.md:21/],
-    ['a rejection that nobody hears', /Error: unheard/],
+    ['an unhandled rejection', /Error: unheard/],
     ['a command that fails', /exit code 127: .*wrong\.md: 33: .*nosuchcommand/],
     ['json', /SyntaxError/],
     ['yaml', /./],
     ['a language that nothing runs', /nothing runs what begins at line 45/],
     ['no language', /nothing runs what begins at line 48/],
     ['code whose check fails', /AssertionError/],
-    ['another language that goes on', /of the shell and something else/],
+    ['a continuation in another language', /of the shell and something else/],
   ] as const
 
   test.each(found.map(([what, problem], index) => ({ what, problem, index })))('$what', ({ problem, index }) => {

@@ -12,14 +12,14 @@ type Row = [string, mutations.Mutation, string]
 
 /** Mutations for locks of every kind, each with the invariant under which it must be found. */
 const always: Row[] = [
-  ['a hold that was renewed for longer than anybody asks for', mutations.foreignLease, 'I1'],
+  ['a hold that was renewed for longer than any caller requests', mutations.foreignLease, 'I1'],
   ['a token that is ahead of the time of day', mutations.aheadOfTime, 'I2'],
   ['a changed ticket', mutations.ticketChanged, 'I3'],
   ['a lost waiter', mutations.lostWaiter, 'I4'],
-  ['a hold that keeps others out when nobody has it any more', mutations.outlivedHold, 'I4'],
+  ['a hold without a holder that keeps others out', mutations.outlivedHold, 'I4'],
   ['a waiter that is granted too late', mutations.lateWaiter, 'I4'],
   ['a key that is left', mutations.residue, 'I7'],
-  ['a loss that nobody was told of', mutations.silentLoss, 'I8'],
+  ['a loss that was not signalled', mutations.silentLoss, 'I8'],
   ['a write without a grant', mutations.foreignWrite, 'I2'],
 ]
 
@@ -35,24 +35,24 @@ const found: Record<LockKind, Row[]> = {
   ],
   semaphore: [
     ['more permits than there are', shared.permitsExceeded, 'I1'],
-    ['an asker whose own number was ignored', shared.ownNumberIgnored, 'I1'],
+    ['a caller whose own number was ignored', shared.ownNumberIgnored, 'I1'],
     ['a repeated token', mutations.repeatedToken, 'I2'],
     ['a holder that re-enters', shared.permitsReentered, 'I2'],
     ['a swapped order', mutations.orderSwapped, 'I3'],
-    ['a small request that passes a larger one', shared.smallBarged, 'I3'],
+    ['a small request that overtakes a larger one', shared.smallBarged, 'I3'],
   ],
   readWrite: [
-    ['a reader that is let in while somebody writes', shared.readWhileWritten, 'I1'],
-    ['a writer that is let in while somebody reads', shared.writtenWhileRead, 'I1'],
+    ['a reader that is admitted beside a writer', shared.readWhileWritten, 'I1'],
+    ['a writer that is admitted beside a reader', shared.writtenWhileRead, 'I1'],
     ['a repeated token', mutations.repeatedToken, 'I2'],
     ['a swapped order of writers', mutations.orderSwapped, 'I3'],
-    ['a reader that does not queue, and passes', shared.readerBarged, 'I3'],
-    ['a writer that does not queue, and passes', shared.writerBarged, 'I3'],
-    ['a reader that comes in beside others while a writer is queued', shared.writerStarved, 'I3'],
+    ['an unqueued reader that overtakes', shared.readerBarged, 'I3'],
+    ['an unqueued writer that overtakes', shared.writerBarged, 'I3'],
+    ['a reader that is admitted beside others while a writer is queued', shared.writerStarved, 'I3'],
     ['a reader that waits for two writers', shared.readerStarved, 'I3'],
-    ['a reader that is let in to write', shared.letInToWrite, 'I6'],
-    ['a reader that asks to write and is refused like others', shared.refusedToWrite, 'I6'],
-    ['a deadlock of somebody who does not read', shared.noDeadlock, 'I6'],
+    ['a reader that is admitted to write', shared.letInToWrite, 'I6'],
+    ['a reader that asks to write and is refused for another reason', shared.refusedToWrite, 'I6'],
+    ['a deadlock of a caller that does not read', shared.noDeadlock, 'I6'],
   ],
 }
 

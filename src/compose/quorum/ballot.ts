@@ -26,6 +26,8 @@ export interface Sight {
 /** What one server has of a claim, as far as this client knows. */
 export class Seat {
   vote: Granted | undefined
+  /** The largest token of the server's votes so far: its later grants have larger ones. */
+  latest = 0
   /** When the vote arrived or was last confirmed, ms. */
   votedAt = 0
   /**

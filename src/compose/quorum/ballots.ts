@@ -104,8 +104,7 @@ export class Ballots implements BallotBox {
         this.changed(ballot)
       }
       const cleared = () => {
-        // The caller has given up meanwhile, and its client may be closed: nothing would take back a grant made now
-        // (I7).
+        // The caller has given up, and may have closed the client: nothing would take back a grant made now (I7).
         if (ballot.over) failed(new Error('its caller has given up'))
         else this.ask(ballot, server, mode, floor, answered)
       }
@@ -119,8 +118,7 @@ export class Ballots implements BallotBox {
     const sent = this.#clock.now()
     const settled = (answer: Answer) => {
       seat.asked -= 1
-      // A refused attempt leaves nothing on the server to take back: a client that loses sends each server a single
-      // request (I9).
+      // A refused attempt leaves nothing to take back, so a client that loses sends each server one request (I9).
       const refused = mode === 'try' && answer && 'granted' in answer && !answer.granted
       if (refused && !touched && !seat.vote && !seat.clearing && seat.asked === 0) seat.touched = false
       if (!refused) seat.late = true
@@ -148,6 +146,7 @@ export class Ballots implements BallotBox {
     seat.epoch = epoch
     // A confirmation does not say how the vote came about: the first `via` is kept.
     seat.vote = { ...grant, via: vote?.via ?? grant.via, deadline: grant.deadline - lease * DRIFT }
+    seat.latest = Math.max(seat.latest, grant.token)
     seat.votedAt = this.#clock.now()
   }
 
@@ -167,7 +166,8 @@ export class Ballots implements BallotBox {
     if (!ballot) return false
     const seat = ballot.seats[server] as Seat
     const { lease } = ballot.claim
-    if (seat.vote?.token === token) return true
+    // The message is older than a vote that this client knows: it may arrive after a newer answer.
+    if (token <= seat.latest) return true
     const now = this.#clock.now()
     const deadline = seat.seen && surelyUntil(seat.seen.sent, lease)
     if (ballot.over || seat.clearing) this.voted(ballot, server, { granted: true, token, deadline: 0, via })

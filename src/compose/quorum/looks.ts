@@ -12,7 +12,9 @@ import type { Election } from './election.ts'
 import type { Place } from './place.ts'
 import { Round } from './round.ts'
 
-/** How long a waiter with too few votes waits for more, in ms: the average the first time, and the largest average. */
+/**
+ * The average pause of a waiter with too few votes before it looks for more, in ms: the first pause, and the longest.
+ */
 const PATIENCE = { first: 10, longest: 250 }
 
 export class Looks {
@@ -48,7 +50,7 @@ export class Looks {
             error => round.failed(i, error),
           )
         }
-        // If no majority answers, no other waiter can get one either: the votes are kept.
+        // Without the answers of a majority, no other waiter can win either, so the votes are kept.
         const looked = await round.over.catch(() => undefined)
         if (looked && few()) {
           ballot.putBack += 1

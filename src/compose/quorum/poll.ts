@@ -6,9 +6,9 @@
  *   refused    no majority can vote for the claim any more, and a majority has answered
  *   an error   so many servers have failed that no majority can answer
  *
- * If the votes could still become a majority with those of servers that have not answered, the call waits for these
- * servers. Once a majority has answered, it waits only a few times as long as that took. Otherwise two callers with one
- * vote each would wait for the same dead server.
+ * The call waits while its votes, together with those of servers that have not answered, could still become a majority.
+ * Once a majority has answered, it waits only a few times as long as that took. Otherwise two callers with one vote
+ * each would both wait for the same dead server.
  */
 import type { Clock, Timer } from '../../clock.ts'
 import type { Granted, Refused, VoteMode } from '../../kind.ts'
@@ -116,7 +116,7 @@ export class Poll {
       else if (answer instanceof Error) failed += 1
       else refused += 1
     }
-    // Still not granted, so some leases have ended while the other answers were awaited.
+    // A majority has voted, but the claim is not granted: some leases have ended while other answers were awaited.
     if (voted >= majority) return this.#askLapsed()
     open += agreeing
     const answered = voted + agreeing + refused
@@ -127,8 +127,8 @@ export class Poll {
     if (answered < majority) return
     if (voted + open >= majority) return this.#waitForOthers()
     const answer = this.#refusal()
-    // Set before the call ends: another call of the same claim may end with the same answer, and must not give up the
-    // place in the queue.
+    // Set at once: another call of the same claim may end with the same answer, and must not take the claim out of the
+    // queue.
     if (this.#mode === 'queue') ballot.ticket = answer.ticket
     tellOutcome(ballot.claim, voted > 0 ? 'split' : 'refused')
     this.#end(() => this.#resolve({ answer, split: voted > 0 }))

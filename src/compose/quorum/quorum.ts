@@ -280,8 +280,8 @@ export class Quorum implements Ways {
   }
 
   /**
-   * Whether the servers that are not away, and whose votes may count, are too few for a majority. A first connection
-   * may still come.
+   * Whether so many servers are away or do not count that the others are no majority. A server whose first
+   * connection is still being made is not away: it may still come.
    */
   get #lacking(): boolean {
     const useless = this.#members.filter(({ away, standing }) => away || standing.counts === false)

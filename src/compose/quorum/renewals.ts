@@ -32,8 +32,8 @@ export class Renewals {
   }
 
   /**
-   * Rejects if too few servers answer to decide about any of the holds. `again`: whether to renew once more after
-   * correcting tokens.
+   * Rejects if the outcome is unknown for every hold, because too few servers have answered. `again`: whether to renew
+   * once more after correcting tokens.
    */
   async renew(asked: readonly Prolonging[], again = true): Promise<Renewed[]> {
     const { places, members, majority } = this.#ballots
@@ -128,7 +128,8 @@ export class Renewals {
 
   /**
    * Asks the servers that do not have the hold to join it, except those that have lost it within the last TAKING ms. A
-   * forced release may be taking the hold from one server after the other, and would never come to an end.
+   * forced release takes the hold from one server after the other. If servers joined again at once, it would never
+   * finish.
    */
   #join(ballot: Ballot): void {
     const token = ballot.granted?.token

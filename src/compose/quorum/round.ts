@@ -1,8 +1,8 @@
 /**
  * One question to all servers. The round is over as soon as the answers decide it. If they do not, it goes on after the
  * answer of a majority for a few times as long as that took, whichever servers are still missing then. If so many
- * servers have failed that no majority can answer, the round waits for the others likewise: the error names the reason
- * of each server, and most fail at about the same moment.
+ * servers have failed that no majority can answer, the round waits for the others likewise, so that the error can name
+ * the reason of each server: most fail at about the same moment.
  */
 import type { Clock, Timer } from '../../clock.ts'
 import { type Member, noMajority, reasonOf } from './member.ts'
@@ -16,9 +16,7 @@ export function graceAfter(begun: number, now: number, least = OTHERS.least): nu
 }
 
 export class Round {
-  /**
-   * Resolves to the error of each server that has failed; undefined: this server has answered, or nothing came from it.
-   */
+  /** Resolves to the error of each server; undefined: this server has not failed. */
   readonly over: Promise<readonly (Error | undefined)[]>
   readonly #members: readonly Member[]
   readonly #majority: number

@@ -14,7 +14,7 @@ export class MutexInspection extends QueuedInspection {
     this.#parts = parts
   }
 
-  /** Reads a long queue page by page. A waiter that joins or leaves in the meantime may or may not be in the result. */
+  /** Reads a long queue page by page. Waiters that join or leave during the reading may or may not be in the result. */
   async inspect(key: string): Promise<LockState> {
     const first = await this.#page(key)
     if (first.size < PAGE) return { ...first.state, waiters: first.waiters }
@@ -26,14 +26,14 @@ export class MutexInspection extends QueuedInspection {
     return { ...first.state, waiters: [...waiters.values()].map((waiter, i) => ({ ...waiter, position: i + 1 })) }
   }
 
-  /** The lock, and one page of its queue: the waiters after `behind`, or the first ones. */
+  /** Reads the lock and one page of its queue: the waiters after `behind`, or the first ones. */
   async #page(key: string, behind?: QueueEntry): Promise<StatePage> {
     const args = { most: PAGE, ticket: behind?.ticket, behind: behind?.claim }
     const { values } = await this.#parts.scripts.run('inspect', this.#parts.names.of(key), args)
     return decodeState(key, values)
   }
 
-  /** Does not read the queue, in contrast to `inspect`. */
+  /** Unlike `inspect`, does not read the queue. */
   async isLocked(key: string): Promise<boolean> {
     const none = { most: undefined, ticket: undefined, behind: undefined }
     const { values } = await this.#parts.scripts.run('inspect', this.#parts.names.of(key), none)

@@ -1,4 +1,7 @@
-/** The mutual-exclusion lock. One owner holds it at a time, and its client may pass it among its own waiters. */
+/**
+ * The mutual-exclusion lock. One owner holds it at a time, and that owner's client may hand it on among its own
+ * waiters.
+ */
 import { surelyUntil } from '../../clock.ts'
 import type {
   Claim,
@@ -22,7 +25,7 @@ export class Mutex extends QueuedKind implements HandOff, Voting {
   readonly shared = false
   readonly reentrant = true
   readonly inTurns = true
-  /** lua/shared/unreported.lua has the same number. */
+  /** The size of a block of tokens. lua/shared/unreported.lua has the same number. */
   protected readonly block = 1_000
   readonly handOff: HandOff = this
   readonly voting: Voting = this

@@ -16,11 +16,11 @@ import type { scripts } from './semaphore/scripts.generated.ts'
 
 /** The holders and waiters of one lock. */
 export interface Found {
-  /** In the order of their grants. */
+  /** Oldest grant first. */
   readonly holders: readonly HolderState[]
-  /** In queue order; if there are two queues, first all waiters of one, then all of the other. */
+  /** In queue order. If there are two queues, all waiters of one come before all waiters of the other. */
   readonly waiters: readonly WaiterState[]
-  /** The number of permits that the lock has, according to the latest caller; undefined: nobody holds or waits. */
+  /** The lock's number of permits, according to the latest caller; undefined: there are no holders and no waiters. */
   readonly permits: number | undefined
 }
 
@@ -28,14 +28,15 @@ export interface Found {
 interface Page {
   readonly holders: readonly HolderState[]
   readonly waiters: readonly WaiterState[]
-  /** The deadline and id of the last holder read: the next page begins after it. */
+  /** The deadline and id of the last holder that was read. The next page begins after it. */
   readonly last: string
   /** Whether there may be more holders. */
   readonly full: boolean
-  /** The last entry read of each queue that may have more. */
+  /** For each queue that may have more entries, the last entry that was read. */
   readonly ends: readonly QueueEntry[]
   /**
-   * The lock's number of permits, according to each caller. `at`: the caller's token, or the time when it joined, µs.
+   * The lock's number of permits, according to each caller. `at`: the token of a holder, or the time when a waiter
+   * joined. Both are in µs, so the largest `at` is the latest caller.
    */
   readonly numbers: readonly (readonly [at: number, of: number])[]
 }
@@ -44,7 +45,7 @@ export class PermitsInspection extends QueuedInspection {
   readonly #parts: Parts<typeof scripts, PermitsNames>
   readonly #stateOf: (key: string, found: Found) => LockState
 
-  /** `stateOf`: the state to show for what was found. */
+  /** `stateOf`: turns what was found into the state that `inspect` returns. */
   constructor(
     parts: Parts<typeof scripts, PermitsNames>,
     stateOf: (key: string, found: Found) => LockState,
@@ -56,8 +57,8 @@ export class PermitsInspection extends QueuedInspection {
   }
 
   /**
-   * Reads many holders or waiters page by page. A holder or waiter that comes or goes in the meantime may or may not be
-   * in the result.
+   * Reads many holders or waiters page by page. Holders and waiters that come or go during the reading may or may not
+   * be in the result.
    */
   async inspect(key: string): Promise<LockState> {
     const holders = new Map<string, HolderState>()
@@ -83,8 +84,8 @@ export class PermitsInspection extends QueuedInspection {
   }
 
   /**
-   * Reads at most `most` holders, beginning after `after`. Also reads at most `most` waiters of each queue; if `behind`
-   * is given, only of that entry's queue, beginning after it.
+   * Reads at most `most` holders, beginning after `after`, and at most `most` waiters of each queue. If `behind` is
+   * given, it reads only the queue of that entry, beginning after it.
    */
   async #page(key: string, after: string, most: number, behind?: QueueEntry): Promise<Page> {
     const { names, scripts } = this.#parts
@@ -126,8 +127,8 @@ export class PermitsInspection extends QueuedInspection {
 }
 
 /**
- * The order of grants; the order of deadlines would change with each renewal. If an owner has re-entered, its holds
- * have the same token: then those that write come first.
+ * Sorts holders by grant, because the order of deadlines would change with each renewal. Holds of an owner that has
+ * re-entered have the same token: its write holds come first.
  */
 function inOrder(a: HolderState, b: HolderState): number {
   const byGrant = a.fencingToken - b.fencingToken || (b.permits ?? 0) - (a.permits ?? 0)
@@ -146,7 +147,7 @@ export function stateOfSemaphore(key: string, { holders, waiters, permits }: Fou
   }
 }
 
-/** The fields of a lock's state that describe one holder: the first. */
+/** The fields of a lock's state that describe a single holder. They describe the first one. */
 export function firstOf(holders: readonly HolderState[]) {
   const [first] = holders
   return {

@@ -1,10 +1,11 @@
 /**
  * The read-write lock: any number of readers, or one writer; phase-fair (lua/permits/read-write/choose.lua).
  *
- * It works as a semaphore with more permits than there can be readers. A writer wants all of them. A reader wants one,
- * of a total that is smaller by one. So no reader fits beside a writer, and no writer fits beside anybody.
+ * It is a semaphore with more permits than there can be readers. A writer wants all of them, out of all. A reader wants
+ * one, out of a total that is smaller by one. So no reader fits while a writer holds, and no writer fits while anyone
+ * holds.
  *
- * Reading and writing are two kinds with one name in Redis. So a client's unfair readers and writers stand in separate
+ * Reading and writing are two kinds with one name in Redis. So a client's unfair readers and writers wait in separate
  * lines, and a waiting writer does not block a reader that may enter.
  */
 import type { Inspection, KindDefinition, Parts } from '../../kind.ts'
@@ -23,7 +24,7 @@ class ReadWrite extends QueuedKind {
   readonly shared: boolean
   readonly reentrant = true
   readonly inTurns = false
-  // No hand-offs within the client: they would keep other readers out.
+  // No hand-offs within the client: other readers would have to wait for them.
   protected readonly block = 0
   protected override readonly wants: string
   readonly handOff = undefined
@@ -37,7 +38,7 @@ class ReadWrite extends QueuedKind {
   }
 }
 
-/** Replaces the number of permits of a holder or a waiter by its mode. */
+/** Replaces the number of permits of a holder or waiter by its mode. */
 function withMode<T extends { readonly permits?: number }>({ permits, ...rest }: T) {
   return { ...rest, mode: permits === ALL ? ('write' as const) : ('read' as const) }
 }
@@ -47,8 +48,8 @@ function stateOfReadWrite(key: string, found: Found): LockState {
   const waiters = found.waiters.map(withMode)
   const readers = waiters.filter(({ mode }) => mode === 'read')
   const [writer, ...writers] = waiters.filter(({ mode }) => mode === 'write')
-  // The order of grants. If a writer holds: all readers, then the writers. Else: the first writer, the readers, the
-  // rest.
+  // Waiters in the order of grants. While a writer holds: all readers, then the writers. Otherwise: the first writer,
+  // the readers, the other writers.
   const writing = holders.some(({ mode }) => mode === 'write')
   const first = writer ? [writer] : []
   const order = writing ? [...readers, ...first, ...writers] : [...first, ...readers, ...writers]

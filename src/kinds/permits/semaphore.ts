@@ -7,7 +7,7 @@ import { PermitsInspection, stateOfSemaphore } from './inspection.ts'
 import { namesOf, type PermitsNames } from './names.ts'
 import { scripts } from './semaphore/scripts.generated.ts'
 
-/** How many semaphores a client warns about, at most. */
+/** A client warns about at most this many semaphores. */
 const MOST_WARNED = 1_000
 
 export class Semaphore extends QueuedKind {
@@ -28,8 +28,8 @@ export class Semaphore extends QueuedKind {
   }
 
   /**
-   * Whether a claim fits depends on the number in that claim. So a deployment can raise the number while old clients
-   * are still running. But two numbers may also be a mistake: hence the warning.
+   * Each claim is judged by its own number of permits. So a deployment can raise the number while old clients still
+   * run. But different numbers may also be a mistake: hence the warning.
    */
   protected override differs({ key, wants }: Claim, among: string, label: string): void {
     if (this.#warned.has(key) || this.#warned.size === MOST_WARNED) return

@@ -29,7 +29,7 @@ test('locks of different libraries do not exclude each other, even under one nam
 })
 
 test.each(['the same with `acquireAttemptsLimit: 1`', '`retryCount: 0`', '`lock.tryLock()`'])(
-  'a single attempt (%s) is also a single attempt here, even of a client with the timeout that the page recommends',
+  'one attempt (%s) is also one attempt here, even for a client with the recommended timeout',
   async theirs => {
     const page = readFileSync(new URL('../../../docs/migrating.md', import.meta.url), 'utf8')
     const row = page.split('\n').find(line => line.startsWith(`| ${theirs} |`))

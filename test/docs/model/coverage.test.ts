@@ -37,7 +37,7 @@ describe.each(models)('$file', ({ file, scripts, configurations, mutants }) => {
   })
 
   test('every mutant is in its list', () => {
-    const list = /Mutants, each a rule taken away: ([\w,\s*]+)\./.exec(model)?.[1]
+    const list = /Each mutant removes one rule: ([\w,\s*]+)\./.exec(model)?.[1]
     const listed = list?.split(/[^\w]+/).sort()
     expect(mutants.map(({ name }) => name.toUpperCase().replaceAll('-', '_')).sort()).toEqual(listed)
   })

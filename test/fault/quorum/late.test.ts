@@ -70,3 +70,21 @@ test('I7: a vote that a server grants after the leave is withdrawn', async () =>
   await sleep(400)
   await eventually(async () => !(await scene.at(last).isLocked(key)), 2_000)
 })
+
+/**
+ * Two of three servers have lost a hold, and its client has not received their messages. When it releases the hold, the
+ * server that still has it answers first, and one of the others last.
+ */
+// Break: `round.answered(i, decided())` to `round.answered(i, true)` in src/compose/quorum/quorum-kind.ts: the first two
+// answers settle the release.
+test('I8: a release waits for the answers that decide whether a majority still had the hold', async () => {
+  const scene = await quorumScene()
+  const { locks, links } = await scene.linked()
+  const key = freshKey()
+  const lease = await locks.lock(key)
+  await scene.heldEverywhere(key, lease.id)
+  for (const link of links) link.rule({ kind: 'messages', direction: 'down', name: 'lost' }, 'drop')
+  for (const i of [1, 2]) expect(await scene.at(i).forceRelease(key)).toBe(true)
+  links[2]!.rule({ direction: 'down', kind: 'commands', name: 'release' }, { delay: 5 })
+  expect(await lease.release()).toBe(false)
+})

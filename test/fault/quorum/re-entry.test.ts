@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { promptly } from '../../kit/outcomes.ts'
 import { quorumScene } from '../../kit/quorum-scene.ts'
 import { freshKey } from '../../kit/redis.ts'
-import { sleep } from '../../kit/time.ts'
+import { eventually, sleep } from '../../kit/time.ts'
 
 /**
  * Server 3 has lost A's hold. A re-enters with a longer lease while server 1 is away. Servers 2 and 3 grant the
@@ -21,6 +21,9 @@ test('I1: a longer re-entry raises the outer hold only as far as a majority of t
   const outer = await a!.lock(key, { owner: 'me', lease })
   const begun = performance.now()
   await scene.heldEverywhere(key, outer.id)
+  // A server that chose a smaller token has to receive the agreed one first.
+  const tokens = () => Promise.all([0, 1, 2].map(async i => (await scene.at(i).inspect(key)).fencingToken))
+  await eventually(async () => (await tokens()).every(token => token === outer.fencingToken))
   expect(await scene.at(2).forceRelease(key)).toBe(true)
   scene.away(0)
   const inner = await promptly(a!.lock(key, { owner: 'me', lease: 60_000 }))

@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Trial } from '../../../benchmarks/contract.ts'
 import { openProgress, type Progress } from '../../../benchmarks/report/progress.ts'
 
-/** A stream as a program has it, and what was written to it. */
+/** A stream as a program would have it, and a function that returns the text written to it. */
 function stream(terminal = false): { to: WriteStream; text(): string } {
   const to = new PassThrough() as unknown as WriteStream
   if (terminal) Object.assign(to, { isTTY: true, columns: 120 })
@@ -46,16 +46,16 @@ function tell(progress: Progress): void {
 
 describe('if no bar can be drawn', () => {
   test.each([
-    ['stdout is no terminal', false, {}],
+    ['stdout is not a terminal', false, {}],
     ['the terminal is dumb', true, { TERM: 'dumb' }],
   ])('%s: a line on stderr for each round of a scenario, and on stdout only the server', (_, terminal, env) => {
     const [out, errors] = [stream(terminal), stream()]
     tell(openProgress(out.to, errors.to, env))
     expect(out.text()).toBe('Redis: one\n')
     expect(errors.text().split('\n')).toEqual([
-      'A first look at each lock',
+      'Trying each lock briefly before the measurement',
       '2x8, round 1 of 2: 0 % done, about 8 min left',
-      // One trial of eight will not be made, and two are done. The time left is estimated from the pace so far, which
+      // Two of eight trials are done, and one is cancelled. The remaining time is estimated from the time so far, which
       // is zero here.
       '2x8, round 2 of 2: 28 % done, about 0 s left, 1 failed',
       '2x100, round 1 of 2: 42 % done, about 0 s left, 1 failed',

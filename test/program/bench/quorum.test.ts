@@ -1,4 +1,4 @@
-/** Trials on several servers: which servers take part, which are frozen, and what is counted for them. */
+/** Trials on several servers: which servers take part, which are frozen, and what is counted for each. */
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Results, Rival, Scenario, Trial } from '../../../benchmarks/contract.ts'
@@ -84,19 +84,19 @@ describe('a run on several servers', () => {
   })
 
   test('waits until a lock counts servers that were just started', { timeout: slow }, async () => {
-    // Its workers fail if they find a younger server.
+    // The rival's workers fail if a server has been up for less time.
     const { trials, notes } = await run(plan(known('quorum-uncontended-3'), [choosy]), quietly, forever)
     expect(trials[0]!.outcome).toBe('measured')
-    expect(notes.join()).not.toContain('failed in a first short trial')
+    expect(notes.join()).not.toContain('failed in the short trial before the measurement')
   })
 
   test('is not made on a server that already existed', { timeout: slow }, async () => {
     const chosen = { ...plan(known('quorum-uncontended-3'), [redlockQuorum10ms]), url: redisUrl() }
     const { trials, notes } = await run(chosen, quietly, forever)
     expect(trials).toMatchObject([
-      { outcome: 'skipped', reason: 'it takes 3 servers, which are started for a run without --url' },
+      { outcome: 'skipped', reason: 'needs 3 servers, which the benchmark starts only without --url' },
     ])
-    expect(notes.join()).not.toContain('failed in a first short trial')
+    expect(notes.join()).not.toContain('failed in the short trial before the measurement')
   })
 })
 
@@ -117,7 +117,9 @@ test('a frozen server answers nothing until it is thawed, and a remote one canno
   onTestFinished(() => elsewhere.close())
   const frozen = { ...known('quorum-frozen'), servers: 1 }
   expect(unfit(frozen, [server])).toBeUndefined()
-  expect(unfit(frozen, [elsewhere])).toBe('its servers cannot be frozen: they are no processes of this machine')
+  expect(unfit(frozen, [elsewhere])).toBe(
+    'needs a server that can be frozen, but the servers are not processes of this machine',
+  )
   expect(unfit({ ...frozen, frozen: 0 }, [elsewhere])).toBeUndefined()
 })
 
@@ -163,12 +165,12 @@ describe('the goals of a quorum', () => {
 
   test('are reached against one server, and against five that all answer', () => {
     expect(verdicts(run({ throughput: 170, waitMax: 150, starved: 0 }, 990))).toEqual({
-      'overlaps, calls that never return, errors: quorum': '0 reached',
-      'uncontended lock + release, p50, fair, 5 servers, × `baton-fair-single`': '1.30 reached',
+      'overlaps, calls that never return, and errors: quorum': '0 reached',
+      'uncontended lock + release p50, fair, 5 servers ÷ `baton-fair-single`': '1.30 reached',
       'starved waiters, fair, 2 × 8, hold 5 ms, 3 servers': '0 reached',
-      'longest wait, fair, 2 × 8, hold 5 ms, 3 servers, × `baton-fair-single`': '1.50 reached',
-      'throughput, fair, 2 × 8, hold 5 ms, 3 servers, × `baton-fair-single`': '0.85 reached',
-      'uncontended lock + release, p99, fair, 1 of 5 servers frozen ÷ none': '1.98 reached',
+      'longest wait, fair, 2 × 8, hold 5 ms, 3 servers ÷ `baton-fair-single`': '1.50 reached',
+      'throughput, fair, 2 × 8, hold 5 ms, 3 servers ÷ `baton-fair-single`': '0.85 reached',
+      'uncontended lock + release p99, fair, 1 of 5 servers frozen ÷ none frozen': '1.98 reached',
     })
   })
 
@@ -189,7 +191,7 @@ describe('the goals of a quorum', () => {
       ['baton-unfair-quorum', 'quorum-uncontended-3', { cycleP50: 140 }],
       ['baton-unfair-single', 'quorum-uncontended-3', { cycleP50: 100 }],
     ]
-    const what = 'uncontended lock + release, p50, unfair, 3 servers, × `baton-unfair-single`'
+    const what = 'uncontended lock + release p50, unfair, 3 servers ÷ `baton-unfair-single`'
     expect(verdicts(results(cycles, 1))[what]).toBe('1.40 missed')
     expect(verdicts(results(cycles, 5))).toEqual({})
     expect(quorum.map(goal => goal.what)).toContain(what)

@@ -4,7 +4,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 
-/** The machine's monotonic clock in ms, the same in all processes (CLOCK_MONOTONIC), and what happens later on it. */
+/** The machine's monotonic clock in ms, the same in all processes (CLOCK_MONOTONIC), and timers on it. */
 final class Clock {
   private static final ScheduledExecutorService later = Executors.newSingleThreadScheduledExecutor(task -> {
     Thread thread = new Thread(task, "clock");

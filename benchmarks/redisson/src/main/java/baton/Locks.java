@@ -16,15 +16,15 @@ import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 import org.redisson.config.SingleServerConfig;
 
-/** The locks under test: one client a process, which is how Redisson is used, and its defaults. */
+/** The locks under test: one client per process, as Redisson is meant to be used, with its defaults. */
 final class Locks {
-  /** ms for subscribing, where thousands do so at once. */
+  /** Time limit for subscribing, in ms, because thousands may subscribe at once. */
   private static final int PATIENCE = 60_000;
 
   private final RedissonClient redisson;
   private final Setting setting;
   private final AtomicLong ids = new AtomicLong();
-  /** Semaphores that have been given their permits. */
+  /** Semaphores whose permits have been set. */
   private final Set<String> stocked = ConcurrentHashMap.newKeySet();
 
   Locks(Setting setting) {
@@ -32,8 +32,8 @@ final class Locks {
     URI url = URI.create(setting.url());
     Config config = new Config();
     SingleServerConfig server = config.useSingleServer().setAddress(address(url)).setDatabase(database(url));
-    // A waiter of a fair lock has a channel of its own, and so has each key of the other. Where the default of 50 × 5
-    // channels, each opened within 7.5 s, is too little, asking fails with the advice to raise these two.
+    // Each waiter of a fair lock has its own channel, and so has each key of the other lock. If the default of 50 × 5
+    // channels, each opened within 7.5 s, is too small, a request fails with the advice to raise these two settings.
     int channels = setting.waiters() + 2;
     int pool = server.getSubscriptionConnectionPoolSize();
     if (channels > pool * server.getSubscriptionsPerConnection()) {
@@ -43,7 +43,7 @@ final class Locks {
     redisson = Redisson.create(config);
   }
 
-  /** One that asks for the lock, and may ask for another when it has released it. */
+  /** Asks for one lock at a time, and may ask again after the release. */
   Contender contender(String key, boolean reading) {
     return switch (setting.rival()) {
       case "redisson-lock" -> of(redisson.getLock(key));
@@ -61,7 +61,7 @@ final class Locks {
   }
 
   private Contender of(RLock lock) {
-    // In place of the thread's id, by which Redisson knows the owner: as its documentation says for callbacks.
+    // Replaces the thread's id, by which Redisson identifies the owner, as its documentation recommends for callbacks.
     long id = ids.incrementAndGet();
     Double lease = setting.lease();
     return new Contender(
@@ -82,7 +82,7 @@ final class Locks {
         permit -> semaphore.releaseAsync((String) permit));
   }
 
-  /** Asks, and gives back what it was granted: some locks name each grant. */
+  /** Asks for the lock, and releases what it was granted. Some locks have an id for each grant. */
   static final class Contender {
     private final Supplier<? extends CompletionStage<?>> ask;
     private final Function<Object, ? extends CompletionStage<?>> giveBack;
@@ -103,7 +103,7 @@ final class Locks {
     }
   }
 
-  /** Redisson wants a port. It takes name and password from here as well. */
+  /** The URL with a port, which Redisson requires. It takes user and password from the URL as well. */
   private static String address(URI url) {
     String user = url.getRawUserInfo() == null ? "" : url.getRawUserInfo() + "@";
     return url.getScheme() + "://" + user + url.getHost() + ":" + (url.getPort() == -1 ? 6379 : url.getPort());

@@ -2,7 +2,7 @@ package baton;
 
 import com.fasterxml.jackson.annotation.JsonInclude;
 
-/** Answers to the runner, as they are written to JSON. */
+/** Answers to the runner, in the form in which they are written as JSON. */
 @JsonInclude(JsonInclude.Include.NON_NULL)
 sealed interface Report {
   record Done(String op) implements Report {}
@@ -11,7 +11,7 @@ sealed interface Report {
 
   record Dropped(String op, double calledAt, double returnedAt) implements Report {}
 
-  /** {@code error} is absent where there was none; {@code cpu} in µs. */
+  /** {@code error} is absent if there was none; {@code cpu} is in µs. */
   record Drained(String op, int samples, long unfinished, int errors, String error, long cpu) implements Report {}
 
   /** In bytes. */

@@ -11,11 +11,11 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 
 /**
- * Waiters that ask, hold and release, and what came of it. Each step runs on the thread on which Redisson tells the end of
- * the step before. Between two looks at the clock there is nothing but the call.
+ * Waiters that ask, hold and release, and the results. Each step runs on the thread on which Redisson completes the
+ * previous step. Between two readings of the clock there is nothing but the call.
  */
 final class Round {
-  /** A server that is gone refuses at once: no loop that does nothing but be refused. */
+  /** A server that is gone refuses at once. Without a limit, waiters would loop on refusals. */
   private static final double AFTER_ERROR = 10;
 
   /** Waiters that have not finished. */
@@ -29,7 +29,7 @@ final class Round {
   private final long cpuBefore = cpu();
 
   /**
-   * Each waiter asks again until {@code endAt}; where that is past, each asks once. Whoever has the lock before
+   * Each waiter asks again until {@code endAt}; if that is past, each asks once. A waiter that gets the lock before
    * {@code openAt} keeps it until then.
    */
   Round(int waiters, double hold, double openAt, double endAt) {
@@ -39,7 +39,7 @@ final class Round {
     this.endAt = endAt;
   }
 
-  /** The first at {@code startAt}, then one every {@code gap} ms. */
+  /** Waiters ask in order: the first at {@code startAt}, then one every {@code gap} ms. */
   void startAll(Locks.Contender[] contenders, double startAt, double gap) throws InterruptedException {
     for (int i = 0; i < contenders.length; i++) {
       if (gap > 0) Clock.sleepUntil(startAt + i * gap);

@@ -9,17 +9,17 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Records of five numbers. In blocks: an array that grows is copied, and meanwhile the lock under test is held. */
+/** Records of five numbers, in blocks: growing an array would copy it while the lock under test is held. */
 final class Samples {
   private static final int FIELDS = 5;
   private static final int BLOCK = 4096;
 
   private double[] block = new double[BLOCK * FIELDS];
   private final List<double[]> blocks = new ArrayList<>(List.of(block));
-  /** Numbers in the last block. */
+  /** How many numbers the last block has. */
   private int used;
 
-  /** Written when release is called; {@link #finish} adds when it returned, which stays NaN where it never did. */
+  /** Called when release is called. {@link #finish} adds when it returned; that stays NaN if it never did. */
   synchronized int add(double waiter, double asked, double acquired, double released) {
     if (used == block.length) {
       block = new double[BLOCK * FIELDS];
@@ -38,7 +38,7 @@ final class Samples {
     blocks.get(sample / BLOCK)[sample % BLOCK * FIELDS + FIELDS - 1] = done;
   }
 
-  /** What there is now. Also says how many, as more may come while the file is written. */
+  /** Writes the samples so far, and returns their number, because more may come while the file is written. */
   synchronized int writeTo(Path file) throws IOException {
     ByteBuffer bytes = ByteBuffer.allocate(block.length * Double.BYTES).order(ByteOrder.LITTLE_ENDIAN);
     try (OutputStream out = Files.newOutputStream(file)) {

@@ -1,8 +1,8 @@
 package baton;
 
 /**
- * What the worker is told first. {@code lease} in ms; null: the watchdog renews it, as is Redisson's default. {@code lock},
- * {@code permits} and {@code writerEvery} as in benchmarks/contract.ts; null where the lock is a mutex.
+ * The first message to the worker. {@code lease} is in ms; if it is null, Redisson renews the lease, its default.
+ * {@code lock}, {@code permits} and {@code writerEvery} are as in benchmarks/contract.ts, and null for a mutex.
  */
 record Setting(
     String rival,

@@ -1,18 +1,18 @@
 package baton;
 
 /**
- * Java compiles what runs often, so the first seconds of a process are several times slower than those that follow. Each
- * trial has a process of its own; without this it would measure the compiler.
+ * Java compiles code that runs often, so the first seconds of a process are several times slower than later ones. Each
+ * trial has a process of its own, and without a warm-up it would measure the compiler.
  */
 final class WarmUp {
   private static final double ALONE = 1_000;
   private static final double CONTENDED = 2_000;
-  /** More would only wait: by then each path has run, and the pool has its connections. */
+  /** More waiters would only wait: with this many, each code path runs and the pool opens its connections. */
   private static final int MOST = 100;
 
   private WarmUp() {}
 
-  /** On keys of its own: several waiters that queue, with those of the other processes as well, and then one alone. */
+  /** On separate keys: first several waiters that queue with those of the other processes, then one alone. */
   static void run(Locks locks, Setting setting) throws InterruptedException {
     String key = setting.namespace() + ":warm";
     cycle(locks, key, Math.max(2, Math.min(setting.waiters(), MOST)), CONTENDED);

@@ -18,8 +18,8 @@ import java.util.concurrent.Executors;
 import java.util.function.Function;
 
 /**
- * A worker of the benchmark for Redisson's locks: orders as JSON lines on standard input, one report for each on standard
- * output. benchmarks/contract.ts says what they mean.
+ * A worker of the benchmark for Redisson's locks: it reads orders as JSON lines from standard input, and writes one
+ * report for each to standard output. benchmarks/contract.ts defines them.
  */
 public final class Worker {
   private static final ObjectMapper json = new ObjectMapper();
@@ -33,7 +33,7 @@ public final class Worker {
 
   public static void main(String[] args) throws IOException {
     PrintStream out = System.out;
-    System.setOut(System.err); // whatever a library prints is not a report
+    System.setOut(System.err); // output of libraries is not a report
     Worker worker = new Worker();
     ExecutorService orders = Executors.newSingleThreadExecutor();
     BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
@@ -50,10 +50,10 @@ public final class Worker {
         if (report instanceof Report.Done done && done.op().equals("close")) end(0);
       });
     }
-    end(0); // even in the middle of an order: nobody waits for the answer
+    end(0); // even in the middle of an order: nobody reads the answer any longer
   }
 
-  /** Neither a thread of the library nor a connection that is closing keeps the process. */
+  /** Exits even if threads of the library or closing connections remain. */
   private static void end(int code) {
     Runtime.getRuntime().halt(code);
   }
@@ -116,7 +116,7 @@ public final class Worker {
     return new Report.Dropped(op, calledAt, Clock.now());
   }
 
-  /** Has all holders do something at once, and waits for the last. */
+  /** Makes all holders do something at once, and waits for the last one. */
   private void all(Function<Locks.Contender, CompletionStage<?>> step) {
     CompletableFuture.allOf(
             Arrays.stream(holders).map(holder -> step.apply(holder).toCompletableFuture()).toArray(CompletableFuture[]::new))

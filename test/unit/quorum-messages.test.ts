@@ -1,0 +1,66 @@
+/** Messages of grants on a quorum that arrive after newer answers: they come over a connection of their own. */
+import { expect, test } from 'vitest'
+import { Ballots } from '../../src/compose/quorum/ballots.ts'
+import { Floor } from '../../src/compose/quorum/floor.ts'
+import type { Place } from '../../src/compose/quorum/place.ts'
+import type { Claim, Granted } from '../../src/kind.ts'
+import { FakeClock } from './fake-clock.ts'
+
+const claim: Claim = { key: 'k', id: 'id', owner: 'id', label: '', lease: 30_000, headStart: 0 }
+const [OLD, AGREED] = [1_000, 2_000]
+
+/** Three servers that count, and have refused the claim before. What they are asked is recorded, and never answered. */
+function scene() {
+  const clock = new FakeClock()
+  const asked: string[] = []
+  const places = [0, 1, 2].map(server => ({
+    member: { up: true, counts: true, epoch: 0 },
+    kind: {},
+    voting: {
+      vote: (_: Claim, mode: string) => {
+        asked.push(`${mode} ${server}`)
+        return new Promise(() => {})
+      },
+    },
+  }))
+  const floor = new Floor(
+    () => clock.now(),
+    3,
+    () => {},
+  )
+  const listener = { won: () => {}, asks: () => {} }
+  const ballots = new Ballots(places as unknown as Place[], clock, floor, 9_000, listener)
+  const ballot = ballots.of(claim)
+  const granted = (token: number): Granted => ({ granted: true, token, deadline: clock.now() + 30_000, via: 'handoff' })
+  for (const server of places.keys()) ballots.refused(ballot, server, { sent: clock.now(), clock: OLD - 1 }, 1)
+  return { ballots, ballot, granted, asked }
+}
+
+/**
+ * Server 2 grants a claim with a smaller token than server 1. The client raises that token, and has the lock by these two servers. The
+ * message of server 2's grant arrives after that. If it replaced the vote, no majority would have the hold's token any more: the next
+ * renewal would end the hold, and another call of the same owner would get another token.
+ */
+test('I2, I5: the late message of a grant does not replace a vote that has received a larger token since', () => {
+  const { ballots, ballot, granted, asked } = scene()
+  ballots.voted(ballot, 0, granted(AGREED))
+  ballots.voted(ballot, 1, granted(OLD))
+  ballots.changed(ballot)
+  expect(asked).toEqual(['raise 1'])
+  ballots.voted(ballot, 1, granted(AGREED))
+  ballots.changed(ballot)
+  expect(ballot.granted?.token).toBe(AGREED)
+  expect(ballots.told(1, claim.id, OLD, 'handoff')).toBe(true)
+  expect(ballots.election.votes(ballot).map(({ token }) => token)).toEqual([AGREED, AGREED])
+})
+
+test('I2, I5: nor one whose token was lowered since to that of the majority', () => {
+  const { ballots, ballot, granted } = scene()
+  for (const server of [0, 1]) ballots.voted(ballot, server, granted(OLD))
+  ballots.changed(ballot)
+  expect(ballot.granted?.token).toBe(OLD)
+  ballots.voted(ballot, 2, granted(AGREED))
+  ballots.voted(ballot, 2, granted(OLD))
+  expect(ballots.told(2, claim.id, AGREED, 'handoff')).toBe(true)
+  expect(ballots.election.votes(ballot)).toHaveLength(3)
+})
