@@ -1,16 +1,15 @@
 /**
- * A run: everything that is measured, in this order.
+ * A run has three steps:
  *
- *  1. One server, or as many as a scenario takes; the proxy if a delay is wanted; and the busy loops that keep the cores
- *     awake.
- *  2. The census: each rival runs a short contended loop alone, with each kind of lock to be measured. This shows
- *     whether it works here at all and which commands it sends (census.ts).
- *  3. For each scenario, for each round, each rival has one trial:   A B C   A B C   A B C
- *     Neighbouring trials are of different rivals, so a machine that gets slower or faster affects all alike.
+ *  1. Start the servers, the proxy if a delay is wanted, and the busy loops that keep the cores awake.
+ *  2. The census: each rival runs a short contended loop with each kind of lock to be measured. This shows whether the
+ *     rival works here at all, and which commands it sends (census.ts).
+ *  3. The trials: in each round of each scenario, every rival has one trial, in turn: A B C, A B C, A B C. If the
+ *     machine becomes slower or faster, this affects all rivals alike.
  *
- * A rival that is missing, fails or hangs is shown as such and stops nothing: its workers are killed, and the next
- * trial has new ones. A rival that failed or hung has no further rounds in that scenario. Each trial has keys of its
- * own, and a server that was started for the run is emptied in between.
+ * If a rival is missing, fails or hangs, the report says so and the run continues: the rival's workers are killed, and
+ * it has no further rounds in that scenario. Every trial has new workers and new keys. If the server was started for
+ * the run, it is emptied after each trial.
  */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -41,18 +40,18 @@ export interface Listener {
   announce(line: string): void
   /** The census of a rival begins. */
   look(rival: string): void
-  /** The rounds of each scenario, and the approximate ms of all trials. */
+  /** The trials begin. `expected`: the approximate ms of all trials. */
   begin(rounds: number, expected: number): void
-  /** A trial begins, and will take about this many ms. */
+  /** A trial begins. It will take about `expected` ms. */
   trial(rival: string, scenario: string, round: number, expected: number): void
   /**
-   * `left` is the approximate ms of the remaining trials. It drops by more than this trial's time if others will be
-   * skipped because of it.
+   * A trial has ended. `left`: the approximate ms of the remaining trials, without those that will be skipped because
+   * of this trial's outcome.
    */
   ended(trial: Trial, left: number): void
 }
 
-/** The scenario of each rival's first look. */
+/** The scenario of the census, for each kind of lock. */
 const firstLooks: Readonly<Record<LockKind, Scenario>> = {
   mutex: firstLook({ lock: 'mutex' }),
   semaphore: firstLook({ lock: 'semaphore', permits: 2 }),
@@ -60,7 +59,7 @@ const firstLooks: Readonly<Record<LockKind, Scenario>> = {
   quorum: firstLook({ lock: 'quorum', servers: 3 }),
 }
 /**
- * The contended scenario of each kind of lock. A rival that skips it is never measured under contention, so its census
+ * The contended scenario of each kind of lock. If a rival skips it, the rival is never measured under contention, so its census
  * is taken with a single waiter.
  */
 const contended: Readonly<Record<LockKind, ScenarioName>> = {
@@ -77,8 +76,8 @@ function firstLook(sharing: Sharing & Pick<Scenario, 'servers'>): Scenario {
 }
 
 /**
- * Rivals without a lock of any kind that the scenarios need are left out, and the results do not name them. If
- * interrupted, it resolves with what was measured until then, or rejects with the reason if that is nothing.
+ * Leaves out rivals that have no kind of lock that a scenario needs. If the run is interrupted, resolves to the results
+ * so far. If there are none, rejects with the reason of the interruption.
  */
 export async function run(plan: Plan, listener: Listener, signal: AbortSignal): Promise<Results> {
   const around = await prepare(plan, line => listener.announce(line))
@@ -93,12 +92,12 @@ export async function run(plan: Plan, listener: Listener, signal: AbortSignal): 
 class Run {
   readonly #name = `bench-${randomBytes(4).toString('hex')}`
   readonly #notes: string[] = []
-  /** By rival and kind of lock. */
+  /** The key is '<rival> <kind of lock>'. */
   readonly #censuses = new Map<string, Census>()
-  /** Why a rival is not tried. */
+  /** Missing rivals, with the reason. */
   readonly #absent = new Map<Rival, string>()
   readonly #turns: readonly Turn[]
-  /** One for each turn that is over. */
+  /** One trial for each finished turn, including skipped turns. */
   readonly #trials: Trial[] = []
   #count = 0
 
@@ -125,7 +124,7 @@ class Run {
     return resultsOf(this.plan, this.around, this.#trials, this.#notes)
   }
 
-  /** Finds out which rivals are available, and what they send. */
+  /** Finds out which rivals are available, and which commands they send. */
   async #look(): Promise<void> {
     for (const rival of this.plan.rivals) {
       const missing = await rival.missing()
@@ -146,20 +145,20 @@ class Run {
     const alone = rival.skips?.[contended[kind]] !== undefined && !rival.mixes
     const scenario: Scenario = alone ? { ...firstLooks[kind], processes: 1, waiters: 1 } : firstLooks[kind]
     if (kind === 'quorum') await this.#untilCounted(rival)
-    // Of a quorum only the first: all its servers receive the same commands.
+    // All servers of a quorum receive the same commands, so one of them is enough.
     const sighting = await watchCommands(this.around.servers[0].url)
     try {
       const usual = await this.#terms(rival, scenario, new Map())
       const limits = { ...usual.limits, warmUp: censusWarmUp }
       const trial = await runTrial(0, { ...usual, limits, seconds: censusSeconds })
       if (trial.outcome === 'measured') this.#censuses.set(`${rival.name} ${kind}`, sighting.census())
-      else this.#notes.push(`${rival.name} failed in a first short trial: ${trial.reason}`)
+      else this.#notes.push(`${rival.name} failed in the short trial before the measurement: ${trial.reason}`)
     } finally {
       sighting.stop()
     }
   }
 
-  /** Servers that were started for this run have been up only briefly. */
+  /** Waits until the rival counts all servers, which may have been started only now. */
   async #untilCounted({ countsServersAfter = 0 }: Rival): Promise<void> {
     const youngest = Math.max(...this.around.servers.map(({ since }) => since))
     const { signal } = this
@@ -171,7 +170,7 @@ class Run {
     return this.#censuses.get(`${rival.name} ${lockOf(scenario)}`)
   }
 
-  /** Why this turn will be skipped, as far as is known until now. */
+  /** Why this turn will be skipped, judging by the trials so far; undefined if it will not. */
   #skipped(turn: Turn): string | undefined {
     const { rival, scenario } = turn
     const { rtt } = this.plan
@@ -181,7 +180,7 @@ class Run {
       this.#absent.get(rival) ??
       skipped(rival, scenario) ??
       unfit(scenario, this.around.servers) ??
-      (elsewhere ? 'it has a server of its own, which the delay does not reach' : undefined) ??
+      (elsewhere ? 'it uses its own server, which --rtt does not delay' : undefined) ??
       givenUp(earlier)
     )
   }
@@ -206,7 +205,7 @@ class Run {
     this.listener.trial(rival.name, scenario.name, round, expected(scenario, this.plan.seconds))
     const before = usage()
     const result = await runTrial(round, await this.#terms(rival, scenario, this.#censusOf(turn)))
-    // A rival's own server is not among this program's processes, so its work would count as that of other programs.
+    // If the rival has its own server, that server's work would be taken for work of other programs.
     const share = this.#censusOf(turn)?.size ? usedByOthers(before, usage()) : undefined
     const trial = share === undefined ? result : { ...result, busy: share }
     this.#trials.push(trial)

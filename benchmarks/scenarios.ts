@@ -114,7 +114,7 @@ const readWriteLocks = [
 ] as const satisfies readonly Scenario[]
 
 const quorum = { lock: 'quorum', kind: 'loop', servers: 3, keys: 1 } as const
-/** Each waiter has its own client, so the servers may receive requests in different orders, as from separate processes. */
+/** Each waiter has its own client, so servers may receive requests in different orders, as from separate processes. */
 const apart = { ...quorum, processes: 2, hold: 5, apart: true } as const
 
 const quorums = [

@@ -1,14 +1,13 @@
 /**
- * How the user names Redis: as one server, as a cluster (some of its nodes), or as a master (the sentinels that watch
- * it).
+ * How the user names Redis: one server, a cluster (by some of its nodes), or a master (by the sentinels that watch it).
  *
  *      redis://[user:password@]host[:port][/database][?options of ioredis]
  *      redis+cluster://[user:password@]host[:port][,host[:port]…]
  *      redis+sentinel://[user:password@]host[:port][,host[:port]…]/<master name>[/database][?sentinel_username=…&sentinel_password=…]
  *
- * `rediss` selects TLS; with sentinels, for the connections to them and to the master. `user:password` is sent to the
- * servers that keep the locks, never to sentinels: other programs read this form the same way, and a server that has
- * not asked for the password should not see it.
+ * `rediss` selects TLS. With sentinels it applies to the sentinels and to the master. `user:password` is sent only to
+ * the servers that keep the locks, never to sentinels: other programs read this form in the same way, and a sentinel
+ * that has not asked for the password should not see it.
  */
 import { isIPv6 } from 'node:net'
 import { addressOf } from '../local-redis/redis-url.ts'
@@ -81,7 +80,7 @@ For TLS, write rediss instead of redis; NODE_EXTRA_CA_CERTS can name a file with
 If the sentinels need a password of their own, append it: ?sentinel_username=user&sentinel_password=password
 In a password, write / ? # @ % : , & as %2F and so on. Everything but the hosts and the name of the master is optional.`
 
-/** Returns undefined if the text is no address. */
+/** Returns undefined if the text is not an address. */
 export function parseAddress(text: string): Address | undefined {
   const parts = /^(rediss?)\+(cluster|sentinel):\/\/(?:([^@/?#]*)@)?([^@/?#]+)([^@?#]*)(?:\?([^@#]*))?$/.exec(text)
   if (!parts) return server(text)
@@ -138,7 +137,7 @@ export function checkedQuorum(urls: readonly string[]): readonly ServerAddress[]
     if (address.kind === 'server') return address
     return refuse(`--url is given ${urls.length} times, and one of them names ${whatIs(address)}, not a single server`)
   })
-  // A server that is named twice would count as a majority of three on its own.
+  // A server that is named twice would have two of three votes, a majority of its own.
   const twice = servers.find(({ place }, i) => servers.slice(0, i).some(other => other.place === place))
   if (twice) refuse(`--url names the server ${twice.place} twice`)
   return servers
@@ -182,7 +181,7 @@ function server(text: string): ServerAddress | undefined {
   }
 }
 
-/** Throws if the text names no host, as the functions below do. */
+/** Throws if the text is not a host with an optional port. `usual` is the default port. */
 function hostOf(text: string, usual: number): Host {
   const [, six, name = '', port] = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/.exec(text) ?? []
   const number = port === undefined ? usual : Number(port)
@@ -191,7 +190,7 @@ function hostOf(text: string, usual: number): Host {
   return { host: six ?? name, port: number }
 }
 
-/** Splits at the first colon. */
+/** Splits at the first colon into user and password. */
 function split(user: string): [string, string] {
   const colon = user.indexOf(':')
   return colon === -1 ? [user, ''] : [user.slice(0, colon), user.slice(colon + 1)]

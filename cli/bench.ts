@@ -97,7 +97,7 @@ async function bench({ scenario, rival, url: given, ...options }: Options): Prom
     const plan = { ...options, url: address?.url, scenarios: chosen, rivals: competing }
     const results = await run(plan, progress, interruption.signal)
     await show(results, options, progress)
-    interruption.signal.throwIfAborted() // the results until then have been shown
+    interruption.signal.throwIfAborted() // the results so far are already shown
     return 0
   } catch (error) {
     progress.end()

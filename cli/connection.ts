@@ -19,16 +19,16 @@ export interface ConnectionOptions {
 
 export interface Connected {
   readonly locks: LockClient
-  /** Which Redis it is, fit to be shown: host and port, or the address without secrets. */
+  /** The name of this Redis for messages: host and port, or the address without secrets. */
   readonly where: string
   /** Whether the locks are those of a quorum, which has mutexes only. */
   readonly quorum?: boolean
 }
 
 const local = 'redis://127.0.0.1:6379'
-/** For a client that looks only once: a person is waiting for the answer. */
+/** Options for a client that looks once, and gives up early because a person is waiting for the answer. */
 export const oneLook = { outageTimeout: CONNECT_WITHIN } as const
-/** In ms. */
+/** How long a warning is held back, in ms. */
 const A_MOMENT = 1_000
 
 export function withConnection(command: Command): Command {
@@ -78,7 +78,7 @@ export async function connected<T>(
   }
 }
 
-/** For a quorum, adds the reason of each server, which the error's message does not contain. */
+/** Returns the error's message on one line. For a quorum, appends each server's reason, which the message lacks. */
 function inFull({ message, cause }: Error): string {
   const reasons = cause instanceof AggregateError ? cause.errors.map(messageOf) : []
   return [message, ...reasons].map(oneLine).join('; ')
@@ -98,7 +98,7 @@ function addressesOf(urls: readonly string[] | undefined): Named {
   return named
 }
 
-/** Every user of the machine can read a program's arguments, for instance with ps. */
+/** Hides passwords: every user of the machine can read a program's arguments, for instance with ps. */
 function hideFromOthers(urls: readonly string[], addresses: readonly Address[]): void {
   if (!addresses.some(({ hasSecrets }) => hasSecrets)) return
   const line = ['baton', ...process.argv.slice(2)].join(' ')

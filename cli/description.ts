@@ -10,12 +10,12 @@ export function byKey(a: Pick<LockState, 'key' | 'kind'>, b: Pick<LockState, 'ke
   return a.kind < b.kind ? -1 : 1
 }
 
-/** ms since the first holder acquired it. Undefined if nobody holds it. */
+/** The ms since the first holder acquired the lock. Undefined if nobody holds it. */
 export function heldFor({ holders }: LockState): number | undefined {
   return holders[0]?.heldFor
 }
 
-/** ms until the first of its leases ends. Undefined if nobody holds it. */
+/** The ms until the first of the lock's leases ends. Undefined if nobody holds it. */
 export function timeLeft({ holders }: LockState): number | undefined {
   return holders.length === 0 ? undefined : holders.reduce((least, { ttl }) => Math.min(least, ttl), Infinity)
 }
@@ -46,7 +46,7 @@ export function nameOf({ label, owner }: Pick<HolderState, 'label' | 'owner'>): 
   return label || owner
 }
 
-/** The holders, for a sentence: "host:1", "host:1 and 2 others". */
+/** The holders as part of a sentence: "host:1", "host:1 and 2 others". */
 export function namesOf({ holders }: LockState): string {
   const [first, ...others] = holders
   if (!first) return 'nobody'
@@ -57,8 +57,8 @@ export function namesOf({ holders }: LockState): string {
 export type NamedCell = readonly [before: string, name: string, behind: string]
 
 /**
- * The holders, for a table cell: "host:1"; of a semaphore "4/5 host:1 +2"; of a read-write lock "read host:1 +2" or
- * "write host:1".
+ * The holders as a table cell: "host:1" for a mutex, "4/5 host:1 +2" for a semaphore, "read host:1 +2" or "write
+ * host:1" for a read-write lock.
  */
 export function holderCell(state: LockState): NamedCell {
   const { kind, holders } = state
@@ -87,7 +87,7 @@ export function sharedBy(state: LockState): string {
   return `read-write lock: ${by}${waiting}`
 }
 
-/** The writer that holds a read-write lock. It may have read holds as well. */
+/** The writer that holds a read-write lock, if there is one. */
 function writerOf({ holders }: LockState): HolderState | undefined {
   return holders.find(({ mode }) => mode === 'write')
 }
@@ -116,8 +116,8 @@ export function holderOf(state: LockState): string {
 }
 
 /**
- * Why a caller waits, as far as Redis has said: ", held by host:1 for 3s, 2 in the queue". `cause` is the reason why
- * Redis has not said it.
+ * Why a caller waits: ", held by host:1 for 3s, at position 2 of the queue". Parts that are unknown are left out.
+ * `cause` is the error if Redis could not be asked.
  */
 export function reasonOf({ holder, position, cause }: Reason): string {
   const who = holder ? `, held by ${holder.label} for ${showTime(holder.heldFor)}` : ''

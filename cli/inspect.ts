@@ -62,7 +62,7 @@ function describeMutex(state: LockState): string {
   return lines.map(printable).join('\n')
 }
 
-/** For a lock that may have several holders. */
+/** Describes a lock that may have several holders. */
 function describeShared(state: LockState): string {
   const { key, kind, holders, waiters } = state
   if (holders.length + waiters.length === 0) return printable(`${key} is free`)

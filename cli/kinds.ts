@@ -1,9 +1,9 @@
-/** The locks of one key: a mutex, a read-write lock and a semaphore with the same key are three different locks. */
+/** One key can name three different locks: a mutex, a read-write lock and a semaphore. */
 import { Option } from 'commander'
 import type { LockClient, LockState } from '../src/index.ts'
 import type { Connected } from './connection.ts'
 
-/** By their names in --json. */
+/** The kinds, named as in the output of --json. */
 const kinds = ['mutex', 'readWrite', 'semaphore'] as const
 
 export type Kind = (typeof kinds)[number]
@@ -18,13 +18,13 @@ export async function statesOf({ locks, quorum }: Connected, key: string, kind?:
   return Promise.all((kind ? [kind] : all).map(each => lockOf(locks, key, each).inspect()))
 }
 
-/** The lock object with which to inspect or force-release. */
+/** Returns an object with which to inspect or force-release the lock. */
 export function lockOf(locks: LockClient, key: string, kind: Kind) {
   switch (kind) {
     case 'mutex':
       return locks.mutex(key)
     case 'readWrite':
-      // Each of the two sides inspects and releases the whole lock.
+      // Both sides, read and write, inspect and release the whole lock.
       return locks.readWrite(key).write
     case 'semaphore':
       // The number of permits does not matter for inspection and release.

@@ -18,7 +18,7 @@ import { operandsIn } from './words.ts'
 
 type Add = (program: Command) => void
 
-/** In the order of the help. */
+/** In the same order as in the help. */
 const commands: Readonly<Record<string, () => Promise<Add>>> = {
   run: async () => (await import('./run.ts')).addRun,
   inspect: async () => (await import('./inspect.ts')).addInspect,
@@ -37,14 +37,14 @@ const words = process.argv.slice(2)
 const program = withConnection(new Command('baton'))
   .description('Blocking locks for Redis, from the command line.')
   .version(version)
-  // The program's options are only those before the command.
+  // Options after the command's name belong to the command.
   .enablePositionalOptions()
   .addHelpText('after', addressHelp)
-  // Must come before the commands, because they inherit it.
+  // These settings come before the commands, because commands inherit them.
   .exitOverride()
   .configureOutput({ outputError: (text, write) => write(`${complaint(text)}\n`) })
   .hook('preSubcommand', handDown)
-/** The position of the command's name. When a shell completes a line, the line begins after `__complete --`. */
+/** Index of the first word of the user's line. When a shell completes a line, `__complete --` is before it. */
 const behind = words[0] === '__complete' ? 2 : 0
 const at = behind + (operandsIn(program, words.slice(behind))[0] ?? words.length)
 await addCommands(words[at])
@@ -60,7 +60,7 @@ async function addCommands(asked: string | undefined): Promise<void> {
   addCompletion(program)
 }
 
-/** Gives the command the options that were written before its name, as if they were written after it. */
+/** Options before the command's name apply as if they came after it. */
 function handDown(_: Command, command: Command): void {
   for (const option of program.options) {
     const name = option.attributeName()
@@ -71,7 +71,7 @@ function handDown(_: Command, command: Command): void {
   }
 }
 
-/** One line: the complaint, and the nearest valid name. */
+/** Returns the complaint as one line, with the nearest valid name. */
 function complaint(text: string): string {
   const line = text
     .trim()
@@ -100,8 +100,8 @@ function complain(error: unknown): number {
 }
 
 /**
- * If the reader of the output has gone away, as in `baton list | head -1`, that is no failure. No error can be reported
- * there in either case.
+ * Handles errors of the output itself, which cannot be reported there. A closed pipe, as in `baton list | head -1`, is
+ * not a failure.
  */
 function unheard(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') process.exitCode = exitCodes.notWritten

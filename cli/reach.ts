@@ -1,9 +1,9 @@
 /**
- * The first connection to Redis. If it fails, the user learns why within seconds. The later connections are made by the
- * lock client, which is patient.
+ * Opens the first connection to Redis. If it fails, the user learns why within seconds. Later connections are made by
+ * the lock client, which keeps trying for longer.
  *
- * For a cluster and for sentinels, all named hosts are asked at once, and the first answer is enough. ioredis would ask
- * one host after the other, would wait for each silent one, and would not report why the last one failed.
+ * For a cluster and for sentinels, all named hosts are tried at the same time, and the first answer is enough. ioredis
+ * would try one host after the other, would wait for each silent one, and would not report why the last one failed.
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import { messageOf } from '../local-redis/error-message.ts'
@@ -13,22 +13,21 @@ import { exitCodes, Failure } from './failure.ts'
 /** Options of a connection. `replyMapping` is left out, because it would change the reply types. */
 type Options = Omit<RedisOptions, 'replyMapping'>
 
-/** How long the first connection may take until Redis has answered, in ms. */
+/** How long the first connection may take, from connecting until Redis has answered, in ms. */
 export const CONNECT_WITHIN = 5_000
 /**
- * The same limit for each of several hosts. It is shorter, so that there is time to report which of them did not
- * answer.
+ * The same limit for each of several hosts. It is shorter, so that time remains to report which hosts did not answer.
  */
 const EACH_WITHIN = 3_500
 
-/** Options for a connection that never reconnects and fails instead of waiting. */
+/** Options for a connection that never reconnects, and that fails instead of waiting. */
 const once = {
   lazyConnect: true,
-  // A user with few rights may not run the INFO of this check. The lock client waits for a server that is still loading
-  // its data.
+  // The check calls INFO, which a user with few rights may not run. If the server is still loading its data, the lock
+  // client waits for it later.
   enableReadyCheck: false,
   connectTimeout: CONNECT_WITHIN,
-  // A server that hangs, or has died, does not close the connection from its side.
+  // A server that hangs or has died does not close its side of the connection.
   disconnectTimeout: 200,
   retryStrategy: () => null,
   sentinelRetryStrategy: () => null,
@@ -47,14 +46,14 @@ export async function reach(address: Address): Promise<Redis | Cluster> {
   }
 }
 
-/** As `reach`, for commands that work with one server. */
+/** Like `reach`, for commands that work with one server only. */
 export function reachServer(address: ServerAddress): Promise<Redis> {
   return told(address, open(address.url, {}, CONNECT_WITHIN, greet))
 }
 
 /**
- * Proves that more than half of the servers of a quorum can be used, and does not wait for the others. Calls `away` for
- * each server that is known by then to be unusable. Rejects with Failure as soon as too few servers are left.
+ * Checks that more than half of a quorum's servers can be used, without waiting for the others. Calls `away` for each
+ * server that has failed by then. Rejects with Failure as soon as too many servers have failed.
  */
 export async function reachMost(servers: readonly ServerAddress[], away: (why: Failure) => void): Promise<void> {
   const most = Math.floor(servers.length / 2) + 1
@@ -71,7 +70,7 @@ export async function reachMost(servers: readonly ServerAddress[], away: (why: F
             if (reached === most) resolve()
           },
           (failure: Failure) => {
-            // An attempt that was abandoned says nothing about its server.
+            // A cancelled attempt says nothing about its server.
             if (over.signal.aborted) return
             failures.push(failure)
             if (failures.length > servers.length - most) reject(tooFew(servers.length, most, failures))
@@ -98,8 +97,8 @@ async function reachCluster({ hosts, credentials, tls }: ClusterAddress): Promis
     lazyConnect: true,
     enableReadyCheck: false,
     clusterRetryStrategy: () => null,
-    // Passes the host on unresolved: TLS checks the name, and a name that cannot be resolved concerns only one of
-    // several nodes.
+    // Leaves host names unresolved: TLS checks the name, and a name that cannot be resolved must affect only its own
+    // node.
     dnsLookup: (host, done) => done(null, host),
     redisOptions: {
       ...ofNodes,
@@ -119,7 +118,7 @@ async function reachMaster(address: SentinelAddress): Promise<Redis> {
   const { hosts, credentials, forSentinels, name, database, tls } = address
   const secure = tls ? { tls: {} } : {}
   const knows = (sentinel: Redis) => masterAt(sentinel, name)
-  // From now on, the sentinel that has answered is asked first.
+  // Puts the sentinel that has answered first in the list.
   const answered = await first(hosts, host =>
     open(undefined, { ...host, ...forSentinels, ...secure }, EACH_WITHIN, knows, { over: true }).catch(saidBySentinel),
   )
@@ -142,7 +141,7 @@ function sentinelCredentials({ username, password }: Credentials): Options {
   }
 }
 
-/** Returns the first host that answers correctly. If none does, rejects with the errors of all. */
+/** Returns the first host whose check succeeds. If all fail, rejects with the errors of all. */
 async function first(hosts: readonly Host[], ask: (host: Host) => Promise<unknown>): Promise<Host> {
   try {
     return await Promise.any(hosts.map(host => ask(host).then(() => host)))
@@ -154,9 +153,9 @@ async function first(hosts: readonly Host[], ask: (host: Host) => Promise<unknow
 }
 
 interface Opening {
-  /** Disconnect after the check. */
+  /** Whether to disconnect after the check. */
   readonly over?: true
-  /** Abandons the attempt. */
+  /** Aborts the attempt. */
   readonly signal?: AbortSignal
 }
 
@@ -176,7 +175,7 @@ async function open(
   return redis
 }
 
-/** Rejects with the first error, and then disconnects. */
+/** Runs the check. If it fails, disconnects and rejects with the first error. */
 async function firmly<T extends Redis | Cluster>(
   redis: T,
   milliseconds: number,
@@ -191,7 +190,7 @@ async function firmly<T extends Redis | Cluster>(
   try {
     const message = `no answer within ${milliseconds / 1_000} s`
     await within(check(redis), { milliseconds, message, ...(signal && { signal }) })
-    // The database may not exist, for instance: ioredis would go on with another one.
+    // For instance if the database does not exist: ioredis would continue with another one.
     if (reason) throw reason
     return redis
   } catch (error) {
@@ -231,7 +230,7 @@ async function hasSlots(node: Redis): Promise<void> {
   if (slots.length === 0) throw new Error('it is a node of a cluster that has no slots assigned yet')
 }
 
-/** A sentinel's complaint about a user or a password does not concern the master's. */
+/** Explains an error about the sentinels' user or password. Without this, the user would take it for the master's. */
 function saidBySentinel(error: Error): never {
   if (!/^(NOAUTH|WRONGPASS|NOPERM)\b/.test(error.message)) throw error
   const where = 'append the user and password of the sentinels to the address: ?sentinel_username=…&sentinel_password=…'

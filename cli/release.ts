@@ -69,7 +69,7 @@ async function releaseAll(at: Connected, key: string, { kind, yes = false }: Rel
   return (await locks.forceRelease(lockOf(locks, key, state.kind))) ? `${key} is released` : `${key} is free already`
 }
 
-/** As `releaseAll`, for one hold. An id belongs to one hold, so it implies the kind of lock. */
+/** Like `releaseAll`, for one hold. The hold's id also determines the kind of lock. */
 async function releaseOne(
   at: Connected,
   key: string,
@@ -92,7 +92,7 @@ async function agree(what: string, question: string): Promise<void> {
   if (!process.stdin.isTTY)
     throw new Failure(`${said}; give --yes to take the lock without being asked`, exitCodes.usage)
   const { default: confirm } = await import('@inquirer/confirm')
-  // Ctrl-C counts as no.
+  // Ctrl-C means no.
   const yes = await confirm({ message: `${said}. ${question}`, default: false }, { output: process.stderr }).catch(
     () => false,
   )

@@ -18,7 +18,7 @@ import { supervise } from './run/supervise.ts'
 import { parseTime, showTime } from './times.ts'
 import { showWaiting } from './waiting.ts'
 
-/** How long the release may take after the command has ended, in ms. */
+/** How long to wait for the release after the command has ended, in ms. */
 const LAST_WORD = 1_000
 
 interface RunOptions extends ConnectionOptions, Asked {
@@ -49,7 +49,7 @@ export function addRun(program: Command): void {
     .option('--max-hold <time>', 'longest time to hold the lock; after that it is lost', parseTime)
     .option('--label <text>', 'name that others see for this holder or waiter (default: host:pid)')
     .addOption(grace)
-    .option('--verbose', 'log to stderr who holds the lock and how long it waited, even if stderr is not a terminal')
+    .option('--verbose', 'log to stderr who holds the lock and how long the wait was, even if stderr is not a terminal')
     .addHelpText(
       'after',
       `
@@ -86,8 +86,8 @@ SIGKILL cannot be forwarded: if baton gets it, the command keeps running without
 }
 
 /**
- * Commander does not distinguish words before `--` from those after it. A word before it that looked like an option
- * would be taken for one, so a command before `--` is refused.
+ * Commander does not tell words before `--` from those after it, and would take words of the command for options of
+ * `run`. So a command before `--` is refused.
  */
 function checkCommand(command: readonly string[], run: Command): void {
   const words = process.argv.slice(2)
@@ -120,7 +120,7 @@ async function run(
   }
 }
 
-/** Returns undefined if a signal came first. */
+/** Takes the lock. Returns undefined if a signal came first. */
 async function take(
   at: Connected,
   lock: AskedLock,
@@ -143,7 +143,7 @@ async function take(
   }
 }
 
-/** The caller of this program should not have to wait for a Redis that went away in the meantime. */
+/** Releases the lock. Does not wait long, in case Redis went away while the command ran. */
 async function release(hold: Hold): Promise<void> {
   const { default: within } = await import('p-timeout')
   const message = `Redis did not confirm the release within ${showTime(LAST_WORD)}`

@@ -9,27 +9,27 @@ export function parseTime(text: string): number {
   if (text === '0') return 0
   const parsed = /^\d/.test(text) && /[a-z]$/i.test(text) ? ms(text as StringValue) : undefined
   if (parsed === undefined) throw new InvalidArgumentError('It must be a time with its unit, such as 500ms, 30s or 2m.')
-  // A timer set for longer would fire at once.
+  // A timer with a longer delay would fire at once.
   if (parsed > LONGEST) throw new InvalidArgumentError('It must be at most 24d.')
   return parsed
 }
 
-/** The shortest interval at which a view may survey Redis, in ms. A shorter one would not look more live. */
+/** The shortest interval at which a view may survey Redis, in ms. A shorter one would look no smoother. */
 const LEAST_INTERVAL = 100
 
-/** As `parseTime`, for the interval of a view. */
+/** Like `parseTime`, for the interval of a view. */
 export function parseInterval(text: string): number {
   const interval = parseTime(text)
   if (interval < LEAST_INTERVAL) throw new InvalidArgumentError(`It must be at least ${LEAST_INTERVAL}ms.`)
   return interval
 }
 
-/** For sentences: exact to a tenth of a second. */
+/** Formats a time for a sentence, exact to a tenth of a second. */
 export function showTime(milliseconds: number): string {
   return prettyMilliseconds(Math.max(0, milliseconds), { unitCount: 2, secondsDecimalDigits: 1 })
 }
 
-/** For a view that is redrawn all the time: from ten seconds on without tenths, which would only flicker. */
+/** Formats a time for a view that is redrawn often: without tenths from ten seconds on, because they would flicker. */
 export function showTimeBriefly(milliseconds: number): string {
   return showTime(milliseconds < 10_000 ? milliseconds : Math.round(milliseconds / 1_000) * 1_000)
 }

@@ -13,7 +13,7 @@ interface TopOptions extends ConnectionOptions {
   readonly json?: boolean
 }
 
-/** By the titles of the columns. */
+/** The sort orders, by the titles of the columns. */
 const orders = { lock: 'key', held: 'heldFor', left: 'timeLeft', queue: 'waiters', longest: 'longestWait' } as const
 
 export function addTop(program: Command): void {

@@ -1,7 +1,7 @@
 /**
- * Shows a waiting user what the wait is for. On a terminal it is one line, redrawn in place: who holds the lock, for
- * how long, and the user's own place in the queue. Elsewhere it is nothing or, on request, a line at the beginning and
- * one at the end.
+ * Shows a waiting user what the wait is for. On a terminal this is one line, redrawn in place: the holder, how long it
+ * has held the lock, and the user's own place in the queue. Without a terminal nothing is shown or, on request, one
+ * line at the beginning of the wait and one at the end.
  */
 import { createLogUpdate } from 'log-update'
 import stringWidth from 'string-width'
@@ -15,7 +15,7 @@ import { cut } from './top/columns.ts'
 
 /** Time between two inspections, in ms. */
 const LOOK = 1_000
-/** A key or a label is not cut to fewer columns than this. */
+/** Keys and labels are never cut to fewer columns than this. */
 const LEAST_NAME = 5
 
 export interface Waiting {
@@ -23,7 +23,7 @@ export interface Waiting {
   end(): void
 }
 
-/** `inspect` inspects the lock of this key. `verbose` also reports on a stderr that is no terminal. */
+/** `inspect` inspects the lock of this key. With `verbose`, the wait is also reported if stderr is not a terminal. */
 export function showWaiting(at: Connected, inspect: (key: string) => Promise<LockState>, verbose: boolean): Waiting {
   if (process.stderr.isTTY) return drawn(at, inspect)
   return verbose ? told(at) : { end() {} }
@@ -32,7 +32,7 @@ export function showWaiting(at: Connected, inspect: (key: string) => Promise<Loc
 function drawn({ locks }: Connected, inspect: (key: string) => Promise<LockState>): Waiting {
   const begun = performance.now()
   const line = createLogUpdate(process.stderr, { showCursor: true })
-  /** If several locks are taken together, the last one that had to be waited for. */
+  /** The lock that is waited for: if several locks are taken together, the last one. */
   let wanted: Pick<ClientEvents['waiting'], 'key' | 'owner'> | undefined
   let over = false
   /** The last state seen, and when it was seen. */
@@ -48,8 +48,8 @@ function drawn({ locks }: Connected, inspect: (key: string) => Promise<LockState
     seen = { state: await inspect(key), at: performance.now() }
     draw()
   }
-  // The line is only an aid: the wait itself reports failures. Until an answer arrives, the times on the line keep
-  // counting.
+  // Errors are ignored, because the line is only an aid, and the wait itself reports failures. Until an answer arrives,
+  // the times on the line continue.
   const update = () => {
     draw()
     if (wanted) look(wanted.key).catch(() => {})
@@ -71,7 +71,7 @@ function drawn({ locks }: Connected, inspect: (key: string) => Promise<LockState
   }
 }
 
-/** For a log: the reason for the wait, and its length. */
+/** Reports a wait in a log: one line with its reason, and one with its length. */
 function told({ locks }: Connected): Waiting {
   const begun = performance.now()
   const waitedFor: string[] = []
@@ -88,14 +88,14 @@ function told({ locks }: Connected): Waiting {
   }
 }
 
-/** The waiter that looks: its owner, how long it has waited (ms), and how old its information is (ms). */
+/** The user's own waiter: its owner, how long it has waited, and the age of the inspected state, both in ms. */
 interface Onlooker {
   readonly owner: string | undefined
   readonly waited: number
   readonly age: number
 }
 
-/** Fits into `columns`. Names are cut first, because a cut name still tells who it is. */
+/** The line fits into `columns`. Names are shortened first, because a shortened name is still recognisable. */
 export function waitingLine(state: LockState, { owner, waited, age }: Onlooker, columns: number): string {
   const own = state.waiters.find(waiter => waiter.owner === owner)
   const { position } = own ?? {}
@@ -113,13 +113,13 @@ export function waitingLine(state: LockState, { owner, waited, age }: Onlooker, 
   return cut(around[0] + key + around[1] + holder + around[2], columns)
 }
 
-/** The writer that a reader waits for. Readers inside do not block it; a writer ahead of it in the queue does. */
+/** The writer that keeps a reader waiting: the readers inside would not, but a writer is ahead of it in the queue. */
 function writerAhead({ holders, waiters }: LockState, { mode, position }: WaiterState): WaiterState | undefined {
   if (mode !== 'read' || holders.some(holder => holder.mode === 'write')) return undefined
   return waiters.find(waiter => waiter.mode === 'write' && waiter.position < position)
 }
 
-/** Fits both names into `room` columns: the shorter one gets what it needs, up to half. */
+/** Shortens both names to fit into `room` columns. The shorter name gets what it needs, up to half. */
 function shared([one, other]: readonly [string, string], room: number): [string, string] {
   const [a, b] = [stringWidth(one), stringWidth(other)]
   const half = Math.floor(room / 2)

@@ -1,4 +1,4 @@
-/** Classifies the words of a command line as commander does, before commander runs or where it cannot. */
+/** Classifies the words of a command line, as commander would, where commander has not parsed them yet. */
 import type { Command, Option } from 'commander'
 
 /**

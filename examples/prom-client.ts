@@ -25,8 +25,8 @@ function collectLockMetrics(locks: LockClient, register: Registry): void {
         this.set(read(locks.stats()))
       },
     })
-  gauge('locks_waiting', 'Calls that wait now.', stats => stats.waiting)
-  gauge('locks_held', 'Leases that are held now.', stats => stats.holding)
+  gauge('locks_waiting', 'Calls that are waiting.', stats => stats.waiting)
+  gauge('locks_held', 'Leases that are held.', stats => stats.holding)
 
   const counter = (name: string, help: string, read: (stats: ClientStats) => number) =>
     new Counter({
@@ -38,15 +38,15 @@ function collectLockMetrics(locks: LockClient, register: Registry): void {
         this.inc(read(locks.stats()))
       },
     })
-  counter('locks_released_total', 'Holds that ended by their release.', stats => stats.released)
-  counter('locks_lost_total', 'Holds that ended without it.', stats => stats.lost)
-  counter('locks_renewed_total', 'Leases that were prolonged.', stats => stats.renewed)
-  counter('locks_timed_out_total', 'Calls whose timeout was over.', stats => stats.timedOut)
+  counter('locks_released_total', 'Holds that ended by a release.', stats => stats.released)
+  counter('locks_lost_total', 'Holds that ended without a release.', stats => stats.lost)
+  counter('locks_renewed_total', 'Leases that were renewed.', stats => stats.renewed)
+  counter('locks_timed_out_total', 'Calls that timed out.', stats => stats.timedOut)
   counter('locks_refused_total', 'Single attempts that found the lock held.', stats => stats.refused)
   counter('locks_failed_total', 'Calls that were aborted or rejected otherwise.', stats => stats.failed)
   new Counter({
     name: 'locks_acquired_total',
-    help: 'Grants, by how they came about.',
+    help: 'Grants, by how the lock was granted.',
     labelNames: ['via'],
     registers,
     collect() {

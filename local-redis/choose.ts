@@ -1,7 +1,7 @@
 import { messageOf } from './error-message.ts'
 import type { ServerSource } from './server.ts'
 
-/** What an option finds: a source, or the reason why there is none. */
+/** What an option returns: a source of servers, or the reason why it has none. */
 export type Finding = { readonly source: ServerSource } | { readonly unavailable: string }
 
 export interface SourceOption {
@@ -9,7 +9,7 @@ export interface SourceOption {
   find(): Promise<Finding>
 }
 
-/** The first option that has a source. An option that throws counts as one without a source. */
+/** Returns the source of the first option that has one. If an option throws, the next one is tried. */
 export async function chooseSource(options: readonly SourceOption[]): Promise<ServerSource> {
   const refusals: Refusal[] = []
   for (const { name, find } of options) {

@@ -14,7 +14,7 @@ import { emptyAndForgetful, type Launch, type Life, startServer } from './server
 
 type Testcontainers = typeof import('testcontainers')
 
-/** Most of this time is for loading testcontainers on a busy machine. If no engine runs, the answer comes at once. */
+/** Loading testcontainers on a busy machine takes most of this time. If no engine runs, the answer comes at once. */
 const engineAnswersWithinMs = 5_000
 const obeysWithinMs = 3_000
 const tailLines = 20
@@ -29,8 +29,8 @@ export function inContainer(env: NodeJS.ProcessEnv = process.env): SourceOption 
 
 async function find(env: NodeJS.ProcessEnv): Promise<Finding> {
   if (!installedTestcontainers()) return { unavailable: 'the package testcontainers is not installed' }
-  // A user who names an image has an engine, and no other source may replace it; the first server reports any trouble.
-  // Without a named image there are other options, so this one has to be tried.
+  // If the user names an image, only this option is used, so it need not be tried first: the first server reports any
+  // trouble. Otherwise there are other options, so find out now whether this one works.
   const { BATON_REDIS_IMAGE: named } = env
   if (!named && !(await engineAnswers())) return { unavailable: 'no container engine answers' }
   const testcontainers = await import('testcontainers')
@@ -41,7 +41,8 @@ async function find(env: NodeJS.ProcessEnv): Promise<Finding> {
   const launch = launchContainer(testcontainers, engine, { image, args, labels: label ? { [label]: value } : {} })
 
   // An engine that answers may still be unable to pull the image, to run the reaper, or to publish a port that this
-  // process can reach (if it is on another machine). A first server, stopped at once, proves that all of it works.
+  // process can reach (e.g. if the engine is on another machine). A test server, stopped at once, proves that all of
+  // this works.
   if (!named) {
     try {
       await (await startServer(launch)).stop()
@@ -101,8 +102,8 @@ function launchContainer(testcontainers: Testcontainers, engine: ContainerRuntim
   return async (port, { args, dir, config }) => {
     if (dir !== undefined || config !== undefined)
       throw new Error('a server in a container cannot use files of this machine')
-    // The port is the same inside and outside. No program is named: the image's entry point puts its own server,
-    // redis-server or valkey-server, in front of arguments that start with a dash.
+    // The port is the same inside and outside the container. No program is named: the image's entry point puts
+    // redis-server or valkey-server before arguments that start with a dash.
     const network = ['--port', String(port), '--bind', '0.0.0.0', '--protected-mode', 'no']
     const container = new LoopbackContainer(kind.image)
       .withExposedPorts({ container: port, host: port })
@@ -120,7 +121,7 @@ function launchContainer(testcontainers: Testcontainers, engine: ContainerRuntim
   }
 }
 
-/** server.ts decides for all drivers when a server is ready, so testcontainers does not wait. */
+/** testcontainers need not wait: server.ts decides when a server is ready, for all drivers. */
 const noWait: WaitStrategy = {
   waitUntilReady: async () => {},
   withStartupTimeout: () => noWait,
@@ -155,7 +156,10 @@ class ContainerLife implements Life {
   }
 }
 
-/** An engine sends output in frames: one byte for the stream, three zero bytes, four for the length, then the text. */
+/**
+ * Removes the engine's frames from output: one byte for the stream, three zero bytes, four for the length, then the
+ * text.
+ */
 function plainText(frames: Buffer): string {
   let text = ''
   for (let at = 0; at + 8 <= frames.length; ) {

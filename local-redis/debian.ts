@@ -6,7 +6,7 @@ import { launchProcess } from './process.ts'
 import { startServer } from './server.ts'
 import { serverNames, versionOf } from './server-binary.ts'
 
-/** Each server with the tools package that contains its binary (the server's own package only links to it). */
+/** For each server, the tools package, which contains the binary (the server's own package only links to it). */
 const choices = [
   ['redis-server', 'redis-tools'],
   ['valkey-server', 'valkey-tools'],
@@ -31,7 +31,7 @@ interface UnpackedServer {
   readonly env: NodeJS.ProcessEnv
 }
 
-/** The server in an unpacked tree, if there is one and it runs. */
+/** Returns the server in an unpacked tree, if there is one and it runs. */
 async function serverIn(tree: string): Promise<UnpackedServer | undefined> {
   const env = { LD_LIBRARY_PATH: await libraryPath(tree) }
   for (const name of serverNames) {

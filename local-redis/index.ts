@@ -57,7 +57,9 @@ async function anySource(): Promise<ServerSource> {
   return chooseSource([onPath(), inContainer(), ...(await distributionPackage())])
 }
 
-/** The published package does not contain this option: its users have not asked for system packages. */
+/**
+ * Loaded on demand: the published package does not contain it, because its users have not asked for system packages.
+ */
 async function distributionPackage(): Promise<SourceOption[]> {
   if (!(await isCheckout())) return []
   const { fromDistribution } = await import('./debian.ts')

@@ -19,9 +19,9 @@ import { withFileLock } from './file-lock.ts'
 const tools = ['apt-get', 'dpkg-deb', 'flock'] as const
 
 export interface Wanted<T> extends Order {
-  /** The name of its folder in the cache. */
+  /** The name of the tree's folder in the cache. */
   readonly name: string
-  /** Returns what is wanted of an unpacked tree, if it is there and runs. */
+  /** Returns the wanted program of an unpacked tree, if it is there and runs. */
   find(tree: string): Promise<T | undefined>
 }
 

@@ -2,9 +2,9 @@ import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 
 /**
- * Below the range from which systems take the ports of outgoing connections, and above 6379. While a killed server
- * waits for its restart, any outgoing connection could take a port from that range. A client that keeps reconnecting
- * could even be given the very port that it connects to, and so connect to itself.
+ * Ports are chosen above 6379 and below the range that systems use for outgoing connections. While a killed server
+ * waits for its restart, an outgoing connection could take a port from that range. A client that keeps reconnecting
+ * could even get the port that it connects to as its own, and so connect to itself.
  */
 const lowest = 10_000
 const highest = 32_767

@@ -1,7 +1,10 @@
 import { connect } from 'node:net'
 
 export interface Answer {
-  /** The process that answered. Undefined if it does not say, as a server that wants a password. */
+  /**
+   * The id of the process that answered. Undefined if the server does not report it, e.g. because it requires a
+   * password.
+   */
   readonly pid: number | undefined
 }
 
@@ -33,8 +36,8 @@ export function probe(port: number): Promise<Answer | undefined> {
 }
 
 /**
- * Expects +PONG and the INFO text, or an error line for each. An error is an answer too: NOAUTH means that the server
- * is up. LOADING does not.
+ * Expects +PONG and the INFO text, or an error line for each. An error also counts as an answer: NOAUTH means that the
+ * server is up. The exception is LOADING.
  */
 function read(received: string): Answer | undefined | 'incomplete' {
   const [ping, info] = received.split('\r\n')

@@ -90,7 +90,7 @@ class ProcessLife implements Life {
     const exited = new Promise(resolve => child.once('exit', resolve)).then(() => lifeline.end('over\n'))
     this.#ended = Promise.all([exited, unwatched])
 
-    // A running server does not keep a finished program alive.
+    // A running server does not keep this process alive.
     child.unref()
     lifeline.unref()
   }

@@ -1,7 +1,7 @@
 /** A Redis to use, started here or not. */
 export interface LocalRedis {
   readonly url: string
-  /** For people; never contains a password. */
+  /** A description for people. It never contains a password. */
   readonly description: string
   /** Stops a server that was started here. Does nothing to one that REDIS_URL names. */
   stop(): Promise<void>
@@ -12,7 +12,7 @@ export function namedRedis(value: string | undefined): LocalRedis | undefined {
   if (!value) return undefined
   return {
     url: value,
-    description: `the server REDIS_URL names, ${withoutSecrets(value)}`,
+    description: `the server that REDIS_URL names, ${withoutSecrets(value)}`,
     stop: async () => {},
   }
 }

@@ -72,7 +72,7 @@ const launchAttempts = 5
 const readyWithinMs = 15_000
 const reservedPort = 6379
 const strangerAnswered = 'another server answered'
-/** As a server, a container engine and `untilReady` word it. */
+/** Matches the messages of a server, of a container engine and of `untilReady`. */
 const portTaken = new RegExp(`address already in use|port is already allocated|${strangerAnswered}`, 'i')
 
 export async function startServer(launch: Launch, options: StartOptions = {}): Promise<RunningServer> {
@@ -161,7 +161,7 @@ async function launchOnce(launch: Launch, port: number, options: LaunchOptions):
   throw new Error(`the Redis server did not start on port ${port}: ${failure}\n${log}`.trimEnd())
 }
 
-/** Returns undefined once the server answers; otherwise why it never will. */
+/** Returns undefined once the server answers; otherwise the reason why it will not. */
 async function untilReady(life: Life, port: number): Promise<string | undefined> {
   const deadline = Date.now() + readyWithinMs
   while (Date.now() < deadline) {

@@ -16,7 +16,7 @@ export interface Mutant extends Subject {
 }
 
 export interface Model {
-  /** In spec/. */
+  /** The file's name in spec/. */
   readonly file: string
   /** Where the scripts are that it models. */
   readonly scripts: string

@@ -2,7 +2,7 @@
  * The protocol of redis-baton, as a model for the checker Spin. `npm run model` checks it; docs/model.md says what that
  * shows.
  *
- * Each client takes the one lock in several rounds. Some clients are fair (they queue), the others try when they are
+ * Each client takes the one lock in several rounds. Some clients are fair (they queue). The others try when they are
  * woken. The checker follows every possible order of the steps below, and every combination of faults.
  *
  *      Client(c)                    Network                                  Redis
@@ -33,8 +33,8 @@
  * An id (0 … IDS-1) is one round of one client: it names first the waiter and then the hold, as in lua/. Tickets are
  * ranks. A fencing token is modelled as the age of a grant relative to its waiter's last look (`inbox`).
  *
- * TIME is not counted. Instead, a lease has a step "lapse", and the one rule of time on which clients rely is built in:
- * a client's own deadline is earlier than the server's. So
+ * TIME is not counted. Instead, a lease has a step "lapse". The one rule of time on which clients rely is built in: a
+ * client's own deadline is earlier than the server's. So
  *   - a hold lapses only while its client does not count itself as the holder: the client has lost or ended the hold,
  *     or has not received the grant yet;
  *   - after a lapse, earlier looks no longer prove a grant (`doubt`), because src/clock.ts counts from the time of the
@@ -176,8 +176,10 @@ byte unwritten;        /* grants that are published but not written yet */
 
 /* ---- clients ----------------------------------------------------------------------------------------------------- */
 
-/* The state of each round, as in src/local/states.ts. idle: not begun; waiting: in any of its places; quit: given up;
- * only a mutant has to tell quit from over. */
+/*
+ * The state of each round, as in src/local/states.ts. idle: not begun; waiting: in any of its places; quit: given up,
+ * which only a mutant distinguishes from over.
+ */
 mtype st[IDS] = idle;
 mtype ask[IDS] = nothing;     /* its acquire or tend: sent, then the reply; stale: a refusal too late as a proof */
 byte known;                   /* waiters that know their ticket: they tend, the others acquire */
@@ -293,7 +295,7 @@ inline firstOf() {
  * `asker` needs no message; with `mates`, its client's other waiters need none either. A waiter that is passed over
  * leaves the queue. That happens to a dead client's waiter, unless its inbox still counts as subscribed. A cut passes
  * over a live waiter, or one whose wait is over.
- * Sets `won` to the new holder. PUBLISH comes before the write, as in promote.lua; nobody sees the state in between.
+ * Sets `won` to the new holder. PUBLISH comes before the write, as in promote.lua; no step sees the state in between.
  */
 inline promote() {
   won = NONE;
@@ -374,10 +376,10 @@ inline join(i) {
 
 /* ---- scripts ----------------------------------------------------------------------------------------------------- */
 
-/* A refusal has news for the waiter: it proves later grants, or shows that messages under way are old. */
+/* Whether a refusal has news for the waiter: it proves later grants, or shows that messages under way are old. */
 #define TELLS(i) (in(doubt, i) || (inbox[i] & (NEW | MID)))
 
-/* The reply. If a look finds its waiter queued, it is newer than every message under way. */
+/* The reply. A look that finds its waiter queued is newer than every message under way. */
 inline answer(i) {
   if
   :: hold == i && !lapsed -> ask[i] = granted
@@ -514,8 +516,8 @@ inline next() {
 
 /*
  * The waiter has received a grant that may have lapsed, so it looks at once, without waiting for the timer. If a look
- * is already under way, it may have run before the grant: then another follows (`told` in src/local/states.ts,
- * `tendAgain` in src/local/local-lock.ts).
+ * is already under way, that look may have run before the grant, so another look follows it (`told` in
+ * src/local/states.ts, `#again` in src/local/queue.ts).
  */
 inline lookFirst(i) {
   if
@@ -590,7 +592,7 @@ inline crash(stays) {
 #else
 #define MATTERS(i) (free || hold == i || in(unlocked, c) || TELLS(i) || (fair(i) && !in(queue, i)))
 #endif
-/* A first request, a repeated one, one sent by the slow timer, or one after a wake-up. */
+/* When a waiter asks: a first request, a repeated one, one by the slow timer, or one after a wake-up. */
 #define ASKS \
   (st[i] == waiting && ((ask[i] == sent && (i == first(c) || !in(releases, i - 1))) || \
     (ask[i] == nothing && (in(unlocked, c) || (TIMER && MATTERS(i))))))
@@ -619,7 +621,7 @@ end:
 
 /* ---- network and time -------------------------------------------------------------------------------------------- */
 
-/* Everything that happens to a client without its own doing. */
+/* All events at a client that the client does not cause. */
 
 /* Takes the oldest message to `i`: a channel keeps its order. */
 inline unwrap(i) {
@@ -640,7 +642,10 @@ inline doubtful(i) {
   unwrap(i); lookFirst(i); tidy()
 }
 
-/* A message about a wait that is over: either the grant is known already, or it is given back. */
+/*
+ * A message about a wait that is over. If the client already knows the grant, nothing happens; else the grant is given
+ * back.
+ */
 inline strayGrant(i) {
   unwrap(i);
 #ifndef NO_HANDBACK

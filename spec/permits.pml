@@ -3,9 +3,9 @@
  * docs/model.md says what that shows. The two kinds share one set of scripts in lua/permits/, and one model here.
  *
  * There are three clients with two callers each. Each caller asks once. The callers of one client come one after the
- * other, or together (PAIRS). Some clients are fair: their callers queue. The callers of the others stand in a line of
- * their client, and the head of the line tries when it is woken. The checker follows every possible order of the steps
- * below, and every combination of faults.
+ * other, or together (PAIRS). Some clients are fair: their callers queue. The callers of an unfair client wait in a
+ * line, and the head of the line tries when it is woken. The checker follows every possible order of the steps below,
+ * and every combination of faults.
  *
  *      lua/permits/acquire.lua   acquire       lua/shared/admit.lua     admit, deliver
  *      lua/permits/semaphore/choose.lua, lua/permits/read-write/choose.lua   choosePicked
@@ -20,7 +20,7 @@
  * Redis runs each script atomically, so each script is one step (d_step). A request and its reply are two steps, so a
  * message may overtake a reply, and a leave may cross a grant.
  *
- * WHAT SPEC/BATON.PML SHOWS IS NOT SHOWN AGAIN. The client's code for a waiter is the same for all kinds. That model
+ * WHAT SPEC/BATON.PML ALREADY SHOWS IS LEFT OUT. The client's code for a waiter is the same for all kinds. That model
  * covers late messages and their proofs, requests that run twice, and a lost queue. So here, the hold of a live client
  * lapses only after the client no longer counts itself as the holder, and a client believes each message that arrives.
  * This model adds the rules of admission: weights, batches of grants in one message, undoing a batch, the two phases of
@@ -39,7 +39,7 @@
  *     If nobody holds then, the first writer is picked. `turn` records whether the last turn was a writer's. An
  *     admission updates it, but does not record a readers' turn if LIMIT ended it before all readers were picked. A
  *     re-entry does not change `turn`.
- * A DOWNGRADE: a writer also takes the read, and then ends the write. Its hold continues as a reader's.
+ * A DOWNGRADE: a writer also takes the read lock, and then ends the write. Its hold continues as a reader's.
  *
  * If the queue is empty after an admission, all lines receive the message that the lock may be free. After such a
  * wake-up, the callers of a line keep trying until the head is refused.
@@ -341,7 +341,7 @@ inline grant(i) {
   printf("  redis: %d.%d is a holder\n", client(i), i % 2)
 }
 
-/* Grants to a newcomer. */
+/* Grants the lock to a newcomer. */
 inline let(i) {
   taken = taken + WANTS(i); grant(i)
 }
@@ -793,7 +793,10 @@ inline next(i) {
 #define GOES_ON(i) true
 #endif
 
-/* A waiter that still waits receives the reply. After a grant, enough may be left for the next in line, which is woken. */
+/*
+ * A waiter that still waits receives the reply. After a grant, the next caller in the line may fit, too, so it is
+ * woken.
+ */
 inline receive(i) {
   if
   :: ask[i] == granted ->
@@ -890,14 +893,14 @@ inline crash(i, stays) {
 #else
 #define MATTERS(i) (TIMER && (in(holds, i) || DUE || (fair(i) -> !in(queue, i) || in(expired, i) : !queued && fits(i))))
 #endif
-/* A line never has two attempts under way. */
+/* A line has at most one attempt under way. */
 #define TRIES(i) (atHead(i) && (line(other(i)) != line(i) || ask[other(i)] == nothing) && (in(unlocked, line(i)) || MATTERS(i)))
-/* A first request, one sent by the slow timer, or one after a wake-up. */
+/* When a caller asks: a first request, one by the slow timer, or one after a wake-up. */
 #define ASKS(i) (st[i] == waiting && (ask[i] == sent && (paired(i) || !second(i) || !in(releases, other(i))) || \
   ask[i] == nothing && (fair(i) -> MATTERS(i) : TRIES(i))))
 #define STRAY(i) (st[i] != waiting && ask[i] != nothing)
 #define BUSY(i) (st[i] == waiting || st[i] == holding)
-/* The steps of the client itself are in the process of its first caller. */
+/* A client's own steps are in the process of its first caller. */
 #define ENDS(i) (crashes > 0 && !second(i) && !dead(i) && (BUSY(i) || BUSY(other(i))))
 #define HOLDS(i) (st[i] == holding && !in(kept, i))
 /* The requests of one caller run in the order in which they were sent. */

@@ -22,9 +22,10 @@
  *      lua/mutex/force-release.lua, lua/mutex/pass.lua, lua/mutex/inspect.lua, lua/mutex/sweep.lua   not modelled: on each
  *                              server they do what spec/baton.pml shows
  *
- * A request and its reply are two steps. The requests of one id to one server run in the order in which they were sent. An attempt
- * asks a server only after all earlier requests of that id have run there, including the leave that takes back the previous attempt.
- * A leave is repeated until it has run: it may be late, but is not lost. The same goes for a raise and a renewal.
+ * A request and its reply are two steps. The requests of one id to one server run in the order in which they were sent.
+ * An attempt asks a server only after all earlier requests of that id have run there, including the leave that takes
+ * back the previous attempt. A leave is repeated until it has run: it may be late, but is not lost. The same is true of
+ * a raise and a renewal.
  *
  * AN ATTEMPT asks all servers at once, with a floor: the largest token that the client has seen, plus 1. The replies of a majority
  * decide it. If a majority has the largest token of the votes, the caller holds with that token. Otherwise this token is written
@@ -49,7 +50,7 @@
  * The server's replies that were under way when it stopped are lost. A reply that would still arrive is equivalent to one that
  * arrived before the stop.
  *
- * TIME is not counted. What the clients rely on is built in:
+ * TIME is not counted. The rules of time on which the clients rely are built in:
  *   - A client counts a vote for no longer than the server does (`proved` ends before the vote), because src/clock.ts counts from
  *     before the request. The deadline of a hold is the majority-th latest of its votes, so it holds while it counts a majority
  *     of votes (HELD).
@@ -57,8 +58,8 @@
  *   - When a server has been up for longer than the longest lease, no client counts an old vote of it. Its time of day is then past
  *     the last token that it had issued: the clocks of the servers differ by less than that lease.
  *   - A running process signals the loss of a hold at its deadline, which is before that of the servers.
- * Votes for a live caller are renewed, and lapse only by LATES, PAUSES and LAPSES. Progress never relies on a lapse. A renewal that
- * finds the hold gone on a majority is no step: it only ends the hold earlier than its deadline would.
+ * Votes for a live caller are renewed, and lapse only by LATES, PAUSES and LAPSES. Progress never relies on a lapse. A
+ * renewal that finds the hold gone on a majority is not a step: it only ends the hold earlier than its deadline would.
  *
  * CHANCE. A refused caller tries again after a random pause that grows, so at some time it tries while the others do nothing
  * (ALONE). How soon that happens is measured, not modelled. Here a caller tries again, or puts back, only when it is alone, except
@@ -276,8 +277,8 @@ inline grant(i, s, floor) {
 }
 
 /*
- * Grants to the first in the queue, in an order that is the same on all servers; in a dispute, to the last. If a request of it is under
- * way, no message is needed: the request will find the vote.
+ * Grants to the first in the queue, in an order that is the same on all servers; in a dispute, to the last. If a
+ * request of the first is under way, no message is needed, because that request will find the vote.
  */
 inline promote(s, floor) {
   if
@@ -304,7 +305,7 @@ inline endVote(s, floor) {
   hold[s] = NONE; promote(s, floor)
 }
 
-/* An acquire, or the tend of a fair waiter. A refusal reports the clock. */
+/* An acquire, or the tend of a fair waiter. The reply of a refusal contains the clock. */
 inline answer(i, s, v) {
   printf("redis: server %d is asked by %d.%d\n", s, client(i), second(i));
   if
@@ -368,7 +369,7 @@ inline serve(v) {
   tidy()
 }
 
-/* Also a release, which sends the token of its lease. */
+/* Takes back a vote. Also a release, which sends the token of its lease. */
 inline leave(v) {
 #ifdef LATE_LEAVE
   again = (in(again, v) -> 0 : again | ((in(leaves, v) && repeats > 0) << v)); repeats = 0;
@@ -382,7 +383,7 @@ inline leave(v) {
   tidy()
 }
 
-/* Chooses what goes wrong in the next script. */
+/* The accidents that may happen to the next script. */
 #define CHOICES(v) \
   if \
   :: true \
@@ -628,7 +629,7 @@ inline restart() {
 #define LONG_UP(c) (old == 0)
 #endif
 
-/* Until now, server 0's vote for a waiter may have a token that is too small: it is put back. */
+/* Before this moment, server 0's vote for a waiter may have a token that is too small, so the vote is put back. */
 inline putBackYoung(i) {
 #ifndef COUNT_YOUNG
   if

@@ -1,6 +1,6 @@
 /**
- * What a client has once, whatever kinds of lock it uses: its links to Redis, its id and inbox, its statistics, and its
- * closing.
+ * The parts of a client that exist once, for all kinds of lock: its links to Redis, its id and inbox, its statistics,
+ * and its closing.
  *
  *      LockClient ──▶ Session ─┬─▶ Locks of one kind ─┬─▶ Scripts of that kind ──▶ Ways ──▶ Redis
  *                              └─▶ Locks of another ──┘                               │

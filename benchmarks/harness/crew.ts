@@ -11,7 +11,7 @@ export interface Command {
 
 type ReportTo<Op extends Order['op']> = Op extends Drained['op'] ? Drained : Extract<Report, { op: Op }>
 
-/** `further` is a module with a test's own rivals. */
+/** `further`: a module with additional rivals, for tests. */
 export function nodeWorker(further?: string): Command {
   const program = programFile('benchmarks/worker/main')
   return {
@@ -30,17 +30,17 @@ export class Worker {
   #failed: ((error: Error) => void) | undefined
 
   constructor({ command, args }: Command) {
-    // In a process group of its own, so that ending it also ends what the rival's library has started.
+    // The worker has its own process group, so killing the group also ends processes that the rival's library started.
     this.#child = spawn(command, args, { stdio: 'pipe', detached: true })
     const { stdin, stdout, stderr } = this.#child
-    stdin.on('error', () => {}) // it has ended, which is reported below
+    stdin.on('error', () => {}) // the worker has ended, which 'close' below reports
     stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#complaint = (this.#complaint + text).slice(-complaintLength)
     })
     createInterface({ input: stdout }).on('line', line => this.#hear(line))
     this.#ended = new Promise(resolve => {
       this.#child.once('close', (code, signal) => {
-        this.#failed?.(new Error(`its process ended (${signal ?? `exit code ${code}`})${this.#lastWords()}`))
+        this.#failed?.(new Error(`the worker process ended (${signal ?? `exit code ${code}`})${this.#lastWords()}`))
         resolve()
       })
       this.#child.once('error', error => {
@@ -70,13 +70,13 @@ export class Worker {
       const late = () => this.#failed?.(new Error(`no answer to '${order.op}' within ${(limit / 1_000).toFixed(1)} s`))
       const timer = setTimeout(late, limit)
       if (this.#child.exitCode !== null || this.#child.signalCode !== null || this.#child.pid === undefined) {
-        return this.#failed(new Error(`its process has ended${this.#lastWords()}`))
+        return this.#failed(new Error(`the worker process has ended${this.#lastWords()}`))
       }
       this.#child.stdin.write(`${JSON.stringify(order)}\n`)
     })
   }
 
-  /** Sends SIGKILL to the worker and to what it has started. Resolves when it is gone. */
+  /** Sends SIGKILL to the worker and to the processes that it started. Resolves when the worker has ended. */
   async kill(): Promise<void> {
     const { pid } = this.#child
     if (pid !== undefined) {

@@ -22,7 +22,7 @@ export function machine(): Machine {
 
 /** Ticks of processor time since the boot. */
 export interface Usage {
-  /** Of all cores, idle or not. */
+  /** The ticks of all cores, idle or not. */
   readonly total: number
   readonly used: number
   /** Used by this process and its descendants, including those that have ended. */

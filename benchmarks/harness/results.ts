@@ -1,4 +1,4 @@
-/** The final report of a run: its trials, the machine that it ran on, and what its reader has to know. */
+/** The results of a run: its trials, a description of the machine, and notes for the reader. */
 import type { Results, Trial } from '../contract.ts'
 import { attainments } from '../report/verdict.ts'
 import { versionOf } from '../rivals/index.ts'
@@ -6,10 +6,10 @@ import { machine, usage } from './machine.ts'
 import type { Plan } from './plan.ts'
 import type { Surroundings } from './surroundings.ts'
 
-/** If other programs used more than this share of the machine, the reader has to know. */
+/** If other programs used more than this share of the cores, a note says so. */
 const busy = 0.05
 
-/** `notes` are remarks from during the run; they come first. */
+/** `notes`: notes made during the run. They come first. */
 export async function resultsOf(
   plan: Plan,
   around: Surroundings,
@@ -46,33 +46,41 @@ export async function resultsOf(
   return { ...results, goals: attainments(results) }
 }
 
-/** How the run was made, where that affects its figures. */
+/** Notes on conditions that affect the figures. */
 function remarks(
   { rivals, rounds, rtt }: Plan,
   { warm, proxy, servers: [server] }: Surroundings,
   trials: readonly Trial[],
 ): string[] {
   const notes: string[] = []
-  if (rounds < 3) notes.push(`Only ${rounds === 1 ? 'one round' : `${rounds} rounds`}: the range says little.`)
+  if (rounds < 3)
+    notes.push(
+      `The run has only ${rounds === 1 ? 'one round, so figures have no range' : `${rounds} rounds, so the range says little`}.`,
+    )
   notes.push(...oursGivenUp(rivals, trials))
-  if (warm === undefined) notes.push('Cores were not kept awake: each wake-up may cost 50 to 100 µs more.')
+  if (warm === undefined) notes.push('Cores were not kept awake, so each wake-up may take 50 to 100 µs longer.')
   else if (warm.refused !== undefined) notes.push(`Cores could not be kept awake: ${warm.refused}.`)
   else notes.push('Cores were kept awake by one idle-priority busy loop each.')
   if (proxy) notes.push(`A proxy between clients and server added ${rtt} ms to each round trip.`)
-  if (!server.own) notes.push('The server was there before: what else it did counts as if it were for the locks.')
+  if (!server.own)
+    notes.push(
+      'The server was not started for this run. If it also served other clients, figures of server CPU, bytes and memory include that work.',
+    )
   const shares = trials.filter(({ outcome }) => outcome !== 'skipped').map(trial => trial.busy ?? 0)
   const busyTrials = shares.filter(share => share > busy).length
   if (busyTrials > 0) {
     const most = Math.round(Math.max(...shares) * 100)
-    notes.push(`The machine was busy with something else in ${busyTrials} of ${shares.length} trials, up to ${most} %.`)
+    notes.push(
+      `The machine was busy with other programs in ${busyTrials} of ${shares.length} trials; they used up to ${most} % of the cores.`,
+    )
   }
-  if (usage() === undefined) notes.push('Whether the machine was busy with something else, this system does not tell.')
+  if (usage() === undefined) notes.push('This system does not report how much of the cores other programs used.')
   return notes
 }
 
 /**
- * Rounds of redis-baton's own locks that were given up; there must be none. Other rivals' are mentioned beside their
- * figures.
+ * A note for each scenario in which one of redis-baton's own locks was given up, because this must not happen. Reports
+ * mention other rivals' skipped rounds beside their figures.
  */
 function oursGivenUp(rivals: Plan['rivals'], trials: readonly Trial[]): string[] {
   const ours = new Set(rivals.filter(({ kind }) => kind === 'baton').map(({ name }) => name))

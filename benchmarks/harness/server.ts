@@ -100,7 +100,7 @@ export class Server {
 
   /** Stops the process: connections stay open, and nothing is answered until `thaw`. */
   freeze(): void {
-    if (this.pid === undefined) throw new Error('this server is no process that can be stopped')
+    if (this.pid === undefined) throw new Error('this server was not started for the run, so it cannot be frozen')
     process.kill(this.pid, 'SIGSTOP')
     this.#frozen = true
   }

@@ -1,4 +1,4 @@
-/** What a run needs around it: servers, the proxy if a delay is wanted, and the loops that keep the cores awake. */
+/** What a run needs: servers, a proxy if a delay is wanted, and the loops that keep the cores awake. */
 import { findServerSource } from '../../local-redis/index.ts'
 import { type DelayProxy, startDelayProxy } from '../delay/proxy.ts'
 import type { Plan } from './plan.ts'
@@ -6,9 +6,9 @@ import { Server } from './server.ts'
 import { type WarmCores, warmCores } from './warm-cores.ts'
 
 export interface Surroundings {
-  /** As many as the largest scenario takes, or only the one that the user has named. */
+  /** As many servers as the largest scenario needs, or only the user's server if a URL is given. */
   readonly servers: readonly [Server, ...Server[]]
-  /** Each server's URL for workers, which may be the proxy's. */
+  /** For each server, the URL for workers. With a proxy, this is the proxy's URL. */
   readonly urls: readonly string[]
   readonly proxy: DelayProxy | undefined
   readonly warm: WarmCores | undefined
@@ -16,8 +16,8 @@ export interface Surroundings {
 }
 
 /**
- * `announce` receives a line that says which server is used, without its password. If one part fails, the others are
- * stopped again.
+ * `announce` receives a line that says which server is used, without its password. If one part fails to start, the
+ * parts started before are stopped.
  */
 export async function prepare(plan: Plan, announce: (line: string) => void): Promise<Surroundings> {
   const ends: (() => unknown)[] = []
@@ -39,7 +39,7 @@ export async function prepare(plan: Plan, announce: (line: string) => void): Pro
         ends.push(() => started.stop())
         await reach(started.url, true, started.pid)
       }
-      announce(`Redis: ${source.description}, ${count === 1 ? 'started' : `${count} of them started`} for this`)
+      announce(`Redis: ${source.description}, ${count === 1 ? 'started' : `${count} of them started`} for this run`)
     } else {
       announce(`Redis: ${new URL(plan.url).host}, as it is`)
       await reach(plan.url, false)

@@ -1,4 +1,4 @@
-/** Runs one rival in one scenario in one round, whatever the outcome. */
+/** Runs one trial: one rival in one scenario in one round. */
 import type { Rival, Scenario, Trial } from '../contract.ts'
 import { admission } from '../trials/admission.ts'
 import { crashHolder, crashWaiters } from '../trials/crash.ts'
@@ -18,7 +18,7 @@ const kinds: Record<Scenario['kind'], (stage: Stage) => Promise<Findings>> = {
   idle,
 }
 
-/** Rejects only if the run is interrupted. Leaves nothing of the trial behind. */
+/** A failure of the rival becomes the trial's outcome. Rejects only if the run is interrupted. Cleans up in any case. */
 export async function runTrial(round: number, terms: Terms): Promise<Trial> {
   const { rival, scenario, signal, servers, namespace } = terms
   const about = { rival: rival.name, scenario: scenario.name, round }
@@ -35,23 +35,25 @@ export async function runTrial(round: number, terms: Terms): Promise<Trial> {
   }
 }
 
-/** Why it is not tried at all. */
+/** Why the rival is not tried in this scenario at all; undefined if it is. */
 export function skipped(rival: Rival, scenario: Scenario): string | undefined {
-  const oneKind = scenario.mixed && !rival.mixes ? 'its callers of a key cannot be of both kinds' : undefined
+  const oneKind = scenario.mixed && !rival.mixes ? 'its callers of one key cannot be both fair and unfair' : undefined
   return rival.skips?.[scenario.name] ?? oneKind
 }
 
-/** Why the scenario cannot be measured on these servers. */
+/** Why the scenario cannot be measured on these servers; undefined if it can. */
 export function unfit({ servers: wanted = 1, frozen = 0 }: Scenario, servers: readonly Server[]): string | undefined {
-  if (wanted > servers.length) return `it takes ${wanted} servers, which are started for a run without --url`
+  if (wanted > servers.length) return `needs ${wanted} servers, which the benchmark starts only without --url`
   const able = servers.slice(0, wanted).every(server => server.canFreeze)
-  return frozen > 0 && !able ? 'its servers cannot be frozen: they are no processes of this machine' : undefined
+  return frozen > 0 && !able
+    ? 'needs a server that can be frozen, but the servers are not processes of this machine'
+    : undefined
 }
 
 /**
- * Why it is not tried in another round, given these rounds of the same scenario. A trial that failed would most likely
- * fail again, and a call that never returns takes all the time that it is given. Without this, a run would spend most
- * of its time on such trials.
+ * Why a rival is not tried in another round; undefined if it is. `earlier` are its earlier rounds of the same scenario.
+ * A trial that failed would most likely fail again, and a call that never returns takes all the time that it is given.
+ * Without this rule, a run would spend most of its time on such trials.
  */
 export function givenUp(earlier: readonly Trial[]): string | undefined {
   for (const { round, outcome, reason, figures } of earlier) {

@@ -101,7 +101,7 @@ export function across(what: string, measure: Measure, many: string, few: string
   }
 }
 
-/** When a writer releases, all waiting readers must run within 1.5 times the time for one reader, plus 5 µs per reader. */
+/** All waiting readers must run within 1.5 times the time that a single reader takes, plus 5 µs per reader. */
 export function admission(what: string, many: string, one: string, rival: string): Goal {
   const allowed = (results: Results, single: number) => 1.5 * single + 0.005 * readersOf(results, many)
   return {
@@ -126,7 +126,7 @@ function readersOf({ scenarios }: Results, name: string): number {
 
 /**
  * The throughput divided by the best rival's. If a rival was given up after a round, its last figure also counts in the
- * later rounds. Otherwise the goal would be easier to reach in those rounds. Rivals whose names match `but` are ignored.
+ * later rounds. Otherwise the goal would be easier to reach in those rounds. Ignores rivals whose names match `but`.
  */
 export function best(what: string, scenario: string, rival: string, but?: RegExp): Goal {
   const figures = (results: Results) => {
@@ -141,7 +141,7 @@ export function best(what: string, scenario: string, rival: string, but?: RegExp
   return { what, goal: '> 1', reached: median => median > 1, columns: [{ figures }] }
 }
 
-/** The most faults (`measures`) in any one trial of the matching rivals with these kinds of lock. A failed trial is 1. */
+/** The sum of `measures` in the worst trial of the matching rivals with these kinds of lock. A failed trial counts 1. */
 export function faults(what: string, kinds: readonly LockKind[], rival: RegExp, measures: readonly Measure[]): Goal {
   const figures = ({ trials, scenarios }: Results) => {
     const names = scenarios.filter(scenario => kinds.includes(lockOf(scenario))).map(({ name }) => name)

@@ -212,7 +212,7 @@ export const otherKinds: readonly Goal[] = [
 const modes = ['fair', 'unfair'] as const
 const single = 'baton-fair-single'
 
-/** Goals for a mutex over several servers. Its contended figures are compared with the fair mode on one of the servers. */
+/** Goals for a mutex over several servers. Both modes are compared with a mutex on one of the servers. */
 export const quorum: readonly Goal[] = [
   faults('overlaps, calls that never return, and errors: quorum', ['quorum'], /^baton/, broken),
   ...modes.flatMap(mode =>

@@ -1,14 +1,15 @@
-/** The raw results as the page needs them: each rival's rounds in one scenario, combined. */
+/** Combines the rounds of each rival in one scenario, for the HTML page. */
 import type { Distribution, Measure, Results, Scenario, Trial } from '../contract.ts'
 import { type Rounds, roundsOf } from './rounds.ts'
 
 export type RivalEntry = Results['rivals'][number]
 
-/** Of the rounds that were measured. */
+/** A measure over the rounds: `low` is the minimum, `high` the maximum. */
 export interface Spread {
   readonly median: number
   readonly low: number
   readonly high: number
+  /** The number of rounds with this measure. */
   readonly rounds: number
 }
 
@@ -17,16 +18,16 @@ export interface Entry extends Rounds {
   readonly rival: RivalEntry
   readonly trials: readonly Trial[]
   spread(measure: Measure): Spread | undefined
-  /** Of all rounds together. */
+  /** The distribution over all rounds together. */
   readonly handoffs: Distribution | undefined
-  /** The median of the rounds, for each tenth of the trial. */
+  /** For each tenth of the trial, the median of the rounds. */
   readonly fairness: readonly number[] | undefined
 }
 
 /**
- * Always in the same order, so that a position means the same rival in every plot: redis-baton, the floors for
- * comparison, rivals that promise order, the others. Not sorted by value: a ranking by hand-off would favour locks that
- * hand over to their own releaser.
+ * Sorts rivals: redis-baton, then floors, then rivals that promise order, then the others. Every plot has this order,
+ * so that a position always means the same rival. Sorting by hand-off latency would favour locks that hand over to
+ * their own releaser.
  */
 export function inOrder(rivals: readonly RivalEntry[]): RivalEntry[] {
   const rank = ({ kind, fair }: RivalEntry) => (kind === 'baton' ? 0 : kind === 'floor' ? 1 : fair ? 2 : 3)
@@ -59,7 +60,7 @@ function entry(rival: RivalEntry, trials: readonly Trial[], all: number): Entry 
   }
 }
 
-/** A figure that could not be taken is absent, or `null` if it was not a number when the JSON was written. */
+/** Ignores missing values. JSON turns NaN into `null`, so `null` is a missing value, too. */
 function spreadOf(values: readonly (number | null | undefined)[]): Spread | undefined {
   const sorted = values.filter(isNumber).sort((a, b) => a - b)
   if (sorted.length === 0) return undefined
@@ -70,7 +71,7 @@ function spreadOf(values: readonly (number | null | undefined)[]): Spread | unde
 
 const isNumber = (value: unknown): value is number => Number.isFinite(value)
 
-/** The sum of the rounds' distributions, in the buckets of the first one. */
+/** The sum of the rounds' distributions, in the buckets of the first round. */
 function together(rounds: readonly (Distribution | undefined)[]): Distribution | undefined {
   const filled = rounds.filter(round => round?.counts.some(count => count > 0)) as Distribution[]
   const first = filled[0]

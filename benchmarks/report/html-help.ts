@@ -1,4 +1,4 @@
-/** How to read the page. docs/benchmarks.md explains it at length. */
+/** The page's section on how to read it. docs/benchmarks.md explains more. */
 import { type Markup, markup } from './html-markup.ts'
 
 export const help: Markup = markup`<section id="reading"><h2>How to read this</h2>
@@ -6,32 +6,35 @@ export const help: Markup = markup`<section id="reading"><h2>How to read this</h
 <li class="baton fair"><svg class="sample" aria-hidden="true"><circle class="mark" cx="50%" cy="50%" r="5"/></svg> redis-baton</li>
 <li class="rival fair"><svg class="sample" aria-hidden="true"><circle class="mark" cx="50%" cy="50%" r="5"/></svg> rival that promises first come, first served</li>
 <li class="rival"><svg class="sample" aria-hidden="true"><circle class="mark" cx="50%" cy="50%" r="5"/></svg> rival that promises no order (a ring, not a dot)</li>
-<li class="floor fair"><svg class="sample" aria-hidden="true"><line class="range" x1="0" x2="100%" y1="50%" y2="50%"/><circle class="mark" cx="50%" cy="50%" r="5"/></svg> floor: not a lock to use, but the least that Redis needs for the same thing</li>
+<li class="floor fair"><svg class="sample" aria-hidden="true"><line class="range" x1="0" x2="100%" y1="50%" y2="50%"/><circle class="mark" cx="50%" cy="50%" r="5"/></svg> floor: not a usable lock, but the least work with which Redis can do the same</li>
 </ul>
 <dl>
 <dt>A dot and its bar</dt>
-<dd>The median of the rounds, and the least and the greatest of them. If two bars overlap, this run does not tell which is faster.</dd>
+<dd>The dot is the median of the rounds. The bar runs from the minimum to the maximum. If two bars overlap, this run does not show which
+lock is faster.</dd>
 <dt>“1 of 3 rounds”</dt>
-<dd>A lock that failed in a scenario, or left calls that did not return, was not tried there again; or the run was interrupted. The
-figures are of fewer rounds than those beside them, and of one round nothing tells how steady they are.</dd>
+<dd>This lock has figures from only 1 of 3 rounds. Either the run was interrupted, or the lock failed or left calls that did not return
+and was not tried again in this scenario. A single round does not show how steady a figure is.</dd>
 <dt>Hand-off, together with “back to the releaser”</dt>
-<dd>A hand-off counts only where the next owner was already waiting when the lock was released. A lock whose waiters poll is mostly
-taken again by the one that has just released it: it is awake, the others sleep. Throughput is high because hardly anything is handed
-to anybody. Its few hand-offs look short too: releases follow each other so closely that whoever gets through at last, perhaps after
-seconds, finds one just before. A low hand-off counts where the share that goes back is low as well. The burst, where each waiter
-comes only once, shows what handing over really costs.</dd>
+<dd>An acquisition counts as a hand-off only if the new holder was already waiting when the lock was released. If the waiters of a lock
+poll, the caller that has just released mostly takes the lock again, because it is awake while the others sleep. Throughput is then high
+because the lock is rarely handed over. Its few hand-offs look short, too: releases follow each other so closely that a poll that
+succeeds, perhaps after seconds, always comes shortly after a release. So a short hand-off means little unless the share that goes back
+to the releaser is low as well. In the burst, each waiter asks only once, so its time to drain shows the real cost of handing over.</dd>
 <dt>Jain’s index</dt>
-<dd>How evenly acquisitions were shared among <i>n</i> waiters: 1 if all had as many, 1/<i>n</i> if one had all. 0.5 is as if half of the
-waiters had shared everything and the other half had got nothing.</dd>
+<dd>How evenly the acquisitions were shared among <i>n</i> waiters: 1 if all waiters had equally many, 1/<i>n</i> if one waiter had all.
+For example, the index is 0.5 if half of the waiters share all acquisitions equally and the other half get none.</dd>
 <dt>Overtaken, longest wait, starved</dt>
-<dd>How many requests that were made later got the lock before one that was made earlier, at the most; 0 is strict order, and a few are
-due to requests under way at the same time. A starved waiter got nothing in the whole trial, so its wait is in no other figure.</dd>
+<dd>“Overtaken by at most” is the largest number of later requests that were granted before one earlier request. 0 means strict order.
+Even a strict queue may show a few, because requests sent at about the same time may arrive in another order. A starved waiter did not
+get the lock in the whole trial, so no other figure contains its wait.</dd>
 <dt>Floors</dt>
-<dd>A token popped from a list, a token passed by a message, and a bare SET with a checked delete. They have no lease and no fencing,
-or nobody who waits. The message floor crosses to the other process each time and the list floor does not, and some locks need no Redis
-within a process: compare “hand-off p50 across processes” too.</dd>
+<dd>The floors are a token popped from a list (floor-blpop), a token passed by a message (floor-publish), a message to all readers
+(floor-broadcast), and a bare SET with a compare-and-delete (floor-set). They lack what a lock needs, such as a lease or fencing, and
+floor-set cannot wait. Every hand-off of floor-publish goes to the other process. Hand-offs of floor-blpop may stay within a process,
+and some locks hand over within a process without Redis. So also compare “hand-off p50 across processes”.</dd>
 <dt>Overlaps</dt>
-<dd>Two holders at once. Anything but 0 means that it was not a lock.</dd>
+<dd>How often the lock was granted while others already held it. It must be 0: otherwise the lock did not exclude.</dd>
 <dt>Ratios, not absolutes</dt>
-<dd>The locks took turns within one run on one machine. Compare figures of this page with each other, not with those of another.</dd>
+<dd>The locks took turns within one run on one machine. Compare figures of this page with each other, but not with figures of another run.</dd>
 </dl></section>`

@@ -1,6 +1,6 @@
 /**
- * HTML from templates. Every inserted value is escaped unless it is markup itself, so no caller can forget it: error
- * messages and notes of rivals come from other people's code.
+ * HTML from templates. Every inserted value is escaped unless it is a `Markup`, so no caller can forget to escape.
+ * Escaping matters because error messages and versions come from other people's code.
  */
 export class Markup {
   readonly text: string
@@ -16,7 +16,7 @@ export function markup(literals: TemplateStringsArray, ...parts: readonly Part[]
   return new Markup(literals.reduce((text, literal, i) => text + render(parts[i - 1]) + literal))
 }
 
-/** Only for text that this program itself has written, such as the style sheet. */
+/** Only for constant text of this program, such as the style sheet. */
 export const trusted = (text: string): Markup => new Markup(text)
 
 function render(part: Part): string {
@@ -34,8 +34,8 @@ const entities: Readonly<Record<string, string>> = {
   "'": '&#39;',
 }
 /**
- * Control characters do not belong in HTML, and those that change the direction of writing could garble the page around
- * them. Both are replaced.
+ * Characters to be replaced: control characters, which HTML does not allow; characters that change the direction of
+ * writing, which could garble the text around them; and lone surrogates.
  */
 const unprintable = /[^\P{Cc}\n\t]|[\u202a-\u202e\u2066-\u2069]|\p{Cs}/gu
 

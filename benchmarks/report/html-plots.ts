@@ -1,4 +1,4 @@
-/** Which plots a scenario gets, and their captions. A plot without any measurement is left out. */
+/** The plots of each scenario, with their captions. A plot without any figure is left out. */
 import { lockOf, type Measure, type Results, type Scenario } from '../contract.ts'
 import { type Entry, entriesOf, inOrder, type Spread } from './html-data.ts'
 import { type Markup, markup } from './html-markup.ts'
@@ -24,76 +24,85 @@ export function plotsOf(scenario: Scenario, entries: readonly Entry[]): Markup {
   const small = smallPlots[subject].map(([measure, description, second]) =>
     dotPlot(entries, measure, description, second),
   )
-  // Without waiting, there is nothing to share; and the two parts of a mixed crowd are not meant to have equal shares.
+  // A lone caller shares with nobody, and the two halves of a mixed crowd are not meant to have equal shares.
   const shared = !['uncontended', 'mixed', 'phases', 'quorumAlone'].includes(subject)
   return markup`${handoffPlot(entries)}<div class="pair">${small}${shared && fairnessPlot(entries)}</div>`
 }
 
 type Small = readonly [measure: Measure, description: string, second?: Measure]
 
-const commands: Small = ['commands', 'Redis commands that clients sent for each acquisition. Less is better.']
-const drained: Small = ['drain', 'From the first release until the last of the queue has had its turn. Less is better.']
+const commands: Small = ['commands', 'Redis commands that clients sent per acquisition. Less is better.']
+const drained: Small = [
+  'drain',
+  'Time from the first release until the last waiter in the queue has the lock. Less is better.',
+]
 const nextGrant: Small = [
   'nextGrant',
-  'Time until somebody has the lock. Less is better. The short stroke: the same without a crash.',
+  'Time until a waiter has the lock. Less is better. The short stroke is the time without a crash.',
   'ordinaryHandoff',
 ]
 
-/** The measures that answer each kind's question. All others are in the table. */
+/** The most important measures of each kind of scenario. The table below the plots has all measures. */
 const smallPlots: Readonly<Record<Subject, readonly Small[]>> = {
   uncontended: [
-    ['cycleP50', 'From asking to the return of release. Less is better.'],
+    ['cycleP50', 'Time from the call of acquire to the return of release. Less is better.'],
     ['throughput', 'More is better.'],
     commands,
   ],
   mixed: [
-    ['throughput', 'Of both halves together. More is better.'],
-    ['waitMaxFair', 'A turn of the queue, and of those who have joined it by waiting. Less is better.'],
-    ['waitMaxUnfair', 'The time after which they join the queue, and a turn of it. Less is better.'],
+    ['throughput', 'Fair and unfair callers together. More is better.'],
+    [
+      'waitMaxFair',
+      'A fair caller waits for the fair callers ahead of it and for unfair callers that have joined the queue. Less is better.',
+    ],
+    [
+      'waitMaxUnfair',
+      'An unfair caller that waits too long joins the queue, and then waits for its turn. Less is better.',
+    ],
   ],
   loop: [
-    ['throughput', 'More is better, but worth little where a few waiters got most of it: see fairness.'],
+    ['throughput', 'More is better, but means little if a few waiters got most acquisitions: see fairness.'],
     commands,
-    ['waitMax', 'Less is better. The short stroke: the median wait.', 'waitP50'],
+    ['waitMax', 'Less is better. The short stroke is the median wait.', 'waitP50'],
   ],
   phases: [
-    ['throughput', 'Of readers and writers together. More is better.'],
-    ['waitMaxReaders', 'A turn of a writer, and what is left of the readers’ own. Less is better.'],
-    ['waitMaxWriters', 'The turns of the writers before, and of the readers between. Less is better.'],
+    ['throughput', 'Readers and writers together. More is better.'],
+    ['waitMaxReaders', 'A reader waits for the present readers and for one writer. Less is better.'],
+    ['waitMaxWriters', 'A writer waits for the writers ahead of it and for the readers between them. Less is better.'],
     commands,
   ],
   quorumAlone: [
-    ['cycleP50', 'From asking to the return of release. Less is better. The short stroke: p99.', 'cycleP99'],
+    [
+      'cycleP50',
+      'Time from the call of acquire to the return of release. Less is better. The short stroke is the p99.',
+      'cycleP99',
+    ],
     ['throughput', 'More is better.'],
     commands,
   ],
   quorum: [
-    ['throughput', 'More is better, but worth little where a few waiters got most of it: see fairness.'],
-    ['waitMax', 'Less is better. The short stroke: the median wait.', 'waitP50'],
-    ['attempts', 'How often the servers were asked for each acquisition. Polls and split votes ask in vain.'],
+    ['throughput', 'More is better, but means little if a few waiters got most acquisitions: see fairness.'],
+    ['waitMax', 'Less is better. The short stroke is the median wait.', 'waitP50'],
+    ['attempts', 'How often a client asked the servers per acquisition. Polls and split votes add attempts that fail.'],
     commands,
   ],
   admission: [
-    ['admission', 'From the call of the writer’s release until the last reader runs. Less is better.'],
-    ['messages', 'That all clients together received. One for each client with readers is the least.'],
+    ['admission', 'Time from the call of the writer’s release until the last reader runs. Less is better.'],
+    ['messages', 'Messages that all clients together received. The minimum is one per client with readers.'],
     commands,
   ],
   burst: [
     drained,
-    ['inversions', 'Share of pairs that were granted against the order of asking. 0: the order was kept.'],
+    ['inversions', 'Share of request pairs that were granted in reverse order. 0 means that the order was kept.'],
     commands,
   ],
-  drain: [
-    drained,
-    ['releaseCost', 'Server time of one release with the whole queue behind it. Less is better.'],
-    commands,
-  ],
+  drain: [drained, ['releaseCost', 'Server time per release while the queue is drained. Less is better.'], commands],
   'crash-holder': [nextGrant],
   'crash-waiters': [nextGrant],
   idle: [
-    ['commandsPerSecond', 'Sent by all parked waiters together. Less is better.'],
-    ['heapPerWaiter', 'Of the client’s JavaScript heap. Less is better.'],
-    ['redisPerWaiter', 'Memory of the server. Less is better.'],
+    ['commandsPerSecond', 'Commands that all parked waiters together send. Less is better.'],
+    ['heapPerWaiter', 'Growth of the client’s JavaScript heap per waiter. Less is better.'],
+    ['redisPerWaiter', 'Growth of the server’s memory per waiter. Less is better.'],
   ],
 }
 
@@ -104,7 +113,7 @@ function dotPlot(entries: readonly Entry[], measure: Measure, description: strin
   const spreads = shown.flatMap(entry => [entry.spread(measure), also && entry.spread(also)])
   const values = spreads.flatMap(spread => (spread ? [spread.low, spread.median, spread.high] : []))
   const axis = axisFor(values, value => tick(unit, value), unit === 'share' ? 'linear' : undefined)
-  // A lock without a figure keeps its row if it was meant to be measured: the missing figure is a result too.
+  // A lock that was tried keeps its row even without a figure: that it has none is a result, too.
   const rows = entries.flatMap(entry => {
     const [spread, second] = [entry.spread(measure), also && entry.spread(also)]
     const failed = entry.trials.some(({ outcome }) => outcome === 'failed')
@@ -123,11 +132,11 @@ function dotPlot(entries: readonly Entry[], measure: Measure, description: strin
   return rowsPlot({ title, description, heads: ['median'], axis, axisTitle: title, rows })
 }
 
-/** A hand-off figure must be read together with the other two, which show whether it was a real hand-off. */
+/** Hand-off latency, and the two figures that show how many acquisitions were real hand-offs. */
 const handoffColumns = [
   ['handoffP50', 'p50'],
   ['handoffP99', 'p99'],
-  ['backToReleaser', 'to itself'],
+  ['backToReleaser', 'back'],
   ['jain', 'Jain'],
 ] as const satisfies readonly (readonly [Measure, string])[]
 
@@ -153,9 +162,9 @@ function handoffPlot(entries: readonly Entry[]): Markup | undefined {
   return rowsPlot({
     title: 'Distribution of the hand-off latency',
     description:
-      'From the call of release to the next owner’s return from acquire. Strokes, from long to short: p50, p90, p99. Each ' +
-      'hill is scaled to its own peak. “To itself”: the share of acquisitions that went straight back to the waiter that had ' +
-      'just released; those are no hand-offs, and not in the hill.',
+      'Time from the call of release until acquire returns to the next holder. The strokes, from long to short, are p50, p90 ' +
+      'and p99. Each hill is scaled to its own peak. “Back” is the share of acquisitions that went straight back to the waiter ' +
+      'that had just released; these are no hand-offs, and the hill does not contain them.',
     heads: columns.map(([, head]) => head),
     axis,
     axisTitle: 'Hand-off latency',
@@ -175,9 +184,9 @@ function fairnessPlot(entries: readonly Entry[]): Markup | undefined {
   return rowsPlot({
     title: 'Fairness over time',
     description:
-      'Jain’s index of the acquisitions of all waiters within each tenth of the trial, from 0 (bottom) to 1 (top, dotted: all ' +
-      'got as many); the figure is that of the whole trial. With few acquisitions a waiter, a tenth looks less fair than ' +
-      'the whole.',
+      'Jain’s index of all waiters in each tenth of the trial, from 0 (bottom) to 1 (dotted line at the top: all waiters got ' +
+      'equally many acquisitions). The figure on the right is the index of the whole trial. If each waiter has only a few ' +
+      'acquisitions, a tenth looks less fair than the whole.',
     heads: ['whole'],
     axis: tenths,
     axisTitle: 'Part of the trial',
@@ -188,14 +197,17 @@ function fairnessPlot(entries: readonly Entry[]): Markup | undefined {
 
 /** Measures whose growth with the queue is the cost of waiting. */
 const costs: readonly Small[] = [
-  ['commands', 'Redis commands an acquisition. A lock whose waiters poll, or all wake up, climbs with their number.'],
-  ['serverCpu', 'CPU time of the server an acquisition.'],
-  ['releaseCost', 'Server time of one release.'],
+  [
+    'commands',
+    'Redis commands per acquisition. If waiters poll, or all wake up at each release, the line rises with their number.',
+  ],
+  ['serverCpu', 'CPU time of the server per acquisition.'],
+  ['releaseCost', 'Server time per release.'],
 ]
 
 /**
- * For each cost, the mutex scenarios that show it: those with one key and no time in the lock that differ in their
- * number of waiters, and the drained queues. A lone waiter has no contention, so it shows nothing about waiting.
+ * Plots each cost against the number of waiters, from the mutex scenarios with one key and hold 0 and from the drained
+ * queues. A lone waiter shows nothing about waiting, so scenarios with one waiter are left out.
  */
 export function costOfWaiting(results: Results): Markup | undefined {
   const columns = results.scenarios
@@ -211,7 +223,7 @@ export function costOfWaiting(results: Results): Markup | undefined {
   const plots = costs.map(cost => costPlot(results, columns, cost))
   if (plots.every(plot => plot === undefined)) return undefined
   return markup`<section id="cost"><h2>Cost against the number of waiters</h2>
-<p>Each panel shows one lock, with all others behind it in grey.</p>
+<p>Each panel shows one lock in colour and all other locks in grey.</p>
 ${plots}</section>`
 }
 
@@ -232,9 +244,9 @@ function costPlot(results: Results, all: readonly Column[], [measure, descriptio
     }))
     const points = own.map(({ waiters, entry }): Point => [waiters, entry?.spread(measure)?.median])
     const few = own.filter(({ entry }) => entry?.mark).map(({ waiters }) => format('count', waiters))
-    const mark = few.length > 0 ? `fewer rounds with ${few.join(', ')} waiters` : undefined
+    const mark = few.length > 0 ? `fewer rounds at ${few.join(', ')} waiters` : undefined
     const taken = points.filter((point): point is readonly [number, number] => point[1] !== undefined)
-    const said = taken.map(([x, y]) => `${format(unit, y)} with ${format('count', x)} waiters`).join('; ')
+    const said = taken.map(([x, y]) => `${format(unit, y)} at ${format('count', x)} waiters`).join('; ')
     return taken.length > 0 ? [{ rival, mark, points, taken, words: said }] : []
   })
   const xs = [...new Set(columns.map(({ waiters }) => waiters))]
@@ -242,7 +254,7 @@ function costPlot(results: Results, all: readonly Column[], [measure, descriptio
   const values = series.flatMap(({ taken }) => taken.map(([, y]) => y))
   return panelsPlot({
     title,
-    description: `${description} From: ${columns.map(({ title }) => title).join(' · ')}.`,
+    description: `${description} Scenarios: ${columns.map(({ title }) => title).join(' · ')}.`,
     x: { ...x, ticks: xs.map(value => ({ at: x.at(value), text: tick('count', value) })) },
     y: axisFor(values, value => tick(unit, value)),
     axisTitle: 'Waiters (logarithmic)',

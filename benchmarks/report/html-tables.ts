@@ -1,4 +1,4 @@
-/** All figures as tables, which are also the text alternative of the plots. */
+/** All figures as tables. They also serve readers who cannot see the plots. */
 import { type Attainment, type Measure, measures, type Results, type Scenario } from '../contract.ts'
 import { type Entry, entriesOf, type Spread } from './html-data.ts'
 import { type Markup, markup } from './html-markup.ts'
@@ -26,8 +26,8 @@ export function tableOf(scenario: Scenario, entries: readonly Entry[], rounds: n
   })
   const busiest = Math.max(0, ...entries.flatMap(({ trials }) => trials.map(({ busy }) => busy ?? 0)))
   return markup`<div class="scroll" tabindex="0" role="region" aria-label="All figures: ${scenario.title}"><table>
-<caption><span>${capital(scenario.title)}: medians${rounds > 1 && ` of ${rounds} rounds, with the least and the greatest`}.${
-    busiest >= 0.05 && ` Other programs used up to ${format('share', busiest)} of the cores meanwhile.`
+<caption><span>${capital(scenario.title)}: medians${rounds > 1 && ` of ${rounds} rounds, with the minimum and maximum`}.${
+    busiest >= 0.05 && ` During a trial, other programs used up to ${format('share', busiest)} of the cores.`
   }</span></caption>
 <thead><tr><th scope="col">Lock</th>${columns.map(measure => markup`<th scope="col">${words[measure].title}</th>`)}</tr></thead>
 <tbody>
@@ -44,11 +44,12 @@ function cell(measure: Measure, spread: Spread | undefined): Markup {
   return markup`<td>${median}${range}</td>`
 }
 
-type Headline = readonly [measure: Measure, more: boolean, unless?: Measure]
+type Headline = readonly [measure: Measure, moreIsBetter: boolean, unless?: Measure]
 
 /**
- * For each kind of scenario: the measure to compare at a glance, whether more is better, and another
- * measure that replaces it if the run has that one. Hand-offs to other processes are what all locks have in common: within a process some need no Redis.
+ * For each kind of scenario: the measures to compare at a glance. A measure with `unless` is shown only if the run lacks
+ * `unless`. Hand-offs to another process are preferred, because all locks have them: within a process, some locks hand
+ * over without Redis.
  */
 const headlines: Readonly<Record<Subject, readonly Headline[]>> = {
   uncontended: [['cycleP50', false]],
@@ -84,7 +85,7 @@ const headlines: Readonly<Record<Subject, readonly Headline[]>> = {
   idle: [['commandsPerSecond', false]],
 }
 
-/** The best of each kind, side by side. Jain's index is shown with figures that could be improved by unfairness. */
+/** The best lock of each kind, side by side. Jain's index is shown with figures that unfairness could improve. */
 export function glance(results: Results): Markup {
   const rows = results.scenarios.flatMap((scenario, i) => {
     const entries = entriesOf(results, scenario)
@@ -98,7 +99,7 @@ ${best('baton')}${best('rival')}${best('floor')}</tr>`
     })
   })
   return markup`<div class="scroll" tabindex="0" role="region" aria-label="At a glance"><table class="glance">
-<caption><span>Medians. Where Jain’s index of the same lock is below about 0.9, the figure belongs to a few favoured waiters.</span></caption>
+<caption><span>Medians of the rounds. If Jain’s index of a lock is below about 0.9, a few favoured waiters account for much of its figure.</span></caption>
 <thead><tr><th scope="col">Scenario</th><th scope="col">Best redis-baton</th><th scope="col">Best rival</th><th scope="col">Best floor</th></tr></thead>
 <tbody>${rows}</tbody></table></div>`
 }
@@ -132,7 +133,7 @@ export function goalsTable(goals: readonly Attainment[]): Markup {
 ${verdict === 'missed' ? markup`<td class="alarm"><strong>missed</strong></td>` : markup`<td>reached</td>`}</tr>\n`,
   )
   return markup`<div class="scroll" tabindex="0" role="region" aria-label="Goals"><table>
-<caption><span>What this project wants of redis-baton. Medians of the rounds, with the least and the greatest; ratios are of trials of the same round.</span></caption>
+<caption><span>The project’s goals for redis-baton. Each figure is the median of the rounds, with the range in parentheses. A ratio (÷) compares trials of the same round. 2 × 8 means 2 processes with 8 waiters each.</span></caption>
 <thead><tr><th scope="col">Measure</th><th scope="col">Goal</th><th scope="col">Measured</th><th scope="col">Verdict</th></tr></thead>
 <tbody>
 ${rows}</tbody></table></div>`
@@ -144,7 +145,7 @@ export function rivalsTable(results: Results): Markup {
 <td>${rival.kind === 'baton' ? 'this project' : rival.kind}</td><td>${rival.fair ? 'yes' : 'no'}</td><td><p>${rival.note}</p></td></tr>\n`,
   )
   return markup`<div class="scroll" tabindex="0" role="region" aria-label="Locks"><table class="words">
-<thead><tr><th scope="col">Lock</th><th scope="col">Version</th><th scope="col">Kind</th><th scope="col">Promises order</th><th scope="col">Use</th></tr></thead>
+<thead><tr><th scope="col">Lock</th><th scope="col">Version</th><th scope="col">Kind</th><th scope="col">Promises order</th><th scope="col">How it is used</th></tr></thead>
 <tbody>
 ${rows}</tbody></table></div>`
 }

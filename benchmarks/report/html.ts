@@ -1,7 +1,7 @@
 /**
- * The results as one self-contained HTML page: its plots are SVG and it has no script, so it opens from a file and can
- * be attached to a ticket. Its content policy forbids everything but its own style sheet, in case some text of a rival
- * should ever get past the escaping.
+ * The results as one self-contained HTML page with SVG plots and without scripts, so it opens from a file and can be
+ * attached to a ticket. Its content security policy allows only the page's own style sheet. This is a second defence,
+ * in case text from a rival's library is ever not escaped.
  */
 import { type Results, takesPart } from '../contract.ts'
 import { entriesOf } from './html-data.ts'
@@ -33,7 +33,7 @@ export function htmlReport(results: Results): string {
 ${warnings(results)}
 <nav aria-label="Contents"><ul>
 <li><a href="#glance">At a glance</a></li><li><a href="#reading">How to read this</a></li>
-${cost && markup`<li><a href="#cost">Cost against waiters</a></li>`}
+${cost && markup`<li><a href="#cost">Cost by number of waiters</a></li>`}
 ${goals.length > 0 && markup`<li><a href="#goals">Goals</a></li>`}
 ${results.scenarios.map(({ title }, i) => markup`<li><a href="#scenario-${i}">${capital(title)}</a></li>`)}
 <li><a href="#run">Machine, versions, options</a></li><li><a href="#locks">Locks</a></li>
@@ -68,14 +68,14 @@ function scenarioSection(results: Results, i: number): Markup {
     plural(processes, 'process', 'processes'),
     `${plural(waiters, 'waiter')} in each`,
     plural(keys, 'key'),
-    `held for ${number(hold)} ms`,
-    ...(mixed ? ['every other one asks fair'] : []),
+    `each holds for ${number(hold)} ms`,
+    ...(mixed ? ['every other waiter is fair'] : []),
     ...(permits ? [plural(permits, 'permit')] : []),
-    ...(inUse ? [`${plural(inUse, 'permit')} in use by others`] : []),
-    ...(writerEvery ? [`1 waiter in ${writerEvery} writes`] : []),
+    ...(inUse ? [`${plural(inUse, 'more permit')} in use by another process`] : []),
+    ...(writerEvery ? [`1 waiter in ${writerEvery} is a writer`] : []),
     ...(servers ? [plural(servers, 'server')] : []),
-    ...(frozen ? [`${number(frozen)} of them frozen`] : []),
-    ...(apart ? ['a client for each waiter'] : []),
+    ...(frozen ? [`${number(frozen)} frozen`] : []),
+    ...(apart ? ['one client per waiter'] : []),
   ]
   // For crash and idle scenarios, the title already describes the participants.
   const about = ['loop', 'burst', 'drain', 'admission'].includes(scenario.kind) ? many : []
@@ -85,11 +85,12 @@ ${entries.length === 0 ? markup`<p>Nothing was measured here.</p>` : markup`${pl
 </section>`
 }
 
-/** Whatever makes figures doubtful comes before them. */
+/** Reasons to doubt the figures, shown at the top of the page. */
 function warnings(results: Results): Markup | undefined {
   const broken = results.trials.filter(({ figures }) => (figures.overlaps ?? 0) > 0)
   const names = [...new Set(broken.map(({ rival, scenario }) => `${rival} in ${scenario}`))]
-  const overlaps = names.length > 0 && `Two holders at once: ${names.join(', ')}. That is a lock that does not lock.`
+  const overlaps =
+    names.length > 0 && `Two callers held the lock at the same time: ${names.join(', ')}. Such a lock does not exclude.`
   const lines = [overlaps, ...results.notes].filter(line => line !== false)
   if (lines.length === 0) return undefined
   return markup`<ul class="notes">${lines.map(line => markup`<li${line === overlaps && markup` class="alarm"`}>${line}</li>`)}</ul>`
@@ -103,16 +104,21 @@ function runSection({ machine, options, date }: Results): Markup {
     ['System', machine.system],
     ['Node', machine.node],
     ['Server', machine.redis],
-    ['Rounds', `${number(options.rounds)}, the locks taking turns; ${plural(options.seconds, 'second')} each`],
+    [
+      'Rounds',
+      `${number(options.rounds)}, in which the locks take turns; a loop is measured for ${plural(options.seconds, 'second')}`,
+    ],
     [
       'Cores kept awake',
       machine.warmCores
-        ? 'yes, by one idle-priority loop each: a halted virtual core costs each wake-up 50–100 µs'
-        : 'no: on virtual machines each wake-up may cost 50–100 µs more, more often for locks that leave cores idle',
+        ? 'yes, by one idle-priority busy loop per core, because a halted virtual core takes 50–100 µs to wake up'
+        : 'no: a halted virtual core takes 50–100 µs to wake up, which slows locks that leave cores idle more than others',
     ],
     [
       'Added round trip',
-      machine.rtt > 0 ? `${number(machine.rtt)} ms, by a proxy` : 'none: loopback, which hides the cost of round trips',
+      machine.rtt > 0
+        ? `${number(machine.rtt)} ms, by a proxy`
+        : 'none: all traffic is on loopback, where round trips cost little',
     ],
   ]
   return markup`<section id="run"><h2>Machine, versions, options</h2>
@@ -138,7 +144,7 @@ function notMeasured(results: Results): Markup | false {
   if (where.size === 0) return complete && markup`<p>Every lock was measured in every round of its scenarios.</p>`
   const all = (titles: readonly string[]) =>
     titles.length === results.scenarios.length ? 'all scenarios' : titles.join(' · ')
-  return markup`<h3>Failed, skipped, or not tried again</h3><ul class="failures">${[...where.values()].map(
+  return markup`<h3>Failed, skipped or not tried again</h3><ul class="failures">${[...where.values()].map(
     ({ name, why, titles }) => markup`<li><b>${name}</b>: ${why} <span>(${all(titles)})</span></li>\n`,
   )}</ul>`
 }

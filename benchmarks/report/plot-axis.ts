@@ -1,6 +1,6 @@
 /**
- * Axes in percent of the plot's width, because the page must fit any window without a script: a drawing in percentages
- * scales with the window, and text keeps its size.
+ * Axes in percent of the plot's width. A drawing in percentages scales with the window without a script, and its text
+ * keeps its size.
  */
 import { scaleLinear, scaleLog } from 'd3-scale'
 
@@ -11,14 +11,14 @@ export interface Axis {
   readonly log: boolean
 }
 
-/** Up to this ratio of largest to smallest, a linear axis from 0 shows differences well. */
+/** If the largest value is at least this many times the smallest, the axis is logarithmic. */
 const worthLog = 8
 /** Room for the marks at both ends, in percent. */
 const edge = 2
 /** Room for values of 0 on a log axis, left of all others, in percent. */
 const room = 14
 
-/** An axis for these values: linear from 0, or logarithmic if they span too much for that. */
+/** An axis for these values: linear from 0, or logarithmic if their range is too wide. `force` overrides this choice. */
 export function axisFor(values: readonly number[], write: (value: number) => string, force?: 'log' | 'linear'): Axis {
   const positive = values.filter(value => value > 0)
   const [least, most] = [Math.min(...positive), Math.max(...positive)]
@@ -44,7 +44,7 @@ function logarithmic(least: number, most: number, write: (value: number) => stri
     .ticks()
     .filter(value => mantissas.includes(Number(value.toExponential(0)[0])))
     .map(value => ({ at: scale(value), text: write(value) }))
-  // If there are many decades, only every other one is labelled: all would not fit on a phone.
+  // If there are many ticks, every other one is dropped: all labels would not fit on a phone.
   const labelled = ticks.length > 5 ? ticks.filter((_, i) => i % 2 === 0) : ticks
   return {
     at: value => (value > 0 ? scale(value) : edge),
@@ -53,5 +53,5 @@ function logarithmic(least: number, most: number, write: (value: number) => stri
   }
 }
 
-/** Two decimals: less than a pixel on any screen, and the same text on every machine. */
+/** Two decimals are finer than a pixel, and give the same text on every machine. */
 export const percent = (at: number): string => `${Math.round(at * 100) / 100}%`

@@ -1,6 +1,6 @@
 /**
- * A small panel for each rival, with the same axes: its own line is strong, all others are faint behind it. A dozen
- * lines in one plot could be distinguished only by colour, and not even so where they cross.
+ * A small panel for each rival, all with the same axes. The rival's own line is strong, and the lines of all others are
+ * faint behind it. In a single plot, a dozen crossing lines could not be told apart.
  */
 import { line } from 'd3-shape'
 import type { RivalEntry } from './html-data.ts'
@@ -12,9 +12,9 @@ export type Point = readonly [x: number, y: number | undefined]
 
 export interface Series {
   readonly rival: RivalEntry
-  /** Text beside the name: which points cover fewer rounds than the run has. */
+  /** Text beside the name: the points that cover fewer rounds than the run has. */
   readonly mark: string | undefined
-  /** A point without y was not measured, and interrupts the line. */
+  /** A point without y was not measured. The line has a gap at such a point. */
   readonly points: readonly Point[]
   /** The points in words. */
   readonly words: string

@@ -1,12 +1,13 @@
 /**
- * The most common plot: a line for each rival with its name, a drawing on a shared axis, and figures.
+ * The most common plot. Each rival has a row with its name, a drawing on a shared axis, and figures:
  *
  *      redis-baton    ───●──│─────────│──────    93 µs
  *      floor          ─●────│─────────│──────    70 µs
  *                         100 µs    1 ms
  *
- * Each name is beside its drawing, so no legend has to be matched by colour. Colour only repeats what the position and
- * the shape of the mark say: redis-baton, floor, rival; filled for locks that promise order.
+ * The name is beside the drawing, so no reader has to match colours with a legend. Colour shows the kind of lock
+ * (redis-baton, floor or rival), which position and name show as well. A ring instead of a dot
+ * marks a rival that promises no order.
  */
 import { area, curveStepAfter } from 'd3-shape'
 import type { Distribution } from '../contract.ts'
@@ -16,12 +17,12 @@ import { type Axis, axisFor, linear, percent } from './plot-axis.ts'
 
 export interface Row {
   readonly rival: RivalEntry
-  /** The mark from `Rounds`, beside the name. */
+  /** `Rounds.mark`, shown beside the name. */
   readonly mark: string | undefined
   readonly drawing: Markup | undefined
   /** What the drawing shows, in words. */
   readonly words: string
-  /** One for each column heading. */
+  /** The figures, one for each of `heads`. */
   readonly cells: readonly string[]
 }
 
@@ -61,7 +62,7 @@ ${cells.map((cell, i) => markup`<span class="cell"><small>${heads[i]} </small>${
 </figure>`
 }
 
-/** A dot at the median, a bar from the least to the greatest of the rounds, and a short stroke for a second figure. */
+/** A dot at the median, a bar from the minimum to the maximum, and a short stroke at the median of a second figure. */
 export function dots(spread: Spread, axis: Axis, second?: Spread): Markup {
   const [x, low, high] = [spread.median, spread.low, spread.high].map(value => percent(axis.at(value)))
   const at = second && percent(axis.at(second.median))
@@ -70,12 +71,12 @@ export function dots(spread: Spread, axis: Axis, second?: Spread): Markup {
   }<circle class="mark" cx="${x}" cy="50%" r="5"/>`
 }
 
-/** Stretches a drawing without percentages to the plot's width. */
+/** Stretches a drawing of 1000 × 100 units to the plot's size. */
 function stretched(drawing: Markup): Markup {
   return markup`<svg width="100%" height="100%" viewBox="0 0 1000 100" preserveAspectRatio="none">${drawing}</svg>`
 }
 
-/** An axis that fits all of a plot's distributions. */
+/** A logarithmic axis that fits all of these distributions. */
 export function axisOf(distributions: readonly Distribution[], write: (value: number) => string): Axis {
   const ends = distributions.flatMap(({ low, step, counts }) => [
     low * step ** counts.findIndex(count => count > 0),
@@ -84,7 +85,7 @@ export function axisOf(distributions: readonly Distribution[], write: (value: nu
   return axisFor(ends, write, 'log')
 }
 
-/** The buckets as a stepped hill, always as high as the row, with strokes at some figures. */
+/** The buckets as a stepped hill, scaled so that its peak fills the row, with strokes at some values. */
 export function hill(
   { low, step, counts }: Distribution,
   axis: Axis,
@@ -106,10 +107,10 @@ export function hill(
   })}`
 }
 
-/** From the first tenth of a trial to the last. */
+/** The axis of a trial's time, in percent. */
 export const tenths: Axis = linear([0, 100], value => `${value} %`, 4)
 
-/** A line through the middle of each tenth; 1 is the top of the row, 0 its bottom. */
+/** A line with one point per tenth of the trial. The value 0 is at the bottom of the row, 1 is at the dotted line. */
 export function course(values: readonly number[]): Markup {
   const x = (i: number) => tenths.at(((i + 0.5) * 100) / values.length) * 10
   const draw = area<number>(

@@ -16,7 +16,7 @@ export interface Progress extends Listener {
 const width = 30
 const drawEvery = 250
 
-/** If `out` is no terminal, a program may read it. It then receives no progress: only the server's name and the tables. */
+/** If `out` is no terminal, a program may read it, so it receives only the server's name and the tables. */
 export function openProgress(out: WriteStream, errors: Writable, env: NodeJS.ProcessEnv): Progress {
   const live = out.isTTY === true && env['TERM'] !== 'dumb'
   return live ? new Bar(out) : new Lines(out, errors)

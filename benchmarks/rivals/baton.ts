@@ -3,7 +3,7 @@ import { type ClientOptions, type Lease, type Lock, LockClient, type LockOptions
 import { asksFair, type Contender, type Rival, type RivalClient, type Setting } from '../contract.ts'
 import { allBut } from '../scenarios.ts'
 
-const oneServer = 'it has one server, and that is not frozen'
+const oneServer = 'it uses only the first server, which is never frozen'
 const ours = { kind: 'baton', package: undefined, runtime: 'node', missing: async () => undefined } as const
 
 export const batonFair: Rival = {
@@ -11,7 +11,7 @@ export const batonFair: Rival = {
   name: 'baton-fair',
   fair: true,
   locks: ['mutex', 'semaphore', 'readWrite'],
-  note: 'redis-baton, fair: waiters stand in a queue in Redis, one LockClient a process.',
+  note: 'redis-baton in fair mode: waiters queue in Redis. One LockClient per process.',
   open: async setting => open(setting, { fair: true }),
 }
 
@@ -20,8 +20,8 @@ export const batonUnfair: Rival = {
   name: 'baton-unfair',
   fair: false,
   locks: ['mutex', 'semaphore', 'readWrite'],
-  note: 'redis-baton, unfair for ever (fairAfter: Infinity): waiters are woken by messages, one LockClient a process.',
-  // Infinity, because with the default a caller that waits for a second joins the queue, and that is the other rival.
+  note: 'redis-baton, always unfair (fairAfter: Infinity): messages wake waiters. One LockClient per process.',
+  // With the default `fairAfter`, a caller would join the fair queue after a second. That queue is baton-fair's.
   open: async setting => open(setting, { fairAfter: Number.POSITIVE_INFINITY }),
 }
 
@@ -29,22 +29,22 @@ export const batonMixed: Rival = {
   ...ours,
   name: 'baton-mixed',
   fair: false,
-  note: 'redis-baton, half of the callers fair, the others by default (unfair, fairAfter: 1,000), one LockClient a process.',
-  skips: allBut(['mixed'], 'it is for callers of both kinds'),
+  note: 'redis-baton, half of the callers fair, the others with the default (unfair, fairAfter: 1000). One LockClient per process.',
+  skips: allBut(['mixed'], 'it is only for scenarios with both fair and unfair callers'),
   mixes: true,
   open: async setting => open(setting, {}, index => ({ fair: asksFair(index) })),
 }
 
-/** The mutex with which a semaphore of one permit is compared, in the same round. */
+/** A semaphore of one permit is compared with this mutex, in the same round. */
 export const batonFairMutex: Rival = {
   ...ours,
   name: 'baton-fair-mutex',
   fair: true,
   locks: ['semaphore'],
-  note: "redis-baton's mutex, fair, beside its semaphore of one permit. In place of other permits, other mutexes are held.",
+  note: "redis-baton's mutex, fair, to compare with its semaphore of one permit. Where the semaphore has other permits in use, mutexes of other keys are held.",
   skips: allBut(
     ['semaphore-one', 'semaphore-used-10', 'semaphore-used-1000', 'semaphore-used-10000'],
-    'it is a mutex, for scenarios with one permit only',
+    'it is a mutex, so it takes part only in scenarios with one permit',
   ),
   open: async setting => openMutex(setting, { fair: true }),
 }
@@ -53,17 +53,17 @@ export const batonUnfairMutex: Rival = {
   ...batonFairMutex,
   name: 'baton-unfair-mutex',
   fair: false,
-  note: "redis-baton's mutex, unfair for ever, beside its semaphore of one permit. In place of other permits, other mutexes are held.",
+  note: "redis-baton's mutex, always unfair, to compare with its semaphore of one permit. Where the semaphore has other permits in use, mutexes of other keys are held.",
   open: async setting => openMutex(setting, { fairAfter: Number.POSITIVE_INFINITY }),
 }
 
-/** The lock on one server with which a quorum is compared, in the same round. */
+/** A quorum is compared with this lock on one server, in the same round. */
 export const batonFairSingle: Rival = {
   ...ours,
   name: 'baton-fair-single',
   fair: true,
   locks: ['quorum'],
-  note: "redis-baton's mutex on the first server only, fair, beside locks over several.",
+  note: "redis-baton's mutex on the first server only, fair, to compare with locks over several servers.",
   skips: { 'quorum-frozen': oneServer },
   open: async setting => open(setting, { fair: true }),
 }
@@ -72,13 +72,13 @@ export const batonUnfairSingle: Rival = {
   ...batonFairSingle,
   name: 'baton-unfair-single',
   fair: false,
-  note: "redis-baton's mutex on the first server only, unfair for ever, beside locks over several.",
+  note: "redis-baton's mutex on the first server only, always unfair, to compare with locks over several servers.",
   open: async setting => open(setting, { fairAfter: Number.POSITIVE_INFINITY }),
 }
 
 /**
- * In ms. Servers count once they have been up for longer than the lease, which is 30 s by default. Uptimes are in whole
- * seconds.
+ * In ms. redis-baton counts a server only after it has been up for longer than a lease (30 s by default). Servers report
+ * their uptime in whole seconds, so 2 s are added.
  */
 const countsServersAfter = 32_000
 
@@ -88,7 +88,7 @@ export const batonFairQuorum: Rival = {
   fair: true,
   locks: ['quorum'],
   countsServersAfter,
-  note: 'redis-baton over all servers, fair: one queue in each, in one order.',
+  note: 'redis-baton over all servers, fair: each server has a queue, and all queues have the same order.',
   open: async setting => openQuorum(setting, { fair: true }),
 }
 
@@ -96,13 +96,13 @@ export const batonUnfairQuorum: Rival = {
   ...batonFairQuorum,
   name: 'baton-unfair-quorum',
   fair: false,
-  note: 'redis-baton over all servers, unfair for ever: woken by the message that makes a majority.',
+  note: 'redis-baton over all servers, always unfair: a waiter is woken when a majority of servers has sent it a message.',
   open: async setting => openQuorum(setting, { fairAfter: Number.POSITIVE_INFINITY }),
 }
 
 let quorums = 0
 
-/** A client over all servers that counts how often they were asked. */
+/** A client over all servers. It counts how often the servers were asked. */
 function openQuorum(setting: Setting, options: ClientOptions): RivalClient {
   const { servers = [setting.url], process } = setting
   quorums += 1
@@ -126,7 +126,7 @@ function openQuorum(setting: Setting, options: ClientOptions): RivalClient {
   }
 }
 
-/** An extra contender, which is none of the waiters, holds a mutex of its own. */
+/** Waiters share the key's mutex. Extra contenders, with higher indexes than the waiters, lock separate keys. */
 function openMutex(setting: Setting, options: ClientOptions): RivalClient {
   const client = open({ ...setting, lock: 'mutex' }, options)
   return {
@@ -145,7 +145,7 @@ function open(
   servers?: readonly string[],
 ): OpenClient {
   const { url, lease, process } = setting
-  // The lease is set for the client, so that it is renewed as usual; a call's own lease would be fixed.
+  // The lease is an option of the client, so that it is renewed. A call's `lease` would be fixed.
   const ofClient = { label: `bench-${process}`, ...options, ...(lease === undefined ? {} : { lease }) }
   const locks = new LockClient(servers ?? url, ofClient)
   return {
@@ -166,7 +166,7 @@ interface OpenClient extends RivalClient {
   contender(index: number, reading: boolean): Contender
 }
 
-/** The objects of the other kinds are made once for each key, as a program would. */
+/** Semaphores and read-write locks are made once per key, as in a usual program. */
 function locking(
   locks: LockClient,
   { lock: kind, permits = 1 }: Setting,

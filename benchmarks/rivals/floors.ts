@@ -31,8 +31,8 @@ import { Redis } from 'ioredis'
 import type { Contender, Release, Rival, RivalClient, Setting } from '../contract.ts'
 import { allBut } from '../scenarios.ts'
 
-const noLease = 'a token without a lease is lost with its holder'
-const oneEach = 'one connection a waiter is more than a server takes'
+const noLease = 'its token has no lease, so a crash of the holder loses the token'
+const oneEach = 'it needs a connection per waiter, more than a server accepts'
 const byHand = { kind: 'floor', package: undefined, runtime: 'node', missing: async () => undefined } as const
 
 export const floorBlpop: Rival = {
@@ -40,7 +40,7 @@ export const floorBlpop: Rival = {
   name: 'floor-blpop',
   fair: true,
   locks: ['mutex', 'semaphore'],
-  note: 'Floor: a token in a list, or one for each permit; BLPOP and LPUSH, one connection a waiter.',
+  note: 'Floor: a list with one token per permit. BLPOP acquires and LPUSH releases. One connection per waiter.',
   skips: {
     'drain-10000': oneEach,
     'semaphore-drain-10000': oneEach,
@@ -79,9 +79,9 @@ export const floorPublish: Rival = {
   ...byHand,
   name: 'floor-publish',
   fair: true,
-  note: 'Floor: a token passed by PUBLISH in an EVALSHA, always to the other process where somebody waits there.',
+  note: 'Floor: a script passes a token by PUBLISH, to the other process if a caller waits there.',
   skips: {
-    uncontended: 'there is nobody to publish to',
+    uncontended: 'it needs another caller to publish to',
     'crash-holder': noLease,
     'crash-waiters': noLease,
   },
@@ -152,8 +152,8 @@ export const floorSet: Rival = {
   ...byHand,
   name: 'floor-set',
   fair: false,
-  note: 'Floor: SET NX PX and compare-and-delete by EVALSHA on one connection, for the uncontended cycle only.',
-  skips: allBut(['uncontended'], 'it does not wait'),
+  note: 'Floor: SET NX PX acquires, a compare-and-delete script releases. One connection. Only for the uncontended scenario.',
+  skips: allBut(['uncontended'], 'it cannot wait'),
   open: openSet,
 }
 
@@ -166,7 +166,7 @@ async function openSet({ url }: Setting): Promise<RivalClient> {
     async acquire(key) {
       const token = randomUUID()
       const taken = await redis.set(key, token, 'PX', 30_000, 'NX')
-      if (taken === null) throw new Error('held by somebody else')
+      if (taken === null) throw new Error('another caller holds the lock')
       return () => redis.evalsha(sha, 1, key, token)
     },
   }
@@ -178,8 +178,8 @@ export const floorBroadcast: Rival = {
   name: 'floor-broadcast',
   fair: true,
   locks: ['readWrite'],
-  note: "Floor: a writer's end is one PUBLISH to all processes, whose readers have sent nothing. Excludes nobody.",
-  skips: allBut(['read-write-admit-1', 'read-write-admit-1000'], 'it excludes nobody'),
+  note: 'Floor: when a writer releases, one PUBLISH wakes the readers of all processes. Readers send nothing, and no caller is excluded.',
+  skips: allBut(['read-write-admit-1', 'read-write-admit-1000'], 'it excludes no caller'),
   open: openBroadcast,
 }
 

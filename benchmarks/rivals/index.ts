@@ -1,4 +1,4 @@
-/** All rivals, and what the runner has to know to run them. Adapters import their library only when they are opened. */
+/** All rivals, and how their workers are started. An adapter imports its library only when it is opened. */
 import { packageRoot } from '../../local-redis/package-root.ts'
 import type { Rival } from '../contract.ts'
 import { type Command, nodeWorker } from '../harness/crew.ts'
@@ -44,7 +44,7 @@ import {
 import { sesamecareRedlock, sesamecareRedlock10ms } from './sesamecare-redlock.ts'
 import { simpleRedisMutex } from './simple-redis-mutex.ts'
 
-/** In the order of the reports and of the turns. */
+/** All rivals, in the order of the reports and of the turns. */
 export const rivals: readonly Rival[] = [
   batonFair,
   batonUnfair,
@@ -86,12 +86,12 @@ export const rivals: readonly Rival[] = [
   liveMutexSocket,
 ]
 
-/** How its workers are started. `further` applies only to Node workers. */
+/** How the rival's workers are started. `further` applies only to Node workers. */
 export async function workerOf({ runtime }: Rival, further?: string): Promise<Command> {
   return runtime === 'java' ? launch() : nodeWorker(further)
 }
 
-/** The installed version. Undefined if it has no Node package, or if that is not installed. */
+/** The rival's version; undefined for floors and for packages that are not installed. */
 export async function versionOf({ kind, runtime, package: name }: Rival): Promise<string | undefined> {
   if (runtime === 'java') return redissonVersion()
   if (kind === 'baton') return versionIn(new URL('package.json', packageRoot))

@@ -1,7 +1,7 @@
 /**
- * The rivals' packages are not dependencies of this one. A user who wants to measure one installs it, in the current
- * folder or beside this package. So nothing here is imported before it is needed, and a missing package is reported by
- * name.
+ * The rivals' packages are not dependencies of redis-baton. To measure a rival, a user installs its package in the
+ * current folder or beside redis-baton. So a rival's package is imported only when needed, and a missing package is
+ * reported by name.
  */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -9,8 +9,8 @@ import { dirname, join } from 'node:path'
 import { constants, runInThisContext } from 'node:vm'
 
 /**
- * The versions that the adapters were written for. Another version may be a different library: redlock 4 has no
- * `using`, takes its settings elsewhere, and only its errors could be measured.
+ * The versions for which the adapters were written. Another version may have a different API. redlock 4, for example,
+ * would only produce errors.
  */
 const known: Readonly<Record<string, string>> = {
   '@sesamecare-oss/redlock': '1.4.0',
@@ -26,13 +26,13 @@ const known: Readonly<Record<string, string>> = {
 
 interface Found {
   readonly version: string
-  /** The file from which an import finds it. */
+  /** An import by this file finds the package. */
   readonly from: string
 }
 
 /**
- * Says which packages are missing, or have an unknown version; undefined if all are fine. Only looks, and runs nothing
- * of them.
+ * Says which packages are missing or have an unsupported version; undefined if all are fine. Runs no code of the
+ * packages.
  */
 export async function notInstalled(...packages: string[]): Promise<string | undefined> {
   const absent = packages.filter(name => !installed(name))
@@ -40,7 +40,7 @@ export async function notInstalled(...packages: string[]): Promise<string | unde
   if (absent.length + unknown.length === 0) return undefined
   const why = [
     ...(absent.length > 0 ? ['not installed'] : []),
-    ...unknown.map(name => `${name} ${versionOf(name)} is not a version that is known here`),
+    ...unknown.map(name => `${name} ${versionOf(name)} is not a version that this benchmark supports`),
   ]
   const wanted = [...absent, ...unknown].map(name => (known[name] ? `${name}@${known[name]}` : name))
   return `${why.join(', ')}: npm install ${wanted.join(' ')}`
@@ -51,14 +51,14 @@ export function versionOf(name: string): string | undefined {
   return installed(name)?.version
 }
 
-/** Imports a package, or a module of one, with the type that the caller expects. */
+/** Imports a package or one of its modules. `T` is the type that the caller expects. */
 export async function load<T>(name: string): Promise<T> {
   const [, owner = name] = /^((?:@[^/]+\/)?[^/]+)/.exec(name) ?? []
   const from = installed(owner)?.from ?? here
   return (await (from === here ? import(name) : importFrom(from, name))) as T
 }
 
-/** Whether a version has what the adapter for a known one relies on, by the rules of semantic versioning. */
+/** Whether an adapter for version `known` works with `version`, by the rules of semantic versioning. */
 export function suits(version: string, known: string): boolean {
   const plain = version.replace(/^v/, '')
   if (plain === known || /-/.test(plain + known)) return plain === known
@@ -75,7 +75,10 @@ function isKnown(name: string): boolean {
 
 const here = import.meta.filename
 
-/** The current folder has precedence. Searches the folders, because many packages do not export their package.json. */
+/**
+ * The current folder has precedence. Reads package.json files directly, because many packages do not export their
+ * package.json.
+ */
 function installed(name: string): Found | undefined {
   const own = foldersFor(name, here)
   for (const folder of new Set([...foldersFor(name, join(process.cwd(), 'any.js')), ...own])) {
@@ -97,9 +100,7 @@ export function versionIn(file: string | URL): string | undefined {
   }
 }
 
-/**
- * Runs `import(name)` as a module in this place would: Node has no other way to resolve `exports` as an import does.
- */
+/** Runs `import(name)` as if in `file`. Node has no other way to resolve a package's `exports` from another place. */
 function importFrom(file: string, name: string): Promise<unknown> {
   const importModuleDynamically = constants.USE_MAIN_CONTEXT_DEFAULT_LOADER
   return runInThisContext('name => import(name)', { filename: file, importModuleDynamically })(name)

@@ -13,17 +13,17 @@ interface Ioredfour {
   readonly _redisSubscriber: Redis
 }
 
-/** In ms. It has no default lease; this is the one in its README. */
+/** In ms. The library has no default lease; this is the lease in its README. */
 const leaseOfReadme = 60_000
 const withoutEnd = 0
 
-/** Each release is published, and every waiter tries again. */
+/** Each release is published, and then every waiter tries again. */
 export const ioredfour: Rival = {
   name: 'ioredfour',
   kind: 'rival',
   fair: false,
   package: 'ioredfour',
-  note: 'waitAcquireLock without end and its defaults: woken by pub/sub, tries again when the lease should have ended.',
+  note: 'waitAcquireLock without a time limit, otherwise its defaults: woken by pub/sub, and tries again when the lease should have ended.',
   runtime: 'node',
   missing: () => notInstalled('ioredfour'),
   async open({ url, namespace, lease = leaseOfReadme }) {
@@ -36,7 +36,7 @@ export const ioredfour: Rival = {
           return () => locks.releaseLock(lock)
         },
       }),
-      // It has no method to close the connections that it makes.
+      // The library has no method to close its connections.
       async close() {
         await Promise.all([locks._redisConnection.quit(), locks._redisSubscriber.quit()])
       },

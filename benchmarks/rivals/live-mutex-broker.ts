@@ -3,7 +3,7 @@
  *
  *   node live-mutex-broker.js <folder> tcp|socket
  *
- * Nothing stops it from outside. It ends when no client is connected any longer, however its clients ended.
+ * The broker ends on its own when no client is connected any longer.
  */
 import { rename, rm, writeFile } from 'node:fs/promises'
 import type { Server } from 'node:net'
@@ -22,16 +22,18 @@ interface Broker {
   ensure(): Promise<unknown>
 }
 
-/** In ms: how long it waits for the first client, how long it stays after the last one, and how often it checks. */
+/** In ms: how long the broker waits for the first client. */
 const first = 15_000
+/** In ms: how long the broker stays after the last client has gone. */
 const lonely = 3_000
+/** In ms: how often the broker counts its clients. */
 const look = 500
 
 const [folder = '', transport = 'tcp'] = process.argv.slice(2)
 
 try {
   const { broker, address } = await listen()
-  // By a rename, so that no reader sees half of it.
+  // The rename makes the complete file appear at once.
   const draft = join(folder, 'address.draft')
   await writeFile(draft, JSON.stringify(address))
   await rename(draft, join(folder, 'address'))
@@ -56,7 +58,7 @@ async function listen(): Promise<{ broker: Broker; address: Address }> {
   }
 }
 
-/** It refuses port 0 and ports above 49151, so a free one has to be found by trying. */
+/** The library refuses port 0 and ports above 49151, so a free port has to be found by trying. */
 function someAddress(): Address {
   if (transport === 'socket') return { udsPath: join(folder, 'socket') }
   return { host: '127.0.0.1', port: 20_000 + Math.floor(Math.random() * 10_000) }
@@ -68,7 +70,7 @@ async function untilLonely({ wss }: Broker): Promise<void> {
   const prolong = () => {
     end = performance.now() + lonely
   }
-  wss.on('connection', prolong) // one may come and go between two checks
+  wss.on('connection', prolong) // a client may connect and disconnect between two checks
   while (performance.now() < end) {
     await sleep(look)
     if ((await connections()) > 0) prolong()

@@ -1,11 +1,11 @@
 /**
  * live-mutex keeps its locks in a broker process, not in Redis. The first worker starts the broker:
  *
- *     worker that can make the folder ── spawn ──▶ live-mutex-broker: listens, then writes `address` into the folder
- *     every worker ◀──────── reads `address` ───── ends and removes the folder when no client is connected any longer
+ *     worker that creates the folder ── spawn ──▶ live-mutex-broker: listens, then writes `address` into the folder
+ *     every worker ◀─────── reads `address` ────── when no client is connected any longer, removes the folder and ends
  *
- * The folder's name follows from the trial's namespace, so all workers of the trial meet there and no others do. The
- * broker does not depend on the worker that started it, because a trial may kill that worker.
+ * The folder's name is derived from the trial's namespace, so it is shared by the workers of this trial only. A trial
+ * may kill the worker that started the broker, so the broker runs on without it.
  */
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -32,7 +32,7 @@ interface Client {
   close(): void
 }
 
-/** The longest wait that it accepts, in ms. By default a request gives up after three times 3 s. */
+/** In ms: the longest wait that the library accepts. By default, a request gives up after three attempts of 3 s. */
 const longestWait = 800_000
 /** How long the broker may take to start, in ms. */
 const patience = 15_000
@@ -48,11 +48,11 @@ function liveMutexOver(transport: 'tcp' | 'socket', name: string, note: string):
     note,
     runtime: 'node',
     async missing() {
-      // Its install script downloads a shell script that the library does not need, from outside the registry.
+      // The package's install script downloads a shell script that the library does not need.
       return (await notInstalled('live-mutex'))?.replace('npm install', 'npm install --no-save --ignore-scripts')
     },
     async open(setting) {
-      // Not the package's main file: that also loads the broker, which catches all uncaught exceptions of its process.
+      // The package's main file would also load the broker, which catches all uncaught exceptions of its process.
       const { Client } = await load<Library>('live-mutex/dist/client.js')
       const address = await brokerOf(setting, transport)
       const { lease } = setting
@@ -61,7 +61,7 @@ function liveMutexOver(transport: 'tcp' | 'socket', name: string, note: string):
         lockRequestTimeout: longestWait,
         ...(lease !== undefined && { ttl: lease }),
       })
-      client.emitter.on('warning', () => {}) // otherwise it prints each warning, with the advice to listen
+      client.emitter.on('warning', () => {}) // without a listener, the library prints each warning
       await client.ensure()
       return {
         contender: () => ({
@@ -76,7 +76,7 @@ function liveMutexOver(transport: 'tcp' | 'socket', name: string, note: string):
   }
 }
 
-/** The broker of this trial, started if there is none yet. */
+/** The address of this trial's broker, which is started if necessary. */
 async function brokerOf({ namespace, url }: Setting, transport: string): Promise<Address> {
   const trial = createHash('sha256').update(`${url} ${namespace} ${transport}`).digest('hex').slice(0, 16)
   const folder = join(tmpdir(), `baton-live-mutex-${trial}`)
@@ -102,7 +102,8 @@ async function madeNow(folder: string): Promise<boolean> {
 
 function startBroker(folder: string, transport: string): void {
   spawn(process.execPath, [...loader, program, folder, transport], {
-    // When run from source, the folder in which tsx is found; otherwise the one in which the package may be.
+    // From source, Node must find tsx, which is installed beside the sources. Otherwise the broker must find live-mutex,
+    // which may be installed in the current folder.
     cwd: loader.length > 0 ? import.meta.dirname : process.cwd(),
     stdio: 'ignore',
     detached: true,
@@ -112,11 +113,11 @@ function startBroker(folder: string, transport: string): void {
 export const liveMutex = liveMutexOver(
   'tcp',
   'live-mutex',
-  'Its own broker in memory, no Redis (nor --rtt): over TCP, its default; requests wait up to 800 s instead of 9 s.',
+  'Uses its own broker process in memory instead of Redis, so --rtt does not apply. Over TCP (its default). A request waits for up to 800 s instead of 9 s.',
 )
 
 export const liveMutexSocket = liveMutexOver(
   'socket',
   'live-mutex-socket',
-  'Its own broker in memory, no Redis (nor --rtt): over a Unix socket, which it recommends on one machine.',
+  'Uses its own broker process in memory instead of Redis, so --rtt does not apply. Over a Unix socket, which it recommends on one machine.',
 )

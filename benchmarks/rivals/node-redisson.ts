@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis'
 import type { Rival } from '../contract.ts'
 import { load, notInstalled } from './installed.ts'
 
-/** Private parts of the library that `close` has to reach. */
+/** Private parts of the library that `close` needs. */
 interface Inside {
   readonly commandExecutor: { readonly subscribeRedis: Redis }
   readonly redis: Redis
@@ -23,7 +23,7 @@ function redissonWith(name: string, eventAdapter: 'pubsub' | 'streams', note: st
       const redisson = new Redisson({
         redis: { options: connectionTo(url) },
         eventAdapter,
-        // Unless the caller gives a lease, it renews a lock every third of this time.
+        // The library's lease if a call gives none. The library renews it every third of this time.
         ...(lease !== undefined && { lockWatchdogTimeout: BigInt(lease) }),
       })
       return {
@@ -41,10 +41,10 @@ function redissonWith(name: string, eventAdapter: 'pubsub' | 'streams', note: st
 }
 
 /**
- * The library leaves two things running. Each wait leaves a timer of up to the rest of the lease, which unsubscribes
- * even if the wait is long over; on a closed connection that is an unhandled rejection, and ends the process. And the
- * reader of the stream blocks for ever, so `quit` would wait for ever: an event releases it, and the replaced `xread`
- * keeps it from reading again.
+ * Closes what the library leaves running. Each wait leaves a timer that unsubscribes later, even if the wait is over. On
+ * a closed connection, that would be an unhandled rejection and end the process, so `unsubscribe` is replaced. And the
+ * reader of the stream blocks for ever, so `quit` would not return: the added event wakes the reader, and the replaced
+ * `xread` keeps it from reading again.
  */
 async function close(redisson: Inside, eventAdapter: string): Promise<void> {
   const { subscribeRedis } = redisson.commandExecutor
@@ -53,7 +53,7 @@ async function close(redisson: Inside, eventAdapter: string): Promise<void> {
   await redisson.quit()
 }
 
-/** It takes the parts of a URL, not the URL. */
+/** The parts of a URL: the library does not accept a URL. */
 function connectionTo(url: string) {
   const { hostname, port, username, password, pathname, protocol } = new URL(url)
   return {
@@ -69,11 +69,11 @@ function connectionTo(url: string) {
 export const nodeRedisson = redissonWith(
   'node-redisson',
   'pubsub',
-  'Its defaults: woken by pub/sub, lease of 30 s renewed by its watchdog; a lock object a hold.',
+  'With its defaults: woken by pub/sub, lease of 30 s renewed by its watchdog. One lock object per hold.',
 )
 
 export const nodeRedissonStreams = redissonWith(
   'node-redisson-streams',
   'streams',
-  'Woken through a stream (its other event adapter), lease of 30 s renewed by its watchdog; a lock object a hold.',
+  'Woken through a stream (its other event adapter), lease of 30 s renewed by its watchdog. One lock object per hold.',
 )

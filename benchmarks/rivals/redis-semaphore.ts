@@ -6,7 +6,7 @@ import { load, notInstalled } from './installed.ts'
 type Library = typeof import('redis-semaphore')
 type Lock = InstanceType<Library['Mutex']>
 
-/** Polls every 10 ms, its default. One lock object per hold and one connection per process, as in its README. */
+/** Used as in its README: one lock object per hold, one connection per process. */
 const polling = {
   kind: 'rival',
   fair: false,
@@ -15,13 +15,13 @@ const polling = {
   missing: () => notInstalled('redis-semaphore'),
 } as const
 const settings =
-  'with its default retryInterval of 10 ms and its auto-refresh; acquireTimeout raised from 10 s to infinity.'
+  'polls every 10 ms (its default retryInterval), with auto-refresh. acquireTimeout is Infinity instead of 10 s.'
 
 export const redisSemaphore: Rival = {
   ...polling,
   name: 'redis-semaphore',
   locks: ['mutex', 'semaphore'],
-  note: `Mutex, or Semaphore, ${settings}`,
+  note: `Mutex or Semaphore: ${settings}`,
   open: setting =>
     open(setting, ({ Mutex, Semaphore }, redis, key, options) =>
       setting.lock === 'semaphore'
@@ -34,7 +34,7 @@ export const redisMultiSemaphore: Rival = {
   ...polling,
   name: 'redis-multi-semaphore',
   locks: ['semaphore'],
-  note: `MultiSemaphore, each call for one permit, ${settings}`,
+  note: `MultiSemaphore with one permit per call: ${settings}`,
   open: setting =>
     open(
       setting,
@@ -50,7 +50,7 @@ async function open(
   const redis = new Redis(url)
   const options = {
     acquireTimeout: Number.POSITIVE_INFINITY,
-    // By default it throws from a timer, which would end the worker. A lost lock shows as an overlap instead.
+    // The default handler throws from a timer, which would end the worker. A lost lock shows up as an overlap anyway.
     onLockLost: () => {},
     ...(lease !== undefined && { lockTimeout: lease }),
   }

@@ -1,12 +1,12 @@
 /**
- * The locks of Redisson, the best-known Java library for this. Their workers are a Java program, benchmarks/redisson,
- * which Maven builds the first time it is needed:
+ * The locks of Redisson, the best-known Java library for Redis locks. Their workers are a Java program,
+ * benchmarks/redisson. Maven builds it the first time it is needed:
  *
- *  <cache>/redisson/3f9a…/                 classes and libraries, named after the content of the sources
- *  <cache>/redisson/3f9a….lock             the kernel's lock, held while they are built
- *  <cache>/redisson/3f9a….building-XXXXXX/ where they are built, until a rename gives them their name
+ *  <cache>/redisson/3f9a…/                 the build: classes and libraries. The name is a hash of the sources
+ *  <cache>/redisson/3f9a….lock             a file lock, held while the program is built
+ *  <cache>/redisson/3f9a….building-XXXXXX/ the folder of a running build, renamed when the build is complete
  *
- * So an existing build is complete, is used without Maven or the network, and is never one of older sources.
+ * So an existing build is complete and matches the sources, and using it needs neither Maven nor the network.
  */
 import { createHash } from 'node:crypto'
 import { access, mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises'
@@ -30,36 +30,36 @@ const buildWithinMs = 120_000
 const answersWithinMs = 10_000
 const longestLine = 160
 
-// Both ways were compared side by side, with 2 × 8 and 2 × 100 waiters: callbacks had the shorter hand-off, more
-// acquisitions per second and less CPU time for both locks. Only RLock sends more commands this way, because a message
+// Asynchronous calls and threads were compared with 2 × 8 and 2 × 100 waiters. For both locks, asynchronous calls had the
+// shorter hand-off, more acquisitions per second and less CPU time. Only RLock sends more commands, because a message
 // then wakes two of its waiters.
 const use =
-  'Its own way for callbacks, lockAsync(id) and unlockAsync(id), one client a process: quicker than a thread per waiter. ' +
-  'Defaults; above 250 waiters a process more channels per connection and a longer subscription timeout, as its error ' +
-  'message advises. Each process warms up for 3 s before it is measured.'
+  'Asynchronous calls, lockAsync(id) and unlockAsync(id), which are faster than a thread per waiter. One client per ' +
+  'process, with the defaults. Above 250 waiters per process, more channels per connection and a longer subscription ' +
+  'timeout, as its error message advises. Each process warms up for 3 s before it is measured.'
 
 export const redissonLock = redisson(
   'redisson-lock',
   false,
-  `RLock. ${use} With threads it would send about a fifth fewer commands.`,
+  `RLock. ${use} With threads, it would send about a fifth fewer commands.`,
 )
 export const redissonFairLock = redisson('redisson-fair', true, `RFairLock. ${use}`)
 export const redissonSemaphore = redisson(
   'redisson-semaphore',
   false,
-  `RSemaphore, which has no lease: the permits of a process that dies are gone. acquireAsync() and releaseAsync(); otherwise as RLock.`,
+  `RSemaphore: acquireAsync() and releaseAsync(), otherwise used as RLock. It has no lease: permits of a process that dies are lost.`,
   'semaphore',
 )
 export const redissonPermits = redisson(
   'redisson-permits',
   false,
-  `RPermitExpirableSemaphore. acquireAsync() and releaseAsync(id); no permit expires unless a lease is asked for; otherwise as RLock.`,
+  `RPermitExpirableSemaphore: acquireAsync() and releaseAsync(id), otherwise used as RLock. No lease is given, so permits do not expire.`,
   'semaphore',
 )
 export const redissonReadWrite = redisson(
   'redisson-read-write',
   false,
-  `RReadWriteLock. As RLock: readLock() and writeLock() with lockAsync(id) and unlockAsync(id).`,
+  `RReadWriteLock: readLock() and writeLock(), otherwise used as RLock.`,
   'readWrite',
 )
 
@@ -78,9 +78,9 @@ async function missing(): Promise<string | undefined> {
   return undefined
 }
 
-/** How to start a worker of any of these, once `missing` has found nothing missing. */
+/** How to start a worker of any of these rivals. Call it only after `missing` has resolved to undefined. */
 export function launch(): Command {
-  if (!worker) throw new Error("nobody has asked what Redisson's worker is missing")
+  if (!worker) throw new Error('launch() was called before missing() found Java and the built worker')
   return worker
 }
 
@@ -92,13 +92,16 @@ export async function redissonVersion(): Promise<string | undefined> {
 
 export type Preparation = { readonly worker: Command } | { readonly unavailable: string }
 
-/** Finds Java, and builds the workers if necessary. `withinMs` limits Maven alone. */
+/** Finds Java, and builds the workers if necessary. `withinMs` limits only the time of Maven. */
 export async function prepare(
   env: NodeJS.ProcessEnv = process.env,
   withinMs: number = buildWithinMs,
 ): Promise<Preparation> {
   if (!(await isThere(pom)))
-    return { unavailable: 'its workers are a Java program, which is not published: use a clone' }
+    return {
+      unavailable:
+        'needs a Java program that is not in the npm package: run the benchmark in a clone of the repository',
+    }
   const java = await findJava(env)
   if (java === undefined) return { unavailable: `needs Java ${oldestJava} or later, and Maven` }
   try {
@@ -122,7 +125,7 @@ async function findJava(env: NodeJS.ProcessEnv): Promise<string | undefined> {
   const { JAVA_HOME } = env
   const java = JAVA_HOME ? join(JAVA_HOME, 'bin', 'java') : await onPath('java', env)
   if (java === undefined) return undefined
-  // Java 8 does not know this option. macOS has a `java` on the PATH even without Java, which fails.
+  // Fails with Java 8, which does not know this option, and on macOS without Java, where `java` is only a stub.
   const said = await run(java, ['--version'], { timeoutMs: answersWithinMs }).catch(() => '')
   const [, version = 0] = /^\S+ (\d+)/.exec(said) ?? []
   return Number(version) >= oldestJava ? java : undefined
@@ -132,7 +135,7 @@ async function onPath(name: string, { PATH = '' }: NodeJS.ProcessEnv): Promise<s
   return (await which(name, { path: PATH, nothrow: true })) ?? undefined
 }
 
-/** Without `flock`, two simultaneous builds are only a waste: each has its own folder, and the first rename wins. */
+/** Without `flock`, two processes may build at the same time. Each has its own folder, and the first rename wins. */
 async function buildOnce(maven: string, tree: string, withinMs: number, env: NodeJS.ProcessEnv): Promise<void> {
   if ((await onPath('flock', env)) === undefined) return build(maven, tree, withinMs, env)
   return withFileLock(`${tree}.lock`, async () => {
@@ -142,7 +145,7 @@ async function buildOnce(maven: string, tree: string, withinMs: number, env: Nod
   })
 }
 
-/** Removes workshops whose process was killed. Because this process holds the lock, nobody works in them now. */
+/** Removes the folders of builds that were killed. This process holds the file lock, so no other build is running. */
 async function removeAbandoned(folder: string, prefix: string): Promise<void> {
   for (const name of await readdir(folder)) {
     if (name.startsWith(prefix)) await rm(join(folder, name), { recursive: true, force: true, maxRetries: 5 })
@@ -166,15 +169,15 @@ async function build(maven: string, tree: string, withinMs: number, env: NodeJS.
   }
 }
 
-/** One of Maven's many lines: its first error says what is wrong, the last ones only how to learn more. */
+/** Maven's first error line, which names the cause. The last lines only say how to learn more. */
 function complaint(log: string, failure: string): string {
   const [line] = /(?<=^\[ERROR\] ).+/m.exec(log) ?? []
-  if (line === undefined) return failure // it was too slow, or could not even start
+  if (line === undefined) return failure // Maven did not start, or took too long
   const isAboutRegistry = /could not (be )?(resolve|transfer|find artifact)|unresolveable/i.test(log)
   return `${isAboutRegistry ? 'Maven could not fetch what it needs' : 'Maven could not build it'}: ${shortened(line)}`
 }
 
-/** Maven appends each cause to its effect, with addresses. */
+/** Maven's lines are long, because they list all causes with addresses. */
 function shortened(line: string): string {
   return line.length <= longestLine ? line : `${line.slice(0, longestLine)}…`
 }

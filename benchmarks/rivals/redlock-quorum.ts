@@ -1,11 +1,11 @@
 /**
  * redlock and its fork @sesamecare-oss/redlock over several servers.
  *
- * A call that retries keeps what it has got. Servers that granted in an earlier attempt refuse the later ones, because
- * they do not check whose lock it is. So once no caller has a majority, no caller gets one before these grants lapse.
- * Only a call that fails gives them back. So there are two ways to wait without limit:
+ * A call that retries keeps the grants of its earlier attempts. A server that granted to a call refuses that call's next
+ * attempts, because it does not check whose lock it is. So after a split vote, no caller gets a majority until these
+ * grants expire. Only a call that fails releases its grants. This leaves two ways to wait without a time limit:
  *
- *     redlock-quorum         one call with retryCount -1, as the rivals on one server use it
+ *     redlock-quorum         one call with retryCount -1, as on one server
  *     redlock-quorum-10ms    calls of one attempt each, repeated by the caller
  */
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -77,9 +77,9 @@ function overServers(
 }
 
 const library =
-  'Over all servers, its defaults: polls every 200 ± 100 ms; retryCount -1, with which grants of a minority stay until they lapse.'
+  'Over all servers with its defaults: polls every 200 ± 100 ms. retryCount is -1; a call then keeps a minority that it got until the leases expire.'
 const caller =
-  'Over all servers, one attempt a call (retryCount 0), which gives a minority back; called again after 10 ± 5 ms.'
+  'Over all servers, one attempt per call (retryCount 0). A call that got only a minority releases it. Called again after 10 ± 5 ms.'
 
 export const redlockQuorum = overServers(
   { name: 'redlock-quorum', note: library, package: 'redlock' },

@@ -11,7 +11,7 @@ type Library = typeof import('redlock-universal')
 type Lock = ReturnType<Library['createLock']>
 type Adapter = InstanceType<Library['IoredisAdapter']>
 
-/** It has no setting for "unlimited". */
+/** The library has no setting for "unlimited". */
 const retryAttempts = Number.MAX_SAFE_INTEGER
 
 function universalWith(
@@ -31,8 +31,8 @@ function universalWith(
       const adapters = clients.map(client => new library.IoredisAdapter(client))
       const locks = new Map<string, Lock>()
       let attempts = 0
-      // One object per key for the whole process, as intended by the library: a new one first checks the server with a
-      // PING.
+      // One lock object per key for the whole process, as the library intends. A new object first checks the server with
+      // a PING.
       const lockOf = (key: string): Lock => {
         const known = locks.get(key)
         if (known) return known
@@ -70,25 +70,25 @@ function overServers(name: string, note: string, choice: Pick<Choice, 'retryDela
 
 export const redlockUniversal = onOneServer(
   'redlock-universal',
-  'createLock on one server through ioredis, its defaults: polls every 100 ms; retryAttempts without end.',
+  'createLock on one server through ioredis with its defaults: polls every 100 ms. retryAttempts is unlimited.',
   {},
 )
 
-/** With its defaults a free lock is unused most of the time, so it is also measured with redis-semaphore's delay. */
+/** With the library's defaults, a free lock is unused most of the time. So redis-semaphore's delay is measured, too. */
 export const redlockUniversal10ms = onOneServer(
   'redlock-universal-10ms',
-  'createLock on one server through ioredis, polls every 10 ms (our setting) in its "lean" mode; retryAttempts without end.',
+  'createLock on one server through ioredis in its "lean" mode, polls every 10 ms (our setting). retryAttempts is unlimited.',
   { retryDelay: 10, performance: 'lean' },
 )
 
 export const redlockUniversalQuorum = overServers(
   'redlock-universal-quorum',
-  'createRedlock through ioredis, its defaults: polls every 200 ms; awaits all servers, each for up to 5 s; retryAttempts without end.',
+  'createRedlock through ioredis with its defaults: polls every 200 ms and awaits all servers, each for up to 5 s. retryAttempts is unlimited.',
   {},
 )
 
 export const redlockUniversalQuorum10ms = overServers(
   'redlock-universal-quorum-10ms',
-  'createRedlock through ioredis, polls every 10 ms (our setting); awaits all servers, each for up to 5 s; retryAttempts without end.',
+  'createRedlock through ioredis, polls every 10 ms (our setting) and awaits all servers, each for up to 5 s. retryAttempts is unlimited.',
   { retryDelay: 10 },
 )

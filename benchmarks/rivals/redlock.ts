@@ -10,7 +10,7 @@ export interface Redlock {
   acquire(resources: string[], duration: number, settings: { retryCount: number }): Promise<RedlockLease>
 }
 export interface RedlockLease {
-  /** One for each time that all servers were asked. */
+  /** One entry for each time that the call asked all servers. */
   readonly attempts: { readonly length: number }
   release(): Promise<unknown>
 }
@@ -19,12 +19,10 @@ export interface Timing {
   retryJitter: number
 }
 
-/** In ms. There is no default lease; this is the one in the READMEs. */
+/** In ms. The libraries have no default lease; this is the lease in their READMEs. */
 export const leaseOfReadme = 5_000
 
-/**
- * A variant of Redlock with its settings, on one server. @sesamecare-oss/redlock is a fork and is used in the same way.
- */
+/** redlock, or its fork @sesamecare-oss/redlock, which is used in the same way, on one server. */
 export function redlockRival(
   { name, note, package: from }: Pick<Rival, 'name' | 'note'> & { readonly package: string },
   connect: (clients: Redis[]) => Promise<Redlock>,
@@ -43,7 +41,8 @@ export function redlockRival(
       return {
         contender: () => ({
           async acquire(key) {
-            // Unlimited only here: as a general setting, a release of an expired lock would also retry for ever.
+            // Unlimited retries are set only here. As a client setting, they would also apply to `release`, which would
+            // retry for ever if the lock has expired.
             const lock = await redlock.acquire([key], lease, { retryCount: -1 })
             return () => lock.release()
           },
@@ -55,11 +54,11 @@ export function redlockRival(
 }
 
 export const defaults =
-  'One server, its defaults: polls every 200 ± 100 ms; retryCount -1 so that it never gives up. No auto-extension.'
+  'One server with its defaults: polls every 200 ± 100 ms. retryCount is -1, so it never gives up. No auto-extension.'
 
-/** With the defaults a free lock is unused most of the time, so each is also measured with redis-semaphore's delay. */
+/** With the defaults, a free lock is unused most of the time. So redis-semaphore's delay is measured, too. */
 export const quicker = {
-  note: 'One server, polls every 10 ± 5 ms (our setting, jitter in the proportion of its defaults); retryCount -1.',
+  note: 'One server, polls every 10 ± 5 ms (our setting, with jitter in the same proportion as its defaults). retryCount is -1.',
   timing: { retryDelay: 10, retryJitter: 5 },
 }
 

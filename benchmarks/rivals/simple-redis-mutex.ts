@@ -1,13 +1,13 @@
 import type { Rival } from '../contract.ts'
 import { load, notInstalled } from './installed.ts'
 
-/** Each release is published, and every waiter tries again. */
+/** Each release is published, and then every waiter tries again. */
 export const simpleRedisMutex: Rival = {
   name: 'simple-redis-mutex',
   kind: 'rival',
   fair: false,
   package: 'simple-redis-mutex',
-  note: 'Its defaults: woken by pub/sub, polls every 10 s besides; one node-redis client a process, as it demands.',
+  note: 'With its defaults: woken by pub/sub, and also polls every 10 s. One node-redis client per process, as it demands.',
   runtime: 'node',
   missing: () => notInstalled('simple-redis-mutex', 'redis'),
   async open({ url, namespace, process, lease }) {
@@ -15,8 +15,8 @@ export const simpleRedisMutex: Rival = {
     const { createClient } = await load<typeof import('redis')>('redis')
     const redis = createClient({ url })
     await redis.connect()
-    // The first lock connects the subscriber, and later ones do not wait until it is subscribed. Without this, the
-    // first release would be missed and the trial would begin with a pause of 10 s.
+    // The library's first lock call connects its subscriber, and later calls do not wait for that. Without this first
+    // call, the trial would miss its first release and begin with a pause of 10 s.
     const release = await lock(redis, `${namespace}:first-lock:${process}`)
     await release()
     return {

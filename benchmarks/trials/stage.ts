@@ -138,7 +138,7 @@ export function ending(answers: readonly Drained[]): { figures: Figures; cpu: nu
   const error = answers.find(({ error }) => error !== undefined)?.error
   if (samples === 0) {
     throw new Error(
-      `nothing was acquired: ${unfinished} calls did not return, ${errors} rejected${error ? `: ${error}` : ''}`,
+      `no call acquired the lock: ${unfinished} did not return, ${errors} rejected${error ? `: ${error}` : ''}`,
     )
   }
   return {

@@ -6,12 +6,12 @@ import type { Candidate, KeysWanted } from './next.ts'
 
 /** The longest wait for a user who presses TAB, in ms. */
 const PATIENCE = 2_000
-/** A longer list would not help the user to choose. */
+/** The most candidates: a longer list would not help the user to choose. */
 const MOST = 200
 
 /** Returns the locks that were found in time, or none if Redis cannot be reached. */
 export async function keysFor({ beginning, urls, prefix = 'lock' }: KeysWanted): Promise<readonly Candidate[]> {
-  /** By key: one key may have a lock of each kind. */
+  /** By key: a key has one candidate, even if several kinds of locks have it. */
   const found = new Map<string, Candidate>()
   const looking = connected({ ...(urls && { url: urls }), prefix }, oneLook, async ({ locks }) => {
     for await (const state of locks.list(`${literal(beginning)}*`)) {

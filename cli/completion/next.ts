@@ -19,13 +19,12 @@ export type Next =
 
 export interface KeysWanted {
   readonly beginning: string
-  /** As written in the line. */
   /** One entry for each `--url`. */
   readonly urls?: readonly string[]
   readonly prefix?: string
 }
 
-/** The options that say where the locks are, as far as the line contains them. */
+/** The `--url` and `--prefix` options that the line contains. */
 type Given = Omit<KeysWanted, 'beginning'>
 
 const nothing: Next = { kind: 'words', words: [] }
@@ -39,10 +38,7 @@ export function nextOf(program: Command, words: readonly string[]): Next {
   let command = program
   let operands = 0
   let given: Given = {}
-  /**
-   * The `--url` options of this command, or of the program while there is none: the program itself gives them the same
-   * precedence.
-   */
+  /** The `--url` options after the command's name, or those before it if there are none after it. */
   let urls: string[] = []
   for (let i = 0; i < written.length; i++) {
     const word = written[i]!

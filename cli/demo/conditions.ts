@@ -4,7 +4,7 @@ export interface Conditions {
   until(isTrue: () => boolean): Promise<void>
   /** Call it whenever a condition may have become true. */
   check(): void
-  /** Only the first failure counts. */
+  /** Makes all waits reject. Only the first failure is reported. */
   fail(error: unknown): void
 }
 

@@ -1,21 +1,21 @@
 /**
  * The sale from beginning to end. The story:
  *
- *  1. Four workers start. Each receives orders until it has 12 in hand, and one more for each order that it answers.
+ *  1. Four workers start. Each receives orders until it has 12 in hand, and a new order for each one that it answers.
  *     So about 47 requests always wait for the coupon's lock while one order is served.
- *  2. After 12 sales, W2 is asked to stop inside its next section: paid, lock held, nothing written. It is then killed
- *     with SIGKILL. Nobody can release its lock; the others get it when the lease has run out. The orders that W2 had
- *     in hand go back to the front of the line, and a new process takes its place.
- *  3. After 28 sales, W3 is asked to stop likewise, and is frozen with SIGSTOP for twice its lease. Meanwhile the
- *     others sell out. When W3 continues, it knows nothing of that, and writes that it sold a coupon from a stock that
- *     it read long ago. The shop refuses the write because it has seen newer fencing tokens. W3 learns that it lost the
- *     lock, and asks again for the same order.
- *  4. When every order has an answer, the workers leave, and the shop's books are read.
+ *  2. After 12 sales, W2 has to stop inside its next section: the customer has paid, W2 holds the lock, and nothing is
+ *     written. W2 is then killed with SIGKILL. Nobody can release its lock, so the others wait until the lease ends.
+ *     The orders that W2 had in hand go back to the front of the list, and a new process replaces it.
+ *  3. After 28 sales, W3 has to stop in the same way. It is frozen with SIGSTOP until its lease is long over. Meanwhile
+ *     the others sell all coupons. When W3 continues, it does not know this. It tries to write a sale based on a stock
+ *     that it read long ago. The shop refuses the write because it has seen newer fencing tokens. W3 learns that it
+ *     lost the lock, and requests the lock again for the same order.
+ *  4. When every order has an answer, the workers leave, and the coordinator reads the shop's final state.
  *
  * Without the lock the same happens, except that no request waits and the late write succeeds.
  *
- * However the run ends, it leaves no process and no key behind. It fails rather than waits for ever if a worker dies
- * unexpectedly, if Redis does, or if the sale is not over after `patience`.
+ * However the run ends, it leaves no process and no key behind. Instead of waiting for ever, the run fails if a worker
+ * or Redis dies unexpectedly, or if the sale takes longer than `patience`.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
@@ -41,7 +41,7 @@ export interface SaleOptions {
   /** Milliseconds after which an unfinished sale fails. */
   patience: number
   say: Say
-  /** Called once. The stage may then be looked at as often as needed. */
+  /** Called once. The callee may then read the stage at any time. */
   watch: (stage: Stage) => void
 }
 
@@ -68,7 +68,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
   const stage: Stage = { startedAt: now(), orders: orders.length, locked, ledger, crew, queue: [] }
   const pauses = new Map<Worker, Paused>()
   const { until, check, fail } = openConditions()
-  let hands = 0 // how many orders a worker may have in hand
+  let hands = 0 // the most orders that a worker may have in hand
 
   const allAnswered = () => ledger.answered === orders.length
 
@@ -101,7 +101,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
     return worker
   }
 
-  /** Deals one order to each worker in turn while there are orders and workers with room for more. */
+  /** Deals orders, one to each worker in turn, until there are no orders left or no worker has room for another. */
   function deal(): void {
     for (let dealt = true; dealt; ) {
       dealt = false
@@ -118,7 +118,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
 
   // --- The story -------------------------------------------------------------------------------------------------
 
-  /** Returns null if the sale is over before this worker sells again. */
+  /** Waits until the worker has stopped inside a section. Returns null if the sale ends first. */
   async function stopInside(worker: Worker): Promise<Paused | null> {
     worker.send({ kind: 'pause' })
     await until(() => pauses.has(worker) || allAnswered())
@@ -126,8 +126,8 @@ export async function runSale(options: SaleOptions): Promise<History> {
   }
 
   /**
-   * Does not just await `worker.ended`: after a failure the story must not continue, and above all must not start a
-   * worker.
+   * Waits for the worker's end, but not if the run fails. After a failure the story must not continue, and above all
+   * must not start another worker. Awaiting `worker.ended` alone would allow that.
    */
   async function hasEnded(worker: Worker): Promise<void> {
     let ended = false
@@ -172,7 +172,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
     victim.signal('SIGSTOP')
     victim.state = 'frozen'
     ledger.froze(victim.pid, at, section)
-    victim.send({ kind: 'go' }) // the worker reads this when it continues
+    victim.send({ kind: 'go' }) // waits in the frozen worker's channel until it continues
     tellOthers(victim.pid)
     say(
       'bad',
@@ -203,7 +203,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
     deal()
     await until(() => ledger.sold >= sale.killAfter)
     const crashed = crash(crew[1]!)
-    // Without the lock, the other workers do not even notice, and the sale is over before a new W2 is ready.
+    // Without the lock nobody waits for the dead worker, and the sale would be over before a new W2 is ready.
     if (locked) await crashed
     await Promise.all([crashed, until(() => ledger.sold >= sale.freezeAfter).then(() => freeze(crew[2]!))])
   }
@@ -216,7 +216,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
 
   let looking = false
   const ticks = setInterval(() => {
-    check() // a condition may depend on the time that has passed
+    check() // some conditions depend on the time
     if (!locks || looking) return
     looking = true
     watchQueue()
@@ -246,7 +246,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
     await dismiss(crew, finished ? 3_000 : 0)
     await locks?.close()
     await wipe(redis, prefix).catch(error => {
-      if (finished) throw error // otherwise the run fails with its own first error
+      if (finished) throw error // otherwise the run has already failed, and that error matters more
     })
   }
 

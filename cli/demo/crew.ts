@@ -5,7 +5,7 @@ import type { FromWorker, ToWorker } from './messages.ts'
 import type { Order } from './orders.ts'
 
 export interface Worker {
-  /** Place in the crew. A replacement takes over the place and the label. */
+  /** The worker's number. A replacement has the same number and label. */
   readonly place: number
   readonly label: string
   readonly pid: number
@@ -21,7 +21,7 @@ export interface Worker {
 
 export interface Listener {
   heard(worker: Worker, message: FromWorker): void
-  /** The worker ended without having been told to. */
+  /** The worker ended unexpectedly. */
   died(worker: Worker, how: string): void
 }
 
@@ -40,7 +40,7 @@ export function hire(place: number, listener: Listener): Worker {
     inHand: new Map(),
     state: 'starting',
     answered: 0,
-    // A message to a process that has ended is dropped: `died` or `ended` reports the end.
+    // Messages to an ended process are dropped. `died` and `ended` report the end.
     send: message => void (child.connected && child.send(message, () => {})),
     signal: name => void child.kill(name),
     ended: ending(child),
@@ -56,7 +56,7 @@ export function hire(place: number, listener: Listener): Worker {
 
 function ending(child: ChildProcess): Promise<void> {
   return new Promise(resolve => {
-    if (child.pid === undefined) return resolve() // it never started, which is reported as an error
+    if (child.pid === undefined) return resolve() // it never started; the error event reports why
     let open = 2
     const one = () => {
       open -= 1

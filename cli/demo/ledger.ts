@@ -55,7 +55,7 @@ export function openLedger(stock: number) {
       if (id === frozenSection) ledger.lateWrite = 'accepted'
     },
 
-    /** A section that could not write ends with its lease. A section that could write lasts at least until it wrote. */
+    /** If nothing was written, the section lasts until its lease ends. If it wrote later than that, until the write. */
     lost({ section: id, refused, wroteAt }: Lost) {
       if (id === null) return
       const leaseEnd = leaseEnds.get(id) ?? Number.POSITIVE_INFINITY

@@ -9,14 +9,15 @@ export type ToWorker =
   | { kind: 'open'; url: string; prefix: string; label: string; locked: boolean }
   | { kind: 'order'; id: string; customer: string; coupon: string }
   /**
-   * Stop in the next section that is about to sell, after the payment and before the first write; answer with `paused`.
+   * Stop in the next section that is about to sell, after the payment and before the first write. The answer is
+   * `paused`.
    */
   | { kind: 'pause' }
   /** Continue the paused section. */
   | { kind: 'go' }
   /**
-   * Another worker is frozen, or (null) no longer is. If the coordinator is killed meanwhile, the receiver wakes that
-   * worker.
+   * The process id of a frozen worker, or null once it has continued. If the coordinator dies meanwhile, the receiver
+   * has to wake that worker.
    */
   | { kind: 'frozen'; pid: number | null }
   | { kind: 'close' }
@@ -33,24 +34,27 @@ export interface Entered {
   /** The number of this request, counted per process. */
   request: number
   requestedAt: number
-  /** Taken in the first statement under the lock. */
+  /** The time of the first statement under the lock. */
   at: number
   /** The hold's id and fencing token; null without the lock. */
   hold: string | null
   token: number | null
-  /** The moment until which the lease is certain to last, as far as the worker knows now. */
+  /** The lease lasts at least until this time, as far as the worker knows. */
   leaseEnds: number | null
-  /** The section whose mark was found in the shop: there must be none. */
+  /**
+   * The id of the section whose mark was found in the shop. It should be null, because no other section should be
+   * inside.
+   */
   found: string | null
 }
 
-/** The section has stopped where it was told to. */
+/** The section has stopped, as `pause` requested. */
 export interface Paused {
   kind: 'paused'
   section: string
   order: string
   leaseEnds: number | null
-  /** The stock that the section read, and will sell one coupon of. */
+  /** The stock that the section read, before selling one coupon. */
   stockRead: number
 }
 
@@ -59,10 +63,10 @@ export interface Left {
   kind: 'left'
   section: string
   order: string
-  /** Taken in the last statement under the lock, immediately before the release. */
+  /** The time of the last statement under the lock, just before the release. */
   at: number
   answer: Answer
-  /** The stock as this section left it. */
+  /** The stock after this section. */
   stock: number
 }
 
@@ -73,6 +77,6 @@ export interface Lost {
   order: string
   /** The write that the shop refused: its token, and the newer token that the shop had seen. */
   refused: { token: number; seen: number } | null
-  /** The moment of the last write that the shop accepted; null if there was none. */
+  /** The time of the last write that the shop accepted; null if there was none. */
   wroteAt: number | null
 }

@@ -14,7 +14,7 @@ import { assess, asTable, asText, headline, passed, summary } from './verdict.ts
 import { type Display, openDisplay } from './view.ts'
 import { judge } from './witness.ts'
 
-/** In ms. A sale takes about ten seconds; one that takes this long is stuck. */
+/** In ms. A sale takes about ten seconds, so one that takes this long is stuck. */
 const patience = 60_000
 
 interface Options {
@@ -77,8 +77,8 @@ async function hold(server: { redis: Redis; url: string }, locked: boolean, disp
 }
 
 /**
- * Finds the requested Redis and opens a connection that answers. The connection never reconnects: a server that lost
- * the connection may also have lost keys of the run.
+ * Finds the requested Redis, and opens a connection that is ready for commands. The connection never reconnects,
+ * because a server that lost the connection may also have lost keys of the run.
  */
 async function prepare(named: ServerAddress | undefined, display: Display) {
   const announce = display.print
@@ -96,13 +96,13 @@ function startedAt(url: string): ServerAddress {
 }
 
 function use({ url, shown }: ServerAddress, announce: (line: string) => void) {
-  announce(`Redis: the server --url names, ${shown}`)
+  announce(`Redis: the server that --url names, ${shown}`)
   return { url, stop: async () => {} }
 }
 
 /**
- * Reacts to signals that end the demo, and to the loss of whatever reads its output. The second event ends the demo on
- * the spot.
+ * Reacts to signals that end the demo, and to its output being closed. The second such event ends the process
+ * immediately.
  */
 function listenForInterruption() {
   const controller = new AbortController()

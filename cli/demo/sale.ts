@@ -3,21 +3,21 @@ export const sale = {
   /** The number of coupons. */
   stock: 50,
   workers: 4,
-  /** Orders that one worker has in hand at a time, so that 4 × 12 - 1 wait while one is served. */
+  /** Orders that one worker has in hand at a time. So 4 × 12 - 1 requests wait while one is served. */
   inFlight: 12,
   /**
    * The lease of each grant. It is not renewed. It is short because a crashed holder blocks the others for this long.
    */
   lease: 1_500,
   /**
-   * Less than the lease. When the lease of a frozen process runs out, its other requests have already expired and the
-   * queue skips them. Otherwise each of them would be granted to a process that cannot answer, and would block the
+   * Shorter than the lease. So when a frozen process loses its lease, its other requests have already expired and the
+   * queue skips them. Otherwise each of them would be granted to a process that cannot respond, and would block the
    * queue for one lease.
    */
   waiterTtl: 1_200,
-  /** The duration of the payment. Each order that finds a coupon pays before its answer is written. */
+  /** How long a payment takes. An order that gets a coupon pays before its answer is written. */
   payment: 25,
-  /** The least time that an order takes, paid or not, so that a person can watch the sale. */
+  /** The least time that an order takes, with or without a payment, so that a person can follow the sale. */
   look: 8,
   /**
    * One worker is killed after `killAfter` sales and another is frozen after `freezeAfter`, both while coupons are

@@ -4,15 +4,15 @@
  *  <prefix>:stock:<coupon>             how many coupons are left
  *  <prefix>:buyer:<coupon>:<customer>  the order with which this customer bought
  *  <prefix>:order:<order>              the answer that the order got
- *  <prefix>:inside:<coupon>            mark of the section that is inside: evidence for witness.ts
- *  <prefix>:fence:<coupon>             the newest fencing token the shop has seen
+ *  <prefix>:inside:<coupon>            the id of the section that is inside now (its mark): evidence for witness.ts
+ *  <prefix>:fence:<coupon>             the newest fencing token that the shop has seen
  *
- * The program reads stock and buyer, decides the order, and writes the new values, each with a command of its own.
- * Between any two of these commands another process may do the same. Nothing here prevents that; only the lock does.
+ * A worker reads stock and buyer, decides the order, and writes the new values, each with a separate command. Between
+ * any two of these commands another process may do the same. Only the lock prevents that.
  *
- * The shop does check fencing tokens: it refuses a write whose token is older than one it has seen. This stops a holder
- * that was frozen until its lease had ended and still believes that it holds the lock. A section puts its mark before
- * it reads anything. From then on no older holder can change what the section has read.
+ * The shop also checks fencing tokens: it refuses a write whose token is older than one it has seen. This stops a
+ * holder that was frozen until its lease had ended and still believes that it holds the lock. Each section writes its
+ * mark before it reads anything. From then on no older holder can change what the section has read.
  */
 import type { Redis } from 'ioredis'
 import type { Order } from './orders.ts'
@@ -54,7 +54,7 @@ export function openShop(redis: Redis, prefix: string) {
   }
 
   return {
-    /** Puts the mark. `previous` is the section that is inside, and '' or null if none is. */
+    /** Writes the mark. `previous` is the mark that it replaced: '' or null if no section was inside. */
     enter: (coupon: string, token: number | null, section: string) =>
       write(coupon, token, `${prefix}:inside:${coupon}`, section),
 
@@ -85,7 +85,7 @@ export function openShop(redis: Redis, prefix: string) {
       await redis.set(stockKey(coupon), stock)
     },
 
-    /** After the sale: the answers of these orders, and the stock that is left. */
+    /** Reads the answers of these orders, and the stock that is left. */
     async close(coupon: string, orders: readonly string[]) {
       const replies = await redis.mget(orders.map(orderKey))
       const answers = new Map<string, Answer>()

@@ -7,14 +7,14 @@ import type { Findings } from './witness.ts'
 export interface Row {
   readonly what: string
   readonly found: string
-  /** What must be. Where `ok` is null, nothing is demanded. */
+  /** The required value. If `ok` is null, there is no requirement. */
   readonly demanded: string
   readonly note: string
   readonly ok: boolean | null
 }
 
 /**
- * The ms by which a crash may cost more than the lease: time to notice the lease's end, and allowance for a slow
+ * How much longer than the lease a crash may block the others, in ms: time to notice the lease's end, on a slow
  * machine.
  */
 const slack = 1_000
@@ -41,7 +41,7 @@ function count(what: string, value: number, demanded: number, note = ''): Row {
   return { what, found: thousands(value), demanded: String(demanded), note, ok: value === demanded }
 }
 
-/** From the signal until another process holds the lock. */
+/** `ms` is the time from the signal until another process held the lock. */
 function cost(what: string, ms: number | null): Row {
   const most = sale.lease + slack
   return {

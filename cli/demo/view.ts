@@ -14,7 +14,7 @@ import { handoffs } from './witness.ts'
 export interface Display {
   readonly live: boolean
   readonly colours: Colors
-  /** Prints a line that stays, outside of the story. */
+  /** Prints a line that is not part of the story. */
   print(line: string): void
   /** Shows an event of the story. */
   say: Say
@@ -58,7 +58,7 @@ function liveDisplay(out: WriteStream, colours: Colors): Display {
   let stage: Stage | undefined
   let frames: NodeJS.Timeout | undefined
   const draw = () => {
-    // One column and one line less than the terminal has, because some terminals wrap or scroll at the last ones.
+    // One column and one line less than the terminal, because some terminals wrap or scroll at the last ones.
     const size = { columns: Math.min(out.columns - 1, widest), rows: out.rows - 1 }
     if (stage) update(frame(stage, events, colours, size))
   }
@@ -88,7 +88,7 @@ export function frame(
   size: { columns: number; rows: number },
 ): string {
   const { ledger, crew, queue, orders, locked } = stage
-  const room = size.columns - 10 // room that the names leave
+  const room = size.columns - 10 // the columns beside the row names
   const bar = (share: number, colour: (text: string) => string) => {
     const length = Math.max(10, room - 16)
     const full = Math.min(length, Math.max(0, Math.round(share * length)))
@@ -140,7 +140,7 @@ function holder({ ledger, crew, startedAt }: Stage, colours: Colors): string {
   const worker = crew.find(one => one.pid === latest.pid)
   const who = worker ? hue(worker.place, colours)(`■ ${worker.label}`) : colours.red('■ killed')
   const since = Math.max(0, now() - latest.begin)
-  // A shorter gap is the ordinary change of holders, too quick to read.
+  // Shorter gaps are ordinary hand-offs, too quick to read.
   const long = latest.how !== 'released' && since > 200 ? colours.red(`  for ${seconds(since)}`) : ''
   return startedAt > latest.begin ? '-' : `${who}  ${latest.order}${long}`
 }

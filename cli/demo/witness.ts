@@ -1,14 +1,14 @@
 /**
  * The witness judges a finished sale from what was observed, never from what the lock reports of itself.
  *
- * Sold, oversold, doubles: counted in the shop's own keys, after the end. Sales beyond the stock are oversold. An order
- * sold to a customer (normalised id) who already has one is a double. Stock left + sold must equal the stock at the
- * start; otherwise some write was lost.
+ * Sold, oversold, doubles: counted in the shop's own keys, after the end. Sales beyond the stock are oversold. A second
+ * sale to the same customer (normalised id) is a double. Stock left + sold must equal the stock at the start; otherwise
+ * a write was lost.
  *
  * Critical sections: a section begins with the first statement under the lock and ends with the last one before the
- * release. Both moments come from the machine's monotonic clock. There are three kinds of end:
+ * release. Both times come from the machine's monotonic clock. A section ends in one of three ways:
  *
- *  released   the section ends when the worker is about to release
+ *  released   it ends when the worker is about to release
  *  killed     the process died inside. No other process could know that, so the section counts until its lease ends, as
  *             the worker itself last calculated it; without the lock, until the kill
  *  lost       the process was frozen, came back, and its late write was refused. The section had no effect after that,
@@ -16,20 +16,21 @@
  *             the write, and would overlap with all sections in between
  *
  * Two sections overlap if one begins before the other has ended: one may then overwrite a value that the other has
- * read. A second check needs no clock: each section puts a mark in the shop and removes it at the end. A section that
- * finds the mark of another section has an overlap with it, unless that one has ended, or was killed or lost.
+ * read. A second check needs no clock: each section writes its mark into the shop and removes it at the end. If a
+ * section finds the mark of another section, the two overlap, unless that other section was killed or lost and its
+ * lease has ended.
  *
- * Order: the coordinator looks at the queue every 50 ms. Each snapshot lists waiting requests in the order in which
- * they must be granted; their fencing tokens show the order in which they were. If a request was granted after one that
- * was behind it in the queue, it was overtaken, which is an inversion. A second source needs no snapshot: a process
- * sends its requests in order, and they must be granted in order. (This says nothing about the order between processes,
- * so it does not count as a comparison that proves order.) Two groups of requests are left out: those that were never
- * granted because their process was killed, and those that waited while their process was frozen. A frozen process
+ * Order: the coordinator looks at the queue every 50 ms. Each snapshot lists the waiting requests in the order in which
+ * they must be granted. Their fencing tokens show the order in which they were granted. If a request was granted after
+ * one that was behind it in the queue, it was overtaken: this is an inversion. A second source needs no snapshot: a
+ * process sends its requests in order, and they must be granted in order. (This says nothing about the order between
+ * processes, so it does not count as a comparison.) Two groups of requests are left out: requests that were never
+ * granted because their process was killed, and requests that waited while their process was frozen. A frozen process
  * cannot tend its waiters, so they may have lost their places.
  *
  * Hand-offs: the time from the end of one section to the beginning of the next one in another process, if that process
- * had asked before the first section began. Killed and lost sections hand nothing over; their gaps are the crash cost
- * and the freeze cost.
+ * had requested the lock before the first section began. Killed and lost sections hand nothing over. The gaps after
+ * them are the crash cost and the freeze cost.
  */
 import { normaliseCustomer, type Order } from './orders.ts'
 import type { Answer } from './shop.ts'
@@ -85,7 +86,7 @@ export function judge(history: History) {
 
 function countSales({ orders, answers, stock, stockLeft }: History) {
   const sold = orders.filter(order => answers.get(order.id) === 'sold')
-  // Normalised here again: the witness does not rely on the shop to tell which spellings are the same customer.
+  // Normalises the ids itself: the witness does not rely on the shop to recognise spellings of the same customer.
   const buyers = new Set(sold.map(order => `${order.coupon} ${normaliseCustomer(order.spelling)}`))
   return {
     sold: sold.length,
@@ -96,11 +97,11 @@ function countSales({ orders, answers, stock, stockLeft }: History) {
   }
 }
 
-/** All sections that overlap with another. */
+/** The ids of all sections that overlap with another. */
 function findOverlaps(sections: readonly Section[]): Set<string> {
   const overlapping = new Set<string>()
   const byId = new Map(sections.map(section => [section.id, section]))
-  let latest: Section | undefined // the one that ends last among those that began before
+  let latest: Section | undefined // of the sections so far, the one that ends last
   for (const section of sections.toSorted((a, b) => a.begin - b.begin)) {
     if (latest && section.begin < latest.end) overlapping.add(latest.id).add(section.id)
     if (!latest || section.end > latest.end) latest = section
@@ -112,7 +113,7 @@ function findOverlaps(sections: readonly Section[]): Set<string> {
   return overlapping
 }
 
-/** The granted requests whose order must be right. */
+/** The granted requests whose order must be right: all except those that waited while their process was frozen. */
 function accountable({ frozen, sections }: History): Section[] {
   return sections.filter(
     ({ token, pid, requestedAt, begin }) =>

@@ -39,7 +39,7 @@ async function open(how: Extract<ToWorker, { kind: 'open' }>): Promise<void> {
   const locks = how.locked
     ? new LockClient(redis, { prefix: `${how.prefix}:lock`, label: how.label, waiterTtl: sale.waiterTtl })
     : null
-  // Warms up connections and scripts before the sale opens, so that the first orders are not slower than the others.
+  // Prepares connections and scripts before the sale opens, so that the first orders are as fast as the others.
   await redis.ping()
   await locks?.using(`warm-up of ${process.pid}`, { fair: true, lease: sale.lease }, () => {})
   counter = { shop: openShop(redis, how.prefix), redis, locks }
@@ -128,7 +128,7 @@ async function close(): Promise<void> {
   process.disconnect()
 }
 
-/** Without its coordinator a frozen process would stay frozen for ever. Once awake, it notices and exits. */
+/** Wakes a frozen worker, which no coordinator will wake any more. Once awake, it notices this and exits. */
 function wake(pid: number): void {
   try {
     process.kill(pid, 'SIGCONT')

@@ -3,11 +3,11 @@ import type { LockState } from '../../src/index.ts'
 import { byKey, heldFor, timeLeft } from '../description.ts'
 
 export interface SeenLock extends LockState {
-  /** ms since the first holder acquired it. Undefined if nobody holds it. */
+  /** The ms since the first holder acquired the lock. Undefined if nobody holds it. */
   readonly heldFor: number | undefined
-  /** ms until the first of its leases ends. Undefined if nobody holds it. */
+  /** The ms until the first of the lock's leases ends. Undefined if nobody holds it. */
   readonly timeLeft: number | undefined
-  /** ms that the longest-waiting caller in the queue has waited; 0 if nobody waits. */
+  /** The longest wait in the queue so far, in ms; 0 if nobody waits. */
   readonly longestWait: number
 }
 
@@ -17,7 +17,7 @@ export interface Picture {
   /** Number of locks that are held, and number of locks with a queue. */
   readonly held: number
   readonly queued: number
-  /** Number of waiters in all queues, and ms that the longest-waiting one has waited. */
+  /** The number of waiters in all queues, and the longest wait so far, in ms. */
   readonly waiters: number
   readonly longestWait: number
 }
@@ -38,7 +38,7 @@ export function pictureOf(locks: readonly SeenLock[]): Picture {
   return { locks: sorted(locks, 'key'), held, queued, waiters, longestWait }
 }
 
-/** The orders for a picture. Each begins with what the user looks for: the longest, the most, the next to end. */
+/** Sort orders. Each puts first what the user looks for: the longest, the most, or the next lease to end. */
 export const orders = {
   key: () => 0,
   heldFor: (a, b) => (b.heldFor ?? -1) - (a.heldFor ?? -1),
@@ -50,7 +50,7 @@ export const orders = {
 
 export type Order = keyof typeof orders
 
-/** Equal locks are sorted by key, so that no row jumps from one picture to the next. */
+/** Equal locks are sorted by key, so that rows do not jump from one picture to the next. */
 export function sorted(locks: readonly SeenLock[], order: Order, reversed = false): SeenLock[] {
   const compare = orders[order]
   const inOrder = locks.toSorted((a, b) => compare(a, b) || byKey(a, b))
@@ -66,10 +66,10 @@ export function matching(locks: readonly SeenLock[], text: string): readonly See
   return locks.filter(({ key, holders, waiters }) => has(key) || holders.some(named) || waiters.some(named))
 }
 
-/** Names one lock: a key has one of each kind. */
+/** Identifies one lock: a key may have one lock of each kind. */
 export type LockName = Pick<LockState, 'key' | 'kind'>
 
-/** A text that is unique to the lock. */
+/** A text that identifies the lock. */
 export function textOf({ key, kind }: LockName): string {
   return `${kind}/${key}`
 }
@@ -78,7 +78,7 @@ export function isSame(a: LockName, b: LockName | undefined): boolean {
   return a.key === b?.key && a.kind === b.kind
 }
 
-/** Undefined if nobody holds the lock or waits for it. */
+/** Returns undefined if nobody holds the lock or waits for it. */
 export function lockNamed(picture: Picture | undefined, name: LockName | undefined): SeenLock | undefined {
   return name && picture?.locks.find(lock => isSame(lock, name))
 }

@@ -17,20 +17,17 @@ const REST = 4
 export interface WatchOptions {
   /** A pattern as for `locks.list`. Default: all locks. */
   readonly pattern?: string
-  /** From the beginning of a survey to that of the next, in ms, unless a survey takes longer than a fifth of it. */
+  /** The time from the start of one survey to the start of the next, in ms. It is longer if surveys take long. */
   readonly interval: number
 }
 
 export interface Watch {
   /** The result of the last survey that succeeded. */
   readonly picture: Picture | undefined
-  /** ms since that survey ended, and ms that it took. */
+  /** The ms since that survey ended, and the ms that it took. */
   readonly age: number
   readonly took: number
-  /**
-   * The current time from the beginning of one survey to that of the next, in ms: the interval, or longer if surveys
-   * take long.
-   */
+  /** The present time from the start of one survey to the start of the next, in ms: `interval`, or longer. */
   readonly pace: number
   /**
    * Why there is no newer picture: the connection is gone, or the last survey failed. Cleared by the next survey that
@@ -38,23 +35,23 @@ export interface Watch {
    */
   readonly trouble: Error | undefined
   /**
-   * ms for which the current survey has been under way; undefined between surveys. A long time without `trouble` means
-   * that Redis does not answer.
+   * How long the current survey has been running, in ms; undefined between surveys. If this is long and there is no
+   * `trouble`, Redis does not answer.
    */
   readonly surveying: number | undefined
-  /** ms until the next survey begins. Undefined if paused, closed, or a survey is under way. */
+  /** The ms until the next survey. Undefined while paused or closed, or during a survey. */
   readonly nextIn: number | undefined
   /** Stops further surveys. */
   pause(): void
-  /** The next survey begins as soon as it is due, and no sooner: frequent pauses add no load. */
+  /** The next survey begins when it is due, and no sooner, so that frequent pauses add no load. */
   resume(): void
   /** Stops all reports, and abandons a survey that is under way. */
   close(): void
 }
 
 /**
- * The first survey begins at once, unless the caller pauses at once. `changed` is called when a survey ends, and when
- * trouble comes or goes.
+ * The first survey begins at once, unless the caller calls `pause` at once. `changed` is called after each survey, and
+ * when trouble begins or ends.
  */
 export function watch(at: Connected, { pattern, interval }: WatchOptions, changed: () => void): Watch {
   const { locks } = at
@@ -62,7 +59,7 @@ export function watch(at: Connected, { pattern, interval }: WatchOptions, change
   let trouble: Error | undefined
   let begun: number | undefined
   let gone = false
-  /** The connection was lost during this survey, so its duration says nothing about its cost. */
+  /** Whether the connection was lost during this survey. If so, its duration says nothing about its cost. */
   let interrupted = false
   let due = performance.now()
   let timer: NodeJS.Timeout | undefined
@@ -74,7 +71,7 @@ export function watch(at: Connected, { pattern, interval }: WatchOptions, change
     gone = interrupted = true
     changed()
   }
-  // A survey that waits for the connection continues on its own. Otherwise the next survey clears the trouble.
+  // If a survey waits for the connection, it now continues. Otherwise the next survey clears `trouble`.
   const reconnected = () => {
     gone = false
     due = Math.min(due, performance.now() + interval)
@@ -102,7 +99,7 @@ export function watch(at: Connected, { pattern, interval }: WatchOptions, change
       trouble = undefined
       rest = interrupted ? interval : Math.max(interval - took, REST * took)
     } catch (error) {
-      // While the connection is gone, keep the error that says why: it says more than this one.
+      // While the connection is gone, `trouble` already has its error, which says more than this one.
       if (!gone) trouble = error as Error
     }
     begun = undefined
@@ -154,7 +151,7 @@ export function watch(at: Connected, { pattern, interval }: WatchOptions, change
   }
 }
 
-/** Takes one picture, for instance for `--once`. Rejects as `locks.list` does. */
+/** Takes one picture, for instance for `--once`. Rejects with the errors of `locks.list`. */
 export async function survey(at: Connected, pattern?: string, abandoned = () => false): Promise<Picture> {
   const found: SeenLock[] = []
   for await (const state of at.locks.list(pattern)) {

@@ -8,22 +8,22 @@ export interface Asked {
   readonly take?: number
   readonly read?: boolean
   readonly write?: boolean
-  /** Keys besides the first. */
+  /** Keys of further mutexes to take. */
   readonly and?: readonly string[]
 }
 
 /** What `baton run` holds while the command runs. */
 export interface Hold {
-  /** Aborts when the hold is lost. */
+  /** Aborts when the lock is lost. */
   readonly signal: AbortSignal
-  /** What the command receives in its environment. */
+  /** Variables for the command's environment. */
   readonly environment: Readonly<Record<string, string>>
   release(): Promise<unknown>
 }
 
 export interface AskedLock {
   take(options: LockOptions): Promise<Hold>
-  /** Inspects one of its keys. */
+  /** Inspects the lock of this key, which is one of those to take. */
   inspect(key: string): Promise<LockState>
 }
 
@@ -41,7 +41,7 @@ export function withAsked(command: Command): Command {
     .addOption(and)
 }
 
-/** Throws Failure for combinations of options that are wrong. `urls` are the addresses of Redis. */
+/** Throws Failure if these options cannot be combined. `urls` are the addresses of Redis. */
 export function checkAsked({ permits, take, read, write }: Asked, urls: readonly string[] = []): void {
   if (urls.length > 1 && (permits !== undefined || read || write)) {
     throw new Failure(
@@ -83,7 +83,7 @@ function oneLock(locks: LockClient, key: string, { permits, read, write }: Asked
   return write ? locks.readWrite(key).write : locks.mutex(key)
 }
 
-/** `key` is the first key named. */
+/** `key` is the first key on the command line. */
 function environmentOf(key: string, leases: readonly Lease[]): Readonly<Record<string, string>> {
   const tokens = new Map(leases.map(lease => [lease.key, lease.fencingToken]))
   return {

@@ -15,8 +15,8 @@ import { printable } from '../printable.ts'
 import { onlyDead } from './process-table.ts'
 
 /**
- * Whether the command has a process group of its own, which the keys of a terminal do not signal. (`process.stdin` is
- * avoided here: touching it would make its pipe non-blocking, and the command shares that pipe.)
+ * Whether the command has a process group of its own. Keys such as Ctrl-C send no signal to that group. (This does not
+ * use `process.stdin`, which would make its pipe non-blocking, and the command shares that pipe.)
  */
 export const grouped = !isatty(0)
 
@@ -45,7 +45,7 @@ export class Command {
     try {
       this.#send(signal)
     } catch (error) {
-      // For instance EPERM, if the command runs as another user, by sudo.
+      // For instance EPERM, if the command runs as another user by sudo.
       warn(`${signal} could not be sent to the command: ${(error as Error).message}`)
     }
   }

@@ -4,7 +4,7 @@ import { parseAddress } from '../address.ts'
 import { operandsIn } from '../words.ts'
 
 /**
- * Returns undefined if `--` is not missing, or if `word` comes before the place where it is missing.
+ * Returns undefined if `--` is not missing, or if `word` is before the place where it belongs.
  * @param words the words after the program's name
  */
 export function missingDashes(words: readonly string[], run: Command, word?: string): string | undefined {

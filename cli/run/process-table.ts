@@ -6,7 +6,7 @@ interface Process {
   readonly state: string
   /** The process group. */
   readonly group: string
-  /** The foreground process group of its terminal, which receives the terminal's keys. */
+  /** The foreground process group of its terminal, which receives the signals of keys such as Ctrl-C. */
   readonly foreground: string
 }
 

@@ -1,11 +1,11 @@
-/** Forwards the signals that would end this program: first they end the wait, later they go to the command. */
+/** Handles signals that would end this program: they end the wait, or once the command runs, are forwarded to it. */
 import { constants } from 'node:os'
 import { isatty } from 'node:tty'
 import { type Command, grouped } from './command.ts'
 import { processOf } from './process-table.ts'
 
 const forwarded = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const
-/** Terminal keys send these signals to every process in the foreground. */
+/** Keys of the terminal send these signals to every process in the foreground. */
 const fromTerminal: readonly string[] = ['SIGINT', 'SIGQUIT']
 
 export class Signals {
@@ -14,7 +14,7 @@ export class Signals {
   #command: Command | undefined
   readonly #listeners: { readonly name: NodeJS.Signals; readonly listener: () => void }[] = []
 
-  /** `hear` is called for each signal until there is a command. */
+  /** `hear` is called for each signal that arrives before the command starts. */
   constructor(hear: () => void) {
     for (const name of forwarded) {
       this.#on(name, () => {
@@ -25,15 +25,15 @@ export class Signals {
       })
     }
     if (!grouped) return
-    // Ctrl-Z would stop only this program, and nothing would renew the lock, so the command is stopped with it. SIGTSTP
-    // would not do: it has no effect on a group that no shell controls. (The listener is set from the start: Ctrl-Z may
-    // come while the command is being started.)
+    // Ctrl-Z stops only this program, and then nothing renews the lock. So the command is stopped, too. SIGTSTP has no
+    // effect on a group that no shell controls, so SIGSTOP is used. (The listener is set from the start, because Ctrl-Z
+    // may come while the command is being started.)
     this.#on('SIGTSTP', () => {
       this.#command?.kill('SIGSTOP')
       process.kill(process.pid, 'SIGSTOP')
     })
-    // Delayed by a timer. If the lease ended in the meantime, its own timer fires first, and SIGTERM arrives before
-    // SIGCONT.
+    // The timer runs this later. If the lease ended during the stop, its own timer fires first, so that SIGTERM arrives
+    // before SIGCONT.
     this.#on('SIGCONT', () => void setTimeout(() => this.#command?.kill('SIGCONT')))
   }
 
@@ -53,7 +53,8 @@ export class Signals {
 }
 
 /**
- * Whether this program receives the terminal's keys: it does not if it runs in the background, or without a terminal.
+ * Whether this program is in the terminal's foreground, where keys send signals. It is not if it runs in the background
+ * or without a terminal.
  */
 function inForeground(): boolean {
   const own = processOf('self')

@@ -5,9 +5,9 @@ import type { Hold } from './asked.ts'
 import { Command } from './command.ts'
 import type { Signals } from './signals.ts'
 
-/** Time between two checks for remaining processes of a command that is being ended, in ms. */
+/** How often to check for remaining processes of a command that is being ended, in ms. */
 const LOOK = 50
-/** How long processes may remain after SIGKILL, in ms: the kernel takes a moment. */
+/** How long processes may remain after SIGKILL, in ms. The kernel needs a moment. */
 const LEFT = 1_000
 
 /**

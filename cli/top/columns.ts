@@ -17,13 +17,13 @@ export interface Column {
 }
 
 export interface Laid extends Column {
-  /** The screen column where it begins, counted from 0. */
+  /** The screen column where the cell begins, counted from 0. */
   readonly at: number
 }
 
 const GAP = 1
 
-/** Lays columns side by side on a screen of `width`, starting with the first, as many as fit. */
+/** Places columns side by side, starting with the first. Leaves out columns that do not fit in `width`. */
 export function lay(columns: readonly Column[], width: number): Laid[] {
   const least = (some: readonly Column[]) => some.reduce((sum, column) => sum + column.width + GAP, -GAP)
   const fitting = columns.filter((_, i) => least(columns.slice(0, i + 1)) <= width)
@@ -65,10 +65,10 @@ function shortened([before, name, behind]: NamedCell, width: number): string {
 
 /** Untrusted text in at most `width` columns. */
 export function cut(text: string, width: number, position: 'middle' | 'end' = 'end'): string {
-  // Of a text that is much too long, only the two ends are processed.
+  // If a text is much too long, only its two ends are processed.
   const near = text.length > 4 * width ? `${text.slice(0, 2 * width)}…${text.slice(-2 * width)}` : text
   const whole = printable(near)
-  // A wide character at the edge may take one column too much.
+  // Truncation may leave one column too many if a wide character is at the edge.
   let room = Math.max(0, width)
   let fitting = cliTruncate(whole, room, { position })
   while (stringWidth(fitting) > width && room > 0) fitting = cliTruncate(whole, --room, { position })

@@ -22,9 +22,9 @@ export interface Seen {
   readonly view: View
   readonly watch: Watch
   readonly paused: boolean
-  /** In ms. */
+  /** The interval between surveys, in ms. */
   readonly interval: number
-  /** Which Redis it is. */
+  /** The name of this Redis. */
   readonly where: string
 }
 
@@ -33,11 +33,11 @@ export interface Size {
   readonly rows: number
 }
 
-/** How long an answer may take before the status says that there is none, in ms. */
+/** After this many ms without an answer, the status says that Redis does not answer. */
 const LATE = 2_000
 /** The widest table in which the eye can still follow a row. */
 const WIDEST = 130
-/** Lines that are not rows of the table: two above, its titles, and the foot. */
+/** The lines around the table's rows: two above it, its titles, and the last line of the screen. */
 const aroundList = 4
 
 /** The number of rows on one page of the current view. */

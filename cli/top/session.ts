@@ -11,17 +11,17 @@ import { firstView, type Key, press } from './view.ts'
 
 interface Wanted {
   readonly pattern: string
-  /** In ms. */
+  /** The interval between surveys, in ms. */
   readonly interval: number
   readonly order: Order
 }
 
-/** How often the ages on the screen are updated while no new picture comes, in ms. */
+/** How often the ages on the screen are updated between two pictures, in ms. */
 const TICK = 1_000
 
 /**
- * Resolves when the user quits: to undefined, or to the number of the signal that ended it. Rejects if nothing can be
- * shown from the start, because the pattern is invalid or Redis refuses.
+ * Resolves when the user quits: to undefined, or to the number of the signal that ended the view. Rejects if the first
+ * survey fails, because the pattern is invalid or Redis refuses.
  */
 export function showLive(
   at: Connected,
@@ -81,7 +81,9 @@ export function showLive(
   })
 }
 
-/** The lock client would print warnings over the picture. They are held back until the returned function is called. */
+/**
+ * Holds back the lock client's warnings, which would appear over the picture, until the returned function is called.
+ */
 function holdWarnings(locks: LockClient): () => void {
   const listeners = locks.listeners('error')
   const held: { error: unknown }[] = []

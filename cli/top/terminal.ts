@@ -21,9 +21,11 @@ interface Hearing {
 }
 
 const ends = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const
-/** ms after an escape within which the rest of a key's sequence arrives, even over a slow line. */
+/** The time within which the rest of a key's sequence follows its escape, in ms, even over a slow line. */
 const ESCAPE_WITHIN = 100
-/** Prevents a line from continuing on the next one if the terminal takes it for wider than it was calculated. */
+/**
+ * Turns line wrap off and on. Without wrap, a line stays one line even if the terminal shows it wider than calculated.
+ */
 const [noWrap, wrap] = ['\u001b[?7l', '\u001b[?7h']
 
 export class Terminal {
@@ -36,7 +38,7 @@ export class Terminal {
   constructor(input: ReadStream, output: WriteStream, hearing: Hearing) {
     this.#input = input
     this.#output = output
-    // An escape is a key of its own if nothing follows it in time.
+    // An escape that nothing follows in time is the Escape key.
     emitKeypressEvents(input, { escapeCodeTimeout: ESCAPE_WITHIN } as unknown as Interface)
     this.#hear(input, 'keypress', (text: string | undefined, key: ReadKey) => hearing.key(keyOf(text, key)))
     this.#hear(output, 'resize', () => {
@@ -45,10 +47,10 @@ export class Terminal {
     })
     const hangUp = () => hearing.end(constants.signals.SIGHUP)
     this.#hear(input, 'end', hangUp)
-    // Stays until the program ends, because writing to a terminal that is gone fails as well.
+    // These listeners are not removed, because writing to a terminal that is gone fails until the program ends.
     for (const stream of [input, output]) stream.on('error', hangUp)
     for (const name of ends) this.#hear(process, name, () => hearing.end(constants.signals[name]))
-    // The program continues after Ctrl-Z or after another stop. What is on the screen now is unknown.
+    // The program continues after a stop, such as Ctrl-Z. Other output may now be on the screen.
     this.#hear(process, 'SIGCONT', () => {
       this.#enter()
       hearing.redraw()
@@ -59,7 +61,7 @@ export class Terminal {
     this.#enter()
   }
 
-  /** One column less than the terminal has: terminals differ in what follows a character in the last column. */
+  /** One column less than the terminal: after a character in the last column, terminals behave differently. */
   get size(): Size {
     const { columns, rows } = this.#output
     return { columns: Math.max(1, columns - 1), rows: Math.max(1, rows) }
@@ -73,7 +75,7 @@ export class Terminal {
     if (text !== '') this.#output.write(ansiEscapes.synchronizedOutput(text))
   }
 
-  /** Makes the next drawing draw every line. */
+  /** Makes the next `draw` write every line. */
   forget(): void {
     this.#drawn = []
   }

@@ -15,16 +15,16 @@ import { rowsOf } from './queue.ts'
 export interface View {
   readonly order: Order
   readonly reversed: boolean
-  /** Shows only locks that contain this text. While `typing`, keys edit it. */
+  /** Only locks that contain this text are shown. While `typing` is true, keys edit the text. */
   readonly filter: string
   readonly typing: boolean
   /**
-   * The lock under the cursor, which stays on it when the order changes. If it is undefined or gone, the cursor stays
-   * in `row`.
+   * The lock under the cursor: the cursor follows it when the order changes. If this is undefined or the lock is gone,
+   * the cursor stays in `row`.
    */
   readonly selected: LockName | undefined
   readonly row: number
-  /** The lock whose holders and queue are shown, and the first visible row of them. */
+  /** The lock whose holders and queue are shown, and the first visible row of its table (`place`). */
   readonly opened: LockName | undefined
   readonly place: number
   readonly help: boolean
@@ -53,7 +53,7 @@ export const firstView: View = {
   help: false,
 }
 
-/** The visible locks in their order, and the row of the cursor, or -1 if there is none. */
+/** The visible locks in their order, and the row of the cursor, which is -1 if there are no locks. */
 export interface Visible {
   readonly rows: readonly SeenLock[]
   readonly cursor: number
@@ -114,7 +114,7 @@ function pressInList(view: View, { name, text }: Key, picture: Picture | undefin
   }
   const row = moved(cursor, { name, text }, rows.length, page)
   if (row === undefined) return view
-  // In the first row the cursor does not follow a lock: it stays on whatever comes first.
+  // In the first row the cursor follows no lock: it stays in that row, whichever lock comes first.
   return { ...view, row, selected: row === 0 ? undefined : nameAt(rows, row) }
 }
 

@@ -12,7 +12,7 @@ import type { Frame } from './page/messages.ts'
 import { type CheckedView, openOf, tableOf, totalsOf } from './view.ts'
 
 /**
- * A viewer receives a message at least this often, in ms. A viewer that receives none knows that the connection is
+ * Each viewer receives a message at least this often, in ms. If none arrives, the viewer knows that the connection is
  * broken.
  */
 const PULSE = 2_000
@@ -40,8 +40,8 @@ export class Audience {
     this.#viewers.add(viewer)
     this.#watch.resume()
     this.#pulse ??= setInterval(() => this.#wakeAll(), PULSE)
-    // The last picture may be an hour old if nobody was looking. If so, the viewer waits for the next one, which is
-    // under way.
+    // While there were no viewers, no pictures were taken. If the last one is old, the new viewer waits for the next
+    // one.
     if (this.#watch.picture && this.#watch.age < this.#patience) viewer.wake()
     return viewer
   }
@@ -70,7 +70,7 @@ export class Audience {
     for (const viewer of this.#viewers) viewer.wake()
   }
 
-  /** Age beyond which a picture is late, in ms. */
+  /** A picture is late when it is older than this, in ms. */
   get #patience(): number {
     return this.#watch.pace + this.#watch.took + LATE
   }

@@ -1,7 +1,7 @@
-/** The page as it is before the first picture. Its modules fill it in, and create only rows. */
+/** The page before the first picture. Its scripts then fill in the values, and create only table rows. */
 import { type Markup, markup } from '../../benchmarks/report/html-markup.ts'
 
-/** `place` says which Redis it is. */
+/** `place` names this Redis. */
 export function documentOf(place: string, prefix: string, mayRelease: boolean): string {
   const page = markup`<!doctype html>
 <html lang="en">

@@ -1,4 +1,4 @@
-/** What the page shows beyond a single picture: how waits have developed, and how long each lease is. */
+/** What the page shows beyond a single picture: the history of waits, and the length of each lease. */
 import { type LockName, type Picture, type SeenLock, textOf } from '../live/picture.ts'
 import type { TrendLines } from './page/messages.ts'
 import { Trend } from './trend.ts'
@@ -10,7 +10,10 @@ export class Memory {
   #leases = new Map<string, number>()
   #now = 0
 
-  /** `gap` is the longest rest between two pictures while there are viewers, in ms. */
+  /**
+   * `gap` is the longest pause between two pictures while there are viewers, in ms. A longer one is a gap in the
+   * charts.
+   */
   add({ locks }: Picture, gap: number): void {
     this.#now = performance.now()
     this.#all.add(
@@ -27,8 +30,8 @@ export class Memory {
   }
 
   /**
-   * The share that is left of the lease that ends first, 0..1. A lease's full length is not reported, so the longest
-   * remaining time that was seen stands in for it.
+   * The part of the lease that is left, 0..1, for the lease that ends first. Redis does not report a lease's full
+   * length, so this uses the longest remaining time seen so far.
    */
   shareLeft({ holders, timeLeft }: SeenLock): number | undefined {
     const first = holders.find(({ ttl }) => ttl === timeLeft)

@@ -1,14 +1,14 @@
 /**
- * The web server of `baton ui`. It shows private data, and may be allowed to take locks away. Other users' programs on
- * this machine, and pages of other sites in the same browser, can reach it. Each measure keeps somebody or something
+ * The web server of `baton ui`. It shows private data, and may be allowed to take locks away. Programs of other users
+ * on this machine can reach it, and so can pages of other sites in the same browser. Each measure keeps some of them
  * out:
  *
  *  127.0.0.1 only                other machines
  *  a secret in the address       other users and programs of this machine, and pages that guess
- *  names of this machine only    a page whose own name was made to lead here (DNS rebinding): its requests carry that name
+ *  names of this machine only    a page whose name was made to point here (DNS rebinding): its requests carry that name
  *  POST with JSON, same origin   forms and scripts of other pages that have learned the address
  *  no CORS, no framing           pages that would read answers, or trick the user into clicking
- *  a content policy              what a key's name could do in the page, should it ever be taken for markup
+ *  a content policy              scripts in the name of a key, in case the page ever treats a name as markup
  */
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
@@ -30,10 +30,10 @@ export interface Asset {
 export interface Site {
   /** The first part of every path: letters and digits. */
   readonly secret: string
-  /** By file name; '' is the page itself. */
+  /** The files by their names; '' is the page itself. */
   readonly assets: ReadonlyMap<string, Asset>
   readonly audience: Audience
-  /** Takes a lock from this holder. Absent if that is not allowed. Rejects if Redis cannot be asked. */
+  /** Takes the lock from this holder. Absent on a read-only page. Rejects if Redis is unreachable. */
   readonly release?: (request: ReleaseRequest) => Promise<ReleaseAnswer>
 }
 
@@ -42,7 +42,7 @@ export interface RunningSite {
   close(): void
 }
 
-/** A key has at most 1,024 bytes, and JSON may write each as six. */
+/** A key has at most 1,024 bytes, and JSON may need six bytes for each. */
 const REQUEST_BYTES = 16_384
 /** ms after which a browser that lost the connection tries again. */
 const RETRY = 1_000
@@ -82,7 +82,7 @@ export function application({ secret, assets, audience, release }: Site): Hono {
       contentSecurityPolicy: policy,
       crossOriginEmbedderPolicy: true,
       xFrameOptions: 'DENY',
-      // There is no TLS here, and this header would make the browser demand TLS from the machine's other programs too.
+      // This header would make the browser use TLS for all programs on this machine. This server has no TLS.
       strictTransportSecurity: false,
     }),
     neverKept,
@@ -111,13 +111,13 @@ const neverKept: MiddlewareHandler = async (c, next) => {
   c.header('Cache-Control', 'no-store')
 }
 
-/** Accepts any port: a forwarded one, by ssh for instance, may have another number at the other end. */
+/** Accepts any port, because a forwarded port, for instance by ssh, may have another number in the browser. */
 const nameOfThisMachine: MiddlewareHandler = async (c, next) => {
   if (/^(127\.0\.0\.1|localhost|\[::1\])(:\d+)?$/i.test(c.req.header('host') ?? '')) return next()
   return c.text('This page is served only under a local name, such as 127.0.0.1 or localhost.\n', 421)
 }
 
-/** Every browser sends the origin of a POST. Other clients have to send it too. */
+/** Browsers always send the origin of a POST. Other clients have to send it, too. */
 const sameOrigin: MiddlewareHandler = async (c, next) => {
   if (c.req.header('origin') !== `http://${c.req.header('host')}`)
     return c.text('Only the page itself may send this request.\n', 403)
@@ -133,7 +133,7 @@ function follow(c: Context, audience: Audience): Response {
   // A HEAD request has no reader.
   if (c.req.method === 'HEAD') return c.body(null)
   const viewer = audience.join(viewOf(c.req.query()))
-  // If the reader leaves before the answer begins, only the request reports it; later, the stream does.
+  // If the reader leaves before the answer begins, only the request reports this. Later, the stream does.
   const { signal } = c.req.raw
   signal.addEventListener('abort', () => viewer.leave())
   if (signal.aborted) viewer.leave()

@@ -14,7 +14,7 @@ export interface Showing {
   readonly pattern: string
   /** The port on 127.0.0.1; 0 selects a free one. */
   readonly port: number
-  /** From one survey of Redis to the next, in ms. */
+  /** The time from one survey of Redis to the next, in ms. */
   readonly interval: number
   readonly allowRelease?: boolean
 }
@@ -25,7 +25,7 @@ const endings = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 /** Serves the page until a signal ends the program. */
 export async function show(at: Connected, options: Showing): Promise<void> {
   const { prefix, pattern, port, interval, allowRelease = false } = options
-  // A bad pattern or a user without rights is reported here, in the terminal, and not in the page.
+  // An invalid pattern or missing rights are reported here, in the terminal, instead of in the page.
   await survey(at, pattern)
   const audience = new Audience(at, { pattern, interval })
   const site: Site = {

@@ -32,7 +32,7 @@ header { display: flex; flex-wrap: wrap; align-items: baseline; gap: 0 16px; }
 #overview dd { font-size: 30px; line-height: 1.1; font-weight: 600; }
 dt, caption, figcaption { color: var(--faint); font-size: 13px; }
 
-/* The figures above a chart have its colours, and so are its legend. */
+/* The figures above a chart have the colours of its lines, so they are the chart's legend. */
 .trend b { font-weight: 600; }
 figcaption span { white-space: nowrap; }
 .trend .longest { color: var(--order); margin-left: 10px; }
@@ -57,14 +57,14 @@ main { display: grid; grid-template-columns: minmax(0, 1fr); gap: 0 32px; align-
 table { width: 100%; border-collapse: collapse; table-layout: fixed; }
 caption { text-align: left; padding: 16px 0 4px; }
 th, td { padding: 5px 9px; text-align: left; font-weight: 400; border-bottom: 1px solid var(--grid); white-space: pre; overflow: hidden; text-overflow: ellipsis; }
-/* A name may be written from right to left, or have tall stacks of accents: neither may affect other cells. */
+/* Names may be written from right to left, or have tall stacks of accents. Neither may affect other cells. */
 td bdi { display: block; overflow: hidden; overflow: clip; text-overflow: ellipsis; }
 thead th { overflow: visible; color: var(--faint); font-size: 13px; border-bottom-color: var(--edge); }
 .figure { text-align: right; }
 thead button { position: relative; border: 0; padding: 2px 0; font-size: 13px; color: inherit; background: none; }
 thead button:hover { color: var(--text); background: none; text-decoration: underline; }
 [aria-sort]:not([aria-sort="none"]) button { color: var(--text); font-weight: 600; }
-/* Placed in the space between columns, so that it shifts nothing. */
+/* Placed between the columns, so that it moves no text. */
 thead button::after { content: "\\2193"; visibility: hidden; position: absolute; left: calc(100% + 1px); }
 [aria-sort="ascending"] button::after { content: "\\2191"; visibility: visible; }
 [aria-sort="descending"] button::after { visibility: visible; }
@@ -84,7 +84,7 @@ main:not(.open) #locks thead th:nth-child(1) { width: 38%; }
 .left { display: flex; align-items: center; justify-content: flex-end; gap: 8px; }
 .bar { flex: 0 1 72px; display: inline-block; height: 6px; min-width: 24px; border-radius: 3px; background: var(--grid); overflow: hidden; }
 .bar span { display: block; height: 100%; border-radius: 3px; background: var(--rival); transform: scaleX(var(--share, 0)); transform-origin: left; }
-/* A lease that is being renewed always has two thirds left, or more. */
+/* A low bar. A lease that is being renewed never falls below two thirds. */
 .bar.low span { background: var(--baton); }
 
 #lock { margin-top: 20px; padding: 16px; border: 1px solid var(--edge); border-radius: 8px; min-width: 0; }
@@ -145,6 +145,6 @@ dialog form { display: flex; justify-content: flex-end; gap: 12px; margin-top: 2
 }
 `
 
-/** A baton being handed on. */
+/** The icon: a baton that is being handed over. */
 export const icon =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#0069a6"/><path d="M8 24 24 8" stroke="#fff" stroke-width="6" stroke-linecap="round"/></svg>'

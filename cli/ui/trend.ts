@@ -4,9 +4,9 @@ import { area, line } from 'd3-shape'
 import { showTimeBriefly } from '../times.ts'
 import type { TrendLines } from './page/messages.ts'
 
-/** How far back it goes, in ms. */
+/** The time span of the chart, in ms. */
 export const SPAN = 300_000
-/** Surveys closer together than this many ms become one point, so that there are no more points than pixels. */
+/** Surveys within this many ms become one point, so that there are no more points than pixels. */
 const POINT = 1_000
 /** The size of the chart. */
 const [WIDTH, HEIGHT] = [600, 100]
@@ -16,7 +16,7 @@ interface Point {
   readonly at: number
   readonly longest: number
   readonly median: number
-  /** There were no surveys between the previous point and this one. */
+  /** Whether surveys were paused between the previous point and this one. */
   readonly apart: boolean
 }
 
@@ -24,8 +24,8 @@ export class Trend {
   readonly #points: Point[] = []
 
   /**
-   * `waits` are the ms that each current waiter has waited. A rest of more than `gap` ms between two surveys leaves a
-   * gap in the chart.
+   * `waits` has one entry per current waiter: how long it has waited, in ms. If more than `gap` ms have passed since
+   * the previous survey, the chart has a gap.
    */
   add(at: number, waits: readonly number[], gap: number): void {
     const sorted = Float64Array.from(waits).sort()
@@ -41,12 +41,12 @@ export class Trend {
     this.#points.splice(0, begin)
   }
 
-  /** Whether nobody has waited in the whole time span. */
+  /** Whether nobody has waited during the whole time span. */
   get empty(): boolean {
     return this.#points.every(({ longest }) => longest === 0)
   }
 
-  /** `now` is the right edge. */
+  /** `now` is the time at the right edge. */
   drawn(now: number): TrendLines {
     const most = Math.max(1_000, ...this.#points.map(({ longest }) => longest))
     const y = scaleLinear([0, most], [HEIGHT, 0]).nice(2)

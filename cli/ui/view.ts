@@ -7,7 +7,7 @@ import type { Memory } from './memory.ts'
 import type { HolderRow, OpenLock, QueueRow, Row, Shared, Table, Totals, View } from './page/messages.ts'
 import { lockName } from './page/name.ts'
 
-/** The most rows that a viewer receives in one frame. */
+/** The most rows of a table that one frame contains. */
 const ROWS = 2_000
 /** Longer names are cut in tables. The opened lock shows its name in full. */
 const NAME = 160
@@ -17,7 +17,7 @@ export interface CheckedView extends View {
   readonly sort: Order
 }
 
-/** Reads the view from the query of an address. Missing or invalid values take the defaults of a newly opened page. */
+/** Reads the view from the query of a URL. Missing or invalid values become those of a newly opened page. */
 export function viewOf(query: Readonly<Record<string, string>>): CheckedView {
   const { sort = '', filter = '', open = '' } = query
   return {
@@ -46,7 +46,7 @@ export function tableOf({ locks }: Picture, view: CheckedView, memory: Memory): 
   return { locks: locks.length, matching: found.length, rows }
 }
 
-/** The lock that the viewer has opened. A free lock is not in the picture. */
+/** The lock that the viewer has opened. If it is not in the picture, it is free. */
 export function openOf(picture: Picture, view: View, memory: Memory): OpenLock | null {
   if (view.open === null) return null
   const { key, kind = 'mutex' } = view.open

@@ -5,18 +5,17 @@
 -- keeps its place and counts as alive. So a lost reply does no harm (I5).
 -- A lapsed lease is found here, by the server's clock, not by the expiry of a key (I1). If waiters were queued when it
 -- lapsed, the first of them gets the lock, whichever client makes this call (I3, I4).
--- If the lock's key is new or was lost (clock 0), its queue may still exist. Then the script checks the queue's key
--- itself.
+-- If the lock's key is new or was lost (clock 0), its queue may still exist. So the script looks for the queue's key.
 -- HSET is the first write of a plain grant, so a server at maxmemory refuses the grant as a whole.
--- If the holder has no name, only its own client knows its owner, and may have passed the lock to another waiter since
--- (lua/mutex/pass.lua). So only calls of that client re-enter such a hold.
--- A re-entry has a lease of its own, and the lock is held until the latest of its holder's leases ends. A re-entry may
--- come from the client of the first hold and ask for a longer lease. Then the first hold is prolonged to the same end,
--- because the section around the re-entry has to last as long (src/lease/renewal.ts).
+-- The owner of a holder without a name is known only to the holder's client, which may since have passed the lock to
+-- another of its waiters (lua/mutex/pass.lua). So only calls of that client re-enter such a hold.
+-- A re-entry has a lease of its own, and the lock is held until the latest of its holder's leases ends. If the re-entry
+-- comes from the client of the first hold, and asks for a longer lease, the first hold is prolonged to the same end,
+-- because the re-entry runs inside it (src/lease/renewal.ts).
 --
 -- Several independent servers may keep one lock, and a majority of them decides. Then a grant by one server is a vote,
--- and all votes of a majority must bear the same token. So the client sends a floor. A server that issues a new token or
--- ticket issues the floor, unless its own clock is already past it. If the tokens still differ, the client takes the
+-- and all votes of a majority must have the same token. So the client sends a floor. A server that issues a new token
+-- or ticket issues the floor, unless its own clock is already past it. If the tokens still differ, the client takes the
 -- largest and asks the other servers to raise theirs ('raise'). A server that missed the grant because it was down
 -- joins the hold later with the majority's token ('same'). Then the hold survives the loss of another server (I8). Only
 -- a token set by 'same' may be below the clock, which never goes back (I2).
@@ -103,7 +102,7 @@ if held and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
       redis.call('PEXPIREAT', lock, life)
     end
     redis.call('PEXPIREAT', all, keep)
-    -- In every mode: an earlier request of the same call, with mode 'queue', may have put its claim there.
+    -- In every mode, because an earlier request of the same call, with mode 'queue', may have queued this claim.
     if queued then redis.call('ZREM', queue, claim) end
     return 'reentered ' .. token .. ' ' .. lease
   end

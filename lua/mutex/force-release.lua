@@ -2,8 +2,9 @@
 --
 -- One call suffices, however fast the lock changes hands. The lock stores the latest request. If the answer is lost and
 -- the request is repeated, it does not take the lock from the next holder as well (I5).
--- The client of each hold receives a message in its inbox that the hold may be lost; it asks Redis before it believes
--- that (I8). If the holder has more holds than one call may notify, the clients of the others learn it when they renew.
+-- The client of each hold receives a message in its inbox that the hold may be lost. The client asks Redis before it
+-- believes the message (I8). If the holder has more holds than one call may notify, the other clients learn of the loss
+-- when they renew.
 --
 -- KEYS
 --   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua)

@@ -2,7 +2,7 @@
 --
 -- If it is queued, it is removed. If it was granted the lock in the meantime, by a message that crossed this call, its
 -- hold ends and the lock goes to the next waiter. So a grant after a cancel is never kept (I4, I7). If it is neither
--- queued nor a holder, nothing changes; so the call may be repeated.
+-- queued nor a holder, nothing changes, so the call may be repeated.
 --
 -- KEYS
 --   lock      HASH    the lock

@@ -4,7 +4,7 @@
 -- If the lock has a single hold and no queue, its release does not read the time. Writes that free memory come first,
 -- so a release works at maxmemory.
 -- A hold that is still recorded is ended even if its lease has lapsed: its caller knows its own deadline.
--- A holder may issue some tokens on its own (lua/shared/unreported.lua). Its release reports the last of them.
+-- A holder may issue some tokens on its own (lua/shared/unreported.lua), so a release reports the last of them.
 --
 -- KEYS
 --   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua)

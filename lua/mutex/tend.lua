@@ -3,8 +3,9 @@
 -- joins again with its old ticket; a free or lapsed lock goes to the first live waiter; and a grant whose message was
 -- lost is reported.
 --
--- A waiter of this client that is granted the lock here needs no message, so a client that cannot receive any still
--- makes progress. The reply names the holder's owner: from it the client sees when one of its waiters may re-enter.
+-- A waiter of this client that is granted the lock here needs no message, so a client that cannot receive messages
+-- still makes progress. The reply names the holder's owner, so that the client sees when one of its waiters may
+-- re-enter.
 -- The ticket that the client sends replaces the one in the queue. A waiter that was passed over may have joined again
 -- by `acquire`, with a later ticket than before. And if several servers keep the lock, the client sends the largest
 -- ticket of a majority, which replaces the tickets that the servers issued.

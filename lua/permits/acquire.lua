@@ -4,8 +4,8 @@
 -- Repeating a call with the same id changes nothing: an id that holds gets the same grant, and an id that is queued
 -- keeps its place (I5). Lapsed holds are found here, by the server's clock (I1). The permits that they leave go to the
 -- queue first, whichever client makes this call (I3, I4).
--- If the lock's key is new or was lost (clock 0), its queue may still exist. Then the script checks the queue's key
--- itself. If the deadlines were lost, all holds are lost too (lua/shared/lapse.lua).
+-- If the lock's key is new or was lost (clock 0), its queue may still exist. So the script looks for the queue's key.
+-- If the deadlines were lost, all holds are lost too (lua/shared/lapse.lua).
 -- HSET is the first write of a plain grant, so a server at maxmemory refuses the grant as a whole.
 --
 -- KEYS

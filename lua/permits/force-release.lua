@@ -2,8 +2,8 @@
 --
 -- The lock stores the latest request. If the answer is lost and the request is repeated, it does not take the permits
 -- from the next holders as well (I5).
--- The client of each holder receives a message in its inbox that the hold may be lost; it asks Redis before it believes
--- that (I8).
+-- The client of each holder receives a message in its inbox that the hold may be lost. The client asks Redis before it
+-- believes the message (I8).
 --
 -- KEYS
 --   lock        HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua of its kind)
@@ -41,7 +41,7 @@ if found then
   if not only and taken > 0 then return 'unfinished' end
   redis.call('HSET', lock, 'forced', request)
 end
--- Even if no holder has lost anything: permits of lapsed holds go to the waiters.
+-- Also if no holder has lost anything, because the permits of lapsed holds go to the waiters.
 -- include: admit { word = found and 'handoff' or word, by = nil, mine = nil, asks = nil }
 if not found then return 'free' end
 return (unfinished or more) and 'unfinished' or 'released'

@@ -1,8 +1,8 @@
 -- leave: a caller that has given up (time-out, abort, close) takes its request back.
 --
--- If it is queued, it is removed. If it was first and wanted more than is free, the waiters behind it may now fit. If
--- it was granted permits in the meantime, by a message that crossed this call, its hold ends. So a grant after a cancel
--- is never kept (I4, I7). If it is neither queued nor a holder, nothing changes; so the call may be repeated.
+-- If it is queued, it is removed. If it was first and wanted more than is free, the next waiters may now fit. If it was
+-- granted permits in the meantime, by a message that crossed this call, its hold ends. So a grant after a cancel is
+-- never kept (I4, I7). If it is neither queued nor a holder, nothing changes, so the call may be repeated.
 --
 -- KEYS
 --   lock      HASH    the lock

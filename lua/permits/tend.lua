@@ -2,7 +2,7 @@
 -- postpones each waiter's expiry; a waiter missing from the queue joins again with its old ticket; the permits of lapsed
 -- holds go to the first waiters; and a grant whose message was lost is reported.
 --
--- Waiters of this client that are admitted here need no message, so a client that cannot receive any still makes
+-- Waiters of this client that are admitted here need no message, so a client that cannot receive messages still makes
 -- progress.
 -- Waiters whose expiry has passed stay in the queue until lua/shared/admit.lua passes over them; only their deadlines
 -- are removed here.

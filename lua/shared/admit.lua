@@ -1,8 +1,8 @@
 -- admit: makes waiters of the fair queue holders while there is room for the next one (I3, I4). The rule of the kind,
 -- `choose`, says which waiter is next.
 --
--- All grants to one client go in one message. If nobody receives that message, the client is gone. Its grants are then
--- undone before any of them is written, and the next waiters are considered. Waiters that need no message form a group
+-- All grants to one client go in one message. If nobody receives that message, the client is gone: its grants are
+-- undone before any of them is written, and the search for waiters continues. Waiters that need no message form a group
 -- of their own.
 --
 -- If the queue is empty afterwards, unfair waiters receive a message that there may be room.

@@ -1,6 +1,6 @@
 -- deadlines: the key of a semaphore's deadlines. It shares the lock's hash tag, and so its slot (lua/shared/all.lua
--- says what EXISTS is for). EXISTS names the key even if nobody holds a permit, because a grant creates it after the
--- script's first write.
+-- explains EXISTS). EXISTS checks the key even if there is no holder, because a grant creates it after the script's
+-- first write.
 --
 -- Takes
 --   lock       HASH    the lock

@@ -1,7 +1,7 @@
 -- keys: the lock's other keys. They share its hash tag, and so its slot. In a cluster, EXISTS makes sure that all of
--- them are on this node (lua/shared/all.lua says how).
+-- them are on this node (lua/shared/all.lua explains how).
 --
--- EXISTS names `queue` and `expiry` even if nobody is queued. Otherwise a new queue could begin on one node while an
+-- EXISTS checks `queue` and `expiry` even if nobody is queued. Otherwise a new queue could begin on one node while an
 -- old one is still on the other.
 --
 -- Takes

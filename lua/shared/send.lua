@@ -1,4 +1,4 @@
--- send: sends a message to the inbox of a client that gets the lock, and finds out whether anybody receives it.
+-- send: sends a message to the inbox of a client that is granted the lock, and finds out whether anybody receives it.
 --
 -- In a cluster, the slot may have just moved to this node, and the client may not have followed yet. So there, a count
 -- of 0 subscribers is reported only if the client was subscribed on this very node before (lua/shared/place.lua).

@@ -1,13 +1,13 @@
 -- whole: lets a script run only if all keys of the waiters are on this node and stay there until the script ends
--- (lua/shared/all.lua says how EXISTS shows that).
+-- (lua/shared/all.lua explains EXISTS).
 --
--- EXISTS names these keys even if nobody is queued. Otherwise a new queue could begin on one node while an old one is
+-- EXISTS checks these keys even if nobody is queued. Otherwise a new queue could begin on one node while an old one is
 -- still on the other.
 --
--- A queue, or the ZSET of deadlines, may become empty in the middle of a script that looks for it again. If the slot is
+-- A queue, or the ZSET of deadlines, may become empty in the middle of a script that reads it again. If the slot is
 -- moving away, Redis would look for the missing key on the other node, and the script would fail after some of its
--- writes (I1). So the script first asks for a key that never exists. While the slot is moving away, Redis refuses that,
--- and so the whole script.
+-- writes (I1). So the script first looks for a key that never exists. While the slot is moving away, Redis refuses that
+-- command, so the script ends before it has written anything.
 --
 -- Takes
 --   lock    HASH  the lock

@@ -13,11 +13,11 @@ type Column = readonly [head: string, measure: Measure, digits: number, elsewher
 
 const speed: Column = ['acquisitions/s', 'throughput', 0]
 const handoff: Column = ['hand-off p50, µs', 'handoffP50', 0]
-const cross: Column = ['to another process, µs', 'crossP50', 0]
+const cross: Column = ['p50 to another process, µs', 'crossP50', 0]
 const longest: Column = ['longest wait, ms', 'waitMax', 0]
 const starved: Column = ['starved', 'starved', 0]
-const commands: Column = ['commands', 'commands', 2]
-const overtaken: Column = ['overtaken by', 'overtaken', 0]
+const commands: Column = ['commands per acquisition', 'commands', 2]
+const overtaken: Column = ['overtaken by at most', 'overtaken', 0]
 const cycle: Column = ['lock + release p50, µs', 'cycleP50', 1]
 const cycles: Column = ['cycles/s', 'throughput', 0]
 const secondRounds: Column = ['second rounds', 'secondRounds', 3]
@@ -58,7 +58,7 @@ const columns: Readonly<Record<Subject, readonly Column[]>> = {
   ],
 }
 
-/** The first table: work inside the lock, as users have it. Its last column, the cost of parked waiters, comes from idle-1000. */
+/** The first table: work inside the lock, as users have it. The last column comes from the scenario idle-1000. */
 const headline: ScenarioName = '2x8-hold5'
 const headlines: readonly Column[] = [
   ...[speed, cross, longest, starved, commands],

@@ -35,7 +35,7 @@ interface Place {
 }
 
 const opening = /^( *)(test|describe)(?:\.\w+)?\(/
-/** Matches the line with the title. After a long table, that is the last line of the call. */
+/** Matches the line with the title: the first line of the call or, after a table of several lines, the one that ends it. */
 const titled = /(?:^ *(?:test|describe)(?:\.\w+\(.*\))?|^ *\]\))\((?:['"`]|$)/
 const commented = /^ *\/\/ ?(.*)$/
 const change = /`([^`]+)` (?:to `([^`]*)`|away) in ((?:[\w-]+\/)+[\w.-]+\.(?:ts|lua))/g

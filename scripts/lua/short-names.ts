@@ -13,7 +13,7 @@ const LETTERS = [...'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_']
 /** Lua's keywords with two letters; the others are longer than any short name. */
 const KEYWORDS = ['do', 'if', 'in', 'or']
 
-/** By the names in the files, the most used first. */
+/** The short names by the names in the files, the most used first. */
 export function shortNames(sources: readonly Source[]): Map<string, string> {
   const uses = new Map<string, number>()
   for (const source of sources) {

@@ -25,7 +25,7 @@ import { engineAnswers } from '../../local-redis/container.ts'
 import { libraryPath, unpackPackages } from '../../local-redis/packages.ts'
 
 export interface Engine {
-  /** For people. */
+  /** A description for people. */
   readonly description: string
   /** The environment that a process needs to reach it. */
   readonly env: NodeJS.ProcessEnv

@@ -9,7 +9,7 @@ const PROCESSES = 4
 /** Clients per process. */
 const SHARE = CLIENTS / PROCESSES
 const CYCLES = 10_000
-/** In s: three beats. */
+/** How long idle clients are observed, in s: three beats. */
 const WATCHED = 10
 
 export async function fleet(progress: (line: string) => void): Promise<Fleet[]> {

@@ -9,7 +9,7 @@ const WAITERS = 50_000
  * The number of keys in the case with many keys. A client checks waiters per key, so fewer waiters cause the same load.
  */
 const KEYS = 10_000
-/** In s: six heartbeats. */
+/** How long idle waiters are observed, in s: six heartbeats. */
 const WATCHED = 20
 
 const settings = [

@@ -1,6 +1,7 @@
 /**
- * Remembers across processes who held a lock last. Each instrumented holder stores the id of its span in Redis, and
- * receives the id that its predecessor stored. One command does both, so each holder finds exactly the one before it.
+ * Remembers across processes which span belonged to the last holder of a lock. Each instrumented holder stores the id
+ * of its span in Redis, and receives the id that the previous holder stored. One command does both, so each holder
+ * finds exactly its predecessor.
  *
  *   <prefix>-trace:{key}   "<fencing token> <traceparent>", at most 80 bytes, for ten minutes
  *

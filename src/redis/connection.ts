@@ -1,9 +1,9 @@
 /**
- * One connection to Redis that the rest of the library may treat as always present.
+ * One connection to Redis that the rest of the library can use as if it were always up.
  *
- * ioredis can reconnect and re-send on its own. With its defaults, however, a command that was in flight when the
- * socket dropped is executed twice; without re-sending, its promise may never settle. So ioredis does neither here: a
- * lost connection immediately rejects what was in flight, and this class reconnects and re-sends.
+ * ioredis can reconnect and re-send on its own. But with its defaults, a command that was in flight when the socket
+ * dropped is executed twice; and without re-sending, the promise of a command may never settle. So ioredis does neither
+ * here: a lost connection immediately rejects all commands in flight, and this class reconnects and re-sends.
  *
  * A call is in one of four states:
  *
@@ -43,7 +43,7 @@ const RECONNECT = { first: 10, longest: 1_000 }
 /** A call that has not settled. */
 interface Call extends Answer<unknown> {
   readonly request: Request<unknown>
-  /** When the call was made, on the clock that counts only the time that this process ran. */
+  /** When the call was made, on a clock that counts only the time in which this process ran. */
   readonly begun: number
   reply: unknown
   /** When the call was last sent, in monotonic ms. */
@@ -81,17 +81,17 @@ export class Connection {
   #closed = false
   #attempts = 0
   #lastError: Error | undefined
-  /** Why this class tore down the connection; what ioredis reports after that is only a consequence. */
+  /** Why this class tore down the connection. Errors that ioredis reports after that are only consequences. */
   #torn: Error | undefined
-  /** Why the server refuses the connection, if the next attempt will end in the same way. */
+  /** Why the server refuses the connection, if the next attempt would be refused for the same reason. */
   #refusal: Error | undefined
-  /** The server's latest "not now"; undefined if the latest answer was a real one. */
+  /** The server's latest "not now"; undefined if its latest answer was another one. */
   #putOff: Error | undefined
   #unanswered = 0
   #answers = 0
   /**
-   * When the server's silence began: at its latest answer, or, if nothing was unanswered then, when the next command
-   * was sent. On the clock that counts only the time that this process ran.
+   * When the server's silence began: at its latest answer, or when the next command was sent, if none was unanswered at
+   * that time. On a clock that counts only the time in which this process ran.
    */
   #lastAnswer = 0
 

@@ -1,7 +1,7 @@
 /**
  * Checks that the server at the address can store the locks. A node of a cluster has only a part of the keys, and a
- * sentinel has none. Calls to a node would get MOVED, and calls to a sentinel "unknown command", however often they are
- * repeated.
+ * sentinel has none. Every call to such a node would fail with MOVED, and every call to a sentinel with "unknown
+ * command".
  *
  * Each connection is checked before anything else is sent, because the address may lead to another server each time.
  * Every user may send HELLO. A server that does not know HELLO, or whose answer cannot be read, is accepted.

@@ -1,7 +1,7 @@
 /**
- * The rights that a Redis user needs for the locks to work, from one source: the commands that the scripts call, as the
- * build finds them in lua/, and the commands that the client sends itself. The rule in docs/operations.md, the text of
- * a refusal, and the check when the client connects all come from here.
+ * The rights that a Redis user needs for the locks, from one source: the commands that the scripts call, as the build
+ * finds them in lua/, and the commands that the client sends itself. The rule in docs/operations.md, the text of a
+ * refusal, and the check after connecting are all made from this.
  *
  * HELLO and AUTH need no right: Redis allows them to every user. ioredis sends CLIENT SETNAME, and in a cluster CLIENT
  * SETINFO, but works without them.

@@ -1,7 +1,7 @@
 /**
  * Runs the scripts of a kind by name: with EVALSHA, or with EVAL if the server does not know the script. Since Redis
- * 7.4, a server may forget scripts that EVAL loaded, so NOSCRIPT is ordinary. Nothing is defined on the caller's
- * client.
+ * 7.4, a server may forget scripts that EVAL loaded, so NOSCRIPT is a normal answer. No commands are added to the
+ * caller's ioredis instance.
  */
 import { createHash } from 'node:crypto'
 import type { ChainableCommander, Cluster, Redis } from 'ioredis'

@@ -1,7 +1,6 @@
 /**
- * Decides when requests are written to the socket. A write is a system call. For a server on the same machine, it costs
- * more than everything that is computed for a request. So when many requests are made in one turn of the event loop,
- * they leave in one write.
+ * Decides when requests are written to the socket. A write is a system call, which costs more than all computation for
+ * a request if the server is on the same machine. So many requests of one turn of the event loop share one write.
  *
  *      asked in one turn   1 ──▶ at once   2 ──▶ at once   3  4  5 … ──▶ together, when the turn is over
  *

@@ -1,6 +1,6 @@
 /**
- * Waiting for a lock, for every kind of lock, fair or unfair. This file carries out what the locks of this client
- * (local/local-lock.ts) ask for. local/states.ts lists the states of a waiter and what each event means in them.
+ * Waiting for a lock, for every kind of lock, fair or unfair. This file does what the locks of this client
+ * (local/local-lock.ts) ask for. local/states.ts has the states of a waiter, and the effect of each event.
  *
  * A waiter parks until something wakes it: a message (a grant in its inbox, or "unlocked"), a reply (a grant that a
  * heartbeat found, or that this client's own release made), or the end of its patience. Messages are only hints: each

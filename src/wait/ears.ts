@@ -49,9 +49,8 @@ export class Ears {
   }
 
   /**
-   * Like `hear`, but resolves after `limit` ms at the latest, and also if the connection for messages is broken.
-   * Commands may still get through then, and the slow timer works without messages (I4). Rejects if Redis refuses the
-   * subscription.
+   * Like `hear`, but also resolves after `limit` ms, or if the connection for messages is broken, because commands may
+   * still get through, and the slow timer works without messages (I4). Rejects if Redis refuses the subscription.
    */
   heed(key: string, channel: Channel, limit: number): Promise<void> | undefined {
     const hearing = this.hear(key, channel)

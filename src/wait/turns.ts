@@ -1,8 +1,8 @@
 /**
- * Unfair waiters of different clients take turns. A client that has released the lock leaves one turn to each other
- * client that heard the release, before it tries again. So the client whose last turn is the longest ago tries alone,
- * and the others give it the time to do so, however far from the server it is. If all clients tried at once, the one
- * nearest to the server would nearly always win.
+ * Unfair waiters of different clients take turns. After its release, a client leaves one turn to each other client that
+ * received the message, before it tries again. So the client whose last turn is the longest ago tries alone. The others
+ * give it the time for that, even if it is far from the server. If all clients tried at once, the one nearest to the
+ * server would nearly always win.
  *
  *   A releases: B and C hear "free A"      A leaves turns to B and C, C leaves one to B      B tries at once
  *   B releases: A and C hear "free B"      B leaves turns to C and A, A leaves one to C      C tries at once

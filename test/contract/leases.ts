@@ -8,7 +8,7 @@ import { place } from '../kit/place.ts'
 import { client } from '../kit/redis.ts'
 
 export interface HandedOn {
-  /** The lease. It was handed on from `before`, a lease of the same client. */
+  /** The lease, which the client handed on locally from `predecessor`. */
   readonly lease: Lease
   readonly predecessor: Lease
   /** Calls of the same client that wait behind the lease. */

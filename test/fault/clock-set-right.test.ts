@@ -1,6 +1,6 @@
 /**
- * I1: the server's clock is slow for a moment, and is then set right. The kind of lock makes no difference to what a
- * holder then believes, except in a re-entry, whose script says how long it lasts.
+ * I1: the server's clock is slow for a moment, and is then set right. For all kinds of lock, the client's deadline
+ * depends on the same code. Only a re-entry differs, because its script reports how long it lasts.
  */
 import { describe, expect, test } from 'vitest'
 import { LockLostError } from '../../src/index.ts'
@@ -11,12 +11,12 @@ import { bluntRedis, client, freshKey } from '../kit/redis.ts'
 import { steppedServer } from '../kit/stepped-server.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-// While the clock is a minute slow, a lease seems to last a minute longer. A holder that scheduled its next renewal by
-// that would renew long after the clock was right again and its lease had lapsed. Two things prevent this: the holder
-// believes in no more than the lease it has asked for, and it renews at a fixed pace.
-// Break: `Math.min(this.#deadline - (this.length * 2) / 3, now + this.length / 3)` to
-// `this.#deadline - (this.length * 2) / 3` in src/local/hold.ts and `Math.min(deadline, this.#askedUntil)` to
-// `deadline` in src/local/hold.ts: two callers hold for as long as the clock was off.
+// While the clock is a minute slow, a lease seems to last a minute longer. A holder that schedules its next renewal by
+// this time renews too late: the clock is right again, and the lease has lapsed. Two rules prevent this. A holder never
+// counts on a longer lease than it has asked for, and it renews at a fixed pace. Break: `Math.min(this.#deadline -
+// (this.length * 2) / 3, now + this.length / 3)` to `this.#deadline - (this.length * 2) / 3` in src/local/hold.ts and
+// `Math.min(deadline, this.#askedUntil)` to `deadline` in src/local/hold.ts: two callers hold for as long as the clock
+// was slow.
 test.each([undefined, 'somebody'])(
   'a holder with renewal renews at a fixed pace, and keeps the lock: %s',
   async owner => {
@@ -33,19 +33,18 @@ test.each([undefined, 'somebody'])(
   },
 )
 
-describe('a holder believes in its lease for no longer than it has asked for', () => {
-  // While the clock is slow, Redis overstates every remaining lease by the step. A holder that believed this would
-  // still hold when the next one does, once the clock is right again.
-  // Break: `Math.min(deadline, this.#askedUntil)` to `deadline` in src/local/hold.ts: the holder believes in its lease
-  // for a minute.
-  test('without renewal, after a status check: it has lost the lock when the next caller gets it', async () => {
+describe('a holder counts on its lease for no longer than it has asked for', () => {
+  // While the clock is slow, Redis overstates every remaining lease by the step. A holder that believes this still
+  // holds when the clock is right again and the next caller gets the lock. Break: `Math.min(deadline,
+  // this.#askedUntil)` to `deadline` in src/local/hold.ts: the holder counts on its lease for a minute.
+  test('without renewal, after a status check: the holder has lost the lock before the next caller gets it', async () => {
     const { url, step } = await steppedServer()
     const lease = 2_500
     const [holder, other] = [client({ lease }, url), client({ waiterTtl: 900 }, url)]
     const key = freshKey()
     const held = await holder.lock(key, { renew: false })
     await step(-60_000)
-    // A reconnect makes the client check its holds, because it may have missed messages.
+    // After a reconnect, the client checks its holds, because it may have missed messages.
     await bluntRedis(url).client('KILL', 'TYPE', 'PUBSUB')
     await sleep(500)
     await step(0)
@@ -80,9 +79,10 @@ describe('a holder believes in its lease for no longer than it has asked for', (
     },
   )
 
-  // Break: `Math.min(deadline, this.#askedUntil)` to `deadline` in src/local/hold.ts: the holder believes in its lease
-  // for a minute. The limit of I1: two callers may hold for as long as the clock was slow, but not longer than a lease.
-  test('with renewal, then cut off: it has lost the lock one lease later', async () => {
+  // Break: `Math.min(deadline, this.#askedUntil)` to `deadline` in src/local/hold.ts: the holder counts on its lease
+  // for a minute. This is a limit of I1: two callers may hold for as long as the clock was slow, but for no longer than
+  // a lease.
+  test('with renewal, then cut off: the holder has lost the lock one lease later', async () => {
     const { url, step } = await steppedServer()
     const lease = 1_500
     const proxy = await frameProxy(url)

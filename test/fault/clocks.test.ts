@@ -1,6 +1,6 @@
 /**
- * Clocks that jump: the time of day of a client, on which nothing depends, and that of Redis, by which leases are
- * measured.
+ * Clocks jump: the time of day of a client, on which nothing depends, or the time of day of Redis, which measures
+ * leases by it.
  */
 import { describe, expect, test } from 'vitest'
 import { violationsIn } from '../history/recorded.ts'
@@ -66,7 +66,7 @@ describe('the time of day of Redis steps', () => {
       const tokens: number[] = []
       for (const offset of [0, step, 0, -step, step, 0]) {
         await stepTo(offset)
-        // A hold that was granted by the old clock does not matter here, so it is released before the step.
+        // A hold from before the step does not matter here, so each hold is released before the step.
         for (let i = 0; i < 3; i++) {
           const lease = await within(2_000, locks.lock(key, { fair: i % 2 === 0 }))
           tokens.push(lease.fencingToken)
@@ -77,9 +77,9 @@ describe('the time of day of Redis steps', () => {
     },
   )
 
-  // Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `return` in src/lease/renewal.ts: the
-  // holder is not told before its own deadline. The limit of I1: the lease ends early on the server, and the holder
-  // learns of that only by its next renewal.
+  // Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `return` in src/lease/renewal.ts: the holder
+  // is not notified before its own deadline. This is a limit of I1: the lease ends early on the server, and the holder
+  // learns of this only by its next renewal.
   test.each(kindsAndWays)(
     'forward, while a caller holds: I2 I4 I8, the next is granted, the holder is told ($kind, fair: $fair)',
     async ({ fair, client }) => {
@@ -153,11 +153,11 @@ describe('the time of day of Redis steps', () => {
     },
   )
 
-  // Break: `if queued and not (holder and ends >= now) then` to `if false then` in lua/mutex/tend.lua: nobody notices
-  // the lapsed lease. Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts:
-  // the lapse is noticed a minute later. The limit: a dead holder's lease lasts for its length *and* the step.
-  // Break: `-- include: lapse` to `local more, word = false, 'expiry'` in lua/permits/tend.lua: nobody notices the
-  // lapsed lease.
+  // Break: `if queued and not (holder and ends >= now) then` to `if false then` in lua/mutex/tend.lua: no waiter
+  // notices the lapsed lease. Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in
+  // src/wait/heartbeat.ts: the lapse is noticed a minute later. A limit: a dead holder's lease lasts for its length
+  // *and* the step. Break: `-- include: lapse` to `local more, word = false, 'expiry'` in lua/permits/tend.lua: no
+  // waiter notices the lapsed lease.
   test.each(kinds)(
     'back, while a dead process holds: I4, its lease is longer by the step, not more; then it can be taken ($kind)',
     async ({ client, peer: start }) => {
@@ -178,7 +178,7 @@ describe('the time of day of Redis steps', () => {
 
       await sleep(options.lease)
       expect(await looking.isLocked(key)).toBe(true)
-      // As if it had waited for that long.
+      // Set the clock right, as if the waiter had waited for the whole step.
       await step(0)
       const lease = await within(options.waiterTtl / 3 + 500, wait)
       expect(lease.via).toBe('expiry')

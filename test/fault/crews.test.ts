@@ -1,6 +1,7 @@
 /**
- * A process fails inside its section: the lease keeps others out while it lasts, the fencing token after that. Each
- * kind, and each way to wait, is tried once. All combinations are in killed-processes.test.ts and paused.test.ts.
+ * A process fails inside its critical section. The lease keeps others out while it lasts; after that, the fencing token
+ * protects the data. Each kind, and each way to wait, is tried once; killed-processes.test.ts and paused.test.ts have
+ * all combinations.
  */
 import { describe, expect, test } from 'vitest'
 import { Crew } from '../kit/crew.ts'
@@ -13,8 +14,8 @@ describe.each([
   { kind: 'semaphore', fair: 'always' },
   { kind: 'readWrite', fair: 'never' },
 ] as const)('callers of a $kind that are fair: $fair', how => {
-  // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 5_000` in src/clock.ts: a holder believes in a lease that is
-  // over.
+  // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 5_000` in src/clock.ts: a holder counts on a lease that has
+  // ended.
   test('I1 I2 I3: a process killed inside keeps others out until its lease ends, and no longer', {
     timeout: 60_000,
   }, async () => {
@@ -34,8 +35,8 @@ describe.each([
     expect(await crew.written()).toHaveLength(82)
   })
 
-  // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 5_000` in src/clock.ts: a holder believes in a lease that is
-  // over.
+  // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 5_000` in src/clock.ts: a holder counts on a lease that has
+  // ended.
   test('I1 I2 I8: a process stopped inside for longer than its lease changes nothing when it continues', {
     timeout: 60_000,
   }, async () => {

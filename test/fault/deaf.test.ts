@@ -1,6 +1,6 @@
 /**
- * A client that can send requests, but receives no messages. Waiting works without messages, and each call has its own
- * patience.
+ * A client can send requests but receives no messages. Waiting works without messages, and each call has its own
+ * outageTimeout.
  */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
@@ -21,11 +21,11 @@ const outages: Record<string, (proxy: FrameProxy) => unknown> = {
 
 describe.each(Object.entries(outages))('the connection for messages %s', (_, begin) => {
   // Break: `const timer = this.#clock.after(limit, resolve)` to `const timer = this.#clock.after(60_000, resolve)` in
-  // src/wait/ears.ts: it does not ask again, or not even once, before the subscription is confirmed.
+  // src/wait/ears.ts: the waiter does not ask again, or not even once, before the subscription is confirmed.
   test.each(kindsAndWays)(
     'I4: new waiters are granted by their own requests ($kind, fair: $fair)',
     async ({ fair, client, clientBehindProxy }) => {
-      // The waiters are granted long before the client would give up a silent connection (outageTimeout).
+      // With this outageTimeout, the waiters are granted long before the client would give up a silent connection.
       const { locks, proxy } = await clientBehindProxy({ outageTimeout: 15_000, waiterTtl: 900 })
       const [free, key] = [freshKey('free'), freshKey()]
       const held = await client().lock(key)
@@ -38,9 +38,9 @@ describe.each(Object.entries(outages))('the connection for messages %s', (_, beg
   )
 })
 
-// Break: `if (error.cause === undefined || isRefusal(error)) reject(error)` to `reject(error)` in src/wait/ears.ts: it
-// ends with the subscription that both calls share.
-test('I6: a fair call waits out an outage though an earlier one has given up', async () => {
+// Break: `if (error.cause === undefined || isRefusal(error)) reject(error)` to `reject(error)` in src/wait/ears.ts: the
+// later call fails when the subscription that both calls share fails.
+test('I6: a fair call outlasts an outage, although an earlier call has given up', async () => {
   const { locks, proxy } = await clientBehindProxy({ outageTimeout: 3_000, waiterTtl: 15_000 })
   proxy.refuse()
   proxy.cut()

@@ -1,4 +1,4 @@
-/** A master dies before its replica has its last writes; the replica becomes the master. */
+/** A master dies before its replica has the last writes. The replica becomes the master. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { kinds } from '../kit/kinds.ts'
 import { within } from '../kit/outcomes.ts'
@@ -10,9 +10,7 @@ import { eventually, sleep } from '../kit/time.ts'
 
 const patient = { lease: 60_000, waiterTtl: 3_000 }
 
-/**
- * Two clients, each of which finds the master through a proxy of its own, and a replica behind a link that can be cut.
- */
+/** Two clients, each of which reaches the master through its own proxy, and a replica behind a link that can be cut. */
 async function scene({ client } = kinds[0]!) {
   const master = await ownServer()
   const replica = await ownServer()
@@ -34,11 +32,11 @@ async function scene({ client } = kinds[0]!) {
 }
 
 describe('failover to a replica that missed the grant', () => {
-  // Break: `clock, tick = micros, stamp` to
-  // `clock, tick = math.max(clock + 1, 1e15), stamp and string.format('%.0f', math.max(clock + 1, 1e15))` in
-  // lua/shared/clock.lua: tokens are counted instead of taken from the time of day, so the same token comes twice. The
-  // limit of I1: until the old holder reaches the new master, two callers hold; only the token distinguishes them.
-  test('I2: the new grant has a larger token, though two callers hold', async () => {
+  // Break: `clock, tick = micros, stamp` to `clock, tick = math.max(clock + 1, 1e15), stamp and string.format('%.0f',
+  // math.max(clock + 1, 1e15))` in lua/shared/clock.lua: tokens are counted instead of taken from the time of day, so
+  // the new grant has the same token. This is a limit of I1: two callers hold until the old holder reaches the new
+  // master. Only the token distinguishes them.
+  test('I2: the new grant has a larger token, although two callers hold', async () => {
     const { replica, theirs, holder, other, key, loseWrites, promote } = await scene()
     const before = await holder.lock(key)
     expect(await before.release()).toBe(true)
@@ -54,7 +52,7 @@ describe('failover to a replica that missed the grant', () => {
 
   // Break: `this.holding.doubtAll(key)` away in src/locks.ts: the holder learns of its loss only by its next renewal,
   // 20 s later.
-  test('I5 I8: the old holder is told as soon as it reaches the new master, and cannot end the new hold', async () => {
+  test('I5 I8: the old holder is notified as soon as it reaches the new master, and cannot end the new hold', async () => {
     const { master, replica, redis, mine, theirs, holder, other, key, loseWrites, promote } = await scene()
     await loseWrites()
     const held = await holder.lock(key)
@@ -83,7 +81,7 @@ describe('failover to a replica that missed the grant', () => {
       waits.push((await parkQuietly(locks, key, { fair: true })).lease)
     await promote()
     await master.kill()
-    // A waiter whose client is not subscribed yet is passed over and joins again. Another test covers that.
+    // If its client has not subscribed yet, a waiter is passed over and joins again. Another test covers that.
     const back = [holder, other].map(locks => new Promise(resolve => locks.once('reconnected', resolve)))
     mine.switchTo(replica.url)
     await sleep(200)

@@ -1,6 +1,6 @@
 /**
- * A request is still in transit when its connection is given up. It reaches Redis after everything that the client
- * sends on its next connection, when nobody waits for its reply any longer.
+ * A client gives up a connection on which a request is still in transit. The request reaches Redis after everything
+ * that the client sends on its next connection, when the client no longer waits for the reply.
  */
 import { describe, expect, test } from 'vitest'
 import { kinds } from '../kit/kinds.ts'
@@ -14,7 +14,7 @@ const gone = new Error('no longer')
 
 describe('a request arrives after its client has gone on', () => {
   // Break: `-- include: live` to `local lives = ends` in lua/mutex/renew.lua and `tonumber(token) > known` to `false`
-  // in lua/mutex/renew.lua: it prolongs the hold of any caller.
+  // in lua/mutex/renew.lua: the late renewal prolongs another caller's hold.
   test.each(kinds)(
     'a renewal, after another has taken the lock: I5, it changes nothing ($kind)',
     async ({ client, clientBehindProxy }) => {
@@ -35,10 +35,9 @@ describe('a request arrives after its client has gone on', () => {
     },
   )
 
-  // Break: `and holder:sub(HELD_ID_AT, HELD_ID_END) == id` away in lua/mutex/release.lua: it ends another caller's
-  // hold.
-  // Break: `dropped = hold == id` to `dropped = hold ~= nil` in lua/shared/drop.lua: the same.
-  // Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the same.
+  // Break: `and holder:sub(HELD_ID_AT, HELD_ID_END) == id` away in lua/mutex/release.lua: the late release ends another
+  // caller's hold. Break: `dropped = hold == id` to `dropped = hold ~= nil` in lua/shared/drop.lua: the same. Break:
+  // `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the same.
   test.each(kinds)(
     'a release, after another has taken the lock: I5, it changes nothing ($kind)',
     async ({ client, clientBehindProxy }) => {
@@ -70,7 +69,7 @@ describe('a request arrives after its client has gone on', () => {
       await late.happened
       controller.abort(gone)
       expect((await call).error).toBe(gone)
-      // By then the request has been sent again, and withdrawn.
+      // By then the client has sent the request again, and withdrawn it.
       await sleep(200)
       expect(await holder.inspect(key)).toMatchObject({ waiters: [], holds: 1 })
       late.lift()
@@ -82,8 +81,8 @@ describe('a request arrives after its client has gone on', () => {
     },
   )
 
-  // Break: `hold.state.is === 'releasing' && token > hold.token` to `false` in src/locks.ts: the client only checks the
-  // grant, which has no effect on a hold that is being released. So the grant lasts until its lease ends.
+  // Break: `hold.state.is === 'releasing' && token > hold.token` to `false` in src/locks.ts: the client only checks its
+  // hold, which does nothing while the hold is being released. So the grant lasts until its lease ends.
   test.each(kinds)(
     'a queued acquire, granted again before the release of its first grant is answered: I4, that grant is given back at once ($kind)',
     async ({ client, clientBehindProxy }) => {
@@ -115,9 +114,9 @@ describe('a request arrives after its client has gone on', () => {
   )
 
   // Break: `stamp .. ' ' .. claim` to `string.format('%.0f', stamp + 8000 * lease) .. ' ' .. claim` in
-  // lua/shared/grant.lua: the hold outlasts its lease. A limit: until its lease has run out, such a hold cannot be
-  // distinguished from a live one, so the test checks only that it ends by then.
-  // Break: `now + claim:match(LEASE, TERMS_AT)` to `now + 9 * claim:match(LEASE, TERMS_AT)` in lua/shared/hold.lua: the same.
+  // lua/shared/grant.lua: the hold outlasts its lease. A limit: nothing distinguishes such a hold from a live one
+  // before its lease ends, so the test checks only that it ends then. Break: `now + claim:match(LEASE, TERMS_AT)` to
+  // `now + 9 * claim:match(LEASE, TERMS_AT)` in lua/shared/hold.lua: the same.
   test.each(kinds)(
     'an acquire of a free lock, after its caller has left: I4, the ghost ends with its lease ($kind)',
     async ({ client, clientBehindProxy }) => {
@@ -132,7 +131,7 @@ describe('a request arrives after its client has gone on', () => {
       await late.happened
       controller.abort(gone)
       expect((await call).error).toBe(gone)
-      // It is sent again, and withdrawn.
+      // The client sends the request again, and withdraws it.
       await taken.happened
       await sleep(200)
       expect(await looking.inspect(key)).toMatchObject({ waiters: [], holds: 0 })

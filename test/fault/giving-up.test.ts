@@ -1,4 +1,7 @@
-/** A waiter gives up around the moment of its grant, also while the news of the grant is late. In steps of 0.25 ms. */
+/**
+ * A waiter gives up around the moment of its grant, and the message of the grant may be late. The moments are 0.25 ms
+ * apart.
+ */
 import { describe, expect, test } from 'vitest'
 import { type LockClient, type LockOptions, LockTimeoutError } from '../../src/index.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
@@ -8,13 +11,15 @@ import type { Where } from '../kit/proxies.ts'
 import { freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { at } from '../kit/time.ts'
 
-/** No heartbeat and no lapse can help: the waiter that gives up has to pass the lock on. */
+/**
+ * With these options, no heartbeat and no lapse can repair anything: the waiter that gives up has to pass the lock on.
+ */
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 const patience = 40
 const late = 2
 /**
- * When the lock is released, relative to the end of the waiter's patience: from 7 ms before it to 3 ms after it, and 15
- * ms after it.
+ * The moments at which the lock is released, in ms after the call. Relative to the end of the waiter's patience: -7 to
+ * +3, and +15.
  */
 const moments = [...Array.from({ length: 41 }, (_, i) => -7 + i / 4), 15].map(offset => patience + offset)
 const cancelled = new Error('cancelled')
@@ -42,8 +47,8 @@ const races = Object.keys(giveUps).flatMap(way =>
   ['another client', 'the same client'].flatMap(to => kindsAndWays.map(each => ({ ...each, way, to }))),
 )
 /**
- * For the scripts it does not matter why a waiter gives up, or how late replies and requests are. So kinds other than
- * the mutex run only some of the races.
+ * Whether this race is run for this kind. Why a waiter gives up, and how late requests and replies are, makes no
+ * difference to the scripts. So kinds other than the mutex run only some of the races.
  */
 const hasRace = ({ kind, way, to }: (typeof races)[number], where?: Where) =>
   kind === 'mutex'
@@ -51,14 +56,13 @@ const hasRace = ({ kind, way, to }: (typeof races)[number], where?: Where) =>
     : kind === 'semaphore' && way === 'is aborted' && (!where || where.kind === 'messages')
 
 describe.each(Object.entries(delays))('%s', (_, where) => {
-  // Either of two lines suffices: a grant that the first misses is given back by the second a little later. Without
-  // both, a grant that nobody uses lasts until its lease ends. Unfair. Break:
-  // `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in src/local/local-lock.ts
-  // and `if (meaning === 'take-back') return this.#common.requests.leave(waiter)` to
-  // `if (meaning === 'take-back') return` in src/local/local-lock.ts: a grant by a reply is kept. Fair. Break:
-  // `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in src/local/local-lock.ts
-  // and `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` to `` in src/session.ts: a
-  // grant by a message is kept.
+  // Two lines can give back an unused grant: the first at once, the second a little later. Without both, such a grant
+  // lasts until its lease ends. Unfair callers. Break: `if (end === 'leave' || waiter.unanswered > 0)
+  // this.#common.requests.leave(waiter)` away in src/local/local-lock.ts and `if (meaning === 'take-back') return
+  // this.#common.requests.leave(waiter)` to `if (meaning === 'take-back') return` in src/local/local-lock.ts: a grant
+  // by a reply is kept. Fair callers. Break: `if (end === 'leave' || waiter.unanswered > 0)
+  // this.#common.requests.leave(waiter)` away in src/local/local-lock.ts and `.giveBack({ key: locks.keys.keyOf(lock)
+  // as string, id }).catch(this.#host.failed)` to `` in src/session.ts: a grant by a message is kept.
   test.each(races.filter(race => hasRace(race, where)))(
     'a waiter that $way: I4 I6 I7, the lock goes on to $to, nothing stays ($kind, fair: $fair)',
     { timeout: 30_000 },
@@ -69,7 +73,7 @@ describe.each(Object.entries(delays))('%s', (_, where) => {
       const next = to === 'the same client' ? quitter : client(patient)
       const { options, expected } = giveUps[way]!
       const outcomes = new Set<boolean>()
-      // This patience is long enough for a grant on any machine.
+      // The first run has a long patience, so that it is granted on any machine.
       await race(0, 5_000)
       for (const moment of moments) await race(moment)
       expect(outcomes).toEqual(new Set([true, false]))
@@ -89,8 +93,8 @@ describe.each(Object.entries(delays))('%s', (_, where) => {
           },
         )
         await refusedOr(quitter, outcome)
-        // An unfair waiter of another client would always be quicker. So it starts only after the first has given up or
-        // released.
+        // An unfair waiter of another client would get the lock before the quitter. So it starts only after the quitter
+        // has given up or released.
         const parked = fair || next === quitter ? await park(next, key, { fair }) : undefined
         await at(begin + moment)
         const released = held.release()
@@ -109,10 +113,9 @@ async function refusedOr(locks: LockClient, outcome: Promise<unknown>): Promise<
   await Promise.race([new Promise(resolve => locks.once('waiting', resolve)), outcome])
 }
 
-// Either of two lines suffices, as above.
-// Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in
-// src/local/local-lock.ts and `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` to ``
-// in src/session.ts: the grant stays with a waiter that has left.
+// As above, either of two lines gives the grant back. Break: `if (end === 'leave' || waiter.unanswered > 0)
+// this.#common.requests.leave(waiter)` away in src/local/local-lock.ts and `.giveBack({ key: locks.keys.keyOf(lock) as
+// string, id }).catch(this.#host.failed)` to `` in src/session.ts: the grant stays with a waiter that has left.
 test.each(kinds)(
   'a hundred waiters give up at once: I4 I7, the lock goes on to the remaining one ($kind)',
   async ({ client }) => {

@@ -1,4 +1,4 @@
-/** Redis itself closes a connection: by an operator's CLIENT KILL, or because a subscriber's output piles up. */
+/** Redis itself closes a connection, because an operator runs CLIENT KILL or because a subscriber's output piles up. */
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import type { Lease, LockClient } from '../../src/index.ts'
@@ -10,7 +10,7 @@ import { frameProxy, warm } from '../kit/proxies.ts'
 import { freshKey, nothingLeft, ownServer, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-/** No heartbeat can help within the time of a test. */
+/** With these options, no heartbeat can help within the time of a test. */
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 
 type Killing = [name: string, kill: (redis: Redis) => Promise<unknown>[]]
@@ -32,8 +32,8 @@ const fairnesses: Record<string, (client: number) => boolean> = {
 
 describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, kill) => {
   /**
-   * Kills connections during `work`. Before every third kill, all clients may reconnect: no client gets on if cuts come
-   * faster than connections are set up.
+   * Kills connections while `work` runs. Before every third kill, all clients have time to reconnect: if cuts come
+   * faster than connections are set up, no client makes progress.
    */
   async function killing<T>(url: string, clients: LockClient[], work: () => Promise<T>): Promise<T> {
     const redis = plainRedis(url)
@@ -62,11 +62,10 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
     return result
   }
 
-  // Break: `this.acquirer.lookAgain(key)` away in src/locks.ts: no client checks its locks after the reconnect. (The
-  // break shows only if the message connections alone are killed: a reconnect of a command connection makes its client
-  // check anyway.)
-  // Break: `call.error = this.#torn ?? error` to
-  // `return this.#fail(call, new LockConnectionError('lost', error))` in src/redis/connection.ts: calls are rejected.
+  // Break: `this.acquirer.lookAgain(key)` away in src/locks.ts: no client checks its locks after the reconnect. (Tests
+  // fail only if the message connections alone are killed: after a reconnect of its command connection, a client checks
+  // anyway.) Break: `call.error = this.#torn ?? error` to `return this.#fail(call, new LockConnectionError('lost',
+  // error))` in src/redis/connection.ts: calls are rejected.
   test.each(kinds.flatMap(each => Object.keys(fairnesses).map(how => ({ ...each, how }))))(
     'I1 I2 I4: under load, all callers are served ($kind, $how)',
     { timeout: 40_000 },
@@ -93,9 +92,9 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
   )
 
   // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in
-  // lua/mutex/tend.lua: positions follow the order of the heartbeats. (The break does not show if only command
-  // connections are killed: then no waiter is passed over.)
-  // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/permits/tend.lua: the same.
+  // lua/mutex/tend.lua: positions follow the order of the heartbeats. (No test fails if only command connections are
+  // killed, because then no waiter is passed over.) Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] =
+  // string.format('%.0f', micros + i)` in lua/permits/tend.lua: the same.
   test.each(kinds)(
     'I3: fair waiters are granted in the order of their tickets, except those that were cut off at the time ($kind)',
     async ({ client }) => {
@@ -107,7 +106,8 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
       const redis = plainRedis(url)
       let killed: Promise<unknown> | undefined
       /**
-       * Waits until this many waiters are queued, and all their clients are subscribed to their inboxes and stay so.
+       * Waits until this many waiters are queued and all their clients are subscribed to their inboxes, and checks that
+       * this lasts.
        */
       const settled = async (waiters: number) => {
         await killed
@@ -131,7 +131,7 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
         await sleep(20)
       }
       await settled(12)
-      // Waiters without an inbox at the moment of the release are passed over, and join again.
+      // A waiter whose inbox has no subscriber at the moment of the release is passed over, and joins again.
       killed = Promise.all(kill(redis))
       await Promise.all([killed, held.release()])
       await within(10_000, Promise.all(served))
@@ -178,7 +178,7 @@ describe('a subscriber is cut by client-output-buffer-limit', () => {
     return { url, redis, proxy, holder, locks }
   }
 
-  /** Output that has piled up on the server for each subscriber, in bytes. */
+  /** The output that has piled up on the server for each subscriber, in bytes. */
   async function backlogs(redis: Redis): Promise<number[]> {
     const list = String(await redis.client('LIST', 'TYPE', 'PUBSUB'))
     return [...list.matchAll(/ omem=(\d+)/g)].map(([, bytes]) => Number(bytes))
@@ -195,7 +195,8 @@ describe('a subscriber is cut by client-output-buffer-limit', () => {
       const held = await holder.lock(key)
       const { lease: wait } = await parkQuietly(locks, key, { fair })
       const subscribers = (await backlogs(redis)).length
-      // The flood goes to its inbox: any message on the unlock channel would wake the waiter.
+      // The flood of messages goes to the client's inbox, because any message on the unlock channel would wake the
+      // waiter.
       const inboxes = (await redis.pubsub('CHANNELS', 'lock:inbox:*')) as string[]
       const channel = inboxes.find(name => !held.id.startsWith(name.slice('lock:inbox:'.length))) as string
       const flood = async (until: () => Promise<boolean>) => {

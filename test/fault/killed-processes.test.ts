@@ -1,4 +1,4 @@
-/** SIGKILL: a process ends without a word, with everything that it held and waited for. */
+/** SIGKILL ends a process without any notice, with everything that it holds and waits for. */
 import { expect, test } from 'vitest'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
@@ -7,7 +7,7 @@ import { parkQuietly } from '../kit/parking.ts'
 import { freshKey, keysWith, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 
-/** For the processes that die: so long that the test would notice a wait for the expiry of a waiter or a lease. */
+/** Options of the processes that die. A test would notice if it had to wait until such a waiter or lease expires. */
 const long = { waiterTtl: 60_000, lease: 60_000, tokenMemory: 200 }
 
 // Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `this.pause` in src/wait/heartbeat.ts: the lapse is noticed too
@@ -20,8 +20,7 @@ test.each(kindsAndWays)(
     const key = freshKey()
     const lease = 1_000
     const peer = await start({ lease, tokenMemory: 200 })
-    // The next heartbeat would come after 20 s. The waiter comes in time only because it has learned when the lease
-    // ends.
+    // The next heartbeat would come after 20 s. The waiter is in time only because it knows when the lease ends.
     const [other, redis] = [client({ waiterTtl: long.waiterTtl, tokenMemory: 200 }), plainRedis()]
     const hold = await peer.lock(key)
     const { lease: wait } = await parkQuietly(other, key, { fair })
@@ -115,8 +114,8 @@ test.each(kinds)(
 )
 
 // Break: `redis.call('PEXPIREAT', queue, queued)` to `redis.call('EXISTS', queue)` in lua/shared/enqueue.lua: the queue
-// of dead waiters stays for ever.
-// Break: `redis.call('PEXPIREAT', deadlines, keep)` to `redis.call('EXISTS', deadlines)` in lua/shared/hold.lua: so do the deadlines.
+// of dead waiters remains for ever. Break: `redis.call('PEXPIREAT', deadlines, keep)` to `redis.call('EXISTS',
+// deadlines)` in lua/shared/hold.lua: the deadlines remain, too.
 test.each(kinds)(
   'of all processes: I7, nothing at all is left in Redis after their leases and waiters have expired ($kind)',
   async ({ peer: start }) => {

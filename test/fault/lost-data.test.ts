@@ -1,4 +1,4 @@
-/** Redis answers, but its data of a lock is gone, or something else is in its place. */
+/** Redis answers, but the data of a lock is lost, or another value is in its place. */
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../src/index.ts'
@@ -15,8 +15,8 @@ type Loss = (redis: Redis, lock: string) => Promise<unknown>
 async function evict(redis: Redis, lock: string): Promise<void> {
   const used = Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1])
   await redis.config('SET', 'maxmemory-policy', 'allkeys-lru', 'maxmemory', used + 2_000_000)
-  // If the lock has several keys, waits only for the first one to be evicted: keys of the next grant must not be
-  // evicted as well.
+  // If the lock has several keys, this waits only until the first of them is evicted, so that no key of the next grant
+  // is evicted.
   const names = [lock, `${lock}:deadlines`]
   const before = await redis.exists(names)
   for (let batch = 0; (await redis.exists(names)) === before && batch < 400; batch++) {
@@ -35,22 +35,19 @@ const losses: Record<string, Loss> = {
   'eviction by allkeys-lru': evict,
   'DEL of the deadlines': (redis, lock) => redis.del(`${lock}:deadlines`),
 }
-/** A mutex has no deadlines. */
+/** The kinds that have such data: a mutex has no deadlines. */
 const losing = (name: string) =>
   name === 'DEL of the deadlines' ? kindsAndWays.filter(({ kind }) => kind !== 'mutex') : kindsAndWays
 
 describe.each(Object.entries(losses))('%s', (name, lose) => {
-  // I2. Break: `clock, tick = micros, stamp` to
-  // `clock, tick = math.max(clock + 1, 1e15), stamp and string.format('%.0f', math.max(clock + 1, 1e15))` in
-  // lua/shared/clock.lua: tokens are counted, and start again. (Visible with unfair callers: a fair one brings a ticket
-  // that is larger than the token before it.)
-  // I4. Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: no waiter checks
-  // before the lease would have ended.
-  // I8. Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to
-  // `renewed = this.#clock.now() + question.ms` in src/lease/renewal.ts: it counts as a renewal, and the holder is
-  // never told.
-  // The deadlines. Break: `elseif redis.call('EXISTS', deadlines) == 0 then` to `elseif false then` in lua/shared/lapse.lua:
-  // a hold without a deadline never ends.
+  // I2. Break: `clock, tick = micros, stamp` to `clock, tick = math.max(clock + 1, 1e15), stamp and
+  // string.format('%.0f', math.max(clock + 1, 1e15))` in lua/shared/clock.lua: tokens are counted, and start again.
+  // (Only with unfair callers does the test fail: a fair caller's ticket is larger than the previous token.) I4. Break:
+  // `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: no waiter checks before
+  // the lease would have ended. I8. Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `renewed =
+  // this.#clock.now() + question.ms` in src/lease/renewal.ts: a missing hold counts as renewed, and the holder is never
+  // notified. Deadlines. Break: `elseif redis.call('EXISTS', deadlines) == 0 then` to `elseif false then` in
+  // lua/shared/lapse.lua: a hold without a deadline never ends.
   test.each(losing(name))(
     'I2 I4 I5 I8: the next is granted with a larger token; the holder is told and harms nobody ($kind, fair: $fair)',
     async ({ fair, client, nameOf }) => {
@@ -103,8 +100,8 @@ test.each(kinds)(
   },
 )
 
-// Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `renewed = this.#clock.now() + question.ms`
-// in src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
+// Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `renewed = this.#clock.now() + question.ms` in
+// src/lease/renewal.ts: a missing hold counts as renewed, and the holder is never notified.
 test.each(kinds)(
   'a restart without data: I2 I4 I8, processes are told, and continue ($kind)',
   async ({ client, peer }) => {
@@ -126,8 +123,8 @@ test.each(kinds)(
   },
 )
 
-describe.each(['', ':queue', ':deadlines'])('a key of the wrong type is in the place of <lock>%s', suffix => {
-  // Break: `silence >= this.#patience` to `false` in src/wait/requests.ts: the fair waiter is never told.
+describe.each(['', ':queue', ':deadlines'])('the key <lock>%s has the wrong type', suffix => {
+  // Break: `silence >= this.#patience` to `false` in src/wait/requests.ts: the fair waiter is never rejected.
   test.each(kinds.filter(({ kind }) => kind !== 'mutex' || suffix !== ':deadlines'))(
     'I6 I8: holder and waiters settle with a clear error; the key is left alone; all works again once it is gone ($kind)',
     async ({ client, nameOf }) => {
@@ -163,8 +160,8 @@ describe.each(['', ':queue', ':deadlines'])('a key of the wrong type is in the p
   )
 })
 
-// Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `renewed = this.#clock.now() + question.ms`
-// in src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
+// Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `renewed = this.#clock.now() + question.ms` in
+// src/lease/renewal.ts: a missing hold counts as renewed, and the holder is never notified.
 test.each(kinds)(
   'a key expires by an operator’s PEXPIRE: I4 I8, as if it were deleted ($kind)',
   async ({ client, nameOf }) => {

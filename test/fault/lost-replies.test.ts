@@ -1,6 +1,6 @@
 /**
- * A request is executed, its reply is lost, and the connection is cut. The request is sent again, and takes effect only
- * once.
+ * Redis executes a request, its reply is lost, and the connection is cut. The client sends the request again, but it
+ * takes effect only once.
  */
 import { describe, expect, test } from 'vitest'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
@@ -11,13 +11,13 @@ import { hasty, warm } from '../kit/proxies.ts'
 import { freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-/** No heartbeat and no lapse can repair anything within the time of a test. */
+/** With these options, no heartbeat and no lapse can repair anything within the time of a test. */
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 
 describe.each([1, 3])('the reply is lost %i times in a row, and the connection cut each time', times => {
-  // Break: `if lives and lives >= now then` to `if false then` in lua/mutex/acquire.lua: the second execution is refused,
-  // because of the first.
-  // Break: `if lives then` to `if false then` in lua/permits/acquire.lua: the same.
+  // Break: `if lives and lives >= now then` to `if false then` in lua/mutex/acquire.lua: the second execution is
+  // refused, because the first has taken the lock. Break: `if lives then` to `if false then` in
+  // lua/permits/acquire.lua: the same.
   test.each(kindsAndWays)(
     'of an acquire: I1 I5, one hold, and nothing of it after one release ($kind, fair: $fair)',
     async ({ fair, client, clientBehindProxy }) => {
@@ -34,8 +34,8 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
   )
 
   // Break: `redis.call('ZADD', queue, 'NX', ticket, claim)` to `redis.call('ZADD', queue, ticket, claim)` in
-  // lua/mutex/acquire.lua: the second execution gives the waiter a new ticket, behind the later one.
-  // Break: `redis.call('ZADD', line, 'NX', ticket, claim)` to `redis.call('ZADD', line, ticket, claim)` in
+  // lua/mutex/acquire.lua: the second execution gives the waiter a new ticket, so it is behind the later waiter. Break:
+  // `redis.call('ZADD', line, 'NX', ticket, claim)` to `redis.call('ZADD', line, ticket, claim)` in
   // lua/permits/acquire.lua: the same.
   test.each(kinds)(
     'of an acquire that was queued: I3, one position, the old one ($kind)',
@@ -60,10 +60,9 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
     },
   )
 
-  // Break: `status === 'released' || repeated` to `status === 'released'` in src/kinds/queued-kind.ts: the release that did
-  // end the hold says that it did not.
-  // Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the second execution ends the hold again,
-  // which frees what the next holder has.
+  // Break: `status === 'released' || repeated` to `status === 'released'` in src/kinds/queued-kind.ts: the release that
+  // ended the hold resolves to false. Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the second
+  // execution ends the hold again, and so frees the next holder's permits.
   test.each(['another', 'the same'].flatMap(where => kindsAndWays.map(each => ({ ...each, where }))))(
     'of a release: I5, "true" exactly once, and the next holder, of $where client, keeps the lock ($kind, fair: $fair)',
     async ({ where, fair, client, clientBehindProxy }) => {
@@ -90,9 +89,8 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
 
   // Break: `hold ~= id and not holds` to `outcome == 'left'` in lua/mutex/leave.lua and `dropped = hold == id` to
   // `dropped = hold ~= nil` in lua/shared/drop.lua: a repeated leave ends the next holder's hold. Either check
-  // suffices.
-  // Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the second execution gives back what the next
-  // holder has.
+  // suffices. Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the second execution gives back the
+  // next holder's permits.
   test.each(kinds)(
     'of a leave that gave a grant back: I5 I7, the lock is handed on once ($kind)',
     async ({ client, clientBehindProxy }) => {
@@ -195,8 +193,8 @@ test.each(kinds)(
 )
 
 // Break: `call.repeated = true` to `return this.#fail(call, new LockConnectionError('unknown', error))` in
-// src/redis/connection.ts: calls are rejected.
-// Break: `status === 'released' || repeated` to `status === 'released'` in src/kinds/queued-kind.ts: "false" appears.
+// src/redis/connection.ts: calls are rejected. Break: `status === 'released' || repeated` to `status === 'released'` in
+// src/kinds/queued-kind.ts: a release resolves to false.
 test.each(kinds)(
   'I1 I2 I5: replies of all scripts are lost all the time; every release resolves to "true" once ($kind)',
   async ({ client, clientBehindProxy }) => {
@@ -225,7 +223,7 @@ test.each(kinds)(
         if (i % 3 === 0) await lease.renew()
         else await sleep(1)
         expect(await mine.release(lease)).toBe(true)
-        // A caller that gives up while its request is under way.
+        // A caller that gives up while its request is in transit.
         if (i % 4 === 0) expect(await hasty(locks, key, fair).then(each => each?.release())).not.toBe(false)
       }
     }

@@ -1,5 +1,6 @@
 /**
- * Messages are hints. If they are lost, doubled, early, late or forged, that costs time or a request, but never a lock.
+ * Messages are hints. If they are lost, duplicated, early, late or forged, this may cost time or a request, but never a
+ * lock.
  */
 import { describe, expect, test } from 'vitest'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
@@ -10,7 +11,7 @@ import { clientBehindProxy, type FrameProxy } from '../kit/proxies.ts'
 import { freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-/** No heartbeat and no lapse can help within the time of a test. */
+/** With these options, no heartbeat and no lapse can help within the time of a test. */
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 const root = 'lock:inbox:'
 const messages = ['handoff', 'expiry', 'lost', 'free'] as const
@@ -41,8 +42,8 @@ describe('messages are lost', () => {
     },
   )
 
-  // Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `renewed = this.#clock.now() +
-  // question.ms` in src/lease/renewal.ts: it counts as a renewal, and the holder is never told.
+  // Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `renewed = this.#clock.now() + question.ms`
+  // in src/lease/renewal.ts: a missing hold counts as renewed, and the holder is never notified.
   test.each(kinds)(
     'that of a forced release: I8, the holder learns of it by its next renewal ($kind)',
     async ({ client, clientBehindProxy }) => {
@@ -60,8 +61,8 @@ describe('messages are lost', () => {
 
 describe('every message comes twice', () => {
   // Break: `const hold = this.local.hold(id)` to `const hold = undefined as Hold | undefined` in src/locks.ts: the
-  // second message gives back the live hold. (For unfair waiters a doubled message only costs a request.)
-  test.each(kindsAndWays)('I1 I5: it is one grant ($kind, fair: $fair)', async ({ fair, clientBehindProxy }) => {
+  // second message gives back the live hold. (For unfair waiters a duplicate message only costs a request.)
+  test.each(kindsAndWays)('I1 I5: there is one grant ($kind, fair: $fair)', async ({ fair, clientBehindProxy }) => {
     const key = freshKey()
     const parties = await Promise.all([clientBehindProxy(patient), clientBehindProxy(patient)])
     const doubled = parties.flatMap(({ proxy }) => allMessages(proxy, 'twice'))
@@ -83,8 +84,8 @@ describe('every message comes twice', () => {
   })
 })
 
-// Break: `if (!waiter) return false` to `if (!waiter?.refusal) return false` in src/wait/acquire.ts: the grant is given
-// back.
+// Break: `if (!waiter) return false` to `if (!waiter?.refusal) return false` in src/wait/acquire.ts: the waiter's grant
+// is given back.
 test.each(kinds)(
   'a grant comes before the reply that its waiter is queued: I4, it is a grant at once ($kind)',
   async ({ client, clientBehindProxy }) => {
@@ -109,9 +110,9 @@ test.each(kinds)(
 
 describe('a grant comes late', () => {
   // Break: `hold ~= id and not holds` to `outcome == 'left'` in lua/mutex/leave.lua and `dropped = hold == id` to
-  // `dropped = hold ~= nil` in lua/shared/drop.lua: it gives back another caller's hold. Either check suffices.
-  // Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: it is given back twice, the second time from
-  // the next holder.
+  // `dropped = hold ~= nil` in lua/shared/drop.lua: the late grant is given back, and with it another caller's hold.
+  // Either check suffices. Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the grant is given
+  // back twice, and the second time frees the next holder's permits.
   test.each(kinds)(
     'after its waiter has given up and the next holds: I1 I5, the next keeps the lock ($kind)',
     async ({ client, clientBehindProxy }) => {
@@ -157,8 +158,8 @@ describe('a grant comes late', () => {
 
       heartbeat.lift()
       await eventually(async () => (await other.inspect(key)).waiters.length === 1)
-      // After the second status check, the waiter would believe in a newer grant, because that would have its whole
-      // lease.
+      // After the second status check, the waiter would believe a message of a newer grant, because such a grant would
+      // have its whole lease left.
       for (let looks = 0; looks < 2; looks++) {
         await proxy.rule({ direction: 'down', name: 'tend', times: 1 }, { delay: 0 }).happened
       }
@@ -230,9 +231,9 @@ describe('messages are forged', () => {
     },
   )
 
-  // Break: `this.#waiters.set(id, waiter)` away in src/local/local-locks.ts: the grant in transit is given back.
-  // Break: `if (!place || atPlace[place.is].message === 'ignore') return` away in src/local/local-lock.ts: the message is
-  // believed.
+  // Break: `this.#waiters.set(id, waiter)` away in src/local/local-locks.ts: the grant in transit is given back. Break:
+  // `if (!place || atPlace[place.is].message === 'ignore') return` away in src/local/local-lock.ts: the client believes
+  // the message.
   test.each([
     ['once', { timeout: 0 }],
     ['unfair', {}],
@@ -261,7 +262,8 @@ describe('messages are forged', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // Break: `hold.doubt(now)` to `this.#lose(hold, '')` in src/lease/renewal.ts: the message alone is believed.
+  // Break: `hold.doubt(now)` to `this.#lose(hold, '')` in src/lease/renewal.ts: the client believes the message without
+  // a check.
   test.each(kinds)(
     'saying that a live hold is lost: I5, the client checks, and the hold continues ($kind)',
     async kind => {
@@ -277,10 +279,10 @@ describe('messages are forged', () => {
     },
   )
 
-  // Break: `this.#locks.get(key)?.unlocked()` to `const lock = this.#locks.get(key); lock?.hold(lock.line.head!, { granted:
-  // true, token: 1, deadline: 1e9, via: 'wakeup' })` in src/wait/acquire.ts: the message alone is believed.
-  // Break: `if (!this.asking) this.#tryHead()` to `this.#tryHead()` in src/local/line.ts: each message costs
-  // a request.
+  // Break: `this.#locks.get(key)?.unlocked()` to `const lock = this.#locks.get(key); lock?.hold(lock.line.head!, {
+  // granted: true, token: 1, deadline: 1e9, via: 'wakeup' })` in src/wait/acquire.ts: the client believes the message
+  // without a check. Break: `if (!this.asking) this.#tryHead()` to `this.#tryHead()` in src/local/line.ts: each message
+  // costs a request.
   test.each(kinds)(
     'saying that the lock is free: I1, no caller takes it, and a storm of them costs a few requests ($kind)',
     async kind => {
@@ -307,10 +309,9 @@ describe('messages are forged', () => {
     },
   )
 
-  // Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to
-  // `renewed = this.#clock.now() + question.ms` in src/lease/renewal.ts: it counts as a renewal, and the hold stays. A
-  // limit: `inspect` shows the ids of waiters, so a user who may read the queue *and* publish can make a waiter believe
-  // in a grant.
+  // Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `renewed = this.#clock.now() + question.ms`
+  // in src/lease/renewal.ts: a missing hold counts as renewed, so the false hold remains. A limit: `inspect` shows the
+  // ids of waiters, so a user with the rights to read the queue *and* to publish can make a waiter believe in a grant.
   test.each(kinds)(
     'with the true id of a waiter: I8, the forged hold is noticed by its first renewal ($kind)',
     async kind => {

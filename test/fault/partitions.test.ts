@@ -1,4 +1,4 @@
-/** The network between a client and Redis stops, in one direction or both, and neither side is told. */
+/** The network between a client and Redis stops, in one direction or both, and neither side is notified. */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../src/index.ts'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
@@ -11,7 +11,7 @@ import { eventually, sleep } from '../kit/time.ts'
 
 const directions: Direction[] = ['up', 'down']
 
-/** As TCP behaves: everything is held back, and arrives when the network is back. */
+/** Holds everything back until the network works again, and then delivers it, as TCP does. */
 function partition(proxy: FrameProxy) {
   const rules = directions.map(direction => proxy.rule({ direction }, 'hold'))
   return { heal: () => rules.forEach(rule => void rule.lift()) }
@@ -20,11 +20,10 @@ function partition(proxy: FrameProxy) {
 describe('a holder is cut off for longer than its lease', () => {
   const lease = 1_000
 
-  // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 300` in src/clock.ts: the holder believes in its lease for too
+  // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 300` in src/clock.ts: the holder counts on its lease for too
   // long. Break: `dropped = hold == id` to `dropped = true` in lua/shared/drop.lua: the late request ends the next
-  // holder's hold.
-  // Break: `redis.call('HDEL', lock, unpack(over))` away in lua/shared/lapse.lua: the late request ends the hold a
-  // second time.
+  // holder's hold. Break: `redis.call('HDEL', lock, unpack(over))` away in lua/shared/lapse.lua: the late request ends
+  // the hold a second time.
   test.each(kindsAndWays)(
     'I1 I5 I8: it is told before the next caller holds; its late requests change nothing ($kind, fair: $fair)',
     async ({ fair, client, clientBehindProxy }) => {
@@ -65,7 +64,7 @@ describe('a holder is cut off for longer than its lease', () => {
 
 // Break: `this.#clock.now() + Math.min(1_000, hold.length / 10)` to `NEVER` in src/lease/renewal.ts: the renewal is not
 // repeated, and so the lease is lost.
-test('a holder is cut off for less than its lease: I8, it keeps the lock, and no other caller gets it', async () => {
+test('a holder is cut off for less than its lease: I8, the holder keeps the lock, and no other caller gets it', async () => {
   const key = freshKey()
   const { locks, proxy } = await clientBehindProxy({ lease: 3_000, outageTimeout: 800 })
   const held = await locks.lock(key)
@@ -118,7 +117,10 @@ describe('a waiter is cut off when its turn comes', () => {
 })
 
 describe.each(directions)('a connection is half-open: data going %s is lost', direction => {
-  /** The limits for a command without an answer, and for a message to oneself. */
+  /**
+   * `outageTimeout` limits how long a command goes unanswered; `waiterTtl` how long the client's messages to itself are
+   * missing.
+   */
   const options = { outageTimeout: 1_600, waiterTtl: 1_500 }
 
   // Break: `this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` to `false` in
@@ -165,7 +167,7 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
   if (direction === 'down')
     // Break: `if (Number(id) === this.#beat.sent) this.#beat.heard =` to `this.#beat.heard = Number(id) ||` in
     // src/redis/link.ts: the forged beat counts for all later ones, so the client does not notice that none arrives.
-    test('that for messages, after a forged beat: I4, its waiter is granted all the same', async () => {
+    test('that for messages, after a forged beat: I4, its waiter is granted nevertheless', async () => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy({ waiterTtl: 60_000 })
       const inbox = `lock:inbox:${(await locks.lock(freshKey())).id.slice(0, 12)}`
@@ -210,7 +212,7 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
 
   // Break: `this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` to `false` in
   // src/redis/connection.ts: the release is not sent again.
-  test('in the middle of a release: I6, it is answered, with "true"', async () => {
+  test('in the middle of a release: I6, the release resolves to true', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(options)
     const held = await locks.lock(key)
@@ -220,7 +222,7 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
   })
 })
 
-describe('everything is swallowed, on old and new connections', () => {
+describe('all data is lost, on old and new connections', () => {
   // Break: `if (now - call.begun < this.#outageTimeout) break` to `break` in src/redis/connection.ts: calls stay pending.
   // Break: `else lock.end(waiter, outOfReach((this.#now ?? silence)?.error as Error).of(lock.key))` away in
   // src/wait/outage.ts: the parked waiters stay pending.
@@ -245,12 +247,12 @@ describe('everything is swallowed, on old and new connections', () => {
       locks.using(free, () => 'ran'),
       locks.inspect(free),
       locks.isLocked(free),
-      // On another lock than the other calls: in one direction the request still arrives and is executed.
+      // This call has a lock of its own: in one direction the request still arrives and is executed.
       locks.forceRelease(taken.key),
       mine.renew(),
     ]
-    // It takes at most half of outageTimeout until an unanswered command shows that Redis is gone. Then outageTimeout
-    // begins.
+    // Before the client knows that Redis is gone, a command has to go unanswered for up to half of outageTimeout. Then
+    // outageTimeout begins.
     const outcomes = within(
       1.5 * outageTimeout + 600,
       Promise.all([...calls, ...parked].map(call => outcomeOf<unknown>(call))),
@@ -263,7 +265,7 @@ describe('everything is swallowed, on old and new connections', () => {
     rule.lift()
     const lease = await within(4_000, client({}, proxy.url).lock(key))
     expect(await lease.release()).toBe(true)
-    // After they expire, nothing is left of waiters that could not leave, nor of a lock that was free.
+    // Waiters that could not leave, and keys of free locks, have expired by now.
     await nothingLeft(plainRedis(), holder, key)
   })
 })

@@ -1,5 +1,5 @@
 /**
- * A process does not run for longer than its lease: it is stopped by SIGSTOP, or its event loop is blocked. Then it
+ * A process does not run for longer than its lease, because SIGSTOP stops it or its event loop is blocked. Then it
  * continues.
  */
 import { describe, expect, test } from 'vitest'
@@ -19,7 +19,7 @@ describe.each([
   ['fixed', { lease }],
 ])('the holder of a %s lease is stopped', (_, terms) => {
   // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 5_000` in src/clock.ts: the holder does not know that its lease
-  // is over.
+  // has ended.
   test.each(kindsAndWays)(
     'by SIGSTOP: I1 I2 I8, replaced when its lease is over; late operations change nothing ($kind, fair: $fair)',
     async ({ fair, client, peer: start }) => {
@@ -33,7 +33,7 @@ describe.each([
       peer.signal('SIGSTOP')
       const next = theirs.granted(await within(lease + 600, wait))
       expect(next.fencingToken).toBeGreaterThan(hold.token)
-      // Requested while it was stopped, so it runs all of these as soon as it continues.
+      // The test requests these while the process is stopped, so the process runs all of them as soon as it continues.
       const [before, released, renewed] = [
         peer.state(hold.id),
         peer.release(hold.id),
@@ -54,8 +54,8 @@ describe.each([
     },
   )
 
-  // Break: `Math.max(0, this.#deadline - now)` to `this.#deadline` in src/local/hold.ts: it relies on timers, which are
-  // late.
+  // Break: `Math.max(0, this.#deadline - now)` to `this.#deadline` in src/local/hold.ts: "held" relies on timers, which
+  // are late.
   test('with its event loop blocked: I1 I8, "held" is false at once, the signal a moment later', async () => {
     const key = freshKey()
     const peer = await Peer.start()
@@ -77,15 +77,15 @@ describe.each([
 
 // Break: `-- include: live` to `local lives = ends` in lua/mutex/renew.lua and `tonumber(token) > known` to `false` in
 // lua/mutex/renew.lua: another caller's lease is prolonged. Break: `dropped = hold == id` to `dropped = true` in
-// lua/shared/drop.lua: another caller's hold is ended.
-// Break: `redis.call('HDEL', lock, unpack(over))` away in lua/shared/lapse.lua: the lapsed hold is ended once more.
+// lua/shared/drop.lua: another caller's hold is ended. Break: `redis.call('HDEL', lock, unpack(over))` away in
+// lua/shared/lapse.lua: the lapsed hold ends a second time, which frees the next holder's permits.
 test.each(kinds)(
   'a stopped holder’s requests arrive when another caller holds: I5, they change nothing ($kind)',
   async ({ client, peer: start }) => {
     const key = freshKey()
     const proxy = await frameProxy(redisUrl())
     const [peer, other] = [await start({}, proxy.url), client()]
-    // Otherwise the late requests would only be answered with NOSCRIPT.
+    // The server must know the scripts. Otherwise it would answer the late requests only with NOSCRIPT.
     await warm(other)
     const hold = await peer.lock(key, { lease })
     const sent = (['renew', 'release'] as const).map(name => proxy.rule({ direction: 'up', name }, 'hold'))
@@ -106,9 +106,9 @@ test.each(kinds)(
   },
 )
 
-// Break: `redis.call('ZADD', queue, unpack(joins))` away in lua/mutex/tend.lua and
-// `redis.call('ZRANK', queue, waiters[i]) + 1` to `1` in lua/mutex/tend.lua: it never joins the queue again. Break:
-// `newer && deadline - now >= lease / 2` to `true` in src/local/waiter.ts: the old message ends its wait.
+// Break: `redis.call('ZADD', queue, unpack(joins))` away in lua/mutex/tend.lua and `redis.call('ZRANK', queue,
+// waiters[i]) + 1` to `1` in lua/mutex/tend.lua: the waiter never joins the queue again. Break: `newer && deadline -
+// now >= lease / 2` to `true` in src/local/waiter.ts: the old message ends the waiter's wait.
 test.each(kinds)(
   'a fair waiter is stopped when its turn comes: I1 I4, it costs one lease, and continues to wait when it runs ($kind)',
   async ({ client, peer: start }) => {

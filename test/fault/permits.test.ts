@@ -1,6 +1,6 @@
 /**
- * Semaphores of several permits: one release admits several waiters, one message announces several grants, and one key
- * has all deadlines.
+ * Semaphores of several permits: one release admits several waiters, one message announces several grants, and one
+ * Redis key has all deadlines.
  */
 import { describe, expect, test } from 'vitest'
 import type { Lease, Lock, LockClient } from '../../src/index.ts'
@@ -12,10 +12,10 @@ import { clientBehindProxy } from '../kit/proxies.ts'
 import { client, freshKey, plainRedis, redisUrl } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-/** No heartbeat and no lapse can repair anything within the time of a test. */
+/** With these options, no heartbeat and no lapse can repair anything within the time of a test. */
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 
-/** Calls of `lock`, each queued before the next is made. */
+/** Calls `lock` several times, and waits each time until the call is queued before it makes the next. */
 async function queued(
   semaphore: Lock<SemaphoreOptions>,
   calls: readonly SemaphoreOptions[],
@@ -29,7 +29,7 @@ async function queued(
   return waits
 }
 
-/** Waits until no call holds or waits, according to the scripts: all permits can be taken at once. */
+/** Waits until all permits can be taken at once, because then no call holds or waits on the server. */
 async function allFree(locks: LockClient, key: string, permits: number): Promise<void> {
   const semaphore = locks.semaphore(key, permits)
   const all = await eventually(() => semaphore.tryLock({ permits }))
@@ -37,7 +37,7 @@ async function allFree(locks: LockClient, key: string, permits: number): Promise
   expect(await all?.release()).toBe(true)
 }
 
-/** A holder of all permits, and a client behind a proxy with waiters that joined the queue one after the other. */
+/** A holder of all permits, and waiters of one client behind a proxy, which joined the queue one after the other. */
 async function scene(permits: number, waiters: readonly SemaphoreOptions[]) {
   const key = freshKey()
   const { locks, proxy } = await clientBehindProxy(patient)
@@ -50,7 +50,7 @@ async function scene(permits: number, waiters: readonly SemaphoreOptions[]) {
 const tokensOf = (leases: readonly Lease[]) => leases.map(({ fencingToken }) => fencingToken)
 const rising = (numbers: readonly number[]) => [...new Set(numbers)].sort((a, b) => a - b)
 
-describe('one release admits several waiters of another client, by one message', () => {
+describe('one release admits several waiters of another client by one message', () => {
   // Break: `const hold = this.local.hold(id)` to `const hold = undefined as Hold | undefined` in src/locks.ts: the
   // second message gives back live holds.
   test('that comes twice: I1 I2 I5, each waiter is granted once, in the order of the queue', async () => {
@@ -85,8 +85,8 @@ describe('one release admits several waiters of another client, by one message',
 
   // Break: `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` to `` in src/session.ts
   // and `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in
-  // src/local/local-lock.ts: the permit meant for the waiter that left is never used.
-  test('that comes when one of them has given up: I4 I7, its permit is passed on, the others keep theirs', async () => {
+  // src/local/local-lock.ts: the permit for the waiter that has left is never used.
+  test('that comes when one waiter has given up: I4 I7, its permit is passed on, and the other waiters keep theirs', async () => {
     const controller = new AbortController()
     const { key, locks, proxy, holder, held, waits } = await scene(3, [{}, { signal: controller.signal }, {}])
     const [first, gone, third] = waits as [Promise<Lease>, Promise<Lease>, Promise<Lease>]
@@ -106,8 +106,8 @@ describe('one release admits several waiters of another client, by one message',
     await allFree(holder, key, 3)
   })
 
-  // Break: `taken = taken - claim:match(WANTS, TERMS_AT)` away in lua/shared/admit.lua: nobody gets the permits meant
-  // for the deaf waiters.
+  // Break: `taken = taken - claim:match(WANTS, TERMS_AT)` away in lua/shared/admit.lua: no waiter gets the permits for
+  // the deaf waiters.
   test('that does not arrive: I3 I4, its waiters are passed over, join again with their tickets, and are served first', async () => {
     const { key, locks, proxy, holder, held, waits } = await scene(3, [{}, { permits: 2 }])
     const [large, last] = await queued(holder.semaphore(key, 3), [{ permits: 3 }, { permits: 3 }])
@@ -135,8 +135,8 @@ describe('one release admits several waiters of another client, by one message',
   })
 })
 
-// Break: `status === 'released' || repeated` to `status === 'released'` in src/kinds/queued-kind.ts: the release that did end the
-// hold says that it did not.
+// Break: `status === 'released' || repeated` to `status === 'released'` in src/kinds/queued-kind.ts: the release that
+// ended the hold resolves to false.
 test('the reply of a release that admits several waiters of its own client is lost: I4 I5, all are granted', async () => {
   const key = freshKey()
   const { locks, proxy } = await clientBehindProxy(patient)
@@ -154,7 +154,7 @@ test('the reply of a release that admits several waiters of its own client is lo
 
 // Break: `if redis.call('HMGET', lock, 'forced')[1] == request then return 'released' end` away in
 // lua/permits/force-release.lua: the second execution also takes the permits from the next holders.
-test('the reply of a forced release is lost: I5 I8, it takes the permits from their holders, and from no other', async () => {
+test('the reply of a forced release is lost: I5 I8, the call takes the permits only from the holders at that time', async () => {
   const key = freshKey()
   const { locks, proxy } = await clientBehindProxy(patient)
   const [holder, other] = [client(patient), client(patient)]
@@ -173,8 +173,8 @@ test('the reply of a forced release is lost: I5 I8, it takes the permits from th
 })
 
 // Break: `taken = taken - record:match(WANTS, RECORD_TERMS_AT)` to `taken = taken - 1` in lua/shared/lapse.lua: the
-// dead process's other permits are never free.
-test('SIGKILL of a process that holds several, and waits in the queue for more: I1 I3 I4, they are free when its lease ends', async () => {
+// dead process's other permits never become free.
+test('SIGKILL of a process that holds several permits and waits for more: I1 I3 I4, its permits are free when its lease ends', async () => {
   const key = freshKey()
   const lease = 1_200
   const peer = await Peer.start({ ...patient, lease }, redisUrl(), 'semaphore')
@@ -210,8 +210,8 @@ test('the deadlines are lost, and the holder is dead: I4, its permits come back 
   await allFree(other, key, 3)
 })
 
-// Break: `redis.call('UNLINK', deadlines)` to `local kept = 1` in lua/shared/lapse.lua: waiters are told that a lease
-// is over, although it belongs to no hold, and ask every few ms.
+// Break: `redis.call('UNLINK', deadlines)` to `local kept = 1` in lua/shared/lapse.lua: waiters learn of a lease that
+// has ended but belongs to no hold, and ask every few ms.
 test('the lock is lost, but its deadlines are not: I9, waiters ask no more often than usual', async () => {
   const key = freshKey()
   const { locks, proxy } = await clientBehindProxy(patient)

@@ -1,6 +1,6 @@
 /**
- * Reader processes that die: several hold at a time, and a writer waits for all of them. What all kinds have in common
- * is tested with writers elsewhere.
+ * Reader processes die: several hold at the same time, and a writer waits for all of them. Behaviour that all kinds
+ * share is tested elsewhere, with writers.
  */
 import { expect, test } from 'vitest'
 import type { Lease, Lock } from '../../src/index.ts'
@@ -9,10 +9,10 @@ import { Peer } from '../kit/peer.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-/** No heartbeat and no lapse can repair anything within the time of a test. */
+/** With these options, no heartbeat and no lapse can repair anything within the time of a test. */
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 
-/** A call that is queued after `behind` others. */
+/** Makes a call and waits until it is queued behind `behind` other calls. */
 async function queued(lock: Lock, behind: number): Promise<{ lease: Promise<Lease> }> {
   const lease = lock.lock({ fair: true })
   await eventually(async () => (await lock.inspect()).waiters.length === behind + 1)
@@ -20,10 +20,9 @@ async function queued(lock: Lock, behind: number): Promise<{ lease: Promise<Leas
 }
 
 // Break: `if writer and taken == 0 and left > 0 then` to `if writer and left > 0 then` in
-// lua/permits/read-write/choose.lua: the writer is admitted beside living readers.
-// Break: `over = redis.call('ZRANGE', deadlines, 0, math.min(many, MOST_LAPSED) - 1)` to
-// `over = redis.call('ZRANGE', deadlines, 0, -1)` in lua/shared/lapse.lua: when the first lease is over, all count as
-// over.
+// lua/permits/read-write/choose.lua: the writer is admitted while living readers hold. Break: `over =
+// redis.call('ZRANGE', deadlines, 0, math.min(many, MOST_LAPSED) - 1)` to `over = redis.call('ZRANGE', deadlines, 0,
+// -1)` in lua/shared/lapse.lua: when the first lease ends, all leases count as ended.
 test('SIGKILL of some readers, while others read: I1 I4, a writer gets the lock when the last lease is over, or released', async () => {
   const key = freshKey()
   const dead = [await Peer.start(patient), await Peer.start(patient)]
@@ -48,7 +47,7 @@ test('SIGKILL of some readers, while others read: I1 I4, a writer gets the lock 
   expect(await living.inspect()).toMatchObject({ locked: false, waiters: [] })
 })
 
-// Break: `if reached == 0 then` to `if false then` in lua/shared/admit.lua: the dead readers hold.
+// Break: `if reached == 0 then` to `if false then` in lua/shared/admit.lua: the dead readers are admitted.
 test('SIGKILL of many waiting readers: I3 I4, when a writer ends, the living ones read, and then the next writer writes', async () => {
   const key = freshKey()
   const [one, two, three] = clients(3).map(locks => locks.readWrite(key))
@@ -67,7 +66,7 @@ test('SIGKILL of many waiting readers: I3 I4, when a writer ends, the living one
 })
 
 // Break: `if reached == 0 then` to `if false then` in lua/shared/admit.lua: the dead writer is granted the lock.
-test('SIGKILL of a waiting writer: I3 I4 I7, those behind it read as soon as its turn would have come', async () => {
+test('SIGKILL of a waiting writer: I3 I4 I7, the readers behind it read as soon as its turn would have come', async () => {
   const key = freshKey()
   const [one, two] = clients(2).map(locks => locks.readWrite(key))
   const peer = await Peer.start(patient, undefined, 'readWrite')

@@ -1,4 +1,4 @@
-/** Redis answers, but refuses: all commands that write, or all that need memory. */
+/** Redis answers, but refuses all commands that write, or all commands that need memory. */
 import { rm } from 'node:fs/promises'
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
@@ -40,7 +40,7 @@ const refusals: Record<string, Refusal> = {
   },
 }
 
-/** Short, so that each test shows what happens at the end of a lease and after a heartbeat. */
+/** These times are short, so that each test covers the end of a lease and a heartbeat. */
 const options = { waiterTtl: 900, lease: 2_400 }
 
 async function scene({ client } = kinds[0]!) {
@@ -55,7 +55,7 @@ async function scene({ client } = kinds[0]!) {
 describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
   // Break: `return this.#fail(call, refusedBy(error))` away in src/redis/connection.ts: calls keep waiting although the
   // refusal is final.
-  test('I6: every call is answered at once, with the server’s own words, and writes nothing', async () => {
+  test('I6: every call is rejected at once with the server’s own message, and writes nothing', async () => {
     const { dir, redis, key, holder } = await scene()
     const held = await holder.lock(key)
     const free = freshKey('free')
@@ -82,10 +82,10 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
     await nothingLeft(redis, holder, free)
   })
 
-  // Break: `const answer = answers ? answers[i] : 'unknown'` to `const answer = answers?.[i]` in
-  // src/lease/renewal.ts: a renewal that was refused is taken for a lost lock. Break: `if (silence >= this.#patience)` away
-  // in src/wait/requests.ts: the waiter gives up at the first heartbeat that is refused.
-  test('I1 I4 I8: for less than a lease, holder and fair waiter wait it out', async () => {
+  // Break: `const answer = answers ? answers[i] : 'unknown'` to `const answer = answers?.[i]` in src/lease/renewal.ts:
+  // a refused renewal counts as a lost lock. Break: `if (silence >= this.#patience)` away in src/wait/requests.ts: the
+  // waiter gives up at the first heartbeat that is refused.
+  test('I1 I4 I8: a refusal shorter than a lease: the holder and the fair waiter keep their places', async () => {
     const { dir, redis, key, holder, queuing } = await scene()
     const held = await holder.lock(key)
     const { lease: wait } = await parkQuietly(queuing, key, { fair: true })
@@ -99,10 +99,10 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
     await nothingLeft(redis, holder, key)
   })
 
-  // Both sides report that the lease has ended: the client on its own, and Redis once it is asked.
-  // Break: `this.#leaveBehind(hold, 'its lease ran out')` away in src/lease/renewal.ts and
-  // `this.#lose(hold, 'Redis no longer knows this hold')` away in src/lease/renewal.ts: nobody reports it.
-  test('I1 I4 I6 I8: for longer than a lease, the holder is told, and the next is granted when it is over', async () => {
+  // Two parts report the end of the lease: the client on its own, and Redis when the client asks. Break:
+  // `this.#leaveBehind(hold, 'its lease ran out')` away in src/lease/renewal.ts and `this.#lose(hold, 'Redis no longer
+  // knows this hold')` away in src/lease/renewal.ts: neither reports it.
+  test('I1 I4 I6 I8: a refusal longer than a lease: the holder is notified, and the next waiter is granted when the refusal ends', async () => {
     const { dir, redis, key, holder, queuing, parking } = await scene()
     const history = new Memory()
     const [mine, theirs] = [new RecordedClient('mine', holder, history), new RecordedClient('theirs', queuing, history)]
@@ -118,11 +118,11 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
     expect(held.held).toBe(false)
     await sleep(300)
     await end(redis)
-    // Redis knows that the lease has run out. The waiter's own heartbeat does the rest.
+    // Redis knows that the lease has run out. The waiter's next heartbeat makes Redis grant it the lock.
     const next = theirs.granted(await within(options.waiterTtl / 3 + 500, wait))
     expect(await theirs.release(next)).toBe(true)
     expect(violationsIn(history.events)).toEqual([])
-    // Meanwhile the unfair waiter has asked again, and may have been refused.
+    // The unfair waiter has asked again during the refusal, and may have been rejected.
     const { value, error } = await within(3_000, settled)
     if (value) expect(await value.release()).toBe(true)
     else expect(wordsOf(error)).toMatch(words)
@@ -160,14 +160,13 @@ describe.each(kinds)('maxmemory is reached ($kind)', kind => {
     expect(await held.release()).toBe(true)
     expect(await (await within(600, first)).release()).toBe(true)
     expect(await (await within(600, second)).release()).toBe(true)
-    // A new grant needs memory, so it is refused with this reason.
+    // A new grant needs memory, so the call is rejected with this error.
     expect(wordsOf((await within(2_000, settled)).error)).toMatch(/^OOM /)
     expect(await holder.isLocked(key)).toBe(false)
   })
 
-  // Break: `-- include: trim { timetable = expiry }` away in lua/mutex/tend.lua: heartbeats are refused, and
-  // the waiter is passed over.
-  // Break: `-- include: trim { timetable = expiry }` away in lua/permits/tend.lua: the same.
+  // Break: `-- include: trim { timetable = expiry }` away in lua/mutex/tend.lua: heartbeats are refused, and so the
+  // waiter is passed over. Break: `-- include: trim { timetable = expiry }` away in lua/permits/tend.lua: the same.
   test('I3 I4: heartbeats keep a waiter in its place', async () => {
     const { redis, key, holder, queuing } = await scene(kind)
     const held = await holder.lock(key)
@@ -182,9 +181,8 @@ describe.each(kinds)('maxmemory is reached ($kind)', kind => {
   })
 
   // Break: `local outcome = 'absent'` to `local outcome = 'absent'; redis.call('HSET', lock, 'keep', keep)` in
-  // lua/mutex/leave.lua: the first write is HSET, so the leave is refused, again and again.
-  // Break: `local outcome = 'absent'` to `local outcome = 'absent'; redis.call('HSET', lock, 'keep', keep)` in
-  // lua/permits/leave.lua: the same.
+  // lua/mutex/leave.lua: the first write is HSET, so every leave is refused. Break: `local outcome = 'absent'` to
+  // `local outcome = 'absent'; redis.call('HSET', lock, 'keep', keep)` in lua/permits/leave.lua: the same.
   test('I7: a waiter can leave', async () => {
     const { redis, key, holder, queuing } = await scene(kind)
     await holder.lock(key)

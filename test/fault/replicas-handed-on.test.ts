@@ -1,6 +1,6 @@
 /**
- * `replicas` with a lease that is handed on within its client, which no replica confirms. Only mutexes are handed on
- * this way.
+ * `replicas`, and a lease that is handed on within its client: no replica confirms that hand-off. Only mutexes are
+ * handed on in this way.
  */
 import { expect, onTestFinished, test } from 'vitest'
 import type { Lease, LockClient, LockOptions } from '../../src/index.ts'
@@ -11,8 +11,8 @@ import { Replication } from '../kit/replication.ts'
 import { eventually } from '../kit/time.ts'
 
 /**
- * A lease that its client has just handed on from another of its leases. If the machine stalls for some ms, it is tried
- * again.
+ * A lease that the client has just handed on from another of its leases. If the machine stalls for some ms, Redis
+ * grants the lock instead; the attempt is then repeated.
  */
 async function handedOn(locks: LockClient, stranger: LockClient, key: string, options: LockOptions): Promise<Lease> {
   for (;;) {
@@ -28,7 +28,7 @@ async function handedOn(locks: LockClient, stranger: LockClient, key: string, op
 
 // Break: `if (!confirmation) holder` to `holder` in src/lease/records.ts: the master prolongs the lease when it learns
 // of the hand-off, and the client believes it. Meanwhile the replica grants the lock to another caller.
-test('I1: it lasts no longer than the replica knows of its predecessor', async () => {
+test('I1: the lease lasts no longer than the replica knows of its predecessor', async () => {
   const [{ url }, replica] = [await ownServer('--repl-diskless-sync-delay', '0'), await ownServer()]
   const [master, follower] = [
     { url, redis: bluntRedis(url) },
@@ -36,13 +36,13 @@ test('I1: it lasts no longer than the replica knows of its predecessor', async (
   ]
   const replication = await Replication.begin(master, follower)
   onTestFinished(() => replication.close())
-  // A link that has just come up has not acknowledged anything yet. The first acknowledgement takes up to a second.
+  // A new link has not acknowledged anything yet. The first acknowledgement takes up to a second.
   await eventually(async () => (await plainRedis(url).wait(1, 500)) === 1, 15_000)
   const key = freshKey()
   const [locks, stranger] = [client({ replicas: { min: 1, timeout: 2_000 } }, url), client({}, url)]
   const lease = await handedOn(locks, stranger, key, { lease: 2_000 })
-  // The replica has the first grant, which it has confirmed. Redis learns of the hand-off when this turn of the event
-  // loop is over.
+  // The replica has confirmed the first grant. Redis learns of the hand-off only after this turn of the event loop, so
+  // the replica does not get it.
   replication.loseWritesNow()
   const until = performance.now() + 600
   while (performance.now() < until);

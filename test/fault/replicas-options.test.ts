@@ -1,4 +1,4 @@
-/** The values that `replicas` accepts: none that could never be fulfilled. */
+/** `replicas` accepts only values that could be fulfilled. */
 import { expect, test } from 'vitest'
 import { LockArgumentError } from '../../src/index.ts'
 import { outcomeOf, within, wordsOf } from '../kit/outcomes.ts'
@@ -22,8 +22,8 @@ test.each([
   expect(() => client({ replicas: unusable as never })).toThrow(option)
 })
 
-// Break: `Math.min(outageTimeout, 15_000) / 4` to `outageTimeout / 4` in src/options.ts: with more patience it is
-// accepted, and each WAIT would last longer than its connection.
+// Break: `Math.min(outageTimeout, 15_000) / 4` to `outageTimeout / 4` in src/options.ts: with a larger outageTimeout
+// the value is accepted, and each WAIT would last longer than its connection.
 test.each([
   [15_000, 3_750],
   [8_000, 2_000],
@@ -34,9 +34,9 @@ test.each([
   expect(() => made(most)).not.toThrow()
 })
 
-// Break: `return Math.min(5_000, ` to `return Math.min(3_000, ` in src/redis/connection.ts: the connection is given up
-// before the answer, again and again.
-test('the longest timeout is waited for', async () => {
+// Break: `return Math.min(5_000, ` to `return Math.min(3_000, ` in src/redis/connection.ts: the client gives up each
+// connection before WAIT is answered.
+test('the client waits for a WAIT with the longest timeout', async () => {
   const { url } = await ownServer()
   const locks = client({ outageTimeout: 40_000, replicas: { min: 1, timeout: 3_750 } }, url)
   const { error } = await within(12_000, outcomeOf(locks.tryLock(freshKey())))

@@ -1,5 +1,5 @@
 /**
- * `replicas`: events between a grant and its confirmation, and the cost if Redis does not confirm. The kind of lock
+ * `replicas`: events between a grant and its confirmation, and the cost when Redis cannot confirm. The kind of lock
  * makes no difference.
  */
 import { expect, test } from 'vitest'
@@ -23,7 +23,7 @@ test('I2: a confirmation of another grant to the same waiter does not count', as
   await warm(locks)
   const key = freshKey()
   const held = await other.lock(key)
-  // The next confirmation has to wait for this answer.
+  // This answer is held back, and the next confirmation has to wait for it.
   const answer = proxy.rule({ direction: 'down', name: 'wait' }, 'hold')
   const first = locks.lock(freshKey())
   await answer.happened
@@ -36,7 +36,7 @@ test('I2: a confirmation of another grant to the same waiter does not count', as
   await eventually(async () => (await other.inspect(key)).waiters.length === 1)
   await between.release()
   await eventually(async () => ((await other.inspect(key)).fencingToken ?? 0) > between.fencingToken)
-  // The client learns of the new grant before the next confirmation has gone to the replica and back.
+  // In this time the client learns of the new grant, and the next confirmation has not come back from the replica yet.
   await sleep(50)
   answer.lift()
   const lease = await within(5_000, wait)
@@ -47,15 +47,15 @@ test('I2: a confirmation of another grant to the same waiter does not count', as
 })
 
 // Break: `milliseconds: this.#outageTimeout,` to `milliseconds: 60_000,` in src/redis/replication.ts: the call waits
-// for the end of the first confirmation, and only then begins to wait for its own. Break:
-// `waiter.unconfirmedSince ??= begun` to `waiter.unconfirmedSince ??= this.now()` in src/local/local-lock.ts: its
-// patience begins a second time.
+// for the end of the first confirmation, and only then begins to wait for its own. Break: `waiter.unconfirmedSince ??=
+// begun` to `waiter.unconfirmedSince ??= this.now()` in src/local/local-lock.ts: the call's outageTimeout begins a
+// second time.
 test('I6: a confirmation that waits for another also ends within outageTimeout', async () => {
   const outageTimeout = 2_000
   const { url } = await ownServer()
   const proxy = await frameProxy(url)
   const locks = client({ outageTimeout, replicas: { min: 1, timeout: 50 } }, proxy.url)
-  // Makes sure that the client is connected and the server knows the scripts.
+  // After this, the client is connected and the server knows the scripts.
   await outcomeOf(locks.tryLock(freshKey()))
   const asked = proxy.rule({ direction: 'up', name: 'wait' }, 'drop')
   const first = outcomeOf(locks.tryLock(freshKey()))
@@ -71,7 +71,7 @@ test('I6: a confirmation that waits for another also ends within outageTimeout',
 })
 
 // Break: `this.#clock.after(UNDO_PAUSE, () => lock.undone(waiter))` to `lock.undone(waiter)` in src/wait/requests.ts:
-// the client asks hundreds of times.
+// the client sends hundreds of requests.
 test.each(ways)('I9: if WAIT is refused, it is not sent again at once (fair: %s)', async fair => {
   const { url, port } = await ownServer()
   const redis = plainRedis(url)
@@ -85,7 +85,7 @@ test.each(ways)('I9: if WAIT is refused, it is not sent again at once (fair: %s)
   const before = await calls(redis)
   const { error } = await within(5_000, outcomeOf(locks.lock(freshKey(), { fair })))
   expect(wordsOf(error)).toMatch(/NOPERM/)
-  // Scripts for the grant, for its confirmation and to undo it, and again if that wakes the waiter: one such round
-  // every 50 ms.
+  // One round runs scripts for the grant, its confirmation, and its undoing; the undoing may wake the waiter, which
+  // runs them again. There is one round every 50 ms.
   expect(scriptCalls(await calls(redis, before))).toBeLessThan(6 * (outageTimeout / 50))
 })

@@ -1,5 +1,5 @@
 /**
- * `replicas` while the server temporarily refuses: confirmations are requested again. The kind of lock makes no
+ * `replicas` while the server temporarily refuses: the client requests confirmations again. The kind of lock makes no
  * difference.
  */
 import type { Redis } from 'ioredis'
@@ -23,7 +23,7 @@ const stalls: Record<string, (redis: Redis, other: Redis) => Promise<unknown>> =
 }
 
 // Break: `(isReply(error) && !this.#connection.passes(error))` to `isReply(error)` in src/redis/replication.ts: the
-// renewal is refused.
+// renewal rejects.
 test.each(Object.entries(stalls))('I6 I8: a renewal waits out -%s, and the hold continues', async (word, begin) => {
   const master = await ownServer('--lua-time-limit', '50', '--enable-debug-command', 'local')
   await ownServer('--replicaof', '127.0.0.1', String(master.port))

@@ -1,7 +1,7 @@
 /**
- * `replicas`: a grant counts only once a replica has it, also with a replica that does not receive it. Kinds other than
- * the mutex are tested as far as their scripts matter: "renew" confirms a grant, and "leave" undoes it and keeps the
- * waiter's position.
+ * `replicas`: a grant counts only once a replica has it. The tests also use a replica that does not receive it. Other
+ * kinds than the mutex are tested only where their scripts matter: "renew" confirms a grant, and "leave" undoes it and
+ * keeps the waiter's position.
  */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type ClientOptions, LockConnectionError, LockLostError } from '../../src/index.ts'
@@ -15,7 +15,7 @@ import { type Place, Replication } from '../kit/replication.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 const replicas = { min: 1, timeout: 100 }
-/** For a replica that works, however busy the machine is. */
+/** With this timeout a working replica confirms in time, however busy the machine is. */
 const patient = { replicas: { min: 1, timeout: 2_000 } }
 
 /** A master, a replica behind a link that can be made to lose writes, and clients with and without `replicas`. */
@@ -26,7 +26,7 @@ async function scene({ client } = kinds[0]!) {
   const follower = place(replica)
   const replication = await Replication.begin(place(master), follower)
   onTestFinished(() => replication.close())
-  // A link that has just come up has not acknowledged anything yet. The first acknowledgement takes up to a second.
+  // A new link has not acknowledged anything yet. The first acknowledgement takes up to a second.
   await eventually(async () => (await plainRedis(master.url).wait(1, 500)) === 1, 15_000)
   const careless = (options: ClientOptions = {}) => client({ waiterTtl: 3_000, ...options }, master.url)
   return {
@@ -45,7 +45,7 @@ async function scene({ client } = kinds[0]!) {
   }
 }
 
-describe('with a replica that follows', () => {
+describe('with a replica that receives writes', () => {
   // Break: `if (count >= min)` to `if (count > min)` in src/redis/replication.ts: no grant counts, and no caller gets
   // the lock. Break: `this.hold(heir, grant)` to `this.found(heir, grant)` in src/local/local-lock.ts: the client tries
   // to confirm a local hand-off under an id that Redis does not know, so the hand-off never counts (unfair).
@@ -70,10 +70,10 @@ describe('with a replica that follows', () => {
     },
   )
 
-  // Break: `this.renewUntil > now ? this.length : 0` to `0` in src/local/hold.ts: the lease is confirmed, not
-  // prolonged, and lost.
-  // Break: `if (count >= min)` to `if (count > min)` in src/redis/replication.ts: the grant does not count.
-  test('a lease is renewed, and tryLock takes and is refused', async () => {
+  // Break: `this.renewUntil > now ? this.length : 0` to `0` in src/local/hold.ts: the lease is confirmed but not
+  // prolonged, and so is lost. Break: `if (count >= min)` to `if (count > min)` in src/redis/replication.ts: the grant
+  // does not count.
+  test('a lease is renewed, and tryLock takes a free lock and is null for a held one', async () => {
     const { key, careful } = await scene()
     const [holder, other] = [careful({ ...patient, lease: 1_500 }), careful(patient)]
     const lease = await holder.tryLock(key)
@@ -84,8 +84,8 @@ describe('with a replica that follows', () => {
     expect((await other.tryLock(key))?.held).toBe(true)
   })
 
-  // Break: `if (!confirm)` to `if (true)` in src/local/local-lock.ts: the replica is the master before it has the
-  // grant, and grants the lock again. (This is a race: on a busy machine the replica sometimes has the grant in time.)
+  // Break: `if (!confirm)` to `if (true)` in src/local/local-lock.ts: the replica becomes the master without the grant,
+  // and grants the lock again. (This is a race: on a busy machine the replica sometimes gets the grant in time.)
   test('I1: a grant survives the failover', async () => {
     const { key, replica, careful, promote } = await scene()
     const lease = await careful(patient).lock(key)
@@ -99,7 +99,7 @@ describe('with a replica that follows', () => {
 describe('with a replica that does not receive writes', () => {
   // Break: `if (!confirm)` to `if (true)` in src/local/local-lock.ts: the attempt gets the lock, although no replica
   // knows of it. Break: `'newest', end: 'leave' }` to `'newest', end: 'asked' }` in src/local/states.ts: the lock is
-  // not free until its lease is over.
+  // not free until the lease ends.
   test.each(ways)('a single attempt rejects, and the lock is free (fair: %s)', async fair => {
     const { key, careful, careless, loseWrites } = await scene()
     const [locks, other] = [careful(), careless()]
@@ -129,9 +129,9 @@ describe('with a replica that does not receive writes', () => {
   })
 
   // Break: `waiter.unconfirmedSince ??= begun` to `waiter.unconfirmedSince = begun` in src/local/local-lock.ts: the
-  // call's patience begins again each time, and it waits for ever. Break: `'newest', end: 'leave' }` to
+  // call's outageTimeout begins again with each grant, so the call waits for ever. Break: `'newest', end: 'leave' }` to
   // `'newest', end: 'asked' }` in src/local/states.ts: the last grant is not undone (unfair).
-  test.each(ways)('I6: if the replica stays away, it rejects after outageTimeout (fair: %s)', async fair => {
+  test.each(ways)('I6: if the replica stays away, the call rejects after outageTimeout (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites } = await scene()
     const locks = careful({ outageTimeout: 800 })
     await loseWrites()
@@ -166,9 +166,9 @@ describe('with a replica that does not receive writes', () => {
   // replica knows of it. Break: `this.#common.requests.undo(this, waiter)` to `this.undone(waiter)` in
   // src/local/local-lock.ts: the hand-off is not undone, and the next waiter does not get the lock. Break:
   // `joins[#joins + 1] = ticket` to `joins[#joins + 1] = micros + 60000000` in lua/mutex/tend.lua: with a ticket from a
-  // minute later, the first waiter joins behind later ones. (A ticket from the present moment would not show: the first
-  // waiter joins again as soon as the hand-off is undone, and so would still be ahead.)
-  // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = micros + 60000000` in lua/permits/tend.lua: the same.
+  // minute later, the first waiter joins behind later ones. (With a ticket from the present moment the test would not
+  // fail: the first waiter joins again as soon as the hand-off is undone, and so would still be ahead.) Break:
+  // `joins[#joins + 1] = ticket` to `joins[#joins + 1] = micros + 60000000` in lua/permits/tend.lua: the same.
   test.each(kinds)(
     'I3 I4: a hand-off that it lacks is undone; the next waiter gets the lock, the first keeps its place ($kind)',
     async kind => {
@@ -194,7 +194,7 @@ describe('with a replica that does not receive writes', () => {
   )
 
   // Break: `this.#replicated.run(` to `this.#scripts.run(` in src/kinds/queued-kind.ts: the lease is renewed for ever.
-  test('I8: a lease whose renewal it lacks is lost at its end, and reports so', async () => {
+  test('I8: a lease whose renewals the replica does not receive is lost at its end, and reports this', async () => {
     const { key, careful, loseWrites } = await scene()
     const lease = await careful({ lease: 900 }).lock(key)
     await loseWrites()
@@ -206,17 +206,16 @@ describe('with a replica that does not receive writes', () => {
 })
 
 // Break: `'the lock was not replicated', cause` to `'the lock was not replicated'` in src/redis/replication.ts: the
-// error does not say why. Break: `if (count >= min)` to `if (count >= 0)` in src/redis/replication.ts: the call gets
-// the lock.
-test('without any replica a call reports how many it found', async () => {
+// error has no cause. Break: `if (count >= min)` to `if (count >= 0)` in src/redis/replication.ts: the call gets the
+// lock.
+test('without any replica a call reports how many replicas it found', async () => {
   const { url } = await ownServer()
   const { error } = await outcomeOf(client({ replicas: { min: 2, timeout: 50 } }, url).tryLock(freshKey()))
   expect(wordsOf(error)).toBe('0 of 2 replicas confirmed it within 50 ms')
 })
 
-// Break: `...(waits ? [[waits]] : [])` away in src/redis/rights.ts: the rule lacks it.
-// Break: `this.#names, waitFor(this.#replicas)` to `this.#names` in src/redis/survey.ts: the missing right is not
-// named.
+// Break: `...(waits ? [[waits]] : [])` away in src/redis/rights.ts: the rule does not contain the right. Break:
+// `this.#names, waitFor(this.#replicas)` to `this.#names` in src/redis/survey.ts: the missing right is not named.
 test('the right to WAIT is in the rule, and is named if it is missing', async () => {
   const { url, port } = await ownServer()
   const admin = plainRedis(url)
@@ -234,14 +233,14 @@ test('the right to WAIT is in the rule, and is named if it is missing', async ()
     rule.filter(right => right !== '+wait'),
   )
   expect(reason).toMatch(/NOPERM.*'wait'/)
-  // The client asks for its rights in parallel with the call, and may get that answer later.
+  // The client asks for its rights while the call runs, and may receive that answer later.
   await eventually(() => errors.length > 0)
   expect(errors.map(({ message }) => message)).toEqual(['the Redis user lacks the rights +wait'])
 })
 
 // Break: `waiter.wish.mode === 'once' || ` away in src/local/local-lock.ts: the attempt joins the waiters, and waits
 // for the holder.
-test('a grant that lapses during its confirmation: I6, a single attempt ends without it, and gives the reason', async () => {
+test('a grant that lapses during its confirmation: I6, a single attempt ends without the lock, and gives the reason', async () => {
   const { key, replica, careful, careless } = await scene()
   const [locks, other] = [careful(patient), careless()]
   await (await locks.lock(freshKey())).release()
@@ -258,7 +257,7 @@ test('a grant that lapses during its confirmation: I6, a single attempt ends wit
 })
 
 // Break: `pipeline.call('waitaof', 0, min, timeout)` to `pipeline.wait(min, timeout)` in src/redis/replication.ts: the
-// client never sends the command that the server lacks. (The break shows only on a server without WAITAOF.)
+// client never sends the command that the server lacks. (The test fails only on a server without WAITAOF.)
 test('a server without WAITAOF is reported if fsync is wanted', async () => {
   const { url } = await ownServer()
   const redis = plainRedis(url)

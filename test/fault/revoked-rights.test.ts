@@ -11,8 +11,7 @@ import { eventually, sleep } from '../kit/time.ts'
 const options = { lease: 1_800, waiterTtl: 900, outageTimeout: 2_500 }
 
 /**
- * Fails the test if a promise of this process is rejected without a handler. The test runner would only report that for
- * the whole run.
+ * Fails the test if this process has an unhandled rejection. The test runner would report it only for the whole run.
  */
 function watchRejections(): void {
   const unheard: unknown[] = []
@@ -34,7 +33,7 @@ async function scene({ client } = kinds[0]!) {
   return { redis, limitedUrl, url, limited: client(options, limitedUrl), other: client(options, url), key: freshKey() }
 }
 
-/** What is revoked, and how the server reports what is missing. */
+/** The rights that are revoked, and the words with which the server then refuses. */
 const rights: [name: string, rules: string[], words: RegExp][] = [
   ['to run scripts', ['-evalsha', '-eval'], /NOPERM .*'eval(sha)?'/],
   ['to the keys of locks', ['resetkeys', '~others:*'], /NOPERM .*key/i],
@@ -47,7 +46,7 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
   const revoke = async (redis: Awaited<ReturnType<typeof scene>>['redis']) => {
     if (name === 'the user itself') await redis.acl('DELUSER', 'limited')
     else await redis.acl('SETUSER', 'limited', ...rules)
-    // A disabled user keeps its existing connections.
+    // Disabling a user does not close its connections, so they are killed.
     await redis.call('CLIENT', 'KILL', 'USER', 'limited').catch(() => {})
   }
 
@@ -78,9 +77,9 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
   })
 
   // Break: `this.#leaveBehind(hold, 'its lease ran out')` to `this.remove(hold)` in src/lease/renewal.ts: the holder is
-  // not told. Break: `if (silence >= this.#patience)` to `if (false)` in src/wait/requests.ts: a fair waiter waits for
-  // ever.
-  test('I1 I6 I8: a holder is told when its lease runs out; its waiters are rejected; others get the lock', async () => {
+  // not notified. Break: `if (silence >= this.#patience)` to `if (false)` in src/wait/requests.ts: fair waiters wait
+  // for ever.
+  test('I1 I6 I8: a holder is notified when its lease runs out; its waiters are rejected; others get the lock', async () => {
     const { redis, limited, other, key } = await scene()
     const mine = await limited.lock(key)
     const told = new Promise(resolve => mine.signal.addEventListener('abort', resolve))
@@ -124,7 +123,7 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
   })
 })
 
-/** How a client is prevented from receiving messages. */
+/** The rules that prevent a client from receiving messages, for each kind and each way to wait. */
 const deafened = kinds.flatMap(each => [
   { ...each, what: 'the command', rules: ['-subscribe'] },
   { ...each, what: 'the channels', rules: ['resetchannels'] },
@@ -165,7 +164,7 @@ describe('a right that only affects speed is revoked', () => {
       const { value, error } = await within(options.waiterTtl / 3 + 1_000, outcomeOf(wait))
       if (error) expect(wordsOf(error)).toMatch(/NOPERM/)
       else expect(await value.release()).toBe(true)
-      // A new caller that has to wait is rejected with the reason.
+      // A new caller that has to wait is rejected, and the error gives the reason.
       const again = await other.lock(freshKey('again'))
       const refused = await within(1_500, outcomeOf(limited.lock(again.key, { fair: true })))
       expect(wordsOf(refused.error)).toMatch(/^NOPERM .*(subscribe|channel)/)

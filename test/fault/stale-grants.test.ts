@@ -1,6 +1,6 @@
 /**
- * The message of a revoked grant arrives when its waiter has already joined again, and has been granted the lock a
- * second time under the same id.
+ * A grant is revoked, and its waiter joins the queue again. The message of that grant arrives only after the waiter has
+ * been granted the lock a second time, under the same id.
  */
 import { expect, test } from 'vitest'
 import type { LockClient } from '../../src/index.ts'
@@ -10,12 +10,12 @@ import { parkQuietly } from '../kit/parking.ts'
 import { freshKey, plainRedis } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 
-/** How a grant is revoked: the client is told, in a message after that of the grant, or it is not told. */
+/** Ways to revoke a grant: with a later message to the client, or without any message. */
 const takings: Record<string, (other: LockClient, key: string, lock: string) => Promise<unknown>> = {
   'by forceRelease': (other, key) => other.forceRelease(key),
   'with the data of the lock': (_, __, lock) => plainRedis().del(lock),
 }
-/** How the waiter learns of the second grant. */
+/** The ways in which the waiter learns of the second grant. */
 const tellings = ['reply', 'message'] as const
 const stories = kinds.flatMap(each =>
   Object.keys(takings).flatMap(taking => tellings.map(telling => ({ ...each, taking, telling }))),
@@ -46,8 +46,8 @@ test.each(stories)(
     const { fencingToken: granted } = await other.inspect(key)
     await takings[taking]?.(other, key, nameOf(key))
     const between = await other.lock(key)
-    // Either the waiter asks after the release, and is granted by the reply; or it asks before, is queued, and is
-    // granted by message.
+    // If the waiter asks after the release, the reply grants the lock. If it asks before, it is queued, and a message
+    // grants the lock.
     if (telling === 'reply') await between.release()
     asked.lift()
     await answered.happened

@@ -1,7 +1,7 @@
 /**
- * Redis does not answer, or only later: it is paused, asleep, busy or loading; or it forgets all scripts. One kind of
- * lock is enough: the client's reaction does not depend on the scripts. Late requests are tested for each kind in
- * partitions.test.ts and paused.test.ts.
+ * Redis answers late or not at all: it is paused, asleep, busy or loading, or it forgets all scripts. One kind of lock
+ * is enough, because the client's reaction does not depend on the scripts. partitions.test.ts and paused.test.ts test
+ * late requests for each kind.
  */
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
@@ -32,15 +32,15 @@ const stalls: Record<string, (redis: Redis) => Promise<unknown>> = {
 }
 
 /**
- * To a client, a paused server is the same as one that is asleep, so each of the two is tried with only one kind of
- * waiter.
+ * A client cannot distinguish a paused server from one that is asleep, so each of these two is tried with only one kind
+ * of waiter.
  */
 const waysOf: Record<string, boolean[]> = { 'CLIENT PAUSE': [true], 'DEBUG SLEEP': [false] }
 
 describe.each(Object.entries(stalls))('%s for longer than the lease', (name, begin) => {
-  // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 1_500` in src/clock.ts: the holder believes in its lease for
-  // too long. Break: `dead && waiter.waits && !again` to `false` in src/wait/requests.ts: the newcomer's lease is over
-  // when its grant arrives.
+  // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 1_500` in src/clock.ts: the holder counts on its lease for too
+  // long. Break: `dead && waiter.waits && !again` to `false` in src/wait/requests.ts: the newcomer's lease has ended
+  // before its grant arrives.
   test.each(waysOf[name] ?? ways)(
     'I1 I4 I8: the holder is told in time, the next is granted when it is over (fair: %s)',
     async fair => {
@@ -62,16 +62,17 @@ describe.each(Object.entries(stalls))('%s for longer than the lease', (name, beg
       })
       const late = outcomeOf(held.renew())
       const newcomer = outcomeOf(third.lock(freshKey()))
-      // The release gets no answer, so it is settled when the lease ends, whatever Redis does (I6).
+      // The release gets no answer, so it settles when the lease ends (I6).
       expect(await within(lease + 100, released.release())).toBe(false)
       expect((await within(lease / 3, late)).error).toBeInstanceOf(LockLostError)
       expect(toldAt - since).toBeLessThan(lease + 100)
 
-      // A grant at the end of a stall has its whole lease, although it was requested long ago.
+      // A grant at the end of a stall has its whole lease left, although the waiter requested it long before.
       const next = theirs.granted(await within(stall + options.waiterTtl / 3 + 1_000, wait))
       await stalled
       expect((await within(1_000, newcomer)).value?.held).toBe(true)
-      // Requests sent during the stall have been executed by now, and have not affected the next holder.
+      // By now the requests that were sent during the stall have been executed. They must not have affected the next
+      // holder.
       await sleep(100)
       expect(await other.inspect(key)).toMatchObject({ fencingToken: next.fencingToken, holds: 1 })
       expect(await theirs.release(next)).toBe(true)
@@ -82,7 +83,7 @@ describe.each(Object.entries(stalls))('%s for longer than the lease', (name, beg
 })
 
 // Break: `if (!isReply(error)) call.repeated = true` to `call.repeated = true` in src/redis/connection.ts: the release
-// claims that it has released the lock.
+// resolves to true.
 test('-BUSY while a hold is lost: I8, its release resolves to false', async () => {
   const { url } = await ownServer('--lua-time-limit', '50')
   const [redis, looking] = [plainRedis(url), bluntRedis(url)]
@@ -99,9 +100,9 @@ test('-BUSY while a hold is lost: I8, its release resolves to false', async () =
   expect((await within(5_000, released)).value).toBe(false)
 })
 
-// Break: `if (!this.#known || !refusal.message.startsWith('NOSCRIPT')) return false` to
-// `if (!this.#known || this.#script.texts > 0 || !refusal.message.startsWith('NOSCRIPT')) return false` in
-// src/redis/scripts.ts: the client assumes that Redis never forgets a script, so a call is rejected after Redis has.
+// Break: `if (!this.#known || !refusal.message.startsWith('NOSCRIPT')) return false` to `if (!this.#known ||
+// this.#script.texts > 0 || !refusal.message.startsWith('NOSCRIPT')) return false` in src/redis/scripts.ts: the client
+// assumes that Redis never forgets a script, so a call is rejected after Redis has forgotten one.
 test.each(ways)('SCRIPT FLUSH in a loop: I1 I4 I6, no caller notices (fair: %s)', async fair => {
   const { url } = await ownServer()
   const redis = plainRedis(url)
@@ -150,7 +151,7 @@ describe('-LOADING, after a restart with data that takes two seconds to read', (
   }
 
   // Break: `LOADING|` away in src/redis/refusals.ts: the call is refused instead of waiting.
-  test('I1 I2 I4 I6: saved holds and waiters are as before; calls wait for it, or have it as their cause', async () => {
+  test('I1 I2 I4 I6: saved holds and waiters are as before; calls wait for the end of loading, or reject with it as their cause', async () => {
     const { url, redis, reload } = await scene()
     const [holder, other, hasty] = [client({}, url), client({}, url), client({ outageTimeout: 1_200 }, url)]
     const key = freshKey()
@@ -172,11 +173,11 @@ describe('-LOADING, after a restart with data that takes two seconds to read', (
     await nothingLeft(redis, other, key)
   })
 
-  // Break: `this.#leaveBehind(hold, 'its lease ran out')` away in src/lease/renewal.ts and
-  // `if (renewed === undefined) return this.#lose(hold, 'Redis no longer knows this hold')` to
-  // `if (renewed === undefined) return` in src/lease/renewal.ts: nobody reports that the lease has ended. With only the
-  // first change, Redis reports it once it has read its data, which may be in time for this test.
-  test('I1 I4 I8: a lease that runs out meanwhile is lost, and the next is granted when it is over', async () => {
+  // Break: `this.#leaveBehind(hold, 'its lease ran out')` away in src/lease/renewal.ts and `if (renewed === undefined)
+  // return this.#lose(hold, 'Redis no longer knows this hold')` to `if (renewed === undefined) return` in
+  // src/lease/renewal.ts: neither reports that the lease has ended. With only the first change, Redis reports it once
+  // it has read its data, which may be in time for this test.
+  test('I1 I4 I8: a lease that runs out during loading is lost, and the next waiter is granted after it', async () => {
     const { url, redis, reload } = await scene()
     const [holder, other] = [client(options, url), client(options, url)]
     const history = new Memory()

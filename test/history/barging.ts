@@ -1,12 +1,12 @@
 /**
  * I3: while a live waiter is queued, a caller that does not queue is granted nothing. So a small request does not
- * overtake a larger one that is at the head and waits for more permits, and no unqueued reader or writer overtakes
- * queued ones. Mutexes are not checked: their clients hand the lock on locally, and the rest of such a run may overtake
- * a waiter.
+ * overtake a larger one at the head that waits for more permits, and no unqueued reader or writer overtakes queued
+ * ones. Mutexes are not checked: their clients hand the lock on locally, and the remaining callers of such a run may
+ * overtake a waiter.
  *
- * If such a caller asked after a snapshot of the queue, all waiters in the snapshot must be granted before it. Of
- * several such callers only the one with the smallest token is compared: it was granted first, which leaves the least
- * time for an excuse.
+ * If such a caller asked after a snapshot of the queue, all waiters in the snapshot must be granted before it. If there
+ * are several such callers, only the one with the smallest token is compared: it was granted first, which leaves the
+ * least time for an excuse.
  */
 import type { History, Hold, Violation } from './history.ts'
 import { Newcomers } from './newcomers.ts'
@@ -38,7 +38,7 @@ export function checkBarging(history: History): Judged {
   return { violations, decided: decided.size }
 }
 
-/** Whether the call takes what is free, and never queues. */
+/** Whether the call takes only what is free, and never queues. */
 function takes({ wants, request, grant }: Hold): boolean {
   const queues = request?.mode === 'fair' || request?.mode === 'fairAfter'
   return wants !== undefined && !queues && grant.via !== 'reentry'

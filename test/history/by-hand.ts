@@ -1,4 +1,6 @@
-/** Builds hand-made histories: one key, and one server whose time of day is WALL at monotonic 0. */
+/**
+ * Helpers for hand-made histories, which have one key and one server. At monotonic 0, the server's time of day is WALL.
+ */
 import { check } from './check.ts'
 import type { Entry, Fields, HistoryEvent, Kind, Mode } from './events.ts'
 import type { Wants } from './wants.ts'
@@ -19,12 +21,12 @@ export function found(...list: (HistoryEvent | HistoryEvent[])[]): string[] {
   return check([...run, ...list.flat()]).violations.map(({ invariant }) => invariant)
 }
 
-/** The same for a history whose locks are over five servers. */
+/** The invariants that the history violates if its locks are over five servers. */
 export function foundOverFive(...list: (HistoryEvent | HistoryEvent[])[]): string[] {
   return check([...overFive(run), ...list.flat()]).violations.map(({ invariant }) => invariant)
 }
 
-/** Turns the history into one of locks over five servers. All five have the clock of the one. */
+/** Turns the history into one of locks over five servers, all with the clock of the original server. */
 export function overFive(events: readonly HistoryEvent[]): HistoryEvent[] {
   return events.flatMap((event): HistoryEvent | HistoryEvent[] => {
     if (event.kind === 'run') return { ...event, servers: 5 }
@@ -32,7 +34,7 @@ export function overFive(events: readonly HistoryEvent[]): HistoryEvent[] {
   })
 }
 
-/** A request that was granted: `issued` by the server, and received by the client a moment later. */
+/** A request and its grant: the server makes the grant at `issued`, and the client receives it a moment later. */
 export function granted(
   id: string,
   issued: number,
@@ -41,7 +43,7 @@ export function granted(
     owner?: string
     via?: 'reentry'
     worker?: string
-    /** ms by which the server's clock, and so the token, is off. */
+    /** The difference of the server's clock, and so of the token, from the true time, in ms. */
     off?: number
     asked?: number
     heard?: number

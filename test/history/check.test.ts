@@ -1,14 +1,14 @@
-/** Hand-made histories: what counts as a violation, what is excused, and how far each excuse reaches. */
+/** Hand-made histories: what counts as a violation, what is excused, and the limits of each excuse. */
 import { describe, expect, test } from 'vitest'
 import { at, found, granted, lost, queue, released, run, WALL } from './by-hand.ts'
 import { check, eventsBefore } from './check.ts'
 
 describe('I1', () => {
-  test('one hold after the other', () => {
+  test('holds one after the other are accepted', () => {
     expect(found(granted('a', 10), released('a', 20), granted('b', 25), released('b', 30))).toEqual([])
   })
 
-  test('a dead process holds until the last deadline it knew, and no longer', () => {
+  test('a dead process holds until the last deadline that it knew, and no longer', () => {
     const dead = [...granted('a', 10, { lease: 500 }), at(20, 'died', { worker: 'w-a' })]
     expect(found(dead, granted('b', 400), released('b', 410))).toEqual(['I1'])
     expect(found(dead, granted('b', 510), released('b', 520))).toEqual([])
@@ -19,7 +19,7 @@ describe('I1', () => {
     expect(found(stopped, granted('b', 600), released('b', 700))).toEqual([])
   })
 
-  test('an overlap with the last hold but one is found', () => {
+  test('an overlap with the second to last hold is found', () => {
     const long = [...granted('a', 10, { lease: 5_000 }), ...released('a', 300)]
     expect(
       found(long, granted('a2', 20, { owner: 'a' }), released('a2', 30), granted('c', 100), released('c', 110)),
@@ -31,7 +31,7 @@ describe('I1', () => {
     expect(found(granted('a', 10), again, released('a2', 30), released('a', 40))).toEqual([])
   })
 
-  test('a taking cuts holds granted before it, and nothing else', () => {
+  test('a taking ends holds granted before it, and nothing else', () => {
     const taken = at(200, 'taken', { key: 'k', from: 190, how: 'DEL' })
     const old = [...granted('a', 10, { lease: 393 }), lost('a', 400), ...released('a', 401, false)]
     expect(found(old, taken, granted('b', 300), released('b', 310))).toEqual([])
@@ -44,7 +44,7 @@ describe('I1', () => {
 })
 
 describe('I2', () => {
-  test('a token smaller than one known at the time of the request', () => {
+  test('finds a token smaller than one known at the time of the request', () => {
     const late = granted('b', 50).map(event =>
       event.kind === 'grant' ? { ...event, token: (WALL + 5) * 1000 } : event,
     )
@@ -52,7 +52,7 @@ describe('I2', () => {
   })
 })
 
-test('I1 no hold is believed in for longer than the longest lease, whoever its owner is', () => {
+test('I1 no process counts on a hold for longer than the longest lease, whoever owns it', () => {
   const believed = (ms: number, owner = 'a') => [...granted('a', 10, { owner, lease: ms }), ...released('a', 20)]
   const renewed = at(15, 'renewed', { worker: 'w-a', id: 'a', deadline: 15 + 60_000 })
   expect(found(believed(3_000))).toEqual([])
@@ -65,19 +65,19 @@ describe('I3', () => {
   const swapped = [...granted('b', 110), ...released('b', 120), ...granted('a', 130), ...released('a', 140)]
   const early = swapped.map(event => (event.kind === 'request' ? { ...event, t: 10 } : event))
 
-  test('a waiter that was overtaken', () => {
+  test('finds a waiter that was overtaken', () => {
     expect(found(queue(100, 'a', 'b'), early)).toEqual(['I3'])
     expect(found(queue(100, 'b', 'a'), early)).toEqual([])
   })
 
-  test('also a waiter that was still waiting and was never granted', () => {
+  test('finds an overtaken waiter that was never granted', () => {
     const waiting = at(10, 'request', { worker: 'w-a', attempt: 'a', key: 'k', mode: 'fair', owner: 'a' })
     const end = (t: number) => at(t, 'end', { worker: 'w-a', attempt: 'a', how: 'timeout' })
     expect(found(waiting, queue(100, 'a', 'b'), granted('b', 110), released('b', 120), end(115))).toEqual(['I3'])
     expect(found(waiting, queue(100, 'a', 'b'), granted('b', 110), released('b', 120), end(105))).toEqual([])
   })
 
-  test('a waiter whose patience is over has left, however late its process reports that', () => {
+  test('a waiter whose timeout has passed counts as gone, however late its process reports that', () => {
     const waiting = (terms: { patience?: number; abort?: number }) =>
       at(10, 'request', { worker: 'w-a', attempt: 'a', key: 'k', mode: 'fair', owner: 'a', ...terms })
     const next = [...granted('b', 110), ...released('b', 120)]
@@ -91,7 +91,7 @@ describe('I3', () => {
     expect(judged({ patience: 103, abort: 98 }, 'aborted')).toEqual([])
   })
 
-  test('a fault that reaches the overtaken waiter is an excuse, for as long as its heartbeats may need', () => {
+  test('a fault that reaches the overtaken waiter is an excuse, for as long as its next heartbeats may take', () => {
     const fault = (t: number, worker: string, reach: 'worker' | 'nothing' = 'worker') => [
       at(t, 'fault', { fault: 1, name: 'cut', phase: 'begin', reach, worker }),
       at(t + 10, 'fault', { fault: 1, name: 'cut', phase: 'end', reach, worker }),
@@ -108,14 +108,14 @@ describe('I4', () => {
   const waiting = at(10, 'request', { worker: 'w-a', attempt: 'a', key: 'k', mode: 'fair' })
   const end = at(9_000, 'end', { worker: 'w-a', attempt: 'a', how: 'timeout' })
 
-  test('a calm in which a caller waits while nobody holds', () => {
+  test('finds a calm in which a caller waits while no process holds', () => {
     expect(found(waiting, end, at(100, 'calm', {}))).toEqual(['I4'])
     expect(found(waiting, end, at(100, 'calm', {}), at(5_000, 'storm', {}))).toEqual([])
     expect(found(waiting, end, at(100, 'calm', {}), granted('b', 4_000), released('b', 4_100))).toEqual([])
     expect(found(waiting, end, at(100, 'calm', {}), at(200, 'died', { worker: 'w-a' }))).toEqual([])
   })
 
-  test('a promise that is still open after the end of the run', () => {
+  test('finds a promise that is still pending after the end of the run', () => {
     expect(found(waiting, at(100, 'healed', { bound: 50 }))).toEqual(['I4', 'I6'])
     expect(found(waiting, at(100, 'healed', { bound: 50 }), at(90, 'died', { worker: 'w-a' }))).toEqual([])
   })
@@ -124,7 +124,7 @@ describe('I4', () => {
 describe('I5', () => {
   const early = [...granted('a', 10), lost('a', 400), ...released('a', 401, false)]
 
-  test('a hold that is lost before its time without a taking', () => {
+  test('finds a hold that is lost before its deadline without a taking', () => {
     expect(found(early)).toEqual(['I5'])
     expect(found(granted('a', 10, { lease: 393 }), early.slice(2))).toEqual([])
     expect(found(early, at(200, 'taken', { key: 'k', from: 190, how: 'DEL' }))).toEqual([])
@@ -132,7 +132,7 @@ describe('I5', () => {
     expect(found(early, at(600, 'taken', { key: 'k', from: 590, how: 'DEL' }))).toEqual(['I5'])
   })
 
-  test('a renewal moves the deadline that counts', () => {
+  test('a renewal moves this deadline', () => {
     const renewed = at(300, 'renewed', { worker: 'w-a', id: 'a', deadline: 900 })
     expect(found(granted('a', 10, { lease: 393 }), renewed, lost('a', 400), released('a', 401, false))).toEqual(['I5'])
   })
@@ -142,7 +142,7 @@ describe('I6 and I8', () => {
   const waiting = at(10, 'request', { worker: 'w', attempt: 'a', key: 'k', mode: 'fair', patience: 100 })
   const end = at(5_000, 'end', { worker: 'w', attempt: 'a', how: 'timeout' })
 
-  test('a promise that settles late, unless its process stood still', () => {
+  test('finds a promise that settles late, unless its process stood still', () => {
     expect(found(waiting, end)).toEqual(['I6'])
     expect(found(waiting, end, at(4_900, 'stall', { worker: 'w', from: 100 }))).toEqual([])
   })
@@ -155,13 +155,13 @@ describe('I6 and I8', () => {
     expect(found(waiting, fault(100, 'begin', 'v'), fault(4_990, 'end', 'v'), end, killed)).toEqual(['I6'])
   })
 
-  test('a call that fails without any trouble', () => {
+  test('finds a call that fails without a fault', () => {
     const failed = at(20, 'end', { worker: 'w', attempt: 'a', how: 'failed', error: 'Redis refused' })
     expect(found(waiting, failed)).toEqual(['I6'])
     expect(found(waiting, failed, at(15, 'taken', { from: 14, how: 'FLUSHALL' }))).toEqual([])
   })
 
-  test('a hold that never ends, and one whose end was not signalled', () => {
+  test('finds a hold that never ends, and a hold whose end was not signalled', () => {
     expect(found(granted('a', 10))).toEqual(['I8'])
     expect(found(granted('a', 10), released('a', 20, false))).toEqual(['I8'])
     expect(found(granted('a', 10, { lease: 8 }), lost('a', 15), released('a', 20, false))).toEqual([])
@@ -174,7 +174,7 @@ describe('I6 and I8', () => {
     expect(found(granted('a', 10), release, answer(900))).toEqual(['I8'])
   })
 
-  test('what must never happen in a process', () => {
+  test('finds events that must never happen in a process', () => {
     expect(found(at(10, 'crash', { worker: 'w', error: 'unhandled rejection' }))).toEqual(['I6'])
   })
 })
@@ -182,7 +182,7 @@ describe('I6 and I8', () => {
 describe('the witnesses', () => {
   const two = [...granted('a', 10), ...released('a', 20), ...granted('b', 30), ...released('b', 40)]
 
-  test('count even if the history shows nothing', () => {
+  test('count even if the history shows no violation', () => {
     const { violations } = check([...run, ...two, at(32, 'met', { worker: 'w-b', key: 'k', id: 'b', others: ['a'] })])
     expect(violations.map(({ text }) => text)).toEqual([
       'by the files: a was inside when b came, which the history does not show',

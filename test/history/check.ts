@@ -5,9 +5,9 @@
  *  I2  fencing.ts     witness.ts        I6  settlement.ts        I8  settlement.ts
  *  I3  order.ts  barging.ts  phases.ts  I5  settlement.ts      turns of unfair processes  turns.ts
  *
- * What it cannot decide: of I5, it sees only holds that were lost without a cause, and indirect effects (a foreign
- * release that succeeds makes an overlap). I9 is a matter of counting commands. Of I3, it sees the order of waiters
- * that were seen together in a queue, and of one that was seen there and later arrivals.
+ * Limits. Of I5, it sees only holds that were lost without a cause, and indirect effects (a foreign release that
+ * succeeds leads to an overlap). I9 needs counts of commands, which a history does not have. Of I3, it sees only the
+ * order of waiters that were seen together in a queue, and the order between a waiter seen there and later arrivals.
  */
 import { checkBarging } from './barging.ts'
 import type { HistoryEvent } from './events.ts'
@@ -30,11 +30,11 @@ export interface Verdict {
   readonly faults: ReadonlyMap<string, number>
   readonly ends: ReadonlyMap<string, number>
   /**
-   * What was excused, so that the reader sees how much it is: overlaps of holds that had been taken away, forged grants
-   * that were believed, and what the witnesses reported about either.
+   * Violations that were excused, so that the reader sees how many there are: overlaps of holds that had been taken
+   * away, forged grants that a process believed, and reports of the witnesses about either.
    */
   readonly excused: { readonly overlaps: number; readonly forged: number; readonly witnesses: number }
-  /** How much of I3 was decided. `barging` and `phases` are the numbers of waiters that these rules have judged. */
+  /** How much of I3 was decided. `barging` and `phases` are the numbers of waiters that these two rules judged. */
   readonly order: Omit<OrderReport, 'violations'> & { readonly barging: number; readonly phases: number }
   readonly events: number
 }
@@ -80,12 +80,12 @@ export function check(events: Iterable<HistoryEvent>): Verdict {
   }
 }
 
-/** Events up to this many ms after a violation are shown too. */
+/** Events up to this many ms after a violation are shown as well. */
 const AFTERMATH = 5
 
 /**
- * The last events of a key before a violation, and the few after it, to help explain it: those of its holds and
- * attempts, and all faults.
+ * Events that help to explain a violation: the last events of its key before it, and a few after it. They include the
+ * events of its holds and attempts, and all faults.
  */
 export function eventsBefore({ key, events: own }: Violation, all: readonly HistoryEvent[], last = 50): HistoryEvent[] {
   const ids = new Set<string>()

@@ -1,14 +1,16 @@
 /**
- * The times in which waiters of a process, of a lock, or all waiters may have lost their places in a queue without a
- * fault of the lock: times of faults that reach waiters, of stalled event loops, and of lost connections.
+ * The times in which waiters may have lost their places in a queue although the lock is correct: times of faults that
+ * reach waiters, of stalled event loops, and of lost connections. A disturbance concerns the waiters of one process, of
+ * one lock, or all waiters.
  *
- * Each disturbance lasts a little longer than the fault itself. The next heartbeats repair what was missed: within
- * `waiterTtl` each live waiter sends three of them, so a place in a queue that is seen after that counts again. A
- * disconnected client reports when it is back, and asks at once; one heartbeat is enough then.
+ * Each disturbance lasts a little longer than the fault itself, until the next heartbeats have repaired the damage.
+ * Within `waiterTtl` each live waiter sends three heartbeats, so a place in a queue that is seen after that counts
+ * again. A client that was disconnected asks as soon as it is back, and reports that moment, so one heartbeat is
+ * enough.
  *
- * For locks over a quorum, a fault of some of its servers disturbs nobody. A process is disturbed while so many
- * servers, or its ways to them, are under faults that no majority is left for it. Lost connections that its client
- * reports are no excuse there.
+ * For locks over a quorum, a fault of a minority of the servers is no disturbance. A process is disturbed only while it
+ * can reach less than a majority of working servers. Lost connections that its client reports are no excuse in a
+ * quorum.
  */
 import type { EventOf, HistoryEvent } from './events.ts'
 import { atLeast, covered, merged, overlaps, type Span } from './spans.ts'
@@ -17,7 +19,7 @@ export class Disturbances {
   #ofAll: Span[] = []
   readonly #ofWorker = new Map<string, Span[]>()
   readonly #ofKey = new Map<string, Span[]>()
-  /** By process; undefined stands for the orchestrator. */
+  /** Times in which an event loop stood still, by process; undefined stands for the orchestrator. */
   readonly #stalls = new Map<string | undefined, Span[]>()
   readonly #quorum: QuorumFaults
 
@@ -33,7 +35,8 @@ export class Disturbances {
         else {
           const from = faults.get(event.fault)?.t ?? 0
           this.#add(event, from, event.t + waiterTtl)
-          // A process that is killed as soon as it runs again cannot report that it stood still.
+          // If a process is killed as soon as it runs again, it cannot report that it stood still. So the fault itself
+          // counts.
           if (event.name === 'freeze' || event.name === 'block') this.#stood(event.worker, { from, to: event.t })
           faults.delete(event.fault)
         }
@@ -41,7 +44,7 @@ export class Disturbances {
         this.#addTo(event.worker, event.from, event.t + waiterTtl)
         this.#stood(event.worker, { from: event.from, to: event.t })
       } else if (event.kind === 'taken' && event.key === undefined) {
-        // A fault that takes everything takes the queues too. If only one lock is taken away, its queue stays.
+        // If a fault takes all data, it takes the queues as well. If only one lock is taken away, its queue remains.
         this.#addTo(event.worker, event.from, event.t + waiterTtl)
       } else if (event.kind === 'died') this.#addTo(event.worker, event.t, never)
       else if (event.kind === 'link' && servers === undefined) {
@@ -59,13 +62,13 @@ export class Disturbances {
     for (const [worker, list] of this.#stalls) this.#stalls.set(worker, merged(list))
   }
 
-  /** Whether anything may have reached this process's waiters for this lock in this time. */
+  /** Whether a disturbance may have affected this process's waiters for this lock in this time. */
   touch(worker: string, key: string, from: number, to: number): boolean {
     const lists = [this.#ofAll, this.#ofWorker.get(worker), this.#ofKey.get(key), this.#quorum.withoutMajority(worker)]
     return lists.some(spans => spans && overlaps(spans, from, to))
   }
 
-  /** ms of this time in which the process, or its way to the server, certainly stood still. */
+  /** The ms of this time in which the process, or its way to the server, certainly stood still. */
   stalled(worker: string, from: number, to: number): number {
     return covered(this.#stalls.get(undefined) ?? [], from, to) + covered(this.#stalls.get(worker) ?? [], from, to)
   }
@@ -103,7 +106,7 @@ class QuorumFaults {
     for (const server of servers) this.#faults.push({ server, worker, span })
   }
 
-  /** When the process could reach fewer than a majority of working servers. */
+  /** The times in which the process could reach less than a majority of working servers. */
   withoutMajority(worker: string): readonly Span[] {
     const found = this.#found.get(worker)
     if (found) return found

@@ -1,12 +1,12 @@
 /**
  * The events of a history. Every process of a run appends its own events to one JSON-lines file. `t` is ms of the
- * machine's monotonic clock, which all its processes share, so times of different processes can be compared.
+ * machine's monotonic clock, which all processes share, so times of different processes can be compared.
  *
- * The recording process reads the clock at moments on which the checker may rely:
+ * The checker relies on when the recording process reads the clock:
  *  grant      after `lock` has returned         release    before `release` is called
- *  request    before `lock` is called           released   after it has returned
+ *  request    before `lock` is called           released   after `release` has returned
  *  died       before the signal is sent         end        after the promise has settled
- * An event that happens at an unknown moment carries two times: it happened in [from, t].
+ * An event at an unknown moment has two times: it happened in [from, t].
  */
 import type { Via } from '../../src/index.ts'
 import type { Wants } from './wants.ts'
@@ -14,32 +14,35 @@ import type { Wants } from './wants.ts'
 export type Mode = 'fair' | 'unfair' | 'fairAfter' | 'once'
 
 /**
- * Which waiters a fault can affect. 'worker': those of one process; 'key': those of one lock; 'server': all; 'nothing':
- * none.
+ * The waiters that a fault can affect. 'worker': those of one process; 'key': those of one lock; 'server': all;
+ * 'nothing': none.
  */
 export type Reach = 'worker' | 'key' | 'server' | 'nothing'
 
-/** A waiter in a queue. `worker` is the name of its process, which is also the label. Sorted by ticket. */
+/**
+ * A waiter in a queue. `worker` is the name of its process, which is also the client's label. Entries are sorted by
+ * ticket.
+ */
 export type Entry = [id: string, ticket: string, worker: string, owner: string]
 
 interface Kinds {
   /**
-   * The parameters of the run, in ms, from which the checker derives its bounds. `servers` is the size of the quorum
-   * that the locks are over; absent if they are on one server.
+   * The parameters of the run, in ms, from which the checker derives its bounds. `servers` is the number of servers of
+   * the quorum; absent if the locks are on one server.
    */
   run: { seed: number; waiterTtl: number; longestLease: number; outageTimeout: number; servers?: number }
   /**
-   * The server's time of day at this moment, in which tokens are counted. It advances from here until the next such
+   * The server's time of day at this moment; tokens are times of this clock. It advances normally until the next such
    * event. `server` is the number of the server in a quorum.
    */
   clock: { wall: number; server?: number }
 
   started: { worker: string }
-  /** The orchestrator kills the process. */
+  /** The orchestrator killed the process. */
   died: { worker: string }
-  /** `forced`: the process had closed its client, but did not end on its own. */
+  /** The process ended. `forced`: it had closed its client, but did not end on its own. */
   exited: { worker: string; forced: boolean }
-  /** Something that must never happen in a process: an unhandled rejection, or an error of an unknown class. */
+  /** An event that must never happen in a process: an unhandled rejection, or an error of an unknown class. */
   crash: { worker: string; error: string }
   /**
    * The event loop did not run between `from` and now. Without `worker`: the event loop of the orchestrator and its
@@ -54,8 +57,8 @@ interface Kinds {
    * - `abort`: ms after which the caller itself gives up; absent: never.
    * - `lease`: the requested ms.
    * - `headStart`: ms by which the request is ordered earlier.
-   * - `part`: the name of a call for several locks. That call requests this lock only once it has those before it, and
-   *   gives it back if it does not get those after it.
+   * - `part`: the name of a call for several locks. The call requests them one after another: this lock only when it
+   * has the earlier ones. If it does not get the later ones, it releases this lock.
    */
   request: {
     worker: string
@@ -79,18 +82,18 @@ interface Kinds {
     owner: string
     token: number
     via: Via
-    /** Until when the process itself believes that it holds: monotonic ms, like all times here. */
+    /** The time until which the process itself counts on the hold: monotonic ms, like all times here. */
     deadline: number
   }
-  /** The deadline was raised. */
+  /** The process has extended its deadline. */
   renewed: { worker: string; id: string; deadline: number }
-  /** `held` is the lease's own state at the call. */
+  /** The process calls `release`. `held` is the lease's own state at that moment. */
   release: { worker: string; id: string; held: boolean }
   released: { worker: string; id: string; result: boolean | string }
   lost: { worker: string; id: string }
   /**
-   * `deadlock`: the call would have waited for its own caller. `lost`: one of several locks was lost while the call
-   * waited for the others.
+   * Some values of `how`. `deadlock`: the call would have waited for its own caller. `lost`: one of several locks was
+   * lost while the call waited for the others.
    */
   end: {
     worker: string
@@ -100,16 +103,16 @@ interface Kinds {
   }
 
   /**
-   * The fair queue of a key as stored in Redis. For a read-write lock: the writers' queue, and at the same instant the
-   * readers'.
+   * The fair queue of a key as stored in Redis. For a read-write lock, `entries` is the writers' queue and `readers`
+   * the readers' queue at the same instant.
    */
   queue: { key: string; from: number; entries: Entry[]; readers?: Entry[] }
   /**
-   * Redis's record of the holds of a key (of a process; of all) was taken away from outside. `closed`: the lock cannot
-   * be granted to others before the hold would have ended, so only its early loss is excused.
+   * A fault removed Redis's record of the holds of a key, of a process, or of all. `closed`: other callers cannot be
+   * granted the lock before the hold would have ended, so only its early loss is excused.
    */
   taken: { key?: string; worker?: string; from: number; how: string; closed?: true }
-  /** A forged message tells a waiter of a grant that Redis has not made. */
+  /** A forged message reported to a waiter a grant that Redis has not made. */
   forged: { key: string; id: string; token: number }
   /** `servers`: in a quorum, the numbers of the affected servers; absent: all. */
   fault: {
@@ -121,20 +124,20 @@ interface Kinds {
     key?: string
     servers?: readonly number[]
   }
-  /** From here until the next storm no fault is active. */
+  /** From here until the next storm, no fault is active. */
   calm: object
   storm: object
-  /** There are no more requests. Within `bound` ms all waiting calls are granted or settled. */
+  /** From here there are no more requests. Within `bound` ms all waiting calls are granted or settled. */
   healed: { bound: number }
   /** Names of lock keys that are left in Redis after everything has ended and expired. */
   left: { names: string[] }
 
   /**
-   * The file witness: in its section, while it held, a process met others that were inside and believed that they held,
-   * more than one lock allows.
+   * The file witness: a process entered while it held, and met others that counted on their holds at that time.
+   * Together they exceed what the lock allows.
    */
   met: { worker: string; key: string; id: string; others: string[] }
-  /** The fenced register had seen a newer token, and so refused a process that held before and after the attempt. */
+  /** The register refused a write because it had seen a newer token. The process held before and after the attempt. */
   fenced: { worker: string; key: string; id: string; token: number; newer: number }
   /** The register accepted this process's write. */
   written: { worker: string; key: string; id: string; token: number }
@@ -145,5 +148,5 @@ interface Kinds {
 export type Kind = keyof Kinds
 export type EventOf<K extends Kind> = { readonly t: number; readonly kind: K } & Readonly<Kinds[K]>
 export type HistoryEvent = { [K in Kind]: EventOf<K> }[Kind]
-/** The fields that a recorder receives: it adds `t` and `kind`. */
+/** The fields that are passed to a recorder, which adds `t` and `kind`. */
 export type Fields<K extends Kind> = Kinds[K]

@@ -1,12 +1,12 @@
 /**
  * I1: at any instant, the holds of a key together take no more than the newest of them allows (the number of permits
- * that its caller gave). Each hold counts until its own process stops believing in it. A mutex or a writer allows
- * nothing beside it.
+ * that its caller gave). Each hold counts as long as its own process counts on it. A mutex or a writer allows no other
+ * hold.
  *
- * The check sweeps once over the holds by the time of their grants, with those still believed in at that time. Redis
- * granted them in the order of their tokens, each while the earlier ones were live. So each has to fit, by its own
- * number, with the earlier ones. An owner that re-enters does not conflict with itself. There is no tolerance: all
- * processes share one clock, and every reading of it errs towards a shorter hold (history.ts, events.ts).
+ * The check goes through the holds once, by the time of their grants, and keeps those that are still live. Redis
+ * granted them in the order of their tokens, each while the earlier ones were live. So each hold has to fit, by its own
+ * number of permits, with the earlier ones. An owner that re-enters does not conflict with itself. There is no
+ * tolerance: all processes share one clock, and every inexact reading makes a hold shorter (history.ts, events.ts).
  */
 import type { History, Hold, Violation } from './history.ts'
 import { reenters, weightOf } from './wants.ts'
@@ -21,9 +21,9 @@ export function checkExclusion(history: History): Violation[] {
 }
 
 /**
- * No process believes in a hold for longer than the longest lease that any caller requests, whatever the server's clock
- * says. This holds even if a taking excuses an overlap. Nothing else may extend it: not the predecessor in a local
- * hand-off, nor other holds of the same owner.
+ * No process counts on a hold for longer than the longest lease that any caller requests, whatever the server's clock
+ * says. This holds even if a taking excuses an overlap. Nothing else may extend a hold: not the predecessor in a local
+ * hand-off, and not other holds of the same owner.
  */
 export function checkBelief(history: History): Violation[] {
   const { longestLease } = history.terms
@@ -36,7 +36,7 @@ export function checkBelief(history: History): Violation[] {
   })
 }
 
-/** The number of overlaps that only takings excuse: what I1 would report if data could not be lost. */
+/** The number of overlaps that are excused only by takings: I1 would report them if data could not be lost. */
 export function excusedOverlaps(history: History): number {
   return overlaps(history, ({ end }) => end).length - checkExclusion(history).length
 }
@@ -59,8 +59,7 @@ function overlaps(history: History, endOf: (hold: Hold) => number): Violation[] 
 }
 
 /**
- * A set of holds that cannot all have been granted, the newest last. The hold whose grant has just arrived is among
- * them.
+ * Finds holds that cannot all have been granted, the newest last. They include the hold whose grant has just arrived.
  */
 function tooMany(live: readonly Counted[], heard: Hold): Counted[] | undefined {
   for (const newest of live) {
@@ -79,7 +78,7 @@ function tooMany(live: readonly Counted[], heard: Hold): Counted[] | undefined {
   return undefined
 }
 
-/** Until when I1 protects the hold: its end, or the moment from which it may have been taken away. */
+/** The time until which I1 protects the hold: its end, or the moment from which it may have been taken away. */
 export function countedUntil(history: History, hold: Hold): number {
   return Math.min(hold.end, history.takings.cut(hold.grant, hold.request?.t))
 }

@@ -1,4 +1,4 @@
-/** Faults that break I1 by their nature: what each of them excuses, and that it excuses nothing else. */
+/** Some faults necessarily break I1. These tests check what each fault excuses, and that it excuses nothing else. */
 import { describe, expect, test } from 'vitest'
 import { at, found, granted, lost, queue, released, run, tokenOf, WALL } from './by-hand.ts'
 import { check } from './check.ts'
@@ -7,7 +7,7 @@ import type { HistoryEvent } from './events.ts'
 const taken = (t: number, fields: { key?: string; worker?: string; how?: string } = {}) =>
   at(t, 'taken', { from: t - 2, how: 'a fault', ...fields })
 const clock = (t: number, off: number) => at(t, 'clock', { wall: WALL + t + off })
-/** A holder that believes until 400, and is told then. */
+/** A holder that counts on its hold until 400, and is notified of its loss then. */
 const old = (issued: number, fields: Parameters<typeof granted>[2] = {}) => [
   ...granted('a', issued, { lease: 403 - issued, ...fields }),
   lost('a', 400),
@@ -21,7 +21,7 @@ const next = (issued: number, fields: Parameters<typeof granted>[2] = {}) => [
 describe('a failover that lost the last writes', () => {
   const failover = (...workers: string[]) => workers.map(worker => taken(200, { worker, how: 'failover' }))
 
-  test('excuses grants of the old master, to the processes that had not reached the new one yet', () => {
+  test('excuses grants of the old master to the processes that had not reached the new one yet', () => {
     expect(found(old(10), failover('w-a', 'w-b'), next(300))).toEqual([])
     expect(found(old(10), failover('w-b'), next(300))).toEqual(['I1'])
   })
@@ -31,7 +31,7 @@ describe('a failover that lost the last writes', () => {
     expect(found(old(260), failover('w-a', 'w-b'), next(300))).toEqual(['I1'])
   })
 
-  test('a process that reaches the new master later is granted by the old one until then', () => {
+  test('until a process reaches the new master, the old master may grant it locks', () => {
     const late = at(500, 'taken', { worker: 'w-a', from: 198, how: 'failover' })
     expect(found(old(300), late, taken(200, { worker: 'w-b' }), next(350))).toEqual([])
     expect(found(old(300), taken(200, { worker: 'w-a' }), taken(200, { worker: 'w-b' }), next(350))).toEqual(['I1'])
@@ -59,7 +59,7 @@ describe('a failover that lost the last writes', () => {
     expect(found(old(10), failover('w-a', 'w-b'), next(300), behind)).toEqual(['I2'])
   })
 
-  test('excuses no loss that was not signalled', () => {
+  test('does not excuse a loss that was not signalled', () => {
     const silent = [...granted('a', 10), ...released('a', 401, false)]
     expect(found(silent, failover('w-a', 'w-b'), next(300))).toEqual(['I8'])
   })
@@ -77,8 +77,7 @@ describe("the server's clock steps", () => {
   test('forward: the time of a grant follows from the clock at that time, however late the grant was received', () => {
     expect(found(old(150, { heard: 290 }), forward, next(285, { off: 60_000 }))).toEqual([])
     expect(found(old(260, { off: 60_000, heard: 284 }), forward, next(285, { off: 60_000 }))).toEqual(['I1'])
-    // A much earlier taking is no excuse, although its time by the clock would match if the later step were applied to
-    // it.
+    // A much earlier taking is no excuse. It would be one by mistake if the checker applied the later step to it.
     const before = [taken(100), clock(5_099, 0), clock(5_100, 5_000)]
     const first = granted('a', 5_120, { off: 5_000, lease: 183 })
     const both = [...first, lost('a', 5_300), ...released('a', 5_301, false), ...next(5_200, { off: 5_000 })]
@@ -156,12 +155,12 @@ describe('a forged grant with a waiter’s id', () => {
     expect(found(holder, believer(), forged(), granted('b', 410, { off: -405 }), released('b', 420))).toContain('I2')
   })
 
-  test('has to be noticed, and its holder told', () => {
+  test('has to be noticed, and its holder notified', () => {
     expect(found(holder, believer([]), forged())).toEqual(['I8'])
     expect(found(holder, granted('f', 200, { asked: 5, lease: 33 }), forged())).toEqual(['I8'])
   })
 
-  test('is no progress, and its place in the queue is no evidence about the order of others', () => {
+  test('does not count as progress, and its waiter’s place in the queue is no evidence about the order of others', () => {
     expect(found(queue(100, 'b', 'f'), holder, believer(), forged(), next(410, { asked: 7 }))).toEqual([])
     const calm = at(1_000, 'calm', {})
     const waiting = [
@@ -173,7 +172,7 @@ describe('a forged grant with a waiter’s id', () => {
     expect(found(calm, waiting, at4000, forged('f', 4_000))).toEqual(['I4'])
   })
 
-  test('the witnesses met it, and only it', () => {
+  test('excuses what the witnesses saw of it, and nothing else', () => {
     const met = (id: string, other: string) => at(210, 'met', { worker: `w-${id}`, key: 'k', id, others: [other] })
     expect(found(holder, believer(), forged(), met('f', 'a'))).toEqual([])
     expect(found(holder, believer(), forged(), next(500), met('b', 'a'))).toEqual(['I1'])
@@ -194,7 +193,7 @@ test('excused violations are counted', () => {
   expect(check(events)).toMatchObject({ violations: [], excused: { overlaps: 1, forged: 1, witnesses: 1 } })
 })
 
-test('after a forced release, a waiter that was granted without knowing it may have to wait again', () => {
+test('after a forced release, a waiter that had not learned of its grant may have to wait again', () => {
   const overtaken = [...next(110, { asked: 10 }), ...granted('a', 130, { asked: 10 }), ...released('a', 140)]
   expect(found(queue(100, 'a', 'b'), overtaken, taken(107, { key: 'k' }))).toEqual([])
   expect(found(queue(100, 'a', 'b'), overtaken, taken(90, { key: 'k' }))).toEqual(['I3'])
@@ -207,6 +206,6 @@ test('after a lease that ended before its grant arrived, the waiter waits again'
   const overtaken = (lease: number) => [...next(110, { asked: 10 }), ...waiter(lease), ...released('a', 140)]
   expect(found(queue(100, 'a', 'b'), overtaken(11))).toEqual([])
   expect(found(queue(100, 'a', 'b'), overtaken(13))).toEqual(['I3'])
-  // A newer snapshot leaves less time for the excuse.
+  // After a newer snapshot there is too little time for the excuse.
   expect(found(queue(90, 'a', 'b'), queue(108, 'a', 'b'), overtaken(11))).toEqual(['I3'])
 })

@@ -1,13 +1,13 @@
 /**
  * I2: the tokens of a key strictly increase from grant to grant. Holds of one owner that re-entered share a token.
  *
- *  repeated     two owners have the same token; or one owner has it twice without a re-entry, and was not admitted to read
- *               beside its own hold
- *  went back    a grant that was requested after another had returned has a smaller token, and is not another read of an
- *               owner that already holds with that token
+ *  repeated     two owners have the same token; or one owner has it twice, but neither re-entered nor was admitted to
+ *               read beside its own hold
+ *  went back    a grant has a smaller token than another grant that had returned before this one was requested, and is
+ *               not another read of an owner that already holds with that token
  *  out of step  a believed grant has a smaller token than one believed before it, and the two cannot have overlapped
  *  ahead        a token is ahead of all times that the servers' clocks have ever shown, by more than a run of local
- *               hand-offs needs: then a loss of data would issue the same tokens again
+ *               hand-offs needs: after a loss of data, the same tokens would be issued again
  */
 import type { EventOf } from './events.ts'
 import { countedUntil } from './exclusion.ts'
@@ -15,7 +15,7 @@ import type { History, Hold, Violation } from './history.ts'
 import { groupBy } from './lists.ts'
 import { exclude, reenters, type Wants } from './wants.ts'
 
-/** In ms. A block of reserved tokens is 1 ms; the rest allows for the time between two readings of the clocks. */
+/** In ms. A block of reserved tokens covers 1 ms; the rest allows for the time between two readings of the clocks. */
 const LEAD = 50
 
 export function checkFencing(history: History): Violation[] {
@@ -37,7 +37,7 @@ export function checkFencing(history: History): Violation[] {
   return violations
 }
 
-/** The latest time of day that a server's clock has shown until then, in ms. */
+/** The latest time of day that a server's clock has shown up to the given time, in ms. */
 function latest(clocks: readonly EventOf<'clock'>[], until: number): number {
   let last = Number.NEGATIVE_INFINITY
   for (const [i, { t, wall }] of clocks.entries()) {
@@ -62,15 +62,18 @@ function repeated(holds: readonly Hold[], report: Report): void {
   }
 }
 
-/** Whether several waiting reads of one owner were admitted together, or beside its hold. They then have one token. */
+/**
+ * Whether these holds are waiting reads of one owner that were admitted together, or beside its hold. They have one
+ * token.
+ */
 function readsBeside(hold: Hold, group: readonly Hold[]): boolean {
   const asked = hold.request?.t ?? hold.grant.t
   return hold.wants === 'read' && group.some(other => other !== hold && other.end > asked && other.grant.t < hold.end)
 }
 
 /**
- * For each request, the largest token that was known when it was made. A re-entry may repeat that token; no token may
- * be smaller.
+ * Finds requests that were granted with a smaller token than the largest known when they were made. A re-entry may
+ * repeat that token.
  */
 function wentBack(holds: readonly Hold[], report: Report): void {
   const byRequest = holds.filter(hold => hold.request).sort((a, b) => a.request!.t - b.request!.t)
@@ -87,8 +90,8 @@ function wentBack(holds: readonly Hold[], report: Report): void {
 }
 
 /**
- * An owner that reads may read again while others read. It gets the token of its first hold, and the others' tokens may
- * be larger.
+ * Whether an owner that reads is reading again while others read. It then has the token of its first hold, and the
+ * others' tokens may be larger.
  */
 function readsAgain({ wants, grant, request }: Hold, holds: readonly Hold[]): boolean {
   if (wants !== 'read' || grant.via !== 'reentry') return false
@@ -100,10 +103,10 @@ function readsAgain({ wants, grant, request }: Hold, holds: readonly Hold[]): bo
 }
 
 /**
- * A process stops believing in a grant before the server's lease ends, and so before the server grants anything that
- * this hold excludes. Therefore believed grants that exclude each other arrive in the order of their tokens. A grant
- * that is cut at its very beginning was not believed. The check compares the newest grant for each kind of want, of
- * which there are few.
+ * A process stops counting on a hold before the server's lease ends, and so before the server grants a hold that this
+ * one excludes. Therefore believed grants that exclude each other arrive in the order of their tokens. A grant that was
+ * cut at its very beginning was not believed. The check compares each grant with the newest one of each kind of want,
+ * of which there are few.
  */
 function outOfStep(history: History, holds: readonly Hold[], report: Report): void {
   const newest = new Map<string, Hold>()

@@ -1,6 +1,6 @@
 /**
  * The events of a run, arranged for the checks: attempts with their grants and ends, holds with the time in which their
- * processes believed in them, and what was taken away from outside.
+ * processes counted on them, and takings: holds that were taken away from outside.
  */
 import { Disturbances } from './disturbances.ts'
 import type { EventOf, HistoryEvent, Kind } from './events.ts'
@@ -11,16 +11,16 @@ import type { Wants } from './wants.ts'
 export interface Hold {
   readonly grant: EventOf<'grant'>
   readonly request: EventOf<'request'> | undefined
-  /** Undefined for a mutex. */
+  /** What the caller asked for; undefined for a mutex. */
   readonly wants: Wants | undefined
-  /** Until when its process certainly believed that it held. */
+  /** The time until which the process certainly counted on the hold. */
   readonly end: number
-  /** Its last deadline, as far as its process recorded it. */
+  /** The hold's last deadline, as far as the process recorded it. */
   readonly deadline: number
   readonly release: EventOf<'release'> | undefined
   readonly released: EventOf<'released'> | undefined
   readonly lost: EventOf<'lost'> | undefined
-  /** Its process learned of it from a forged message with its waiter's own id and this token. */
+  /** The process learned of the hold from a forged message with its waiter's own id and this token. */
   readonly forged: boolean
 }
 
@@ -28,7 +28,7 @@ export interface Attempt {
   readonly request: EventOf<'request'>
   readonly hold: Hold | undefined
   readonly end: EventOf<'end'> | undefined
-  /** When its promise settled. Infinite: never, or not before its process was killed. */
+  /** The time at which the promise settled. Infinite: never, or not before the process was killed. */
   readonly settled: number
 }
 
@@ -48,14 +48,14 @@ export interface Violation {
 export class History {
   readonly events: readonly HistoryEvent[]
   readonly attempts: readonly Attempt[]
-  /** By key, in the order of the grants. Forged grants are left out, because Redis has not made them. */
+  /** Holds by key, in the order of their grants. Forged grants are left out, because Redis has not made them. */
   readonly holds: ReadonlyMap<string, readonly Hold[]>
   readonly holdById: ReadonlyMap<string, Hold>
   /** Tokens of forged grants, as "<token> <key>", whether or not they were believed. */
   readonly forgedTokens: ReadonlySet<string>
   readonly takings: Takings
   readonly disturbances: Disturbances
-  /** When each killed process was killed. */
+  /** The time at which each killed process was killed. */
   readonly deaths: ReadonlyMap<string, number>
   readonly terms: EventOf<'run'>
   readonly #byOwner = new Map<string, Attempt>()
@@ -77,7 +77,7 @@ export class History {
     for (const attempt of this.attempts) if (attempt.request.owner) this.#byOwner.set(attempt.request.owner, attempt)
   }
 
-  /** Works only for waiters without an explicit shared owner: then the owner names the waiter. */
+  /** The waiter with this id or owner. Only an owner that is not shared identifies a waiter. */
   waiter(id: string, owner: string): Waiter {
     return { hold: this.holdById.get(id), attempt: this.#byOwner.get(owner) }
   }
@@ -126,9 +126,10 @@ export class History {
 }
 
 /**
- * A hold lasts until its release is called, its loss is noticed, or its last known deadline. If the lease was `held`
- * when its release was called, it was held until then, even if the renewal that made it so is not in the history. The
- * death of its process does not end a hold: others are kept out until the last deadline that the process knew.
+ * The end of a hold: the call of its release, the noticed loss, or the last known deadline, whichever comes first. If
+ * the lease was `held` when its release was called, the hold lasted until then, even if the history does not show the
+ * necessary renewal. The death of its process does not end a hold: others are kept out until the last deadline that the
+ * process knew.
  */
 function endOf(
   grant: EventOf<'grant'>,

@@ -10,7 +10,7 @@ export function lowerBound<T>(list: readonly T[], least: number, by: (item: T) =
   return low
 }
 
-/** The items by their key. Each group keeps their order. */
+/** Groups the items by their key. Each group keeps their order. */
 export function groupBy<T, K>(items: Iterable<T>, keyOf: (item: T) => K): Map<K, T[]> {
   const groups = new Map<K, T[]>()
   for (const item of items) {

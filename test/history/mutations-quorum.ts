@@ -1,11 +1,14 @@
-/** Mutations that a broken quorum of five servers would make in a good history; mutations.ts has those for any lock. */
+/** Changes that a broken quorum of five servers would make to a good history. mutations.ts has those for any lock. */
 import type { EventOf, HistoryEvent } from './events.ts'
 import { type Mutation, overlap } from './mutations.ts'
 
-/** ms for which a minority is away, before the next one is. */
+/** The ms for which a minority is away. Then the next minority is away. */
 const AWAY = 4_000
 
-/** Not a violation: some servers are always away, each long enough that its fault is over when the next one begins. */
+/**
+ * Adds faults without making a violation: some servers are always away, each for so long that its fault is over when
+ * the next one begins.
+ */
 export function withMinoritiesAway(events: readonly HistoryEvent[]): HistoryEvent[] {
   const [run] = events
   const end = events.at(-1)!.t + AWAY
@@ -22,7 +25,10 @@ function grants(events: readonly HistoryEvent[]): EventOf<'grant'>[] {
   return events.filter(event => event.kind === 'grant')
 }
 
-/** Every server comes back empty while each lock is held. This breaks the rule that such a server does not count. */
+/**
+ * All servers come back empty while locks are held, and locks are then granted early. This breaks the rule that an
+ * emptied server does not count.
+ */
 export const overlapWhereEmptied: Mutation = events => {
   const overlapping = overlap(events)
   return (
@@ -33,7 +39,7 @@ export const overlapWhereEmptied: Mutation = events => {
   )
 }
 
-/** One server's clock is a second ahead of the others, and the token is another second ahead of that. */
+/** One server's clock is a second ahead of the others, and a token is another second ahead of that clock. */
 export const aheadOfAll: Mutation = events => {
   const last = grants(events).at(-1)
   const clock = events.find(event => event.kind === 'clock')
@@ -44,7 +50,7 @@ export const aheadOfAll: Mutation = events => {
   ]
 }
 
-/** A holder is told well before its deadline that it has lost its hold. */
+/** A holder is notified long before its deadline that it has lost its hold. */
 export const lostEarly: Mutation = events => {
   const last = grants(events).findLast(({ t, deadline }) => deadline - t > 10)
   if (!last) return undefined

@@ -1,5 +1,5 @@
 /**
- * Mutations that a broken lock of several holders would make in a good history; mutations.ts has those for any lock.
+ * Changes that a broken lock with several holders would make to a good history. mutations.ts has those for any lock.
  */
 import type { EventOf, HistoryEvent } from './events.ts'
 import type { Mutation } from './mutations.ts'
@@ -27,12 +27,12 @@ function weight({ request }: Held): number {
   return weightOf(request.wants).permits
 }
 
-/** Holds that the server had granted before, and that were still believed in when the later grant arrived. */
+/** The holds that the server had granted before this one, and that were still live when this grant arrived. */
 function beside(held: readonly Held[], { grant }: Held): Held[] {
   return held.filter(other => other.grant.key === grant.key && other.grant.token < grant.token && other.end > grant.t)
 }
 
-/** Prolongs the hold, so that its process believes in it until after `t`. */
+/** Prolongs the hold, so that its process counts on it until after `t`. */
 function outlasts(events: readonly HistoryEvent[], { grant, release }: Held, t: number): HistoryEvent[] {
   return events
     .filter(event => !(event.kind === 'lost' && event.id === grant.id))
@@ -40,8 +40,8 @@ function outlasts(events: readonly HistoryEvent[], { grant, release }: Held, t: 
 }
 
 /**
- * A hold that had ended continues after another has been granted, and there is not enough for both. Limited to these
- * wants, if given.
+ * Prolongs an ended hold beyond a later grant, although there is not enough for both. If given, both holds have these
+ * wants.
  */
 const tooMany =
   (first?: Wants, second?: Wants): Mutation =>
@@ -67,7 +67,9 @@ export const permitsExceeded = tooMany()
 export const readWhileWritten = tooMany('write', 'read')
 export const writtenWhileRead = tooMany('read', 'write')
 
-/** The newest caller gave a smaller number than is now taken in total; the others gave a larger one. */
+/**
+ * The newest caller gives a number of permits that is less than what is now taken; the other callers gave a larger one.
+ */
 export const ownNumberIgnored: Mutation = events => {
   const held = heldIn(events)
   for (const last of held) {
@@ -91,7 +93,10 @@ export const permitsReentered: Mutation = events => {
   )
 }
 
-/** Each snapshot that shows a waiter in the given queue, with the waiter's hold, which was granted well after. */
+/**
+ * The snapshots that show a waiter in this queue, each with the waiter's hold, which was granted well after the
+ * snapshot.
+ */
 function* seen(events: readonly HistoryEvent[], queue: 'entries' | 'readers'): Generator<[EventOf<'queue'>, Held]> {
   const held = new Map(heldIn(events).map(each => [each.grant.id, each]))
   for (const sight of events) {
@@ -147,7 +152,7 @@ export const readerStarved: Mutation = events => {
   return undefined
 }
 
-/** An owner that reads is admitted to write, or is refused with another reason than a deadlock. */
+/** An owner that reads is admitted to write, or is refused for another reason than a deadlock. */
 const upgraded =
   (how: 'granted' | 'refused'): Mutation =>
   events => {
@@ -166,7 +171,7 @@ const upgraded =
 export const letInToWrite = upgraded('granted')
 export const refusedToWrite = upgraded('refused')
 
-/** A caller that does not read is refused with a deadlock. */
+/** A caller that does not read is refused as a deadlock. */
 export const noDeadlock: Mutation = events => {
   const request = events.findLast(event => event.kind === 'request')
   if (!request) return undefined
@@ -182,7 +187,7 @@ interface Entering {
   readonly via: 'immediate' | 'reentry'
 }
 
-/** A second, short hold of the owner inside the given one. */
+/** A second, short hold of the owner inside its hold. */
 function entered({ worker, key, owner, t, deadline }: EventOf<'grant'>, { wants, ...grant }: Entering): HistoryEvent[] {
   const attempt = grant.id
   return [

@@ -1,4 +1,4 @@
-/** The checker finds every mutation of every simulated history, and nothing in the histories themselves. */
+/** The checker finds every mutation of every simulated history, and finds nothing in the unchanged histories. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { overFive } from './by-hand.ts'
@@ -10,7 +10,7 @@ import { calls, type LockKind, Simulated } from './simulated.ts'
 
 type Row = [string, mutations.Mutation, string]
 
-/** The invariant under which each mutation must be found, for every kind of lock. */
+/** Mutations for locks of every kind, each with the invariant under which it must be found. */
 const always: Row[] = [
   ['a hold that was renewed for longer than any caller requests', mutations.foreignLease, 'I1'],
   ['a token that is ahead of the time of day', mutations.aheadOfTime, 'I2'],
@@ -23,7 +23,7 @@ const always: Row[] = [
   ['a write without a grant', mutations.foreignWrite, 'I2'],
 ]
 
-/** The same for locks whose holds come one after another, or which have phases. */
+/** Further mutations by kind of lock: for locks with one hold at a time, and for locks with phases. */
 const found: Record<LockKind, Row[]> = {
   mutex: [
     ['an overlap', mutations.overlap, 'I1'],
@@ -79,7 +79,7 @@ describe.each(Object.entries(found) as [LockKind, Row[]][])('%s', (kind, own) =>
   })
 })
 
-/** Servers fail all the time, but never more than a minority at once, so none of it is an excuse. */
+/** Servers fail all the time, but never more than a minority at once, so these faults excuse nothing. */
 describe('a mutex over a quorum', () => {
   const overQuorum = (list: Parameters<typeof Simulated.of>[0]) =>
     quorum.withMinoritiesAway(overFive(Simulated.of(list, 'mutex').events))

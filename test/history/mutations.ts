@@ -1,6 +1,4 @@
-/**
- * What a broken lock would make of a good history. Each mutation returns undefined if the history has nothing to break.
- */
+/** Changes that a broken lock would make to a good history. Each mutation returns undefined if it cannot be applied. */
 import type { Entry, EventOf, HistoryEvent, Kind } from './events.ts'
 import { stillness } from './progress.ts'
 
@@ -25,7 +23,7 @@ function neighbours(events: readonly HistoryEvent[]): [EventOf<'grant'>, EventOf
   return undefined
 }
 
-/** The first holder keeps believing until after the second one was granted. */
+/** The first holder counts on its hold until after the second one was granted. */
 export const overlap: Mutation = events => {
   const pair = neighbours(events)
   if (!pair) return undefined
@@ -38,7 +36,7 @@ export const overlap: Mutation = events => {
   )
 }
 
-/** The same, for a holder that has renewed instead of releasing. */
+/** Like `overlap`, but the first holder has renewed instead of releasing. */
 export const renewedTooLong: Mutation = events => {
   const pair = neighbours(events)
   if (!pair) return undefined
@@ -64,8 +62,7 @@ export const tokensSwapped: Mutation = events => {
 }
 
 /**
- * A hold lasts longer than any caller may request, because its predecessor or another hold of its owner has passed on
- * the time.
+ * A hold lasts longer than any caller may request, as if its predecessor or another hold of its owner had extended it.
  */
 export const foreignLease: Mutation = events => {
   const grant = all(events, 'grant').at(-1)
@@ -73,13 +70,13 @@ export const foreignLease: Mutation = events => {
   return grant && run && change(events, grant, { deadline: grant.t + run.longestLease + 1 })
 }
 
-/** A lock's token clock has run ahead of the time of day: the last token is a second ahead. */
+/** A lock's token clock has run ahead of the time of day: the last token is a second too large. */
 export const aheadOfTime: Mutation = events => {
   const grant = all(events, 'grant').at(-1)
   return grant && change(events, grant, { token: grant.token + 1_000_000 })
 }
 
-/** The second waiter of a queue was granted before the first. Made by exchanging their places in all snapshots. */
+/** The second waiter of a queue was granted before the first. Made by swapping their places in all snapshots. */
 export const orderSwapped: Mutation = events => {
   const sight = all(events, 'queue').find(
     ({ entries: [one, two] }) => one && two && granted(events, one[0]) && granted(events, two[0]),
@@ -100,7 +97,7 @@ function granted(events: readonly HistoryEvent[], id: string): boolean {
   return events.some(event => event.kind === 'grant' && event.id === id)
 }
 
-/** A ticket that changes. */
+/** The ticket of a waiter changes. */
 export const ticketChanged: Mutation = events => {
   const sight = all(events, 'queue').at(0)
   if (!sight) return undefined
@@ -110,7 +107,7 @@ export const ticketChanged: Mutation = events => {
   return [...events, { ...sight, t: sight.t + 0.001, entries: entries.map(later), ...both }]
 }
 
-/** A waiter that is never answered. */
+/** A waiter is never answered. */
 export const lostWaiter: Mutation = events => {
   const end = all(events, 'end').at(-1)
   if (end) return events.filter(event => event !== end)
@@ -123,8 +120,8 @@ export const lostWaiter: Mutation = events => {
 }
 
 /**
- * A hold without a holder keeps others out: the hold of a dead process, prolonged by others of its owner, or too large
- * to be removed. Everything after its end comes later by more than its lease.
+ * A hold without a holder keeps others out: a dead process's hold that other holds of its owner have prolonged, or that
+ * is too large to be removed. All events after its end are delayed by more than its lease.
  */
 export const outlivedHold: Mutation = events => {
   const [run] = all(events, 'run')
@@ -145,7 +142,7 @@ export const outlivedHold: Mutation = events => {
   })
 }
 
-/** The last waiter is answered long after everything was healed. */
+/** The last waiter is answered long after all faults were healed. */
 export const lateWaiter: Mutation = events => {
   const healed = all(events, 'healed')[0]!
   const request = all(events, 'request').at(-1)!
@@ -155,7 +152,7 @@ export const lateWaiter: Mutation = events => {
   return [...others, patient, { t, kind: 'end', worker: request.worker, attempt: request.attempt, how: 'aborted' }]
 }
 
-/** One process got the lock again and again while another one waited. */
+/** One process gets the lock again and again while another process waits. */
 export const turnsTaken: Mutation = events => {
   const waiting = all(events, 'request').find(({ mode }) => mode === 'unfair')
   const clock = all(events, 'clock')[0]
@@ -199,7 +196,7 @@ export const silentLoss: Mutation = events => {
   return lost && events.filter(event => event !== lost)
 }
 
-/** A write that no grant allowed. */
+/** The register has a write that no grant allowed. */
 export const foreignWrite: Mutation = events => {
   const register = all(events, 'register')[0]
   return (

@@ -1,10 +1,10 @@
-/** Grants of one key, by the time of their requests. */
+/** The grants of one key, searchable by the time of their requests. */
 import type { Hold } from './history.ts'
 import { lowerBound } from './lists.ts'
 
 export class Newcomers {
   readonly #requested: readonly number[]
-  /** At each index, the hold that Redis granted first among those from this index on. */
+  /** At each index, the hold that Redis granted first among the holds from this index on. */
   readonly #first: readonly Hold[]
 
   constructor(holds: readonly Hold[]) {
@@ -16,7 +16,7 @@ export class Newcomers {
     this.#first = list
   }
 
-  /** The hold that Redis granted first among those requested after this time. */
+  /** The hold that Redis granted first among the holds that were requested after this time. */
   firstAfter(t: number): Hold | undefined {
     return this.#first[lowerBound(this.#requested, t, requested => requested)]
   }

@@ -2,32 +2,32 @@
  * I3: grants follow the tickets of live fair waiters. The server assigns the tickets; they are read from snapshots of
  * the queue.
  *
- * In each snapshot, from its end to its head, the check remembers which waiter among those behind was granted first. If
- * a waiter was granted later than that one (or was still waiting), it has been overtaken. That is a violation unless
+ * The check goes through each snapshot from the end to the head, and remembers which of the waiters behind was granted
+ * first. A waiter that was granted after that one, or was still waiting, has been overtaken. That is a violation unless
  * the waiter may have lost its place between the snapshot and the overtaking:
  * - its process was killed, cut off or stalled, or the server refused everything or lost its data (disturbances.ts);
  * - the lock was taken away;
- * - the lease that it requested is so short that it may have been over before the grant arrived.
+ * - the lease that it requested is so short that it may have ended before the grant arrived.
  *
  * The earliest overtaking leaves the least time for such an excuse, so one comparison per waiter is enough. The check
  * is linear in the size of the snapshots.
  *
- * Also, a waiter keeps its ticket, whatever happens to the queue. It gets another one only if it never learned of its
- * first, because the reply was lost.
+ * The check also requires that a waiter keeps its ticket, whatever happens to the queue. It may get a second ticket
+ * only if it never learned of its first, because the reply was lost.
  */
 import type { Entry, EventOf } from './events.ts'
 import type { History, Hold, Violation, Waiter } from './history.ts'
 
-/** A rule's violations, and the number of waiters that it judged without any possible excuse. */
+/** The violations of a rule, and the number of waiters that the rule judged and that had no possible excuse. */
 export interface Judged {
   readonly violations: Violation[]
   readonly decided: number
 }
 
 export interface OrderReport extends Judged {
-  /** Waiters that were compared with a granted one behind them. */
+  /** The number of waiters that were compared with a granted waiter behind them. */
   readonly compared: number
-  /** Waiters that were overtaken with an excuse. */
+  /** The number of waiters that were overtaken with an excuse. */
   readonly excused: number
 }
 
@@ -73,14 +73,14 @@ export function checkOrder(history: History): OrderReport {
 }
 
 /**
- * Whether the waiter's own turn was still to come. If it was granted before the snapshot, its request has come back as
- * a ghost, and the grant for that will be given back. A forged grant says nothing about the turn.
+ * Whether the waiter's own turn was still to come. If it was granted before the snapshot, a late copy of its request
+ * has queued it again, and that second grant will be given back. A forged grant says nothing about the turn.
  */
 export function hasTurn({ hold }: Waiter, { t }: EventOf<'queue'>): boolean {
   return !hold || (hold.grant.t >= t && hold.grant.via !== 'reentry' && !hold.forged)
 }
 
-/** Whether the waiter may have lost its place, or its turn, between the snapshot and that grant. */
+/** Whether the waiter may have lost its place, or used its turn, between the snapshot and that grant. */
 export function excuseOf(
   history: History,
   { key, from }: EventOf<'queue'>,
@@ -89,13 +89,13 @@ export function excuseOf(
 ): boolean {
   const { hold, attempt } = history.waiter(id, owner)
   const { lease = Number.POSITIVE_INFINITY } = hold?.request ?? attempt?.request ?? {}
-  // The waiter may have been granted, and lost that grant before it learned of it. It then waits again, and has had its
-  // turn.
+  // The waiter may have been granted the lock, and lost it before it learned of the grant. Then it has had its turn and
+  // waits again.
   const hadItsTurn = lease < grant.t - from || history.takings.of(key, from, grant.t)
   return hadItsTurn || history.disturbances.touch(worker, key, from, grant.t)
 }
 
-/** Whether a waiter that was seen in a queue certainly waited there longer than until that grant. */
+/** Whether a waiter that was seen in a queue certainly kept waiting until after that grant. */
 export function waitedUntil(waiter: Waiter, { grant }: Hold): boolean {
   return waiter.hold ? waiter.hold.grant.token > grant.token : surelyUntil(waiter) > grant.t
 }
@@ -104,8 +104,9 @@ export function waitedUntil(waiter: Waiter, { grant }: Hold): boolean {
 const EARLY = 1
 
 /**
- * Until when an attempt without a grant certainly waited. Its recorded end may be late on a busy machine: its process
- * may have given up as soon as its patience was over. A part of several locks may have been granted and given back.
+ * The time until which an attempt without a grant certainly waited. On a busy machine its end may be recorded late,
+ * because the process gave up as soon as its timeout had passed. A part of several locks may have been granted and
+ * given back.
  */
 function surelyUntil({ attempt }: Waiter): number {
   if (!attempt?.end || attempt.request.part) return Number.NEGATIVE_INFINITY
@@ -128,7 +129,7 @@ function overtaking(
   }
 }
 
-/** In ms: how long before its first snapshot a waiter may have asked, if the history does not say when it did. */
+/** In ms. If the history does not show when a waiter asked, it asked at most this long before its first snapshot. */
 const LONGEST_JOIN = 5_000
 
 function changedTickets(history: History): Violation[] {

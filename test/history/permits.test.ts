@@ -1,4 +1,6 @@
-/** Hand-made histories of semaphores: how many may hold at a time, and who comes first. */
+/**
+ * Hand-made histories of semaphores: how many callers may hold at the same time, and in which order they are granted.
+ */
 import { describe, expect, test } from 'vitest'
 import { at, found, granted, lost, queue, released, run, tokenOf } from './by-hand.ts'
 import { check } from './check.ts'
@@ -13,7 +15,7 @@ const hold = (id: string, issued: number, until: number, wants: Wants, fields: T
 const taken = (t: number) => at(t, 'taken', { key: 'k', from: t - 2, how: 'DEL' })
 
 describe('I1', () => {
-  test('as many permits as there are, and not one more', () => {
+  test('all permits may be taken, and not one more', () => {
     expect(found(hold('a', 10, 90, [2, 3]), hold('b', 20, 80, [1, 3]))).toEqual([])
     expect(found(hold('a', 10, 90, [2, 3]), hold('b', 20, 80, [2, 3]))).toEqual(['I1'])
     expect(found(hold('a', 10, 90, [1, 2]), hold('b', 20, 80, [1, 2]), hold('c', 30, 70, [1, 2]))).toEqual(['I1'])
@@ -30,18 +32,18 @@ describe('I1', () => {
   test('each caller is judged by its own number, in the order of the grants', () => {
     expect(found(hold('a', 10, 90, [3, 3]), hold('b', 20, 80, [1, 4]))).toEqual([])
     expect(found(hold('a', 10, 90, [1, 4]), hold('b', 20, 80, [3, 3]))).toEqual(['I1'])
-    // The first grant arrives last.
+    // The first grant is received last.
     expect(found(hold('b', 20, 80, [1, 4]), hold('a', 10, 90, [3, 3], { heard: 30 }))).toEqual([])
     expect(found(hold('b', 20, 80, [3, 3]), hold('a', 10, 90, [1, 4], { heard: 30 }))).toEqual(['I1', 'I2'])
   })
 
-  test('an owner conflicts with itself', () => {
+  test('two holds of one owner conflict', () => {
     const both = (wants: Wants) => found(hold('a', 10, 90, wants), hold('a2', 20, 80, wants, { owner: 'a' }))
     expect(both([1, 2])).toEqual([])
     expect(both([2, 3])).toEqual(['I1'])
   })
 
-  test('a taking frees what was granted before it, and nothing else', () => {
+  test('a taking frees permits granted before it, and nothing else', () => {
     const old = [...granted('a', 10, { wants: [2, 3], lease: 393 }), lost('a', 400), ...released('a', 401, false)]
     expect(found(old, taken(200), hold('b', 300, 310, [3, 3]))).toEqual([])
     expect(found(old, hold('b', 100, 110, [3, 3]), taken(200))).toEqual(['I1'])
@@ -54,13 +56,13 @@ describe('I2', () => {
     expect(found(hold('b', 20, 80, [1, 3]), hold('a', 10, 90, [2, 3], { heard: 30 }))).toEqual([])
   })
 
-  test('a repeated or smaller token is a violation, whoever else holds', () => {
+  test('a repeated or smaller token is a violation, whichever other callers hold', () => {
     expect(found(hold('a', 10, 90, [1, 3]), hold('b', 20, 80, [1, 3], { off: -10 }))).toEqual(['I2'])
     expect(found(hold('a', 10, 90, [1, 3]), hold('b', 20, 80, [1, 3], { off: -11 }))).toEqual(['I2'])
     expect(found(hold('a', 10, 90, [1, 3]), hold('b', 20, 80, [1, 3], { off: -11, asked: 5 }))).toEqual([])
   })
 
-  test('no caller re-enters', () => {
+  test('no caller may re-enter', () => {
     const again = { owner: 'a', via: 'reentry', off: -10 } as const
     expect(found(hold('a', 10, 90, [1, 3]), hold('a2', 20, 80, [1, 3], again))).toContain('I2')
     expect(found(granted('a', 10), granted('a2', 20, again), released('a2', 80), released('a', 90))).toEqual([])
@@ -68,7 +70,7 @@ describe('I2', () => {
 })
 
 describe('I3', () => {
-  test('no queued request overtakes the head, however much that wants', () => {
+  test('no queued request overtakes the head, however many permits the head wants', () => {
     const later = [
       hold('small', 110, 120, [1, 3], { asked: 20 }),
       hold('large', 130, 140, [3, 3], { asked: 10 }),
@@ -77,18 +79,19 @@ describe('I3', () => {
     expect(found(queue(100, 'small', 'large'), later)).toEqual([])
   })
 
-  test('nor does one that does not queue', () => {
+  test('no unqueued request overtakes the head', () => {
     const large = hold('large', 130, 140, [3, 3], { asked: 10 })
     const small = (mode: 'unfair' | 'once' | 'fair', asked = 105) => hold('small', 110, 120, [1, 3], { asked, mode })
     expect(found(queue(100, 'large'), large, small('unfair'))).toEqual(['I3'])
     expect(found(queue(100, 'large'), large, small('once'))).toEqual(['I3'])
-    // It may have been granted before the other queued, or be queued ahead by a head start.
+    // The small request may have been granted before the large one queued, or be ahead of it in the queue by a head
+    // start.
     expect(found(queue(100, 'large'), large, small('once', 99))).toEqual([])
     expect(found(queue(100, 'large'), large, small('fair'))).toEqual([])
     expect(found(queue(100, 'large'), large, hold('late', 150, 160, [1, 3], { mode: 'once' }))).toEqual([])
   })
 
-  test('nor while the other was still waiting, and was never granted', () => {
+  test('no request overtakes a head that was still waiting and was never granted', () => {
     const small = hold('small', 110, 120, [1, 3], { asked: 105, mode: 'once' })
     const waiting = (part: boolean) =>
       at(10, 'request', {
@@ -103,11 +106,11 @@ describe('I3', () => {
     const end = (t: number) => at(t, 'end', { worker: 'w-large', attempt: 'large', how: 'timeout' })
     expect(found(queue(100, 'large'), waiting(false), small, end(115))).toEqual(['I3'])
     expect(found(queue(100, 'large'), waiting(false), small, end(108))).toEqual([])
-    // A part of several locks may have had its turn, and have been given back.
+    // A part of several locks may have been granted and then given back.
     expect(found(queue(100, 'large'), waiting(true), small, end(115))).toEqual([])
   })
 
-  test('with an excuse that reaches the overtaken waiter', () => {
+  test('an overtaking is excused by a fault that reaches the overtaken waiter', () => {
     const passed = [
       ...hold('large', 130, 140, [3, 3], { asked: 10 }),
       ...hold('small', 110, 120, [1, 3], { asked: 105, mode: 'once' }),
@@ -130,7 +133,7 @@ describe('I3', () => {
   })
 })
 
-test('I6 a part of several locks may fail because of trouble with another part', () => {
+test('I6 a part of several locks may fail because of a fault that hits another part', () => {
   const part = (attempt: string, key: string, call: string) => [
     at(10, 'request', { worker: 'w', attempt, key, mode: 'fair', part: call }),
     at(30, 'end', { worker: 'w', attempt, how: 'failed', error: 'Redis refused' }),
@@ -150,7 +153,7 @@ test('I4, turns: a part of several locks may be held already, while another part
   const calm = [at(20, 'calm', {}), at(9_000, 'end', { worker: 'w', attempt: 'x', how: 'timeout' })]
   expect(found(waiting(false), calm)).toEqual(['I4'])
   expect(found(waiting(true), calm)).toEqual([])
-  // The call may hold the lock that others wait for.
+  // The other call may already hold the lock that these callers wait for.
   const other = at(12, 'request', { worker: 'v', attempt: 'y', key: 'k', mode: 'fair' })
   expect(found(other, waiting(true), calm, at(9_001, 'end', { worker: 'v', attempt: 'y', how: 'timeout' }))).toEqual([])
   const turns = Array.from({ length: 30 }, (_, i) => [
@@ -166,12 +169,12 @@ describe('the witnesses', () => {
   const met = (id: string, ...others: string[]) => at(40, 'met', { worker: `w-${id}`, key: 'k', id, others })
   const three = [...hold('a', 10, 90, [1, 2]), ...hold('b', 20, 80, [1, 2]), ...hold('c', 30, 70, [1, 2])]
 
-  test('may meet as many as can hold together', () => {
+  test('may meet all callers that can hold together', () => {
     expect(found(three, met('c', 'a', 'b'))).toEqual(['I1', 'I1'])
     expect(found(three.slice(0, 8), met('b', 'a'))).toEqual([])
   })
 
-  test('do not count those whose holds had been taken away', () => {
+  test('do not count callers whose holds had been taken away', () => {
     const old = [...granted('a', 10, { wants: [1, 2], lease: 393 }), lost('a', 400), ...released('a', 401, false)]
     const others = [...hold('b', 200, 380, [1, 2]), ...hold('c', 210, 370, [1, 2])]
     const event = at(240, 'met', { worker: 'w-c', key: 'k', id: 'c', others: ['a', 'b'] })
@@ -182,7 +185,7 @@ describe('the witnesses', () => {
     expect(found(old, taken(100), others, more, all)).toEqual(['I1', 'I1'])
   })
 
-  test('write in any order', () => {
+  test('may write in any order', () => {
     const register = (...entries: [number, string][]) => at(500, 'register', { key: 'k', entries })
     const two = [...hold('a', 10, 90, [1, 2]), ...hold('b', 20, 80, [1, 2])]
     expect(found(two, register([tokenOf(20), 'b'], [tokenOf(10), 'a']))).toEqual([])

@@ -1,4 +1,4 @@
-/** Hand-made histories of read-write locks: who may hold beside whom, and whose turn it is. */
+/** Hand-made histories of read-write locks: which holds may overlap, and whose turn it is. */
 import { describe, expect, test } from 'vitest'
 import { at, found, granted, lost, queue, queues, released, run, tokenOf } from './by-hand.ts'
 import { check } from './check.ts'
@@ -11,7 +11,7 @@ const hold = (wants: 'read' | 'write', id: string, issued: number, until: number
 ]
 const read = (id: string, issued: number, until: number, fields?: Times) => hold('read', id, issued, until, fields)
 const write = (id: string, issued: number, until: number, fields?: Times) => hold('write', id, issued, until, fields)
-/** A re-entry inside the hold of `owner` that was granted at `since`. */
+/** A re-entry inside the hold that `owner` was granted at `since`. */
 const inside = (owner: string, since: number, issued: number): Times => ({ owner, via: 'reentry', off: since - issued })
 const waiting = (wants: 'read' | 'write', id: string, fields: object = {}) =>
   at(10, 'request', { worker: `w-${id}`, attempt: id, key: 'k', mode: 'fair', owner: id, wants, ...fields })
@@ -29,11 +29,11 @@ describe('I1', () => {
     expect(found(write('w', 10, 15), read('a', 20, 80), write('v', 90, 95))).toEqual([])
   })
 
-  test('finds one of many readers that is still inside', () => {
+  test('finds that one of many readers is still inside', () => {
     expect(found(read('a', 10, 90), read('b', 20, 40), read('c', 30, 45), write('w', 60, 80))).toEqual(['I1'])
   })
 
-  test('a writer may read, and keep reading', () => {
+  test('a writer may also read, and may keep reading after its write', () => {
     const both = [...write('w', 10, 40), ...read('w2', 20, 90, inside('w', 10, 20))]
     expect(found(both, read('a', 50, 80))).toEqual([])
     expect(found(both, read('a', 30, 80))).toEqual(['I1'])
@@ -42,7 +42,7 @@ describe('I1', () => {
 })
 
 describe('I2', () => {
-  test('a writer’s grant that arrives too late, and readers’ grants that may', () => {
+  test('finds a writer’s grant that arrives too late, but accepts readers’ late grants', () => {
     expect(found(read('b', 20, 80), read('a', 10, 90, { heard: 30 }))).toEqual([])
     expect(found(read('b', 20, 80), write('w', 10, 35, { heard: 30 }))).toEqual(['I1', 'I2'])
     expect(found(write('w', 20, 25), read('a', 10, 40, { heard: 30 }))).toEqual(['I2'])
@@ -52,7 +52,7 @@ describe('I2', () => {
     expect(found(read('a', 10, 90), read('b', 20, 80, { off: -10 }))).toEqual(['I2'])
     const others = [...read('a', 10, 90), ...read('b', 20, 80)]
     expect(found(others, read('a2', 40, 60, inside('a', 10, 40)))).toEqual([])
-    // The first hold had ended by then, or belongs to another owner.
+    // In these two histories, the first hold had already ended, or belonged to another owner.
     expect(found(read('a', 10, 30), read('b', 20, 80), read('a2', 40, 60, inside('a', 10, 40)))).toEqual(['I2'])
     expect(found(others, read('c', 40, 60, { via: 'reentry', off: -35 }))).toEqual(['I2'])
   })
@@ -76,7 +76,7 @@ describe('I3 a reader waits for one writer’s turn at most', () => {
   const queued = queues(100, { readers: ['r'] })
   const reader = read('r', 200, 210, { asked: 10 })
 
-  test('the current writer’s or the next one’s', () => {
+  test('the turn may be the current writer’s or the next writer’s', () => {
     expect(found(queued, write('v', 50, 120), reader)).toEqual([])
     expect(found(queued, write('v', 110, 120), reader)).toEqual([])
     expect(found(queued, write('v', 50, 120), write('w', 130, 140), reader)).toEqual(['I3'])
@@ -88,14 +88,14 @@ describe('I3 a reader waits for one writer’s turn at most', () => {
     expect(found(queued, write('v', 50, 160), write('v2', 130, 140, inside('v', 50, 130)), reader)).toEqual([])
   })
 
-  test('whether or not the reader was granted in the end', () => {
+  test('this holds whether or not the reader was granted in the end', () => {
     const turns = [...write('v', 50, 120), ...write('w', 130, 140)]
     expect(found(queued, turns, waiting('read', 'r'), ended('r', 135))).toEqual(['I3'])
     expect(found(queued, turns, waiting('read', 'r'), ended('r', 125))).toEqual([])
     expect(found(queued, turns, waiting('read', 'r', { part: 'several' }), ended('r', 135))).toEqual([])
   })
 
-  test('with an excuse that reaches the reader', () => {
+  test('a fault that reaches the reader is an excuse', () => {
     const turns = [...write('v', 50, 120), ...write('w', 130, 140), ...reader]
     expect(found(queued, turns, cut('w-r'))).toEqual([])
     expect(found(queued, turns, cut('w-w'))).toEqual(['I3'])
@@ -109,17 +109,17 @@ describe('I3 no reader is admitted while others read and a writer is queued', ()
   const writer = write('w', 200, 210, { asked: 10 })
   const late = (asked: number, fields?: Times) => read('r', 150, 160, { asked, ...fields })
 
-  test('whether it came after the writer, or was queued as well', () => {
+  test('this holds for newcomers and for queued readers', () => {
     expect(found(queues(100, { writers: ['w'] }), reading, writer, late(105))).toEqual(['I3'])
     expect(found(queues(100, { writers: ['w'], readers: ['r'] }), reading, writer, late(20))).toEqual(['I3'])
-    // As far as is known, it may have asked before the writer queued.
+    // As far as the history shows, this reader may have asked before the writer queued.
     expect(found(queues(100, { writers: ['w'] }), reading, writer, late(95))).toEqual([])
     expect(found(queues(100, { readers: ['r'] }), reading, writer, late(20))).toEqual([])
   })
 
-  test('after a writer’s turn the readers have theirs', () => {
+  test('after a writer’s turn, it is the readers’ turn', () => {
     expect(found(queues(100, { writers: ['v', 'w'] }), reading, write('v', 130, 140), writer, late(105))).toEqual([])
-    // Nobody reads at that time, except that a writer may keep reading after it has written.
+    // At that time no owner reads, except a writer that keeps reading after its write.
     const both = [...write('x', 50, 110), ...read('x2', 60, 130, inside('x', 50, 60))]
     expect(found(queues(100, { writers: ['w'] }), both, writer, late(105))).toEqual([])
   })
@@ -129,7 +129,7 @@ describe('I3 no reader is admitted while others read and a writer is queued', ()
     expect(found(queues(100, { writers: ['w'] }), reading, again, writer)).toEqual([])
   })
 
-  test('a turn of a writer that gave up may be unknown', () => {
+  test('the history may not show the turn of a writer that gave up', () => {
     const both = queues(100, { writers: ['v', 'w'], readers: ['r'] })
     expect(found(both, reading, waiting('write', 'v'), ended('v', 125), writer, late(20))).toEqual([])
     const ahead = [waiting('write', 'v', { headStart: 50 }), ended('v', 125)]
@@ -138,7 +138,7 @@ describe('I3 no reader is admitted while others read and a writer is queued', ()
     expect(found(one, reading, waiting('write', 'v'), ended('v', 125), writer, late(20))).toEqual(['I3'])
   })
 
-  test('with an excuse that reaches the writer', () => {
+  test('a fault that reaches the writer is an excuse', () => {
     const list = [queues(100, { writers: ['w'] }), ...reading, ...writer, ...late(105)]
     expect(found(list, cut('w-w'))).toEqual([])
     expect(found(list, cut('w-r'))).toEqual(['I3'])
@@ -180,7 +180,7 @@ describe('I6 a call that would wait for its own caller', () => {
     expect(found(read('a', 50, 90), upgrade('deadlock'))).toEqual(['I6'])
   })
 
-  test('in a hold that was lost, Redis may know better', () => {
+  test('is not judged if the caller’s hold was lost, because Redis may know that already', () => {
     const old = (fate: HistoryEvent[]) => [...granted('a', 10, { wants: 'read', lease: 20 }), lost('a', 27), ...fate]
     expect(found(old(released('a', 50, false)), upgrade('deadlock'))).toEqual([])
     const taken = at(20, 'taken', { key: 'k', from: 18, how: 'DEL' })
@@ -195,7 +195,7 @@ describe('I6 a call that would wait for its own caller', () => {
     expect(found(own, write('a2', 31, 40, { ...inside('a', 10, 31), asked: 30 }))).toEqual([])
   })
 
-  test('with an excuse that reaches its process', () => {
+  test('a fault that reaches its process is an excuse', () => {
     expect(found(read('a', 10, 90), upgrade('refused'), cut('w-a'))).toEqual(['I6'])
     const early = cut('w-a').map(event => ({ ...event, t: 25 }) as HistoryEvent)
     expect(found(read('a', 10, 90), upgrade('refused'), early)).toEqual([])

@@ -1,14 +1,14 @@
 /**
- * I4: while a lock is free and a caller waits for it, a grant comes within a bounded time. Two checks:
+ * I4: while a lock is free and a caller waits for it, a grant comes within a bounded time. There are two checks:
  *
- *  in each calm   no time longer than `stillness` in which nobody holds a key while some caller waits for it all that time
- *  at the end     after everything was healed, no caller waits longer than the run's own bound
+ *  in each calm   no process holds a key for longer than `stillness` while the same caller waits for it all that time
+ *  at the end     after all faults were healed, no caller waits longer than the run's own bound
  *
- * Three things may still delay a grant when a calm begins: a hold whose process has died or never learned of its grant,
- * for the rest of its lease; a client between two attempts to connect, for 1.25 s; and a lost message, until the next
- * heartbeat. At worst they come one after another. One more second allows for a machine with too few processors. The
- * history does not show when a part of several locks was granted, so that lock counts as held while the other parts are
- * waited for.
+ * Three things may still delay a grant when a calm begins: the rest of the lease of a hold whose process has died or
+ * never learned of its grant; 1.25 s until a client tries to connect again; and a lost message, until the next
+ * heartbeat. In the worst case they come one after another. One more second allows for a machine with too few
+ * processors. The history does not show when a part of several locks was granted, so that lock counts as held while the
+ * call waits for its other parts.
  */
 import type { EventOf } from './events.ts'
 import type { Attempt, History, Violation } from './history.ts'
@@ -50,8 +50,8 @@ export function checkProgress(history: History): Violation[] {
 }
 
 /**
- * How long the attempt was waiting during the gap. A killed process no longer waits, and a stalled one cannot learn of
- * its grant. A part of several locks may be held already, while another part is waited for.
+ * The time in which the attempt was waiting during the gap. A killed process no longer waits, and a stalled process
+ * cannot learn of its grant. A part of several locks may already be held while the call waits for another part.
  */
 function waitedIn({ deaths, disturbances }: History, { request, settled }: Attempt, gap: Gap): number {
   if (request.part) return 0
@@ -60,7 +60,7 @@ function waitedIn({ deaths, disturbances }: History, { request, settled }: Attem
   return to > from ? to - from - disturbances.stalled(request.worker, from, to) : 0
 }
 
-/** At each index, the attempt that waited longest among those up to it. */
+/** At each index, the attempt that waited longest, of the attempts up to this index. */
 function longestSoFar(attempts: readonly Attempt[]): Attempt[] {
   const longest: Attempt[] = []
   for (const attempt of attempts) {
@@ -85,7 +85,7 @@ function calmsOf(history: History): Gap[] {
   return calms
 }
 
-/** Times in which the lock may be held as a part of several locks while others are still waited for. */
+/** Times in which the lock may be held as a part of several locks while the call still waits for other parts. */
 function kept({ deaths }: History, attempts: readonly Attempt[]): Gap[] {
   return attempts
     .filter(({ request }) => request.part)
@@ -95,7 +95,7 @@ function kept({ deaths }: History, attempts: readonly Attempt[]): Gap[] {
     }))
 }
 
-/** The times in which no process believed that it held. */
+/** The times in which no process counted on a hold. */
 function gapsOf(held: readonly Gap[]): Gap[] {
   const gaps: Gap[] = []
   let from = Number.NEGATIVE_INFINITY

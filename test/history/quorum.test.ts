@@ -1,5 +1,6 @@
 /**
- * Hand-made histories over five servers: faults of a minority excuse nothing, and faults of a majority excuse little.
+ * Hand-made histories over five servers. Faults of a minority excuse nothing, and faults of a majority excuse only a
+ * few things.
  */
 import { describe, expect, test } from 'vitest'
 import { at, found, foundOverFive, granted, lost, released, WALL } from './by-hand.ts'
@@ -16,13 +17,13 @@ function fault(
   return [at(from, 'fault', { ...same, phase: 'begin' }), at(to, 'fault', { ...same, phase: 'end' })]
 }
 const clock = (t: number, server: number, off: number) => at(t, 'clock', { wall: WALL + t + off, server })
-/** A holder that believes until 400, and is told then. */
+/** A holder that counts on its hold until 400, and is notified of its loss then. */
 const believer = (issued: number) => [
   ...granted('a', issued, { lease: 403 - issued }),
   lost('a', 400),
   ...released('a', 401, false),
 ]
-/** A holder that is told long before its time. */
+/** A holder that is notified of its loss long before its deadline. */
 const toldEarly = (t: number) => [...granted('a', 10), lost('a', t), ...released('a', t + 1, false)]
 const next = (issued: number) => [...granted('b', issued), ...released('b', issued + 10)]
 
@@ -31,20 +32,20 @@ describe('servers that forget', () => {
     at(200, 'taken', { from: 198, how: 'restart', closed: true, ...fields })
   const opened = at(200, 'taken', { from: 198, how: 'clock', key: 'k' })
 
-  test('I1 holds until the lease would have ended: until then they do not count', () => {
+  test('I1 holds until the lease would have ended, because emptied servers do not count before', () => {
     expect(foundOverFive(believer(10), taken(), next(300))).toEqual(['I1'])
     expect(foundOverFive(believer(10), taken({ key: 'k' }), next(300))).toEqual(['I1'])
     expect(foundOverFive(believer(10), taken(), next(410))).toEqual([])
     expect(foundOverFive(believer(10), opened, next(300))).toEqual([])
   })
 
-  test('I1 holds for the witnesses too', () => {
+  test('I1 holds in the evidence of the witnesses, too', () => {
     const met = at(305, 'met', { worker: 'w-b', key: 'k', id: 'b', others: ['a'] })
     expect(foundOverFive(believer(10), taken(), next(300), met)).toEqual(['I1', 'I1'])
     expect(foundOverFive(believer(10), opened, next(300), met)).toEqual([])
   })
 
-  test('the holder may be told before its time, but only if a majority may have forgotten it', () => {
+  test('the holder may be notified before its deadline, but only if a majority may have forgotten its hold', () => {
     expect(foundOverFive(toldEarly(300))).toEqual(['I5'])
     expect(foundOverFive(toldEarly(300), taken())).toEqual([])
     expect(foundOverFive(toldEarly(300), taken({ key: 'k' }))).toEqual([])
@@ -53,7 +54,7 @@ describe('servers that forget', () => {
     expect(foundOverFive(toldEarly(190), taken())).toEqual(['I5'])
   })
 
-  test('a minority that is away, or comes back empty, takes nothing', () => {
+  test('a minority that is away, or comes back empty, takes no hold away', () => {
     expect(foundOverFive(toldEarly(300), fault(100, 250, { servers: [0, 1] }))).toEqual(['I5'])
     expect(foundOverFive(toldEarly(300), fault(100, 250, { servers: [0, 1, 2] }))).toEqual(['I5'])
   })
@@ -65,7 +66,7 @@ describe('I6: a call fails', () => {
     at(10_100, 'end', { worker, attempt: 'a', how: 'failed', error: '2 of 5 answered' }),
   ]
 
-  test('only if its process was without a majority', () => {
+  test('only if its process could not reach a majority', () => {
     expect(foundOverFive(failed(), fault(9_000, 11_000, { servers: [0, 1] }))).toEqual(['I6'])
     expect(foundOverFive(failed(), fault(9_000, 11_000, { servers: [0, 1, 2] }))).toEqual([])
     expect(foundOverFive(failed(), fault(9_000, 11_000))).toEqual([])
@@ -81,10 +82,10 @@ describe('I6: a call fails', () => {
     expect(foundOverFive(failed(), minority, fault(10_200, 10_300, { servers: [4] }))).toEqual(['I6'])
   })
 
-  test('for as long as its heartbeats may need afterwards', () => {
+  test('also afterwards, for as long as its next heartbeats may take', () => {
     expect(foundOverFive(failed(), fault(5_000, 7_100, { servers: [0, 1, 2] }))).toEqual([])
     expect(foundOverFive(failed(), fault(5_000, 6_900, { servers: [0, 1, 2] }))).toEqual(['I6'])
-    // Both faults are over, one of them for too long.
+    // Both faults have ended, one of them too long ago.
     const one = fault(5_000, 6_900, { servers: [0, 1] })
     expect(foundOverFive(failed(), one, fault(9_000, 10_000, { servers: [2] }))).toEqual(['I6'])
   })
@@ -101,7 +102,7 @@ describe('clocks', () => {
     const ahead = [...granted('a', 310, { off: 5_000 }), ...released('a', 320)]
     expect(foundOverFive(ahead)).toEqual(['I2'])
     expect(foundOverFive(ahead, clock(299, 3, 0), clock(300, 3, 5_000))).toEqual([])
-    // The clock was ahead until it was set right, and tokens continue from there.
+    // The clock was ahead until it was set right. Tokens continue from the time that it had shown.
     expect(foundOverFive(ahead, clock(100, 3, 0), clock(101, 3, 6_000), clock(300, 3, 0))).toEqual([])
     expect(foundOverFive(ahead, clock(330, 3, 5_000))).toEqual(['I2'])
   })
@@ -115,7 +116,8 @@ describe('clocks', () => {
       ...released('a', 401, false),
     ]
     const later = (off: number) => [...granted('b', 330, { off }), ...released('b', 340)]
-    // In turn: by a server that has not stepped, long after the taking; by the server that has stepped; and before it.
+    // In this order: the hold's token comes from a server that has not stepped, long after the taking; from the server
+    // that has stepped; and from before the taking.
     expect(foundOverFive(step, taken, holder(0, 270), later(0))).toEqual(['I1'])
     expect(foundOverFive(step, taken, holder(60_000, 270), later(60_000))).toEqual(['I1'])
     expect(foundOverFive(step, taken, holder(0, 150), later(0))).toEqual([])

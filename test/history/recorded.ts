@@ -1,4 +1,4 @@
-/** The calls of one lock client, recorded as the checker needs them. */
+/** Records the calls of a lock client as the checker needs them. */
 import { type Lease, type Lock, type LockClient, type LockOptions, LockTimeoutError } from '../../src/index.ts'
 import { type DecodedClaim, decodeClaim } from '../../src/kinds/claim.ts'
 import { check } from './check.ts'
@@ -6,7 +6,7 @@ import type { Entry, EventOf, Fields, HistoryEvent, Kind } from './events.ts'
 import { now } from './recorder.ts'
 import type { Wants } from './wants.ts'
 
-/** Where events go: into a file that processes share (recorder.ts), or into the memory of one process. */
+/** The destination of events: a file that processes share (recorder.ts), or the memory of one process. */
 export interface Recording {
   record<K extends Kind>(kind: K, fields: Fields<K>, t?: number): void
 }
@@ -23,7 +23,7 @@ export class RecordedClient {
   readonly #worker: string
   readonly #locks: LockClient
   readonly #recording: Recording
-  /** The live leases by key and token, which identify a hold in the client's events. */
+  /** The live leases by key and token. In the client's events, these two identify a hold. */
   readonly #leases = new Map<string, Set<Lease>>()
   #attempts = 0
 
@@ -45,7 +45,7 @@ export class RecordedClient {
     return `${this.#worker}.${++this.#attempts}`
   }
 
-  /** `other` is the key's lock and what to take of it, if it is not the mutex. */
+  /** `other` is a lock of another kind and what to take of it; default: the mutex of the key. */
   async lock(key: string, options: LockOptions = {}, other?: { lock: Lock; wants: Wants }): Promise<Lease> {
     const attempt = this.attempt()
     const { fair, fairAfter, owner, signal } = options
@@ -63,10 +63,10 @@ export class RecordedClient {
     }
   }
 
-  /** Records a hold from now on. Without an `attempt`, its request is not in the history. */
+  /** Records a hold from now on. If no `attempt` is given, the history has no request for it. */
   granted(lease: Lease, attempt = this.attempt()): Lease {
     const { key, id, owner, fencingToken: token, via } = lease
-    // Read the clock first: if the process is stopped in between, the deadline comes out too early, never too late.
+    // Read the clock first. If the process is stopped in between, the deadline is then too early, never too late.
     const t = now()
     const deadline = t + lease.remaining()
     const worker = this.#worker
@@ -111,8 +111,8 @@ export class RecordedClient {
 }
 
 /**
- * A queue as returned by ZRANGE with WITHSCORES. The client's label has to be its worker's name. `decode` is the
- * decoder of the lock's kind.
+ * The entries of a queue that was read by ZRANGE with WITHSCORES. The client's label must be its worker's name.
+ * `decode` is the decoder of the lock's kind.
  */
 export function queueEntries(
   flat: readonly string[],
@@ -126,7 +126,7 @@ export function queueEntries(
   return entries
 }
 
-/** What the checker finds in a history, with no excuses except those in the history itself. */
+/** The violations that the checker finds in a history. Only events of the history itself are excuses. */
 export function violationsIn(events: Iterable<HistoryEvent>): string[] {
   const terms = { seed: 0, waiterTtl: 10_000, longestLease: 120_000, outageTimeout: 15_000 }
   const run: HistoryEvent = { t: 0, kind: 'run', ...terms }

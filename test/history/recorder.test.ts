@@ -1,4 +1,4 @@
-/** A history survives its writers: several processes, one file, a SIGKILL in the middle. */
+/** A history survives its writers: several processes append to one file, and SIGKILL ends some of them. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { appendFileSync } from 'node:fs'
@@ -19,7 +19,7 @@ async function all(file: string): Promise<HistoryEvent[]> {
   return events
 }
 
-test('an event is read back with its recording time or the given time', async () => {
+test('an event that is read back has its recording time or the given time', async () => {
   const file = await freshFile()
   const recorder = new Recorder(file)
   const before = now()
@@ -33,7 +33,7 @@ test('an event is read back with its recording time or the given time', async ()
   expect(second).toEqual({ t: 5, kind: 'died', worker: 'w' })
 })
 
-test('a line that is not an event is an error that names it', async () => {
+test('a line that is not an event causes an error that names the line', async () => {
   const file = await freshFile()
   appendFileSync(file, '{"t":1,"kind":"calm"}\n{"t":2,')
   await expect(all(file)).rejects.toThrow(/line 2 of .* is not an event: \{"t":2,/)

@@ -1,8 +1,8 @@
 /**
- * Appends events to a history that several processes write, and reads it back.
+ * Appends events to a history that several processes write, and reads the history back.
  *
- * Each event is one write to a file opened for appending. So lines of different processes never mix, and everything
- * that a process recorded before a SIGKILL is there.
+ * Each event is one write to a file opened for appending. So lines of different processes never mix, and the file has
+ * everything that a process recorded before a SIGKILL.
  */
 import { closeSync, createReadStream, openSync, writeSync } from 'node:fs'
 import { createInterface } from 'node:readline'
@@ -20,7 +20,7 @@ export class Recorder {
     this.#file = openSync(path, 'a')
   }
 
-  /** `t` is when it happened; default: now. */
+  /** Records an event. `t` is the time at which it happened; default: now. */
   record<K extends Kind>(kind: K, fields: Fields<K>, t: number = now()): void {
     const line = Buffer.from(`${JSON.stringify({ t, kind, ...fields })}\n`)
     const written = writeSync(this.#file, line)

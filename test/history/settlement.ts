@@ -1,11 +1,11 @@
 /**
- * I6: every promise settles in time. No call is refused without trouble, and a call that would wait for its own caller
+ * I6: every promise settles in time. No call is refused without a fault, and a call that would wait for its own caller
  * is refused as a deadlock. I8: a hold that ended without its release was signalled. I5: no hold is lost before its
- * time, unless it may have been taken away from outside.
+ * deadline, unless it may have been taken away from outside.
  *
- * A call's patience is its timeout, or how long the client waits out an unreachable server. If the event loop of its
- * process stood still, the call can settle only after that. The slack is for the machine: six processes and their
- * server on two processors.
+ * The time limit of a call is its timeout, or the time for which the client tolerates an unreachable server. If the
+ * event loop of its process stood still, the call can settle only after that. An extra tolerance allows for a slow
+ * machine: six processes and their server run on two processors.
  */
 import { countedUntil } from './exclusion.ts'
 import type { Attempt, History, Hold, Violation } from './history.ts'
@@ -18,7 +18,7 @@ const READING = 1
 export function checkSettlement(history: History): Violation[] {
   const calls = groupBy(history.attempts, ({ request }) => request.part)
   return history.attempts.flatMap(attempt => {
-    // Trouble with one of several locks ends the call for all of them.
+    // A fault that hits one of several locks ends the call for all of them.
     const parts = attempt.request.part === undefined ? [attempt] : (calls.get(attempt.request.part) as Attempt[])
     return unsettled(history, attempt, parts) ?? []
   })
@@ -47,8 +47,8 @@ function unsettled(
 }
 
 /**
- * A call would wait for its own caller if it asks to write while its owner reads, and does not write already. Such a
- * call is refused as a deadlock, and no other call is.
+ * A call that asks to write would wait for its own caller if its owner reads and does not already write. Such a call is
+ * refused as a deadlock, and no other call is.
  */
 export function checkDeadlocks(history: History): Violation[] {
   const writing = history.attempts.filter(({ request }) => request.wants === 'write')
@@ -87,20 +87,20 @@ export function checkDeadlocks(history: History): Violation[] {
 }
 
 /**
- * Whether Redis may still have known the hold at this time: a hold without a successful release ends when Redis says
- * so.
+ * Whether Redis may still have known the hold at this time. A hold that was not released successfully ends only when
+ * Redis says so.
  */
 function mayLast({ released }: Pick<Hold, 'released'>, t: number): boolean {
   return released?.result !== true || released.t >= t
 }
 
 /**
- * If the lease ran out while the release was under way, one of the two ended the hold, and it was not lost. Any other
- * hold that its release did not end was lost, and its signal must have reported that.
+ * If the lease ran out while the release was under way, one of the two ended the hold, and the hold was not lost. Any
+ * other hold that was not ended by its release was lost, and its signal must have reported that.
  */
 export function checkNotice(history: History): Violation[] {
   const violations: Violation[] = []
-  // Forged ones too: a holder that believed in one has to be told.
+  // This includes forged holds: a holder that believed a forged grant has to be notified.
   for (const { grant, deadline, release, released, lost } of history.holdById.values()) {
     if (lost || history.deaths.has(grant.worker)) continue
     const events = released ? [grant, released] : [grant]
@@ -116,8 +116,8 @@ export function checkNotice(history: History): Violation[] {
 }
 
 /**
- * A deadline never moves to an earlier time, and is recorded no later than it is set. So a process that reports a loss
- * before the deadline was either told so by Redis, or is wrong.
+ * A deadline never moves to an earlier time, and is recorded no later than it is set. So if a process reports a loss
+ * before the deadline, either Redis has reported it to the process, or the process is wrong.
  */
 export function checkOwnership(history: History): Violation[] {
   const violations: Violation[] = []

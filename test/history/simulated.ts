@@ -1,6 +1,6 @@
 /**
- * Histories as a faultless lock would make them, to be checked unchanged and after a mutation. One server per key
- * serves fair waiters as the lock's kind demands, and otherwise any waiter that fits.
+ * Histories as a correct lock would make them, to be checked unchanged and after a mutation. Each key has one server.
+ * It serves fair waiters by the rules of the lock's kind, and other waiters in any order in which they fit.
  */
 import fc from 'fast-check'
 import type { Entry, Fields, HistoryEvent, Kind } from './events.ts'
@@ -11,15 +11,18 @@ export type LockKind = 'mutex' | 'semaphore' | 'readWrite'
 export interface Call {
   readonly key: number
   readonly worker: number
-  /** ms after the previous call. */
+  /** The time since the previous call, in ms. */
   readonly after: number
   readonly fair: boolean
   readonly lease: number
   readonly hold: number
   readonly patience: number | undefined
-  /** For a semaphore: callers may disagree about its number. */
+  /**
+   * For a semaphore: the requested permits, and the total number that this caller gives. Callers may give different
+   * totals.
+   */
   readonly permits: readonly [permits: number, of: number]
-  /** For a read-write lock. */
+  /** For a read-write lock: whether the call reads. */
   readonly reads: boolean
 }
 
@@ -46,13 +49,13 @@ interface Request extends Call {
 
 interface Live {
   readonly request: Request
-  /** When the server may grant the hold's share to others. */
+  /** The time at which the server may grant this hold's share to others. */
   readonly until: number
 }
 
 /** The time of day at monotonic 0. */
 export const WALL = 1_800_000_000_000
-/** Time of one way between a process and the server, in ms. */
+/** The time that data takes in one direction between a process and the server, in ms. */
 const WAY = 0.1
 
 export class Simulated {
@@ -64,7 +67,7 @@ export class Simulated {
     this.#kind = kind
   }
 
-  /** All of its locks are of one kind. */
+  /** Simulates these calls. All locks are of one kind. */
   static of(list: readonly Call[], kind: LockKind = 'mutex'): Simulated {
     const history = new Simulated(kind)
     history.#run(list)
@@ -98,7 +101,7 @@ export class Simulated {
     return this.#kind === 'semaphore' ? permits : reads ? 'read' : 'write'
   }
 
-  /** Simulates one key. Returns when its last event was over. */
+  /** Simulates one key. Returns the time of its last event. */
   #serve(requests: readonly Request[]): number {
     for (const request of requests) this.#request(request)
     const coming = [...requests]
@@ -169,7 +172,7 @@ export class Simulated {
     })
   }
 
-  /** Returns when the server may grant the hold's share again. */
+  /** Records the hold. Returns the time at which the server may grant the hold's share again. */
   #hold({ name, worker: number, key: place, lease, hold, wants }: Request, issued: number, token: number): number {
     const [id, worker, key] = [`id-${name}`, `w${number}`, `k${place}`]
     const heard = issued + WAY
@@ -188,7 +191,7 @@ export class Simulated {
   }
 }
 
-/** Admits all who may be admitted. */
+/** Admits all waiters that may hold now. */
 function admit(
   waiting: readonly Request[],
   fits: (request: Request) => boolean,
@@ -198,7 +201,7 @@ function admit(
   const queue = waiting.filter(({ fair }) => fair)
   const readers = queue.filter(({ wants }) => wants === 'read')
   const others = queue.filter(({ wants }) => wants !== 'read')
-  // Readers have their turn after a writer's, and whenever no writer waits.
+  // It is the readers' turn after a writer's turn, and whenever no writer waits.
   if (readers[0] && fits(readers[0]) && (writersTurn() || others.length === 0)) {
     for (const reader of readers.splice(0)) grant(reader)
   }
@@ -207,7 +210,7 @@ function admit(
   for (const newcomer of waiting) if (!newcomer.fair && fits(newcomer)) grant(newcomer)
 }
 
-/** When the server sees that a request has left. Earlier grants arrive within the request's patience. */
+/** The time at which the server sees that a request has left the queue. Grants before that reach the waiter in time. */
 function leavesAt({ t, patience = Number.POSITIVE_INFINITY }: Request): number {
   return Math.max(t + WAY, t + patience - 3 * WAY)
 }

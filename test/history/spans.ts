@@ -1,4 +1,4 @@
-/** Spans of time, and how many of them overlap. */
+/** Spans of time, and operations on them. */
 import { lowerBound } from './lists.ts'
 
 export interface Span {
@@ -6,7 +6,7 @@ export interface Span {
   readonly to: number
 }
 
-/** In order, and without two that touch. */
+/** The spans in order, with overlapping and touching spans merged. */
 export function merged(spans: readonly Span[]): Span[] {
   const list: { from: number; to: number }[] = []
   for (const { from, to } of [...spans].sort((a, b) => a.from - b.from)) {
@@ -17,13 +17,13 @@ export function merged(spans: readonly Span[]): Span[] {
   return list
 }
 
-/** Whether one of the merged spans has a moment in common with this time. */
+/** Whether any of the merged spans overlaps this time. */
 export function overlaps(spans: readonly Span[], from: number, to: number): boolean {
   const first = spans[lowerBound(spans, from, span => span.to)]
   return first !== undefined && first.from <= to
 }
 
-/** ms of this time that the merged spans cover. */
+/** The ms of this time that the merged spans cover. */
 export function covered(spans: readonly Span[], from: number, to: number): number {
   let sum = 0
   for (let i = lowerBound(spans, from, span => span.to); i < spans.length; i++) {
@@ -34,7 +34,7 @@ export function covered(spans: readonly Span[], from: number, to: number): numbe
   return sum
 }
 
-/** The times at which at least `count` of the lists have a span. Each list is merged, and counts once. */
+/** The times at which at least `count` of the lists have a span. Each list is merged first, so it counts once. */
 export function atLeast(count: number, lists: Iterable<readonly Span[]>): Span[] {
   const turns = [...lists].flatMap(spans =>
     merged(spans).flatMap(({ from, to }) => [
@@ -42,7 +42,7 @@ export function atLeast(count: number, lists: Iterable<readonly Span[]>): Span[]
       { t: to, step: -1 },
     ]),
   )
-  // At the same moment beginnings come first, because a span includes its end.
+  // At the same moment, beginnings come before ends, because a span includes its end.
   turns.sort((a, b) => a.t - b.t || b.step - a.step)
   const spans: Span[] = []
   let together = 0

@@ -1,34 +1,37 @@
 /**
  * Holds that were taken away from outside: by data loss, a deleted key, a forced release, a failover that lost the last
- * writes, or a server's clock that stepped forward over their ends. From then on the holder and the next one may both
- * believe for a moment, which is documented. Before that, and between all other holds, I1 applies. So each such hold is
- * cut at the taking, and nothing else is excused.
+ * writes, or a server's clock that stepped forward past their ends. After a taking, the old holder and the next one may
+ * both count on the lock for a moment; this is documented. Before it, and between all other holds, I1 applies. So each
+ * such hold is cut at the taking, and nothing else is excused.
  *
- * Which holds a taking affected depends on when Redis issued them, not on when their processes learned of it: a token
- * is the server's time in µs at its issue. A server whose clock has been set back issues tokens that are ahead of it;
- * of those it is only known that they were issued after their requests.
+ * A taking affects holds by the time at which Redis issued them, not by when their processes learned of them. A token
+ * is the server's time in µs at its issue. But a server whose clock has been set back issues tokens that are ahead of
+ * its clock; the time of these is only known to be after their requests.
  *
- * Servers of a quorum that come back empty do not count until every earlier hold has ended. So a holder may be told
- * before its time, but no other caller gets the lock early. Such a taking is `closed`, and excuses only the early loss.
+ * Servers of a quorum that come back empty do not count until every earlier hold has ended. So a holder may be notified
+ * before its deadline, but no other caller gets the lock early. Such a taking is `closed`, and excuses only the early
+ * loss.
  *
- * At a failover the takings are recorded per process: until its own way leads to the new master, a process is granted
- * locks by the old one. Its later grants have no excuse.
+ * At a failover, takings are recorded per process. Until its own way leads to the new master, the old master grants
+ * locks to the process. Later grants to this process have no excuse.
  */
 import type { EventOf } from './events.ts'
 import { groupBy, lowerBound } from './lists.ts'
 
-/** In ms. The server is on this machine and shares its clock; this allows for the time between two readings. */
+/**
+ * In ms. The server is on this machine and shares its clock. The tolerance allows for the time between two readings.
+ */
 const TOLERANCE = 50
 
 interface Cut {
   readonly until: number
-  /** The earliest beginning of this taking and all later ones. */
+  /** The earliest beginning among this taking and all later ones. */
   readonly earliest: number
 }
 
 type Cuts = ReadonlyMap<string, Cut[]>
 
-/** Takings, by the holds that they concern. */
+/** Takings, arranged by the holds that they concern. */
 class Losses {
   readonly #ofAll: Cut[]
   readonly #ofKey: Cuts
@@ -40,7 +43,7 @@ class Losses {
     this.#ofWorker = cutsOf(taken, ({ worker }) => worker)
   }
 
-  /** The beginning of the earliest taking that may have affected a hold issued at that time; infinite if none did. */
+  /** The beginning of the earliest taking that may have affected a hold issued at this time; infinite if none did. */
   of({ key, worker }: EventOf<'grant'>, issued: number): number {
     const next = (list: Cut[] | undefined) => {
       const cut = list?.[lowerBound(list, issued, ({ until }) => until)]
@@ -66,15 +69,15 @@ export class Takings {
 
   /**
    * The earliest time from which another caller may get the lock because the hold was taken away; infinite if it never
-   * was. `requested` is when the hold was requested.
+   * was. `requested` is the time of the hold's request.
    */
   cut(grant: EventOf<'grant'>, requested = grant.t): number {
     return this.#opening.of(grant, this.#issued(grant, requested) - TOLERANCE)
   }
 
   /**
-   * From when on the holder may be told that the hold was taken away, whether or not another caller may get the lock by
-   * then.
+   * The earliest time at which the holder may be notified that the hold was taken away. By then another caller may not
+   * be able to get the lock yet.
    */
   told(grant: EventOf<'grant'>, requested = grant.t): number {
     return this.#all.of(grant, this.#issued(grant, requested) - TOLERANCE)
@@ -87,8 +90,9 @@ export class Takings {
 
   /**
    * The monotonic time at which Redis issued the token: when its clock showed the token's time, between the request and
-   * the arrival of the grant. If it never did, the token was ahead of the clock, or belongs to an earlier hold. If the
-   * clocks of several servers did, any of them may have issued it. Then the earliest time counts, which excuses most.
+   * the arrival of the grant. If the clock never showed it, the token was ahead of the clock, or belongs to an earlier
+   * hold. If the clocks of several servers showed it, any of them may have issued the token. The earliest of these
+   * times then counts, because it excuses most.
    */
   #issued(grant: EventOf<'grant'>, requested: number): number {
     const said = this.#clocks.flatMap(clocks => saidBy(clocks, grant, requested) ?? [])
@@ -96,7 +100,7 @@ export class Takings {
   }
 }
 
-/** When this clock showed the time of the token. */
+/** The time at which this clock showed the token's time. */
 function saidBy(
   clocks: readonly EventOf<'clock'>[],
   { token, t: heard }: EventOf<'grant'>,

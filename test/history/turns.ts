@@ -1,22 +1,22 @@
 /**
- * Unfair processes take turns: while one of them waits for a lock, no other one gets it again and again. A turn is a
- * grant by Redis to an unfair caller, with all local hand-offs after it.
+ * Unfair processes take turns: while one of them waits for a lock, no other process gets it again and again. A turn is
+ * a grant by Redis to an unfair caller, with all local hand-offs after it.
  *
- * Two processes are compared while one waits and gets nothing. With equal demand they would alternate. A turn is left
- * to the other processes only for a few ms, so a process that is slow at that moment misses it. Therefore the check
- * requires many turns of the one and a long wait of the other, during which both are undisturbed. Only mutexes have
- * turns: several callers hold parts of other locks at a time.
+ * The check compares two processes while one waits and gets nothing. With equal demand they would alternate. But a
+ * process leaves the lock to the others only for a few ms, so a process that is slow at that moment misses its turn.
+ * Therefore a violation needs many turns of the one process and a long wait of the other, during which both are
+ * undisturbed. Only mutexes are checked: other locks can have several holders at the same time.
  */
 import type { Attempt, History, Hold, Violation } from './history.ts'
 import { groupBy, lowerBound } from './lists.ts'
 
-/** The number of turns of one process, and the ms of the other's wait. Both together are too much. */
+/** A violation needs more than this number of turns of one process, and more than this many ms of the other's wait. */
 export const TURNS = 20
 export const WAIT = 1_000
 
 export function checkTurns(history: History): Violation[] {
   const violations: Violation[] = []
-  // In a quorum each server admits callers separately, and it is up to chance who gets a majority.
+  // In a quorum each server grants separately, and it is a matter of chance which caller gets a majority.
   if (history.terms.servers !== undefined) return violations
   const waiting = history.attempts.filter(
     ({ request, end }) =>
@@ -32,7 +32,7 @@ export function checkTurns(history: History): Violation[] {
   return violations
 }
 
-/** Examines the last part of its wait in which its process was granted nothing. */
+/** Examines the last part of the wait, in which the attempt's process was granted nothing. */
 function passedOver(history: History, { request, settled }: Attempt, holds: readonly Hold[]): Violation | undefined {
   const { worker, key } = request
   const to = Math.min(settled, history.deaths.get(worker) ?? Number.POSITIVE_INFINITY)

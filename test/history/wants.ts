@@ -1,13 +1,13 @@
 /**
- * What a call wants of its lock, as arithmetic that is the same for every kind: so much, out of so much.
+ * What a call asks of its lock, in the same arithmetic for every kind: some units of a total.
  *
  *  a mutex         1 of 1
- *  a semaphore     `permits` of the number that this caller gave
- *  a reader        1 of all but one, so that it fits beside readers, and not beside a writer
+ *  a semaphore     `permits` of the total that this caller gave
+ *  a reader        1 of all but one, so that it fits beside readers, but not beside a writer
  *  a writer        all of all
  */
 
-/** Absent in a request for a mutex. */
+/** What a call asks for. Absent for a mutex. */
 export type Wants = 'read' | 'write' | readonly [permits: number, of: number]
 
 export interface Weight {
@@ -29,16 +29,14 @@ export function weightOf(wants: Wants | undefined): Weight {
 }
 
 /**
- * For a semaphore each call takes its own permits. For any other lock, an owner that holds already has all that it asks
- * for.
+ * Whether an owner that already holds the lock re-enters. For a semaphore it does not: each call takes its own permits.
  */
 export function reenters(wants: Wants | undefined): boolean {
   return wants === undefined || wants === 'read' || wants === 'write'
 }
 
 /**
- * Whether two holds of a lock cannot have overlapped unless one owner had both. The second was judged by its own
- * number.
+ * Whether two holds of a lock cannot overlap, unless one owner has both. The second hold is judged by its own total.
  */
 export function exclude(first: Wants | undefined, second: Wants | undefined): boolean {
   const { permits, of } = weightOf(second)

@@ -1,11 +1,11 @@
 /**
- * The evidence of the witnesses, which are independent of the lock: files of those that are inside, and a register that
- * refuses a token older than one it has seen (except for semaphores, whose holders write in any order). A process
- * counts this evidence only if its own lease says before and after that it is held: a process that was stopped inside
- * and continues after its lease is the known limit of any lock.
+ * The evidence of the witnesses, which are independent of the lock: files of the holders that are inside, and a
+ * register that refuses a token older than one that it has seen (except for semaphores, whose holders write in any
+ * order). A process records this evidence only if its own lease says before and after that it is held. If a process is
+ * stopped inside and continues after its lease, that is the known limit of any lock.
  *
- * The witnesses have to agree with the history. A meeting that the history does not show is a violation all the same,
- * and its text says so: then the history or its checker is wrong.
+ * The witnesses have to agree with the history. A meeting that the history does not show is still a violation, and its
+ * text says so: then the history or its checker is wrong.
  */
 
 import type { HistoryEvent } from './events.ts'
@@ -16,7 +16,7 @@ export function checkWitnesses(history: History, found: readonly Violation[]): V
   return [...met(history, found), ...fenced(history, found), ...unknownWrites(history)]
 }
 
-/** Simultaneous sections that exceed the lock, even without those whose holds had been taken away. */
+/** Simultaneous sections that exceed the lock, even without the holders whose holds had been taken away. */
 function met(history: History, found: readonly Violation[]): Violation[] {
   return history.all('met').flatMap(event => {
     const { id, others, key, t } = event
@@ -40,9 +40,9 @@ function met(history: History, found: readonly Violation[]): Violation[] {
 
 /**
  * A newer token was written while the writer of the older one held: there were two holders, or tokens were out of step.
- * The newer token's hold may be the one that was taken away: at a failover the old master keeps granting to processes
- * that still reach it. And a forged token that was believed stays the newest in the register until Redis has issued a
- * larger one.
+ * There are two excuses. The newer token's hold may be the one that was taken away: at a failover the old master keeps
+ * granting to processes that still reach it. And a forged token that was believed remains the newest in the register
+ * until Redis has issued a larger one.
  */
 function fenced(history: History, found: readonly Violation[]): Violation[] {
   return history.all('fenced').flatMap(event => {
@@ -57,7 +57,7 @@ function fenced(history: History, found: readonly Violation[]): Violation[] {
   })
 }
 
-/** Whether the hold may have been taken away by then, so that the next holder was legitimate. */
+/** Whether the hold may have been taken away by then. If so, the next holder was legitimate. */
 function wasTaken(history: History, hold: Hold, at: number): boolean {
   return history.takings.cut(hold.grant, hold.request?.t) <= at
 }

@@ -1,16 +1,16 @@
 /**
- * Two witnesses of exclusion that are independent of the lock. They count only while the witness's own lease says
- * `held`.
+ * Two witnesses of exclusion that are independent of the lock. Their evidence counts only while the witness's own lease
+ * says `held`.
  *
- * A holder that enters makes a file in the key's folder, and then looks at the other files there. When it leaves, it
- * removes its file. The file says whose it is, what was wanted of the lock, and until when that holder certainly holds.
- * A file whose time is over was left by a process that was killed, stopped or too slow. So a meeting means: this lease
- * says held now, the others' deadlines are still to come, and together they exceed the lock. If two enter at the same
- * time, the one that makes its file later sees the other's.
+ * Files: a holder that enters makes a file in the key's folder, and then reads the other files there. When it leaves,
+ * it removes its file. The file names the holder, what it asked of the lock, and until when it certainly holds. A file
+ * whose time has passed was left by a process that was killed, stopped or too slow. So a meeting means that this lease
+ * says it is held, that the others' deadlines are still to come, and that together they exceed the lock. If two holders
+ * enter at the same time, the one that makes its file later sees the other's.
  *
- * The register is in a Redis that no fault ever reaches. It refuses a token older than the last it has accepted.
- * Readers only ask whether it would; holders of a semaphore write side by side, in any order, so their tokens are only
- * recorded.
+ * The register is in a Redis that no fault ever reaches. It refuses a token older than the last one that it has
+ * accepted. Readers only ask whether it would accept their token. Holders of a semaphore write side by side, in any
+ * order, so their tokens are only recorded.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -49,12 +49,12 @@ export class Witnesses {
   }
 
   /**
-   * Makes the file. Synchronous from the first look at the lease to the last. Returns false if the lock is exceeded, or
-   * the lease is over. `wants` is as in a request.
+   * Makes the file, synchronously from the first read of the lease to the last. Returns false if the lock is exceeded,
+   * or the lease has ended. `wants` is as in a request.
    */
   enter(lease: Lease, wants?: Wants): boolean {
     const { key, id, owner } = lease
-    // Read before `remaining`, so that a stop in between makes the deadline earlier, never later.
+    // Read before `remaining`: if the process is stopped in between, the deadline is too early, never too late.
     const at = now()
     const inside: Inside = { id, owner, wants, until: at + lease.remaining() }
     if (!lease.held) return false
@@ -92,8 +92,8 @@ export class Witnesses {
 }
 
 /**
- * Writes to the register, whatever the lease says about itself. Returns 0, or the newer token because of which the
- * write was refused.
+ * Writes to the register, whatever the lease says about itself. Returns 0 if the write was accepted, or else the newer
+ * token that the register has seen.
  */
 export async function writeFenced(redis: Redis, { key, id, fencingToken }: Lease, wants?: Wants): Promise<number> {
   const name = registerName(key)
@@ -114,7 +114,7 @@ function registerName(key: string): string {
   return `register:${key}`
 }
 
-/** Those that certainly hold beside this one. An owner that re-enters does not count as another. */
+/** The other holders that certainly hold at this time. Other holds of an owner that re-enters are left out. */
 function othersIn(folder: string, mine: Inside): Inside[] {
   return readdirSync(folder).flatMap(name => {
     const file = join(folder, name)
@@ -126,7 +126,7 @@ function othersIn(folder: string, mine: Inside): Inside[] {
   })
 }
 
-/** Returns undefined if the file is gone, or is just being written. */
+/** The content of the file; undefined if it is gone, or is still being written. */
 function read(file: string): Inside | undefined {
   try {
     return JSON.parse(readFileSync(file, 'utf8'))

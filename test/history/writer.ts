@@ -1,4 +1,4 @@
-/** A process that records events until it is killed. It reports when it has recorded a thousand. */
+/** A process that records events until it is killed. It sends a message when it has recorded a thousand. */
 import { Recorder } from './recorder.ts'
 
 const [file, worker] = process.argv.slice(2) as [string, string]

@@ -4,7 +4,7 @@ import { again, caller, claimOf } from './callers.ts'
 import { lockOnOwnServer, MEMORY, sharedLock } from './test-lock.ts'
 
 describe('joining the queue', () => {
-  test('I3: is at its end, with a ticket larger than all earlier ones', async () => {
+  test('I3: puts a waiter at the end, with a ticket larger than all earlier ones', async () => {
     const lock = await sharedLock()
     const [ben, cyd, dan] = [caller('ben'), caller('cyd'), caller('dan')]
     let last = await lock.grant(caller('ada'))
@@ -19,7 +19,7 @@ describe('joining the queue', () => {
     expect((await lock.hash())['clock']).toBe(String(last))
   })
 
-  test('I5: with the same id again keeps the place and the ticket', async () => {
+  test('I5: again with the same id keeps the place and the ticket', async () => {
     const lock = await sharedLock()
     const [ben, cyd] = [caller('ben'), caller('cyd')]
     await lock.grant(caller('ada'))
@@ -41,7 +41,7 @@ describe('joining the queue', () => {
     expect(await lock.redis.pttl(lock.names.expiry)).toBeGreaterThan(0)
   })
 
-  test('I4: again after the expiry has passed gets the lock, if it is free and the waiter is first', async () => {
+  test('I4: again after the expiry has passed grants the lock, if it is free and the waiter is first', async () => {
     const lock = await sharedLock()
     const [ben, cyd] = [caller('ben', { joinedAgo: 6_000 }), caller('cyd')]
     await lock.given({ waiters: [ben, cyd] })
@@ -51,7 +51,7 @@ describe('joining the queue', () => {
     expect(await lock.order()).toEqual([cyd.id])
   })
 
-  test('I4: again gets a free lock even if the client has no subscriber: a caller is alive', async () => {
+  test('I4: again grants a free lock even if the client has no subscriber, because a caller is alive', async () => {
     const lock = await sharedLock()
     const gone = caller('gone')
     const [ben, cyd] = [caller('ben', { client: gone.client }), caller('cyd')]
@@ -62,7 +62,7 @@ describe('joining the queue', () => {
     expect(await lock.order()).toEqual([cyd.id])
   })
 
-  test('I3: with a head start is ahead of waiters that came less than that time before, and of no others', async () => {
+  test('I3: with a head start overtakes waiters that joined less than that time before, and no others', async () => {
     const lock = await sharedLock()
     const early = caller('early', { joinedAgo: 3_000 })
     const late = caller('late', { joinedAgo: 1_000 })

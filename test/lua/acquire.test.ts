@@ -33,7 +33,7 @@ describe('a free lock', () => {
     expect(await lock.hash()).toMatchObject({ owner: ben.owner, hold: ben.id, label: 'ben' })
   })
 
-  test('has a key that lives until the end of the lease, and then as long as the clock is kept (I7)', async () => {
+  test('has a key that lives until the end of the lease, and then for as long as its clock is kept (I7)', async () => {
     const lock = await sharedLock()
     await lock.grant(caller('ada'))
 
@@ -203,7 +203,7 @@ describe('re-entry', () => {
     expect(await lock.deadlines()).toMatchObject(now)
   })
 
-  test('with a longer lease does not bring the first hold back after it has ended', async () => {
+  test('with a longer lease does not revive a first hold that has ended', async () => {
     const lock = await sharedLock()
     const ada = caller('ada')
     const inner = again(ada)

@@ -4,7 +4,7 @@ import { again, anonymous, caller } from './callers.ts'
 import { sharedLock, type TestLock } from './test-lock.ts'
 
 const ada = anonymous('ada')
-/** A caller of another client that uses the id of ada's hold as its owner. */
+/** A caller of another client that gives the id of ada's hold as its owner. */
 const foreign = caller('foreign', { owner: ada.owner })
 
 /** The holder's claim in Redis. */
@@ -37,14 +37,14 @@ describe('an owner without a name', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('I3: used by another client joins the queue like any other', async () => {
+  test('I3: joins the queue like any other owner if another client uses its name', async () => {
     const lock = await sharedLock()
     await lock.grant(ada)
 
     expect(await lock.acquire(foreign, { queue: true })).toMatchObject({ status: 'refused', position: 1 })
   })
 
-  test('to which the lock was passed may re-enter through its own client; the previous one may not', async () => {
+  test('may re-enter after the lock was passed to it; the previous owner may not', async () => {
     const lock = await sharedLock()
     const own = anonymous('own', { client: ada.client })
     const token = (await lock.acquire(ada)).token!

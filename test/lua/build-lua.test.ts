@@ -45,7 +45,7 @@ describe('the generated scripts', () => {
   test.each(Object.entries(named))('%s: no name of the header is declared twice', (_, { keys, args, lua }) => {
     const names: string[] = [...keys, ...args]
     expect(new Set(names).size).toBe(names.length)
-    // A second local of the same name, in an include, would hide what the caller passed.
+    // A second local of the same name, in an include, would hide the value that the caller passed.
     const locals = topLevelLocals(lua)
     for (const name of names) expect(locals.filter(local => local === name)).toEqual([name])
   })

@@ -15,9 +15,9 @@ export interface Caller {
   readonly ttl: number
   /** µs */
   readonly headStart: number
-  /** How long ago it joined the queue of a given state, ms. */
+  /** How many ms ago it joined the queue, in a state that a test sets up. */
   readonly joinedAgo?: number
-  /** The time until the deadline that its last heartbeat recorded, in a given state, ms. */
+  /** For how many more ms the deadline of its last heartbeat lasts, in a state that a test sets up. */
   readonly deadlineIn?: number
 }
 

@@ -1,6 +1,6 @@
 /**
- * A floor for tokens and tickets, as the client of several servers sends it (lua/mutex/acquire.lua), and tickets that
- * the client has chosen (lua/mutex/tend.lua).
+ * A floor for tokens and tickets, as the client of a quorum sends it (lua/mutex/acquire.lua), and tickets that this
+ * client has chosen (lua/mutex/tend.lua).
  */
 import { describe, expect, test } from 'vitest'
 import { anonymous, caller, claimOf } from './callers.ts'
@@ -76,8 +76,8 @@ describe.each(['try', 'queue'] as const)('I2: a free lock, acquired with a floor
   })
 })
 
-describe('an attempt with a floor', () => {
-  test('I3: that is refused does not join the queue, and changes nothing', async () => {
+describe('an attempt with a floor,', () => {
+  test('I3: if refused, does not join the queue, and changes nothing', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada, waiters: [ben] })
 
@@ -130,7 +130,7 @@ describe('a waiter that joins with a floor', () => {
 })
 
 describe('a heartbeat', () => {
-  test('I3: with another ticket than the queue has moves the waiter to it, and the clock is at least the ticket', async () => {
+  test('I3: moves its waiter to the ticket that it sends, and the clock to at least that ticket', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada, waiters: [ben, cyd] })
     const ticket = await ahead(lock)

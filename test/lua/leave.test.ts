@@ -1,4 +1,4 @@
-/** lua/mutex/leave.lua: take a request back, queued or granted. */
+/** lua/mutex/leave.lua: withdraws a request that is queued, or was granted the lock. */
 import { describe, expect, test } from 'vitest'
 import { again, caller } from './callers.ts'
 import { lockOnOwnServer, sharedLock } from './test-lock.ts'
@@ -80,7 +80,7 @@ describe('a waiter that was granted the lock before it left', () => {
     expect(await heard()).toEqual([{ to: 'unlock', text: 'free' }])
   })
 
-  test('I5: by re-entry gives back only its own hold', async () => {
+  test('I5: gives back only its own hold if it has re-entered', async () => {
     const lock = await sharedLock()
     const ada = caller('ada')
     const inner = again(ada)

@@ -37,7 +37,7 @@ describe('a record', () => {
     expect(await lock.hash()).toMatchObject({ owner: odd.owner, label: odd.name })
   })
 
-  test('begins the new lease now, and moves the expiry of the key with it', async () => {
+  test('begins the new lease now, and moves the expiry of the key accordingly', async () => {
     const lock = await sharedLock()
     const token = await granted(lock)
     const before = Math.floor((await lock.micros()) / 1000)
@@ -176,7 +176,7 @@ describe('a hold that is gone', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('I1, I5: that has ended while a re-entrant hold of its owner lives: nothing changes', async () => {
+  test('I1, I5: even while a re-entrant hold of its owner lives, is not changed', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada, reentries: [again(ada)] })
     await lock.release(ada)

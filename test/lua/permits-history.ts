@@ -11,7 +11,7 @@ export const SEEDS = [1, 2, 3, 4, 5, 6]
 export interface Holder {
   readonly claim: NonNullable<ReturnType<typeof decodePermitsClaim>>
   readonly token: number
-  /** Its lease has lapsed, and no call has found that yet. */
+  /** Whether its lease has lapsed without any call having found that yet. */
   readonly lapsed: boolean
 }
 
@@ -48,7 +48,7 @@ export abstract class History {
     this.random = random
   }
 
-  /** Gives a new call an owner and what it wants. */
+  /** Gives a new call its owner, and the permits that it wants. */
   protected abstract newcomer(call: Asker): Asker
 
   /** Checks the answer to a call that asked for the lock. */
@@ -130,7 +130,7 @@ export abstract class History {
     )
   }
 
-  /** Mostly a caller that holds or is queued; otherwise a newcomer, or an earlier caller. */
+  /** Returns mostly a caller that holds or is queued; otherwise a newcomer, or an earlier caller. */
   #somebody(): Asker {
     const { holders, queue, readers } = this.before
     const ids = new Set([...holders, ...queue, ...readers].map(({ claim }) => claim.id))

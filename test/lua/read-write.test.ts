@@ -5,7 +5,7 @@ import { type Asker, another, asker, TestSemaphore } from './semaphore.ts'
 
 const reader = (name: string) => asker(anonymous(name), '1/999999999')
 const writer = (name: string) => asker(anonymous(name), '1000000000/1000000000')
-/** Another call of the same client, with an owner of its own without a name. */
+/** Another call of the same client, without a name, so that it is an owner of its own. */
 function beside(who: Asker, wants = who.wants): Asker {
   const fresh = another(who)
   return { ...fresh, owner: fresh.id, wants }
@@ -96,7 +96,7 @@ describe('phases', () => {
     await expect.poll(() => heard.filter(text => text.startsWith('handoff')).length).toBe(2)
   })
 
-  test('I3 a writer whose message reaches nobody has no turn; the next live one has it, however many are passed over', async () => {
+  test('I3 a writer whose message reaches nobody gets no turn; the next live writer gets it, however many are passed over', async () => {
     const lock = await TestSemaphore.readWrite()
     const [ada, ben, deaf, next] = [reader('ada'), reader('ben'), writer('deaf'), writer('next')]
     await heardBy(lock, ben, next)
@@ -200,7 +200,7 @@ describe('re-entry', () => {
     expect((await lock.acquire(reader('next'))).token).toBeGreaterThan(await tokenOf(other))
   })
 
-  test('I2 a call that finds lapsed holders, and first admits a waiter of its own owner, gets the same token', async () => {
+  test('I2 a call that first ends lapsed holds, and so admits a waiter of its own owner, gets the same token', async () => {
     const lock = await TestSemaphore.readWrite()
     const [first, waiting] = [writer('first'), asker(caller('waiting', { owner: 'y' }), '1/999999999')]
     await heardBy(lock, waiting)

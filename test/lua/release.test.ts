@@ -1,4 +1,4 @@
-/** lua/mutex/release.lua: end one hold; with the last one, hand the lock off or leave it free. */
+/** lua/mutex/release.lua: ends one hold. With the last hold, it hands the lock off or leaves it free. */
 import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
 import { freedBy, lockOnOwnServer, sharedLock } from './test-lock.ts'
@@ -23,7 +23,7 @@ describe('a release that finds no such hold', () => {
     expect(await heard()).toEqual([])
   })
 
-  test('I5: because it is repeated reports that, and changes nothing', async () => {
+  test('I5: because it is repeated, reports that and changes nothing', async () => {
     const lock = await sharedLock()
     await lock.grant(ada)
     await lock.release(ada)
@@ -35,7 +35,7 @@ describe('a release that finds no such hold', () => {
     expect(await heard()).toEqual([])
   })
 
-  test('I5: because the lapsed lock was taken over changes nothing', async () => {
+  test('I5: because another owner has taken the lapsed lock, changes nothing', async () => {
     const lock = await sharedLock()
     await lock.grant(ada)
     await lock.lapse()
@@ -62,7 +62,7 @@ describe('the last hold', () => {
     expect(await heard()).toEqual([freedBy(ada)])
   })
 
-  test('I7: leaves the key no longer life than its clock needs', async () => {
+  test('I7: lets the key live only as long as its clock is needed', async () => {
     const lock = await sharedLock()
     const ada = caller('ada')
     await lock.grant(ada)
@@ -153,7 +153,7 @@ describe('re-entrant holds', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('I1: waiters get nothing while one of the holds is left', async () => {
+  test('I1: no waiter gets the lock while one of the holds is left', async () => {
     const lock = await sharedLock()
     const [outer, ben] = [caller('ada'), caller('ben')]
     await lock.given({ holder: outer, reentries: [again(outer)], waiters: [ben] })
@@ -189,7 +189,7 @@ describe('the cost of a release (I9)', () => {
     expect(await lock.callsInside(() => lock.release(ada))).toEqual(calls)
   })
 
-  test('past dead waiters: a pop and a message for each client', async () => {
+  test('that passes over dead waiters: a pop and a message for each client', async () => {
     const lock = await lockOnOwnServer()
     const ben = anonymous('ben')
     await lock.given({ holder: ada, waiters: [caller('dead'), caller('dead'), ben] })

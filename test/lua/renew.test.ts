@@ -46,7 +46,7 @@ describe('a live hold', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('may be a re-entrant one, even after the first has ended', async () => {
+  test('may be a re-entrant one, even after the first hold has ended', async () => {
     const lock = await sharedLock()
     const ada = caller('ada')
     const inner = again(ada)
@@ -106,7 +106,7 @@ describe('a hold that is gone', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('I2: is told apart from a later grant to the same id', async () => {
+  test('I2: is reported differently from a later grant to the same id', async () => {
     const lock = await sharedLock()
     const first = await lock.grant(ada)
     await lock.release(ada)
@@ -118,14 +118,14 @@ describe('a hold that is gone', () => {
     expect(await renew([lock, ada, 30_000, second])).toEqual([30_000])
   })
 
-  test('does not include a hold whose last hand-off within its client is not recorded yet', async () => {
+  test('is not a hold whose last hand-off within its client is not recorded yet', async () => {
     const lock = await sharedLock()
     const token = await lock.grant(ada)
 
     expect(await renew([lock, ada, 30_000, token + 1])).toEqual([30_000])
   })
 
-  test('I5: because it was released is not revived', async () => {
+  test('I5: is not revived after its release', async () => {
     const lock = await sharedLock()
     await lock.grant(ada)
     await lock.release(ada)

@@ -189,7 +189,7 @@ describe('a release', () => {
   })
 })
 
-test('leave: of a waiter, of a holder, of neither; waiters after a large first claim are admitted', async () => {
+test('leave: by a waiter, a holder, or neither; when a large first claim leaves, the waiters after it are admitted', async () => {
   const semaphore = await TestSemaphore.on()
   const [ada, ben] = [asker(caller('ada'), '1/2'), asker(caller('ben'), '1/2')]
   const large = asker(caller('large'), '2/2')
@@ -218,7 +218,7 @@ test('tend: a missing waiter joins again with its ticket, lapsed permits go to i
   expect(await semaphore.state()).toMatchObject({ taken: 1, holders: [ben.id], queue: [] })
 })
 
-test('renew: never shortens a lease; reports a lapsed hold as gone, and a later grant to the same id as such', async () => {
+test('renew: never shortens a lease; reports a lapsed hold as gone, and a later grant to the same id as a later grant', async () => {
   const semaphore = await TestSemaphore.on()
   const ada = asker(caller('ada'), '1/2')
   const { token } = await semaphore.acquire(ada)

@@ -50,7 +50,7 @@ export class TestSemaphore {
     return TestSemaphore.on(redisUrl(), reading)
   }
 
-  /** For tests that would disturb others. */
+  /** For tests that would disturb other tests on a shared server. */
   static async onOwnServer(): Promise<TestSemaphore> {
     return TestSemaphore.on((await ownServer()).url)
   }
@@ -68,7 +68,7 @@ export class TestSemaphore {
     return [status, ...values]
   }
 
-  /** `queued: false`: leaves as a caller that never tried to join the queue. */
+  /** `queued: false`: for a caller that never tried to join the queue. */
   async leave(who: Asker, { queued = true } = {}): Promise<string> {
     const entry = queued ? claimOf(who) : undefined
     return (await this.#scripts.run('leave', this.names, { id: who.id, entry })).status
@@ -106,7 +106,7 @@ export class TestSemaphore {
     return (await this.#scripts.run('forceRelease', this.names, { request, only })).status
   }
 
-  /** The ids of holders and waiters, and how many permits are taken. */
+  /** The ids of holders and waiters, and the number of permits taken. */
   async state(): Promise<{ taken: number; holders: string[]; deadlines: string[]; queue: string[] }> {
     const { taken, ...fields } = await this.redis.hgetall(this.names.lock)
     const ids = (names: string[]) => names.map(name => name.split(' ', 1)[0]!)

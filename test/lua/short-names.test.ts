@@ -1,6 +1,6 @@
 /**
- * scripts/lua/short-names.ts: with short names for their locals, the texts sent to Redis do the same as with full
- * names.
+ * scripts/lua/short-names.ts: the texts sent to Redis have short names for their locals, and do the same as with the
+ * full names.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,7 +16,7 @@ import { meaning } from './meaning.ts'
 const lua = new URL('../../lua/', import.meta.url)
 const [shortened, named] = [await scriptsOf(modulesOf(lua).get('mutex') as string), await namedScriptsOf(lua)]
 
-/** The text as it is sent there: for a cluster, with the parts that only a cluster needs. */
+/** The text as it is sent to a cluster, with the parts that only a cluster needs, or as it is sent elsewhere. */
 function opened(text: string, where: string): string {
   return where === 'a cluster' ? text.replace(/--\[\[cluster\n([\s\S]*?)--\]\]\n/g, '$1') : text
 }

@@ -74,7 +74,7 @@ describe('a heartbeat while the lock is held', () => {
     }
   })
 
-  test('I3: of waiters with a short expiry does not shorten the life of the queue for others', async () => {
+  test('I3: for waiters with a short expiry does not shorten the life of the queue for others', async () => {
     const lock = await sharedLock()
     await lock.grant(ada)
     await lock.enqueue(caller('patient', { ttl: 60_000 }))
@@ -173,7 +173,7 @@ describe('a grant', () => {
     expect(await lock.snapshot()).toEqual(before)
   })
 
-  test('I1: that lapsed before it was found does not count: the waiter has its old place, and gets a new grant', async () => {
+  test('I1: does not count if it lapsed before it was found: the waiter has its old place, and gets a new grant', async () => {
     const lock = await sharedLock()
     const ticket = await lock.micros()
     await lock.given({ holder: ben, endsIn: -1 })
@@ -189,7 +189,7 @@ describe.each([
   { state: 'free', how: 'handoff', given: {} },
   { state: 'lapsed', how: 'expiry', given: { holder: ada, reentries: [again(ada)], endsIn: -1 } },
 ] as const)('a heartbeat that finds the lock $state', ({ how, given }) => {
-  test('I4: gives it to the first waiter; if that is of its own client, by the reply instead of a message', async () => {
+  test('I4: grants it to the first waiter; if that waiter is of its own client, by the reply instead of a message', async () => {
     const lock = await sharedLock()
     await lock.given(given)
     const heard = await lock.listen(ben)
@@ -202,14 +202,14 @@ describe.each([
     expect(await heard()).toEqual([])
   })
 
-  test('I4: gives it to a waiter of its own client even if the inbox has no subscriber', async () => {
+  test('I4: grants it to a waiter of its own client even if the inbox has no subscriber', async () => {
     const lock = await sharedLock()
     await lock.given(given)
 
     expect((await lock.tend([ben, await lock.micros()])).places).toEqual([[expect.any(String), ben.lease, how]])
   })
 
-  test('I3: gives it to the waiter of another client that is ahead, with a message', async () => {
+  test('I3: grants it to the waiter of another client that is ahead, with a message', async () => {
     const lock = await sharedLock()
     await lock.given({ ...given, waiters: [cyd] })
     const heard = await lock.listen(ben, cyd)
@@ -269,7 +269,7 @@ describe('waiters of a holder that has several holds', () => {
   const first = caller('first', { lease: 10_000 })
   const inner = again(first)
 
-  test('I4: one that has re-entered, but lost the reply, gets the end of its lease', async () => {
+  test('I4: a waiter that has re-entered, but lost the reply, gets the end of its lease', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: first, reentries: [inner] })
     const { places } = await lock.tend([inner, await lock.micros()])
@@ -278,7 +278,7 @@ describe('waiters of a holder that has several holds', () => {
     expect(await lock.order()).toEqual([])
   })
 
-  test('I1: the first, whose own lease has lapsed, holds nothing, and is queued', async () => {
+  test('I1: the waiter of the first hold, whose own lease has lapsed, holds nothing, and is queued', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: first, reentries: [inner] })
     await lock.redis.zadd(lock.names.holds, 1, first.id)
@@ -288,7 +288,7 @@ describe('waiters of a holder that has several holds', () => {
     expect(await lock.order()).toEqual([])
   })
 
-  test('I7: one that asks to queue after it has re-entered leaves no entry in the queue', async () => {
+  test('I7: a waiter that asks to queue after it has re-entered leaves no entry in the queue', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: first, reentries: [inner], waiters: [inner] })
 

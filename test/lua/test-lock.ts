@@ -125,9 +125,7 @@ export class TestLock {
     await write.exec()
   }
 
-  /**
-   * One attempt; with `queue`, it joins the queue if it is refused. `floor` and `mode`: as for one server of several.
-   */
+  /** One attempt. With `queue`, a refused caller joins the queue. `floor` and `mode`: as for a server of a quorum. */
   async acquire(who: Caller, { queue = false, mode, floor }: Asking = {}) {
     const { status, values } = await this.scripts.run('acquire', this.names, {
       claim: claimOf(who),
@@ -155,7 +153,7 @@ export class TestLock {
     return ticket
   }
 
-  /** `used`: the last token that the client has issued on its own. */
+  /** `used`: the last token that the client has issued itself, in hand-offs. */
   async release({ id }: Caller, used?: number) {
     const { status, values } = await this.scripts.run('release', this.names, {
       id,
@@ -166,7 +164,7 @@ export class TestLock {
     return { status, id: values[0], token: Number(values[1]), ttl: Number(values[2]) }
   }
 
-  /** `queued: false`: leaves as a caller that never tried to join the queue. */
+  /** `queued: false`: for a caller that never tried to join the queue. */
   async leave(who: Caller, { queued = true } = {}): Promise<string> {
     const entry = queued ? claimOf(who) : undefined
     const { status } = await this.scripts.run('leave', this.names, {
@@ -203,7 +201,7 @@ export class TestLock {
     return (await this.scripts.run('forceRelease', this.names, { request, only })).status
   }
 
-  /** Records that the lock was passed to `who`, under the hold of `first`, with this token. */
+  /** Records that the lock was passed to `who`, with this token, under the hold of `first`. */
   async pass(first: Caller, who: Caller, token: number) {
     const claim = claimOf({ ...who, id: first.id })
     const args = { id: first.id, claim, issued: token, lease: who.lease }
@@ -277,9 +275,9 @@ export class TestLock {
   }
 
   /**
-   * Collects the messages to these callers' clients, and those that the lock is free; `listenToEverything` also
-   * collects 'entered'. The returned function resolves to all messages sent until it is called: it sends a message of
-   * its own, and waits until that arrives.
+   * Collects the messages to these callers' clients, and the messages that the lock is free; `listenToEverything` also
+   * collects 'entered'. The returned function resolves to all messages sent before it was called: it sends a message of
+   * its own, and waits for that message.
    */
   async listen(...callers: readonly Caller[]): Promise<() => Promise<Message[]>> {
     const everything = await this.listenToEverything(...callers)

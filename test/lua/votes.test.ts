@@ -25,7 +25,7 @@ describe("'raise'", () => {
     expect(await lock.grant(ben)).toBe(floor + 1)
   })
 
-  test('does not move a clock back that is ahead', async () => {
+  test('does not move back a clock that is ahead', async () => {
     const lock = await sharedLock()
     const clock = await ahead(lock)
     await lock.given({ holder: ada, clock })
@@ -34,7 +34,7 @@ describe("'raise'", () => {
     expect(await agreed(lock)).toEqual({ token: clock - 1, clock })
   })
 
-  test('I5: changes nothing if the token is as large already, or if repeated', async () => {
+  test('I5: changes nothing if the token is already as large, or if the request is repeated', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada })
     const token = (await agreed(lock)).token!
@@ -46,7 +46,7 @@ describe("'raise'", () => {
     expect(await unchanged(lock, ada, 'raise', floor)).toMatchObject({ status: 'granted', token: floor })
   })
 
-  test('for a re-entrant hold raises the token of all holds', async () => {
+  test('of a re-entrant hold raises the token of all holds', async () => {
     const lock = await sharedLock()
     const inner = again(ada)
     await lock.given({ holder: ada, reentries: [inner] })
@@ -119,7 +119,7 @@ describe("'same'", () => {
     expect(await lock.grant(ben)).toBe(floor + 1)
   })
 
-  test('I2: after a lapsed holder, leaves the clock above all tokens that it may have issued on its own', async () => {
+  test('I2: after a lapsed holder, the clock is above all tokens that it may have issued on its own', async () => {
     const lock = await sharedLock()
     const clock = await ahead(lock)
     await lock.given({ holder: cyd, endsIn: -1, clock })

@@ -1,7 +1,6 @@
 /**
- * Checks the invariants of a history while it runs. It is notified of what the scripts decide and what the clients
- * believe.
- *
+ * Checks the invariants of a history while it runs. Others notify it of the scripts' decisions and of the holds in
+ * which the clients believe.
  * I1 is checked in its strongest form: if a client believes that it holds a lock, the server's data must say so too.
  * Then two owners can never hold at once. Holds that the server took away (force-release, lost data) are exempt until
  * their id is granted the lock again.
@@ -24,8 +23,8 @@ interface Open {
   readonly client: SimulatedClient
   readonly lock: string
   /**
-   * Its grant was under way for longer than its lease, so its client never counted it as held; a timer will report it
-   * lost.
+   * Whether the grant was under way for longer than its lease. Its client then never counted the lease as held, and a
+   * timer will report it lost.
    */
   readonly stillborn: boolean
 }
@@ -44,18 +43,19 @@ export class Checks implements Watcher, ClientWatcher {
   readonly #tokens = new Map<string, Set<number>>()
   readonly #tickets = new Map<string, Set<number>>()
   /**
-   * For each lock, the tickets of the waiters that have joined and are not served yet. The first ticket counts, except
-   * for a mutex: there, the ticket of the latest heartbeat counts, which must be one that the waiter got before.
+   * For each lock, the tickets of the waiters that have joined and have not been granted the lock. The first ticket of
+   * a waiter counts. For a mutex, the ticket of its latest heartbeat counts; that must be one that the waiter got
+   * before.
    */
   readonly #queued = new Map<string, Map<string, number>>()
   readonly #abandoned = new Set<string>()
   /** For each reader, how many writers were granted the lock while it was queued. */
   readonly #turns = new Map<string, number>()
-  /** For read-write locks: the ids of writers. */
+  /** For read-write locks: the ids of claims that write. */
   readonly #writing = new Set<string>()
   /** For each semaphore, the largest number of permits that a granted claim has stated. */
   readonly #largest = new Map<string, number>()
-  /** For each id that nobody wants, the time since which the server keeps its hold or its place in the queue. */
+  /** For each id that nobody wants, the time since when the server has kept its hold or its place in the queue. */
   #orphans = new Map<string, number>()
   readonly #clients = new Map<string, SimulatedClient>()
   readonly #runs: Runs
@@ -80,7 +80,7 @@ export class Checks implements Watcher, ClientWatcher {
     return this.#runs.count
   }
 
-  /** Whether the server took its hold away. Its id may have been granted the lock again since. */
+  /** Whether the server took the lease's hold away. The same id may have been granted the lock again since. */
   tookAway(lease: Lease): boolean {
     const { id } = this.#holdOf(lease).name
     return this.#taken.has(id) || [...(this.#tokens.get(id) ?? [])].some(token => token > lease.fencingToken)
@@ -185,14 +185,12 @@ export class Checks implements Watcher, ClientWatcher {
     }
   }
 
-  /** A release failed, or its answer no longer mattered: the hold in the server ends with its lease. */
+  /** A release failed, or its answer came too late: the hold in the server ends with its lease. */
   abandoned(lease: Lease): void {
     this.#abandoned.add(this.#holdOf(lease).name.id)
   }
 
-  /**
-   * After each event: the server has every hold that a client believes in, and keeps what no client wants only briefly.
-   */
+  /** After each event: the server has every hold in which a client believes, and soon removes what no client wants. */
   look(now: number, server: Server, refusing: boolean): void {
     this.#lookForOrphans(now, server, refusing)
     for (const [id, { hold, client, lock }] of this.#open) {
@@ -211,7 +209,7 @@ export class Checks implements Watcher, ClientWatcher {
   }
 
   /**
-   * I7: finds holds and live places in the queue that nobody wants, although their client could have taken them back.
+   * I7: finds holds and live places in the queue that nobody wants, although their client could have withdrawn them.
    */
   #lookForOrphans(now: number, server: Server, refusing: boolean): void {
     if (now < this.#plan.tidyFrom) return
@@ -231,7 +229,7 @@ export class Checks implements Watcher, ClientWatcher {
     this.#orphans = found
   }
 
-  /** Checks a hold when another owner is granted the lock. */
+  /** Checks a hold at the moment when another owner is granted the lock. */
   #mayEnd({ hold, client, stillborn }: Open, id: string): void {
     if (client.process.dead || stillborn || this.#taken.has(hold.name.id)) return
     const left = remaining(hold, client)
@@ -242,7 +240,7 @@ export class Checks implements Watcher, ClientWatcher {
     }
   }
 
-  /** Clients only believe in holds that the server has (`look`). So this bounds what the clients hold, too. */
+  /** This also bounds the permits in which the clients believe, because `look` compares them with the server. */
   #fits(lock: string, { claim, state, now }: Grant): void {
     // One call may admit several waiters, whose holds it writes together.
     const largest = Math.max(claim.wants![1], largestOf(state), this.#largest.get(lock) ?? 0)
@@ -256,7 +254,8 @@ export class Checks implements Watcher, ClientWatcher {
     const { id } = claim
     const queued = this.#queued.get(lock)
     const own = queued?.get(id) ?? Number.POSITIVE_INFINITY
-    // In a read-write lock, only writers have an order. A claim that has not queued must wait for all queued ones.
+    // In a read-write lock, only writers have an order among each other. A claim that is not queued must wait for all
+    // queued ones.
     const ordered = (waiter: DecodedClaim) =>
       own === Number.POSITIVE_INFINITY || !isReadWrite(lock) || (writes(claim) && writes(waiter))
     if (isReadWrite(lock) && writes(claim)) this.#writersTurn(lock)
@@ -274,8 +273,8 @@ export class Checks implements Watcher, ClientWatcher {
   }
 
   /**
-   * A reader must not join present readers past a live writer with a smaller ticket, unless a writer's turn has just
-   * ended.
+   * A reader must not join the present readers past a live writer with a smaller ticket, unless a writer's turn has
+   * just ended.
    */
   #readersTurn({ claim: { id }, before, state, now }: Grant, own: number): void {
     if ([...before.holders.values()].some(({ claim }) => writes(claim))) return

@@ -1,6 +1,6 @@
 /**
- * A client on a simulated process: a real `Session` of the library, and a listener that notifies the checks. Only the
- * calls of src/client.ts are left out: they name errors, and recognize nested calls.
+ * A client on a simulated process: a real `Session` of the library, and a listener that notifies the checks. Only
+ * src/client.ts and its calls are left out. They add keys to errors and recognize nested calls.
  */
 import type { Redis } from 'ioredis'
 import { type Channel, CLIENT_ID_LENGTH, type Heir, type HoldName, type Passed } from '../../src/kind.ts'
@@ -23,12 +23,12 @@ import { READS, type SimulatedKind } from './plan.ts'
 import type { Process } from './timeline.ts'
 
 export interface ClientWatcher {
-  /** A hold has begun. `alone`: its client knew of no other client that waits. */
+  /** A hold has begun. `alone`: its client knew of no waiter of another client. */
   acquired(client: SimulatedClient, hold: Hold, alone: boolean): void
   /** A hold has ended by a release. */
   ended(hold: Hold): void
   lost(hold: Hold, loss: Loss): void
-  /** The client has received a reply, about this hold, that fair waiters are queued. */
+  /** The client has received a reply about this hold that says that fair waiters are queued. */
   told(hold: string): void
 }
 
@@ -84,7 +84,7 @@ class WatchedLink extends Link {
   }
 }
 
-/** Reports answers that say that fair waiters are queued. */
+/** Notices replies that say that fair waiters are queued. */
 class WatchedMutex extends Mutex {
   queued: (hold: string) => void = () => {}
 
@@ -217,7 +217,7 @@ export class SimulatedClient implements Observer {
   }
 
   /**
-   * What an idle client still keeps, as text; undefined: nothing. One timer is allowed while it is open: the beat's.
+   * What an idle client still keeps, as text; undefined: nothing. An open client may keep one timer, that of the beat.
    */
   get residue(): string | undefined {
     const channels = this.#link.heard.size
@@ -240,7 +240,7 @@ export class SimulatedClient implements Observer {
     hear?.(...about)
   }
 
-  /** Records `down` and `up`, and passes them on. No other listener is notified whether commands get through. */
+  /** Records `down` and `up`, and passes them on. They are the only reports on whether commands get through. */
   #overheard(told: LinkListener): LinkListener {
     return {
       ...told,

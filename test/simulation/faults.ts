@@ -12,20 +12,20 @@ export interface Stage extends Net {
 }
 
 const faults: Record<FaultKind, (stage: Stage, fault: Fault, client: SimulatedClient) => void> = {
-  /** The connection for commands fails, the one for messages, or both. */
+  /** Breaks the connection for commands, the connection for messages, or both. */
   cut(_stage, { variant }, client) {
     if (variant % 3 !== 1) client.commands.break()
     if (variant % 3 !== 0) client.messages.break()
   },
 
-  /** A half-open connection: what one side sends does not arrive, and neither side notices. */
+  /** Makes a connection half-open: what one side sends does not arrive, and neither side notices. */
   stall(stage, { ms, variant }, client) {
     const redis = variant < 3 ? client.commands : client.messages
     redis.stall({ out: variant % 3 !== 1, in: variant % 3 !== 0 })
     later(stage, ms, () => redis.resume())
   },
 
-  /** The client is partitioned: nothing gets through, and connecting fails. */
+  /** Partitions the client: nothing gets through, and connecting fails. */
   partition(stage, { ms, variant }, client) {
     const both = [client.commands, client.messages]
     stage.weather.unreachable.set(client.process, variant % 2 ? 'refused' : 'silent')
@@ -39,7 +39,7 @@ const faults: Record<FaultKind, (stage: Stage, fault: Fault, client: SimulatedCl
     })
   },
 
-  /** The process is stopped, or its event loop is blocked. */
+  /** Stops the process, or blocks its event loop. */
   freeze(stage, { ms }, client) {
     client.process.freeze()
     later(stage, ms, () => client.process.thaw())
@@ -75,7 +75,7 @@ const faults: Record<FaultKind, (stage: Stage, fault: Fault, client: SimulatedCl
     })
   },
 
-  /** The server refuses all scripts with an error, for the moment or for good. */
+  /** The server refuses all scripts with an error, either a temporary or a lasting one. */
   refusal(stage, { ms, variant }) {
     const texts = [
       'BUSY Redis is busy running a script',
@@ -101,7 +101,7 @@ const faults: Record<FaultKind, (stage: Stage, fault: Fault, client: SimulatedCl
   /** Nothing to do: the server forgets scripts with the probability in plan.ts. */
   noScript() {},
 
-  /** Messages without a cause. No grant for a waiter that may be queued, because that could be true. */
+  /** Sends messages without a cause. But no grant to a waiter that may be queued, because Redis may have granted it. */
   noise({ server, clients }, { key, variant }, client) {
     const lock = client.lockOf(key)
     const inbox = `${client.process.name}:`.padEnd(12, '_')

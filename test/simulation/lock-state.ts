@@ -8,7 +8,7 @@ import { namesOf as namesOfSemaphore, readWriteNamesOf } from '../../src/kinds/p
 import type { Keyspace } from './redis/keyspace.ts'
 import { textOf } from './redis/values.ts'
 
-/** How many tokens after its own belong to the holder (lua/shared/unreported.lua). */
+/** How many tokens after its own a holder may issue (lua/shared/unreported.lua). */
 const BLOCK = 1_000
 
 /** The names of keys of other kinds than the mutex contain these words. */
@@ -81,7 +81,7 @@ export function isReadWrite(lock: string): boolean {
   return lock.includes(READ_WRITE)
 }
 
-/** Whether a claim is a writer's, of a read-write lock. */
+/** Whether a claim is that of a writer of a read-write lock. */
 export function writes({ wants }: DecodedClaim): boolean {
   return wants?.[0] === ALL
 }

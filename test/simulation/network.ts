@@ -15,7 +15,7 @@ import type { Trace } from './trace.ts'
 /** The answer when a client asks for its rights: none is missing, and no key will be evicted. */
 const MAY_ALL = [[], '', '0', 'noeviction']
 
-/** What is wrong with the network and the server at present. */
+/** The present faults of the network and the server. */
 export interface Weather {
   /** The delay of one direction, ms: usually `least` to `most`; with probability `spikes`, up to `spike` more. */
   readonly delay: { readonly least: number; readonly most: number; readonly spike: number; readonly spikes: number }
@@ -71,7 +71,7 @@ class Pipe {
     this.#held = undefined
     const { timeline } = this.#net
     this.#last = Math.max(this.#last, timeline.now)
-    // These events come before everything that arrives from now on, because they are scheduled first.
+    // These events come before later arrivals, because they are scheduled first.
     for (const arrive of held) timeline.at(timeline.now, () => this.#out(arrive), this.#process)
   }
 
@@ -131,7 +131,7 @@ class Session implements Listener {
     else this.toClient.push(deliver)
   }
 
-  /** The client's end is closed. What it had sent may still arrive, and the server may notice late. */
+  /** The client's end is closed. Data that it had sent may still arrive, and the server may notice the end late. */
   end(told = true): void {
     const { timeline, random, server } = this.#net
     this.toClient.cut()

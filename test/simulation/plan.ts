@@ -3,8 +3,8 @@
  * some kinds of fault, so that each occurs alone as well as with others. Times are short, so that everything happens
  * often.
  *
- * Some histories are crowds: many callers of a few clients at the same moments, nearly all unfair, which hold for no
- * time or hardly any. In crowds, locks are handed off within a client.
+ * Some histories are crowds: many callers in a few clients call at the same moments. Nearly all are unfair, and hold
+ * the lock for hardly any time. In crowds, locks are handed off within a client.
  */
 import { type CallTerms, callTermsOf, type Settings, settingsOf } from '../../src/options.ts'
 import { Random } from '../kit/random.ts'
@@ -35,7 +35,7 @@ export type SimulatedKind = 'mutex' | 'semaphore' | 'readWrite'
 const harmless: readonly FaultKind[] = ['close', 'crash', 'force', 'noise', 'noScript', 'refusal']
 
 /**
- * Faults by which a live waiter may lose its place in the queue for a while, so that a later one is served before it.
+ * Faults after which a live waiter may lose its place in the queue for a while, so that a later waiter is served first.
  */
 const disorderly: readonly FaultKind[] = [
   'cut',
@@ -49,11 +49,11 @@ const disorderly: readonly FaultKind[] = [
   'messages',
 ]
 
-/** What a writer and a reader want (src/kinds/permits/read-write.ts). */
+/** The permits that a writer and a reader want (src/kinds/permits/read-write.ts). */
 export const WRITES = '1000000000/1000000000'
 export const READS = '1/999999999'
 
-/** A stream of random numbers that neither the world nor its processes use (world.ts). */
+/** The number of a stream of random numbers. The world and its processes use smaller numbers (world.ts). */
 const LAST_STREAM = 100
 
 export interface Call {
@@ -84,7 +84,7 @@ export interface Fault {
   readonly at: number
   readonly kind: FaultKind
   readonly client: number
-  /** How long the fault lasts, if its kind has a duration. */
+  /** How many ms the fault lasts, if its kind has a duration. */
   readonly ms: number
   /** Selects one of the variants of its kind. */
   readonly variant: number
@@ -107,7 +107,7 @@ export interface Plan {
   readonly bound: number
   /** ms within which the next holder must take a released lock; Infinity if messages or connections may fail. */
   readonly prompt: number
-  /** No connection fails from this time on: what nobody wants any longer must be gone after `forgotten` ms. */
+  /** No connection fails from this time on: holds and places that nobody wants must be gone after `forgotten` ms. */
   readonly tidyFrom: number
   readonly forgotten: number
   /** The time at which everything must be over. */
@@ -153,10 +153,10 @@ function withPermits(plan: Plan, random: Random): Plan {
 
 function planOfMutex(seed: number): Plan {
   const random = new Random(seed, 0)
-  // Calls of one owner rarely meet unless most calls have a name. Such histories have no faults, because what is promised
-  // to these calls is promised only without faults.
+  // Calls of one owner rarely meet unless most calls have a name. Such histories have no faults, because what the
+  // checks expect of these calls is promised only without faults.
   const family = random.chance(0.1)
-  // Without faults much more is promised, so a part of the histories has none.
+  // Without faults, the library promises much more. So some of the histories have no faults.
   const often = family || random.chance(0.2) ? 0 : 0.25
   const kinds = new Set(faultKinds.filter(() => random.chance(often)))
   const clients = random.int(2, 4)
@@ -173,13 +173,13 @@ function planOfMutex(seed: number): Plan {
   const spike = random.pick([20, 400])
   const delay = { least: 0.05, most, spike, spikes: random.pick([0, 0.01, 0.05]) }
   const worst = delay.spikes > 0 ? most + spike : most
-  // If false, a client may take a slow answer for a dead connection, even without a fault.
+  // Whether every answer is fast enough. If not, a client may take a slow answer for a dead connection.
   const steady = 2 * worst < Math.max(100, settings.outageTimeout / 3)
   const healed = random.pick([600, 2_000, 5_000])
   const crowd = random.chance(0.4)
   const calls = crowd ? random.int(8, 60) : random.int(2, 24)
   const answerLimit = Math.min(5_000, Math.max(1_000, settings.outageTimeout / 3))
-  // The time until the next heartbeat, and a few round trips from there to a grant.
+  // The time until the next heartbeat, plus a few round trips until the grant.
   const bound = settings.waiterTtl / 3 + 10 * worst + 50
   const quiet = kinds.size === 0 || (kinds.size === 1 && kinds.has('messages'))
   const grace = quiet ? 0 : 2 * answerLimit + 2_500 + 2 * Math.max(500, settings.waiterTtl / 3)

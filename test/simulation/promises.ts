@@ -20,12 +20,12 @@ interface Open {
   readonly begun: number
   /** Virtual time by which it has to settle; later only if its process was stopped in the meantime. */
   due: number
-  /** Virtual time at which its patience with Redis ends. Time during which its process was stopped does not count. */
+  /** Virtual time at which its patience with Redis ends, if its process is not stopped. */
   readonly patient: number
-  /** How often, and for how many ms in total, its process had been stopped before it began. */
+  /** How often, and for how many ms in total, its process had been stopped when it began. */
   readonly stops: number
   readonly stopped: number
-  /** Whether it waits for a lock: then its patience ends `outageTimeout` after Redis went out of reach. */
+  /** Whether it waits for a lock. If so, its patience ends `outageTimeout` after Redis went out of reach. */
   readonly isLock: boolean
   /** The key of the lock that it waits for. */
   readonly waitsFor: string | undefined
@@ -33,7 +33,7 @@ interface Open {
   readonly wants: string | undefined
   /** The name of its owner, if it has one. */
   readonly owner: string | undefined
-  /** How long it may still take after its process was stopped, ms. */
+  /** How many ms it may still take after a stop of its process. */
   readonly again: number
 }
 
@@ -166,7 +166,8 @@ export class Promises {
   }
 
   /**
-   * While an owner with a name holds the lock, its other calls must re-enter as quickly as a next holder is granted it.
+   * While an owner with a name holds the lock, its other calls must re-enter as soon as another waiter would be granted
+   * a free lock.
    */
   #lookForOutsiders(now: number, waiting: readonly Open[], enters: (open: Open) => boolean): void {
     const bound = Math.min(this.#plan.bound, this.#plan.prompt)
@@ -189,7 +190,7 @@ export class Promises {
 }
 
 /**
- * Whether somebody must be granted the lock: the head of the queue fits, or nobody is queued and every waiting call
+ * Whether a waiter must be granted the lock now: the head of the queue fits, or nobody is queued and every waiting call
  * fits. While a writer is queued, readers have to wait.
  */
 function isEnabled(state: LockState, waiting: readonly Open[], now: number, readWrite: boolean): boolean {

@@ -1,6 +1,6 @@
 /**
- * Checks re-entry of read-write locks against the server's data: the answer to an owner that holds and asks again, one
- * token for all holds of an owner, and no other owner's hold beside a writer's.
+ * Checks re-entry of read-write locks against the server's data: the answer to an owner that holds the lock and asks
+ * again, the one token of all its holds, and that nobody else holds while a writer does.
  */
 import { type LockState, liveHolders, writes } from './lock-state.ts'
 import type { Answer } from './witness.ts'
@@ -17,15 +17,15 @@ export class Reentries {
   }
 
   /**
-   * An owner that holds must re-enter at once. If it only reads and asks to write, it must be refused for good; a
-   * request that was queued before its owner began to read keeps waiting.
+   * An owner that holds the lock must re-enter at once. If it only reads and asks to write, it must be refused as a
+   * deadlock; but a request that was queued before its owner began to read keeps waiting.
    */
   asked({ claim, before, after, deadlock, now }: Answer): void {
     const { id, owner } = claim
     // The request holds already, so this is a repetition.
     if (before.holders.has(id)) return
-    // An owner without a name does not re-enter by its own id. Such a request may come again when its hold has ended
-    // and a nested hold is still live.
+    // An owner without a name does not re-enter by its own id. Such a request may be repeated after its hold has ended,
+    // while a nested hold is still live.
     const theirs = owner === id ? [] : liveHolders(before, now).filter(holder => holder.claim.owner === owner)
     const told = deadlock ? 'deadlock' : after.holders.get(id)?.token
     const queued = before.queue.some(({ claim }) => claim.id === id)
@@ -42,7 +42,8 @@ export class Reentries {
   }
 
   /**
-   * Present holds must agree: beside a writer, only its own owner holds (I1); each owner has one token of its own (I2).
+   * Checks that present holds agree: while a writer holds, no other owner does (I1); each owner has one token of its
+   * own (I2).
    */
   agree(lock: string, state: LockState, now: number): void {
     this.#exclude(lock, state, now)

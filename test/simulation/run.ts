@@ -1,7 +1,7 @@
 /**
  * Runs many histories, a batch at a time. Between two events of a history, its promises have to run. One turn of the
- * real event loop runs all of them, and serves one event of each history in the batch. Histories share nothing, so each
- * is the same whatever others run with it.
+ * real event loop runs the promises of all histories of the batch, and one event of each. Histories share nothing, so a
+ * history does not depend on the others in its batch.
  */
 import type { SimulatedKind } from './plan.ts'
 import { World } from './world.ts'
@@ -82,7 +82,8 @@ async function turn(worlds: readonly World[]): Promise<World[]> {
 }
 
 /**
- * Restores `Math.random`, which takes the library's own choices from the seed, too. Saves time: errors have no stacks.
+ * Restores `Math.random`, which histories replace in order to take the library's own choices from the seed. Turns off
+ * the stacks of errors, to save time.
  */
 async function quietly(run: () => Promise<void>): Promise<void> {
   const { random } = Math

@@ -1,14 +1,13 @@
 /**
  * Checks the runs of hand-offs within a client, which the server does not see. The server grants a hold with a block of
  * tokens. Then the hold passes from lease to lease of the client, until one of them releases it.
- *
- * A run must not overtake a fair waiter that was queued when the run began, belongs to its own client, or is known to it.
- * It may last only a few ms.
+ * A run must not overtake a fair waiter that was queued when the run began, that belongs to its own client, or that its
+ * client knows. It may last only a few ms.
  */
 import type { Hold } from '../../src/local/hold.ts'
 import type { SimulatedClient } from './client.ts'
 
-/** The longest run, ms, by a clock that may be 0.1 % slow: if others wait, and if the client knows of none. */
+/** The longest run, in ms, by a clock that may be 0.1 % slow: LONGEST_ALONE if its client knows of no others. */
 const LONGEST = 4.01
 const LONGEST_ALONE = 25.03
 
@@ -29,7 +28,7 @@ interface Run {
 
 export class Runs {
   readonly #failed: (invariant: string, what: string) => void
-  /** The present run under each hold's id. */
+  /** The current run under each hold's id. */
   readonly #runs = new Map<string, Run>()
   /** Leases that have ended by a hand-off within the client. */
   readonly #passed = new Set<string>()

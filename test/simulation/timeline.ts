@@ -123,7 +123,8 @@ export class Process implements Clock {
     this.#timeline = timeline
     this.#random = random
     this.#offset = random.between(0, 10_000)
-    // The clocks of a client and the server may differ by 0.1 % (src/clock.ts). Here the server's clock is exact.
+    // The clocks of a client and the server may differ by 0.1 % (src/clock.ts). Here, only the client's clock is
+    // inexact.
     this.#rate = 1 + random.between(-0.0009, 0.0009)
   }
 
@@ -153,12 +154,14 @@ export class Process implements Clock {
     return this.#armed.size
   }
 
-  /** Whether everything that was due in it has run, because it is neither frozen nor just thawed. */
+  /** Whether everything that was due in the process has run: it is neither frozen nor just thawed. */
   get awake(): boolean {
     return !this.frozen && this.#timeline.now > this.thawedAt
   }
 
-  /** Also waits for the timers that the first events after a thaw have set: they may be late, too. */
+  /**
+   * Like `awake`, but also waits for the timers that the first events after a thaw have set, because they may be late.
+   */
   get settled(): boolean {
     return !this.frozen && this.#timeline.now > this.thawedAt + LATE
   }

@@ -1,5 +1,5 @@
 /**
- * Notifies a watcher of what a script has decided. A script only returns its reply. So its decisions are derived from
+ * Notifies a watcher of the decisions of a script. A script only returns its reply, so its decisions are derived from
  * its arguments, from the lock before and after the run, and from the waiters that joined the queue during the run.
  */
 import type { DecodedClaim } from '../../src/kinds/claim.ts'
@@ -23,7 +23,7 @@ export interface Watcher {
   passed(lock: string, hold: string, token: number): void
   /** These holds were taken away from their holder. */
   taken(ids: readonly string[]): void
-  /** A waiter has joined the queue. `again`: it was in a heartbeat, whether it joined again or was still queued. */
+  /** A waiter has joined the queue. `again`: by a heartbeat, whether it joined again or was still queued. */
   joined(id: string, ticket: number, lock: string, again: boolean): void
   /** A waiter has left by its own request. */
   left(id: string): void
@@ -46,7 +46,7 @@ export interface Answer {
   readonly claim: DecodedClaim
   readonly before: LockState
   readonly after: LockState
-  /** Whether it was refused for good, because its owner would wait for itself. */
+  /** Whether it was refused as a deadlock, because its owner would wait for itself. */
   readonly deadlock: boolean
   /** ms by the server's clock. */
   readonly now: number
@@ -90,7 +90,7 @@ function tellOfHolders(watcher: Watcher, run: Run): void {
     const id = argument(run, 'id')!
     if (ended(id)) watcher.dropped(id)
   } else if (name === 'forceRelease') watcher.taken([...before.holders.keys()].filter(ended))
-  // A new hold with the token of an earlier one is a re-entry, or was admitted while its owner held.
+  // A new hold with the token of an earlier one is a re-entry, or was admitted while its owner held the lock.
   const known = new Set([...before.holders.values()].map(({ token }) => token))
   const granted = [...after.holders].filter(([id]) => isNew(id)).map(([, holder]) => holder)
   for (const holder of granted.sort((a, b) => a.token - b.token)) {

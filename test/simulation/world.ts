@@ -7,15 +7,14 @@
  *                             ▼                                              ▼
  *                       Checks, Promises: what clients believe, compared with what the scripts decided
  *
- * Real are the library, from the session down to its calls of ioredis, and the scripts of lua/. Simulated are the
- * socket, Redis's commands, and time. Every choice (delays, losses, lateness of timers, the order after a freeze) is
- * drawn from the seed. So a seed determines a history, and two runs have exactly the same trace.
+ * The library is real, from the session down to its calls of ioredis, and so are the scripts of lua/. The socket,
+ * Redis's commands and time are simulated. Every choice (delays, losses, lateness of timers, the order after a freeze)
+ * is drawn from the seed. So a seed determines a history, and two runs have exactly the same trace.
  *
- * Time is a queue of events. An event that belongs to a client runs in that client's code. Everything that it triggers
- * there by promises runs before the next event; that takes a turn of the real event loop (run.ts). Events of the server
- * need no such turn: each runs to its end at once, and its effects are new events. So the interleaving is never finer
- * than in reality, and everything that reality may interleave is interleaved, because every arrival and every timer is
- * an event.
+ * Time is a queue of events. An event of a client runs in that client's code. Everything that it triggers by promises
+ * runs before the next event, which takes a turn of the real event loop (run.ts). Events of the server need no such
+ * turn: each runs to its end at once, and its effects are new events. So events interleave as in reality, but not more
+ * finely: every arrival and every timer is an event.
  *
  * A history has four parts:
  *   1. calls and faults                              until plan.healed
@@ -39,9 +38,9 @@ import { Trace } from './trace.ts'
 const POLL = 25
 /** The length of part 3, ms: longer than any lease, than unused channels stay subscribed, and than cleanup pauses. */
 const REST = 4_000
-/** ms by which a client may close after its last request: the pause of the cleanup, and a little more. */
+/** A client may close this many ms after its last request: after the pause of the cleanup, and a little more. */
 const CLEANING = 1_200
-/** How long a closing client waits for a Redis that does not accept what it gives back, ms. */
+/** How many ms a closing client waits for a Redis that does not answer its releases. */
 const CLOSE_PATIENCE = 2_000
 
 export class World implements Stage {
@@ -124,7 +123,7 @@ export class World implements Stage {
 
   close(client: SimulatedClient): void {
     if (client.closing) return
-    // The client goes on closing as long as Redis accepts something; but each of its requests has its own patience.
+    // The client continues to close while Redis accepts its releases. But each of its requests has its own patience.
     const patience = Math.max(CLOSE_PATIENCE, this.#plan.settings.outageTimeout)
     this.#watch(`close`, client, patience + CLEANING, client.close())
   }

@@ -1,4 +1,4 @@
-/** A cluster: as acl.test.ts, on every master, and while a slot moves. */
+/** The rights that acl.test.ts tests, on a cluster: on every master, and while a slot moves. */
 import { Cluster, Command } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type ClientOptions, LockClient, LockConnectionError } from '../../src/index.ts'
@@ -18,7 +18,7 @@ beforeAll(async () => {
 
 afterAll(() => cluster?.stop())
 
-/** A lock client, and its errors that no call reports. */
+/** A lock client, and the errors that it emits as events. */
 function clientAs(username: string | undefined, options: ClientOptions) {
   const redisOptions = username === undefined ? {} : { username, password: 'pw' }
   const locks = new LockClient(new Cluster(cluster.addresses, { lazyConnect: true, redisOptions }), options)
@@ -48,8 +48,8 @@ type Pair = Pick<Awaited<ReturnType<typeof scene>>, 'limited' | 'other'>
 const slotOf = (key: string) => new Command('get', [`lock:{${key}}`]).getSlot()
 
 /**
- * Renews a lease whose lock is already on another master, while the slot is not assigned to it yet: only ASKING leads
- * there.
+ * Renews a lease whose lock is already on another master, while the slot is not assigned to that master yet. The client
+ * can reach the lock only with ASKING.
  */
 async function whileSlotMoves({ limited }: Pair, key: string): Promise<void> {
   const lease = await limited.lock(key)
@@ -65,7 +65,7 @@ async function whileSlotMoves({ limited }: Pair, key: string): Promise<void> {
   expect(await lease.release()).toBe(true)
 }
 
-/** Waits behind a dead waiter that had subscribed at the lock's node: the release passes over it. */
+/** Waits behind a dead waiter that has subscribed on the lock's node. The release passes over the dead waiter. */
 async function behindTheDead({ limited, other }: Pair, key: string): Promise<void> {
   const lock = `lock:{${key}}`
   const held = await limited.lock(key)
@@ -82,7 +82,7 @@ async function behindTheDead({ limited, other }: Pair, key: string): Promise<voi
   expect(await (await wait).release()).toBe(true)
 }
 
-/** Waits in such a way that its death would be noticed: the node has recorded that the waiter is subscribed there. */
+/** Waits so that the node records that the waiter is subscribed there. The death of such a waiter would be noticed. */
 async function whereItIsHeard({ limited, other }: Pair, key: string): Promise<void> {
   const held = await other.lock(key)
   const wait = limited.lock(key, { fair: true })
@@ -104,11 +104,12 @@ test('a user with these rights can do everything, and no error is reported', asy
 
 const rights = aclRule([mutex], { cluster: true }).filter(rule => /^[+~&]/.test(rule))
 /**
- * The call that needs it names it as missing: without the table of slots, the client knows no server that it could ask.
+ * Without this right, no call is served: the client cannot read the table of slots, so it knows no server. The error of
+ * each call names the right as missing.
  */
 const table = '+cluster|slots'
 
-/** What each of these rights is needed for, besides what a single server needs. */
+/** Work that needs each of these rights, besides the work that a single server allows. */
 const tasks: Record<string, (at: Pair, key: string) => Promise<void>> = {
   '+asking': whileSlotMoves,
   '+cluster|myid': behindTheDead,
@@ -119,25 +120,28 @@ describe('without one of its rights', () => {
   const alone = new Set(aclRule([mutex]).filter(rule => rule.startsWith('+')))
   const named = rights.filter(right => right !== '+scan' && right !== table && !tasks[right])
   // Break: any of the commands in `sent.cluster` of src/redis/rights.ts.
-  test.concurrent.each(named)('%s: the client has reported at its start that it is missing', async right => {
+  test.concurrent.each(named)('%s: the client reports at its start that the right is missing', async right => {
     const name = `without-${rights.indexOf(right)}`
     await using at = await scene(name, without(right))
     await eventually(() => at.warnings.length === 3)
     const missing = at.warnings.map(({ message }) => message.split(': ', 1)[0]?.replace(/:\d+/, ''))
     expect(missing).toEqual(Array(3).fill(`the Redis user at 127.0.0.1 lacks the rights ${right}`))
-    // What the scripts need, they need on a single server too: acl.test.ts.
+    // acl.test.ts tests the rights that scripts need, so the work is done here only for the other rights.
     if (!alone.has(right)) expect(await work(at.limited, at.other, admins(), name)).not.toEqual([])
   })
 
-  // Break: `hearOutAsking` in src/redis/clients.ts: the process is told of a rejection that nobody handles.
-  test.each(Object.entries(tasks))('%s: one thing cannot be done, and the client has said so', async (right, task) => {
-    await using at = await scene(`without-${rights.indexOf(right)}`, without(right))
-    await eventually(() => at.warnings.length === 3)
-    for (const { message } of at.warnings) expect(message.endsWith(` lacks the rights ${right}`)).toBe(true)
-    await expect(task(at, freshKey())).rejects.toThrow()
-  })
+  // Break: `hearOutAsking` in src/redis/clients.ts: the process has an unhandled rejection.
+  test.each(Object.entries(tasks))(
+    '%s: one task fails, and the client has reported the missing right',
+    async (right, task) => {
+      await using at = await scene(`without-${rights.indexOf(right)}`, without(right))
+      await eventually(() => at.warnings.length === 3)
+      for (const { message } of at.warnings) expect(message.endsWith(` lacks the rights ${right}`)).toBe(true)
+      await expect(task(at, freshKey())).rejects.toThrow()
+    },
+  )
 
-  test(`${table}: no call is served, and each says why`, async () => {
+  test(`${table}: no call is served, and each error gives the reason`, async () => {
     await using at = await scene('no-table', without(table))
     const call = at.limited.lock('key')
     await expect(call).rejects.toThrow(LockConnectionError)

@@ -1,4 +1,4 @@
-/** The servers of a quorum: the rights that docs/quorum.md requires besides those for one server. */
+/** The servers of a quorum: docs/quorum.md requires rights in addition to those for one server. */
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type ClientOptions, LockClient, LockConnectionError } from '../../src/index.ts'
@@ -7,7 +7,7 @@ import { aclRule } from '../../src/redis/rights.ts'
 import { promptly, rejection, within } from '../kit/outcomes.ts'
 import { type QuorumServer, startQuorumServer } from '../kit/topologies/quorum-server.ts'
 
-/** They persist every write. */
+/** The servers persist every write. */
 let servers: QuorumServer[] = []
 beforeAll(async () => {
   servers = await Promise.all(Array.from({ length: 3 }, () => startQuorumServer()))
@@ -17,12 +17,13 @@ afterAll(() => Promise.all(servers.map(server => server.stop())))
 interface Scene extends AsyncDisposable {
   readonly locks: LockClient
   readonly warnings: Error[]
-  /** The commands that the servers have refused to this user. */
+  /** The commands that the servers have refused this user. */
   refused(): Promise<string[]>
 }
 
 /**
- * A user of this name on each server, with the rights for one server and these, and a client that logs in as this user.
+ * Creates a user on each server, with the rights for one server and those in `besides`, and a client that logs in as
+ * this user.
  */
 async function scene(name: string, besides: readonly string[], options: ClientOptions = {}): Promise<Scene> {
   const admins = servers.map(({ url }) => new Redis(url))
@@ -48,7 +49,7 @@ async function scene(name: string, besides: readonly string[], options: ClientOp
   }
 }
 
-/** Why each server has not voted. */
+/** The reason why each server has not voted. */
 const reasonsOf = ({ cause }: LockConnectionError) =>
   (cause as AggregateError).errors.map((error: Error) => (error.cause as Error).message)
 

@@ -1,6 +1,6 @@
 /**
- * Sentinels: the rights that a client needs there, and those that sentinels and replicas need on the servers that hold
- * data.
+ * With sentinels, several users need rights: a client on the sentinels, and sentinels and replicas on the servers that
+ * hold data.
  */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { LockClient, LockConnectionError } from '../../src/index.ts'
@@ -11,7 +11,7 @@ import { eventually } from '../kit/time.ts'
 import { masterName, RedisSentinel } from '../kit/topologies/redis-sentinel.ts'
 import { linesOf } from './operations.ts'
 
-// Each step that waits for the servers has a limit of its own, and reports what did not happen.
+// The limit is long, because each step that waits for the servers has its own limit and reports what did not happen.
 vi.setConfig({ testTimeout: 60_000 })
 
 let servers: RedisSentinel
@@ -24,7 +24,7 @@ afterAll(() => servers?.stop())
 
 const everywhere = () => [...servers.data, ...servers.sentinels].map(server => servers.direct(server))
 
-/** A client that is a limited user everywhere, and its errors that no call reports. */
+/** A client that is a limited user on all servers, and the errors that it emits as events. */
 async function scene(name: string, rules: readonly string[]) {
   for (const server of servers.sentinels) await servers.direct(server).acl('SETUSER', name, 'on', '>pw', ...rules)
   for (const server of servers.data) await servers.direct(server).acl('SETUSER', name, 'on', '>pw', ...aclRule([mutex]))
@@ -37,8 +37,8 @@ async function scene(name: string, rules: readonly string[]) {
 }
 
 /**
- * Otherwise the client would follow only when its old master drops it: so this shows that it receives the switch
- * message.
+ * The client follows the failover at once, which shows that it receives the switch message. Without this message, it
+ * would follow only when its old master disconnects it.
  */
 test('limited users of all kinds, as in docs/operations.md: locks work, and the client follows a failover', async () => {
   const [, , watcher, follower] = linesOf('sentinel')
@@ -46,8 +46,8 @@ test('limited users of all kinds, as in docs/operations.md: locks work, and the 
     for (const line of [watcher!, follower!]) await servers.direct(server).call('ACL', ...line.split(' ').slice(1))
     await servers.direct(server).config('SET', 'masteruser', 'replica', 'masterauth', 'password')
   }
-  // Only now: a replica that gets its password during its handshake waits a minute for the answer to a command that it
-  // has not sent.
+  // The replicas must have their passwords before this. A replica that gets its password during its handshake waits a
+  // minute for the reply to a command that it has not sent.
   for (const server of servers.data) await servers.direct(server).client('KILL', 'TYPE', 'REPLICA')
   for (const server of servers.sentinels) {
     const set = (...words: string[]) => servers.direct(server).call('SENTINEL', 'SET', masterName, ...words)

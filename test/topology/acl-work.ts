@@ -1,21 +1,21 @@
-/** Everything that a client can be asked to do, so that each right is needed for something. */
+/** Every task of a client, so that each right is needed by some task. */
 import type { Redis } from 'ioredis'
 import { type LockClient, LockLostError } from '../../src/index.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-/** For the clients of `work`: heartbeats and refusals come soon. */
+/** Options for the clients that are passed to `work`, with which heartbeats and refusals come soon. */
 export const limitedOptions = { lease: 5_000, waiterTtl: 600, outageTimeout: 1_200 }
-/** Heartbeats come too late to help callers that should be told by a message. */
+/** With these options, heartbeats come too late to help callers that should receive a message. */
 export const otherOptions = { lease: 30_000, waiterTtl: 60_000 }
 
-/** In ms. A lock that is released arrives at once, or else by a heartbeat that must not be needed. */
+/** In ms. A released lock must reach the waiter within this time, by a message and not by a heartbeat. */
 const AT_ONCE = 1_000
 
 type Step = readonly [name: string, run: () => Promise<unknown>]
 
 /**
- * Does all of it with `limited`, which may lack a right. `other` may do everything; it waits for `limited` and holds
- * against it. Resolves to what failed: the names of the steps, with their errors.
+ * Does all tasks with `limited`, which may lack a right. `other` has all rights; it holds locks that `limited` wants,
+ * and waits for locks that `limited` holds. Resolves to what failed: the names of the steps, with their errors.
  */
 export async function work(
   limited: LockClient,
@@ -76,8 +76,8 @@ export async function work(
     [
       'to stop listening',
       async () => {
-        // The client stays subscribed for another lock of the same slot. Otherwise its connection in a cluster could be
-        // closed.
+        // The client stays subscribed to another lock of the same slot. Otherwise, in a cluster, its connection might
+        // be closed.
         const [kept, left] = [`{${key('listen')}}:kept`, `{${key('listen')}}:left`]
         const held = [await other.lock(kept), await other.lock(left)]
         const wait = limited.lock(kept)
@@ -120,7 +120,7 @@ export async function work(
   const run = async ([name, step]: Step) => {
     await step().catch(error => failed.push(`${name}: ${error}`))
   }
-  // The steps of a list run one after another, because some rely on the events of `other`.
+  // The steps of one list run one after another, because some steps depend on events of `other`.
   await Promise.all(
     [steps.slice(0, 3), steps.slice(3)].map(async some => {
       for (const step of some) await run(step)

@@ -1,6 +1,6 @@
 /**
- * One server: a user with the rights in docs/operations.md can do everything, and without any one of them something
- * fails.
+ * One server: a user with the rights in docs/operations.md can do everything. If any of these rights is missing,
+ * something fails.
  */
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -27,12 +27,12 @@ interface Scene extends AsyncDisposable {
   readonly admin: Redis
   readonly limited: LockClient
   readonly other: LockClient
-  /** Errors of `limited` that no call reports. */
+  /** The errors that `limited` emits as events. */
   readonly warnings: Error[]
 }
 
 /**
- * A user of this name with these rights, and a client that logs in as this user. Several tests use the server at a
+ * Creates a user with these rights, and a client that logs in as this user. Several tests use the server at the same
  * time.
  */
 async function scene(name: string, rules: readonly string[], at = server, options: ClientOptions = {}): Promise<Scene> {
@@ -57,7 +57,7 @@ async function scene(name: string, rules: readonly string[], at = server, option
 
 const rights = aclRule([mutex]).filter(rule => /^[+~&]/.test(rule))
 
-/** The rule without one of its rights. A pattern is replaced by another one. */
+/** The rules without one right. A pattern is not removed, but replaced by another pattern. */
 function without(right: string): string[] {
   return aclRule([mutex]).map(rule =>
     rule !== right ? rule : right.startsWith('+') ? right.replace('+', '-') : `${right[0]}others:*`,
@@ -96,12 +96,12 @@ describe('without one of its rights', () => {
       }
       const failed = await work(at.limited, at.other, [at.admin], name)
       expect(failed).not.toEqual([])
-      // A client that never lists need not know.
+      // A client that never calls `list` does not need this right, so the client does not report it.
       if (optional) expect(failed.join()).toMatch(/NOPERM .*scan/)
     },
   )
 
-  test('several missing rights: all of them are named', async () => {
+  test('if several rights are missing, all of them are named', async () => {
     const rules = [...aclRule([mutex]), '-zadd', '-publish', '-time']
     await using at = await scene('several', rules)
     await eventually(() => at.warnings.length > 0)
@@ -130,7 +130,7 @@ test('a key of another type is described to users that may read its type; others
   }
 })
 
-test('a user of some keys can use only those, and is told that it lacks the others', async () => {
+test('a user with rights to some keys can use only these, and its errors name the missing right to others', async () => {
   const rules = aclRule([mutex]).map(rule => (rule.startsWith('~') ? '~lock:{mine*' : rule))
   await using at = await scene('confined', rules)
   expect(await (await at.limited.lock('mine')).release()).toBe(true)

@@ -1,6 +1,6 @@
 /**
- * The contract is tested over every topology: checks which files run over which, as the test runner itself would run
- * them.
+ * The contract is tested over every topology. This checks which contract files the test runner would run over which
+ * topology.
  */
 import { execFile } from 'node:child_process'
 import { createRequire } from 'node:module'
@@ -17,10 +17,13 @@ const vitest = join(dirname(createRequire(import.meta.url).resolve('vitest/packa
 
 const promised = ['standalone', 'cluster', 'sentinel', 'tls', 'acl', 'quorum']
 
-/** What `npm run test:topologies` runs of the contract, as "topology file", and what it runs with ioredis 5. */
+/** The contract files that `npm run test:topologies` runs, as "topology file", with ioredis 6 and with ioredis 5. */
 let planned: string[]
 let plannedWithIoredis5: string[]
-/** All files of the contract, except its scenarios and OpenTelemetry, which use one server. */
+/**
+ * All contract files that should run over every topology: all except the scenarios and OpenTelemetry, which use one
+ * server.
+ */
 let files: string[]
 
 beforeAll(async () => {

@@ -1,4 +1,4 @@
-/** A server that may evict locks: the client reports that once, and only if it is so. */
+/** If a server may evict locks, the client reports this once. Otherwise it reports nothing. */
 import { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { findServerSource, type RunningServer } from '../../local-redis/index.ts'
@@ -22,13 +22,14 @@ afterAll(async () => {
   await server?.stop()
 })
 
-/** A client that has been used, and its errors that no call reports. */
+/** A client that has been used, and the errors that it emits as events. */
 async function used(source: ConstructorParameters<typeof LockClient>[0] = server.url) {
   const locks = new LockClient(source)
   const warnings: LockError[] = []
   locks.on('error', ({ error }) => warnings.push(error as LockError))
   await (await locks.lock(freshKey())).release()
-  // This is answered on the client's one connection, after what the client asked the server when it connected.
+  // The client has one connection, so this reply comes after the replies to the questions that the client asked when it
+  // connected.
   await locks.isLocked(freshKey())
   return { locks, warnings, [Symbol.asyncDispose]: () => locks.close() }
 }
@@ -58,7 +59,7 @@ describe('one server', () => {
   })
 
   // Break: `this.#said.set(at, text)` in src/redis/survey.ts.
-  test('a reconnect does not report it again; a change does', async () => {
+  test('after a reconnect, only a changed setting is reported again', async () => {
     await redis.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru')
     await using at = await used()
     const again = async () => {
@@ -77,7 +78,7 @@ describe('one server', () => {
     ])
   })
 
-  test('a user without the right to ask is not refused: nothing is reported, here or in the server’s log', async () => {
+  test('a user without the right to read the setting can lock, and nothing is reported, here or in the server’s log', async () => {
     await redis.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru')
     const source = { host: '127.0.0.1', port: server.port, username: 'limited', password: 'pw' }
     await redis.acl('SETUSER', 'limited', 'on', '>pw', ...aclRule([mutex]))

@@ -1,6 +1,6 @@
 /**
- * Where ioredis 5 reports connections differently from ioredis 6. The contract, which runs with both, covers what is
- * the same.
+ * Behaviour of connections that ioredis 5 reports differently from ioredis 6. The contract tests run with both versions
+ * and cover the rest.
  */
 import { Redis } from 'ioredis-5'
 import { expect, test } from 'vitest'
@@ -14,7 +14,7 @@ import { eventually } from '../kit/time.ts'
 test('I6: connections that are lost during their greeting are replaced', async () => {
   const proxy = await FaultProxy.open(redisUrl())
   proxy.swallow('down')
-  // Setting the name makes the connection wait for a reply before it is ready.
+  // A connection name makes the connection wait for a reply before it is ready.
   const redis = new Redis(proxy.url, { connectionName: 'named', lazyConnect: true })
   const locks = client({}, redis)
   const lease = locks.lock(freshKey())

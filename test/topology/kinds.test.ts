@@ -1,6 +1,6 @@
 /**
- * One server: several kinds of locks share the connections and the inbox of their client, which loads only what they
- * need.
+ * One server: several kinds of locks share their client's connections and inbox. The client loads only what the kinds
+ * in use need.
  */
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
@@ -12,11 +12,11 @@ import { Member, twin } from '../kit/member.ts'
 import { freshKey, ownServer, plainRedis, redisUrl } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 
-test('two connections serve them all', async () => {
+test('two connections serve all kinds', async () => {
   const { url } = await ownServer()
   const member = new Member(url)
   await Promise.all([mutex, twin, flag].map(kind => member.lock(kind, freshKey())))
-  // The third connection is the test's.
+  // The third connection is the one that this test makes to read the number.
   expect(await plainRedis(url).info('clients')).toContain('connected_clients:3')
 })
 
@@ -36,7 +36,7 @@ test('I7 a grant for an unknown id is given back to the kind whose lock it is', 
   expect(kept.held).toBe(true)
 })
 
-test('only the scripts and rights of the kinds in use are loaded and asked for', async () => {
+test('only the scripts and rights of the kinds in use are loaded and checked', async () => {
   const { url, port } = await ownServer()
   const admin = plainRedis(url)
   await admin.acl('SETUSER', 'flags', 'on', '>pw', ...aclRule([flag]))

@@ -1,6 +1,6 @@
 /**
- * Lock clients made from clients of node-redis, of both versions: they use only its options, here with servers that
- * demand credentials.
+ * Lock clients made from clients of node-redis, of both versions. A lock client copies only the options. The servers
+ * here require credentials.
  */
 import * as redis6 from 'redis'
 import * as redis5 from 'redis-5'
@@ -48,7 +48,7 @@ const versions = [
 ] as const
 
 describe.each(versions)('node-redis %s', (_, { createClient, createCluster }) => {
-  test('a client with user and password, which is not connected, and stays so', async () => {
+  test('a client with user and password, which is not connected and stays unconnected', async () => {
     const { port, username, password } = aclOptions
     const redis = createClient({ socket: { host: '127.0.0.1', port }, username, password })
     await works(redis)
@@ -62,7 +62,7 @@ describe.each(versions)('node-redis %s', (_, { createClient, createCluster }) =>
     await redis.connect()
     onTestFinished(() => redis.destroy())
     await works(redis)
-    // Its user has only the rights of a lock client.
+    // The user of this client has only the rights of a lock client, and not the right to PING.
     await expect(redis.ping()).rejects.toThrow('NOPERM')
     expect(redis.isReady).toBe(true)
   })
@@ -113,7 +113,7 @@ describe.each(versions)('node-redis %s', (_, { createClient, createCluster }) =>
     expect((await rejection(locks.lock('k'), LockConnectionError)).message).toContain('no token')
   })
 
-  test('a client with TLS and its own certificate, and not without', async () => {
+  test('a client with TLS is accepted with its own certificate, and rejected without one', async () => {
     const { host, port } = tlsOptions as { host: string; port: number }
     await works(createClient({ socket: { host, port, tls: true, ...ofTls } }))
     await works(createClient({ url: `rediss://${host}:${port}`, socket: { tls: true, ...ofTls } as never }))
@@ -130,7 +130,7 @@ describe.each(versions)('node-redis %s', (_, { createClient, createCluster }) =>
     expect(await keysWith(plainRedis(`${url}/2`), 'lock:{')).toEqual([expect.stringMatching(/^(app:)?lock:/)])
   })
 
-  test('a cluster with a password, by one of its nodes, through an address map', async () => {
+  test('a cluster with a password, given by one of its nodes, through an address map', async () => {
     const cluster = await guarded()
     const [node] = cluster.addresses
     const defaults = { password: 'secret' }
@@ -154,7 +154,7 @@ describe.each(versions)('node-redis %s', (_, { createClient, createCluster }) =>
   })
 })
 
-/** Created once for both versions, because it takes seconds. */
+/** Started once for both versions, because that takes seconds. */
 let guardedCluster: Promise<RedisCluster> | undefined
 
 function guarded(): Promise<RedisCluster> {
@@ -188,7 +188,7 @@ describe('sentinels', () => {
     sentinelClientOptions: { username: 'watcher', password: 'theirs' },
   })
 
-  test('node-redis 6: by the users of servers and of sentinels', async () => {
+  test('node-redis 6: with separate users for servers and sentinels', async () => {
     await works(redis6.createSentinel(options()))
     const admin = servers.direct(await servers.master())
     expect(String(await admin.client('LIST'))).toMatch(/ db=4 .* user=locks/)
@@ -212,7 +212,7 @@ describe('sentinels', () => {
   })
 })
 
-test('an instance of ioredis with the same options excludes it', async () => {
+test('an ioredis instance with the same options excludes the client', async () => {
   const { port, username, password } = aclOptions
   const other = instanceOf({ kind: 'server', options: aclOptions }, { lazyConnect: true })
   const key = freshKey()

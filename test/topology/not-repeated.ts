@@ -1,4 +1,4 @@
-/** The contract files that do not run over every topology: where they run, and why nowhere else. */
+/** The contract files that do not run over every topology: where each runs, and why it need not run elsewhere. */
 export interface Exception {
   readonly file: string
   /** The names of the topologies over which it runs. */
@@ -6,9 +6,9 @@ export interface Exception {
   readonly because: string
 }
 
-/** Topologies in which no server takes over from another. */
+/** Topologies that differ in how scripts and messages work. */
 const single = ['standalone', 'tls', 'acl', 'quorum']
-/** Topologies in which scripts and messages differ. */
+/** Topologies that also differ in the effects on leases and waiters. */
 const byScripts = ['standalone', 'cluster']
 /** Topologies in which the effects on leases and waiters differ, too. */
 const byAnswers = [...byScripts, 'quorum']
@@ -68,8 +68,8 @@ export const notRepeated: readonly Exception[] = [
 ]
 
 /**
- * What also runs with ioredis 5, by topology: the whole contract on one server, and elsewhere what depends on how
- * connections are made, lost and subscribed.
+ * The tests that also run with ioredis 5, by topology: on one server the whole contract, elsewhere the tests that
+ * depend on how connections are made, lost and subscribed.
  */
 export const withIoredis5: Readonly<Record<string, readonly string[]>> = {
   standalone: ['test/contract/*.test.ts', 'test/topology/node-redis.test.ts'],

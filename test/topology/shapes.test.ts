@@ -1,4 +1,4 @@
-/** Each topology is what its name says, according to its own servers. */
+/** Checks with each topology's own servers that it is what its name says. */
 import { type Cluster, Redis } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
 import { eventually } from '../kit/time.ts'
@@ -19,13 +19,13 @@ async function started(topology: Topology): Promise<Servers> {
 }
 
 function connected<T extends Redis | Cluster>(redis: T): T {
-  // The commands report errors too.
+  // The test sees the errors through its commands, so the events are ignored.
   redis.on('error', () => {})
   onTestFinished(() => redis.disconnect())
   return redis
 }
 
-/** The one server that this way leads to. */
+/** A connection to the one server of this way. */
 function serverAt(way: Way): Redis {
   return connected(instanceOf(partsOf(way)[0]!, { enableReadyCheck: false })) as Redis
 }
@@ -85,7 +85,7 @@ test('a quorum has three masters that persist every write and know nothing of ea
   expect(new Set(await told('dir')).size).toBe(3)
 })
 
-test('a server of a quorum restarts with what it had written, or empty', async () => {
+test('a server of a quorum restarts with the data that it had written, or empty', async () => {
   const { client, data } = await started(quorum)
   const [server] = data as QuorumServer[]
   const redis = connected(new Redis(server!.url, { retryStrategy: () => 20, maxRetriesPerRequest: null }))

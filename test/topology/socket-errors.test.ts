@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { clientsOf, ownConnectionTo } from '../../src/redis/clients.ts'
 import { redisUrl } from '../kit/redis.ts'
 
-/** Each way in which the library makes a connection to a server. */
+/** The ways in which the library makes a connection to a server. */
 const made: Record<string, () => Redis> = {
   'from a URL': () => clientsOf(redisUrl()).make(1_000) as Redis,
   'from options': () => clientsOf({ port: Number(new URL(redisUrl()).port) }).make(1_000) as Redis,
@@ -15,7 +15,8 @@ function callers(): Redis {
   return new Redis(redisUrl(), { lazyConnect: true })
 }
 
-// Seen with a server that requires client certificates: first its TLS alert, then data that could no longer be decoded.
+// This has been seen with a server that requires client certificates: a TLS alert, and then data that could not be
+// decrypted.
 test.each(Object.entries(made))(
   'I6: a second error of a socket does not end the process, connection %s',
   async (_, make) => {

@@ -1,5 +1,6 @@
 /**
- * A client without what TLS requires is rejected with the reason. The contract over TLS shows that all works with it.
+ * A client that lacks something that TLS requires is rejected with the reason. The contract tests over TLS show that
+ * everything works otherwise.
  */
 import type { ConnectionOptions } from 'node:tls'
 import { beforeAll, expect, test } from 'vitest'
@@ -43,7 +44,7 @@ test('nor with the certificate of another authority of the same name', async () 
 
 test('without its own certificate a client is rejected', async () => {
   const { ca } = given
-  // The server sends the reason, and closes; the close may arrive first.
+  // The server sends the reason and closes the connection. The close may be noticed first.
   expect((await cause({ ca })).message).toMatch(/certificate required|ECONNRESET|EPIPE|closed/i)
 })
 

@@ -1,6 +1,6 @@
 /**
- * An address that leads to a server without locks, or without all of them: noticed on connection, and reported with the
- * remedy.
+ * An address leads to a server that cannot serve locks, or not all of them. The client notices this when it connects,
+ * and the error names the remedy.
  */
 import { Cluster } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
@@ -39,7 +39,10 @@ async function onlyNode(): Promise<RunningServer> {
   return server
 }
 
-/** Every call is rejected with these words, whether it could wait or not, and again when it is repeated later. */
+/**
+ * Expects that every call is rejected with these words, whether it could wait or not, and again if it is repeated
+ * later.
+ */
 async function refusesAll(locks: LockClient, words: RegExp): Promise<void> {
   for (let round = 0; round < 2; round++) {
     const key = freshKey()
@@ -88,7 +91,7 @@ describe('a URL that leads to', () => {
     expect(outcomes.filter(outcome => ofCluster.test(String(outcome))).length).toBeGreaterThan(0)
   })
 
-  test('another server after a while: calls are served as soon as it is suitable, and refused if it is not', async () => {
+  test('another server after a while: calls are served once it is a suitable server, and refused if not', async () => {
     const [plain, node] = [await ownServer(), cluster.nodes[0]!.server]
     const proxy = await refusingProxy(node.url)
     const locks = client({}, proxy.url)
@@ -108,7 +111,7 @@ describe('sentinels', () => {
     await refusesAll(locks, /^lock "[^"]+": the sentinels know no master named "loks"$/)
   })
 
-  test('one of which is away, while the others know no master of that name: waited out, and reported', async () => {
+  test('if one is away and the others know no master of that name: calls wait, and the error reports this', async () => {
     const { sentinels: known = [] } = sentinels.options
     const nobody = { host: '127.0.0.1', port: 1 }
     const locks = new LockClient({ sentinels: [nobody, ...known], name: 'loks' }, { outageTimeout: 800 })

@@ -25,7 +25,7 @@ test('I4 a grant by message settles the wait even if it comes before the refusal
   expect(at.residue).toEqual(NOTHING)
 })
 
-test('I9 a fair waiter costs one request, however many wait with it', async () => {
+test('I9 a fair waiter costs one request, however many others wait', async () => {
   const at = new Waiting()
   for (const id of ['A', 'B', 'C', 'D']) await at.parkedFair({ id })
   for (const id of ['A', 'B', 'C', 'D']) at.acquirer.grantedByMessage(id, 100, 'handoff')
@@ -177,7 +177,7 @@ test('I1 a grant in a late answer is checked once before it is used, because a l
   expect(at.residue).toEqual(NOTHING)
 })
 
-test('I7 if a repeated request queues its waiter after the waiter’s hold was released, that is taken back', async () => {
+test('I7 if a repeated request queues its waiter after the waiter’s hold was released, the waiter is taken back', async () => {
   const at = new Waiting()
   const waiter = await at.start({ id: 'A', mode: 'queue' })
   at.acquirer.grantedByMessage('A', 100, 'handoff')
@@ -187,7 +187,7 @@ test('I7 if a repeated request queues its waiter after the waiter’s hold was r
   expect(at.left).toEqual(['A'])
 })
 
-test('a grant for an id that does not wait is refused, and the caller learns that', async () => {
+test('a grant for an id that does not wait is refused, and the caller of the method learns that', async () => {
   const at = new Waiting()
   await at.parkedFair({ id: 'A' })
   expect(at.acquirer.grantedByMessage('B', 2, 'handoff')).toBe(false)

@@ -1,6 +1,5 @@
 /**
- * Callers that give up get their answer at once. Whatever their request has become is taken back in the background (I6,
- * I7).
+ * Callers that give up get their answer at once. The rest of their requests is taken back in the background (I6, I7).
  */
 import { describe, expect, test } from 'vitest'
 import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
@@ -142,7 +141,7 @@ describe('I7 taking back', () => {
     expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
   })
 
-  test('is done by the client for a later grant, because the waiter is no longer known', async () => {
+  test('of a later grant is left to the client, because the waiter is no longer known', async () => {
     const at = new Waiting()
     at.acquirer.quit(await at.parkedFair({ id: 'A' }))
     expect(at.acquirer.grantedByMessage('A', 100, 'handoff')).toBe(false)
@@ -158,7 +157,7 @@ describe('I7 taking back', () => {
   })
 })
 
-/** A waiter that has gone into the queue while its unfair attempt is still unanswered. */
+/** A waiter that has joined the queue while its unfair attempt is unanswered. */
 async function twoAttempts() {
   const at = new Waiting()
   const waiter = await at.parkedHead({ id: 'A', fairAfter: 1_000 })

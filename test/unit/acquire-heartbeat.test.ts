@@ -1,4 +1,4 @@
-/** The slow timer, which finds what lost messages did not say (I4), and the end of patience during an outage (I6). */
+/** The slow timer, which makes up for lost messages (I4), and the end of patience during an outage (I6). */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/errors.ts'
 import { now, settled } from './promises.ts'
@@ -32,7 +32,7 @@ describe('I4 the state of the lock is checked', () => {
     expect(at.asking).toEqual(['A'])
   })
 
-  test('again, sooner, when a heartbeat has said that the lease ends sooner', async () => {
+  test('again, and sooner, after a heartbeat has reported that the lease ends sooner', async () => {
     const at = new Waiting()
     await at.parkedFair({ id: 'A' })
     await at.clock.advance(HEARTBEAT)
@@ -174,7 +174,7 @@ describe('I6 an outage', () => {
     expect(await now(waiter.outcome)).toMatchObject({ cause: latest })
   })
 
-  test('that is over ends nobody, and makes everybody check the lock', async () => {
+  test('that is over ends no wait, and makes every waiter check the lock', async () => {
     const at = new Waiting()
     const waiter = await at.parkedFair({ id: 'A' })
     at.acquirer.disconnected(unreachable)

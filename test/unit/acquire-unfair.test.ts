@@ -77,7 +77,7 @@ describe('I4 a wake-up is not lost if it comes', () => {
     expect(at.asking).toEqual(['B'])
   })
 
-  test('as a grant to a head that has given up: the next waiter asks when the grant has been given back', async () => {
+  test('in the form of a grant to a head that has given up: the next waiter asks when that grant has been given back', async () => {
     const at = new Waiting()
     const head = await at.parkedHead({ id: 'A' })
     await at.start({ id: 'B' })
@@ -157,7 +157,7 @@ describe('a single attempt', () => {
     expect(waiter.refusal?.holder?.label).toBe('newest')
   })
 
-  test('does not stand behind others', async () => {
+  test('does not wait behind others', async () => {
     const at = new Waiting()
     await at.start({ id: 'A' })
     await at.start({ id: 'B', mode: 'once' })
@@ -220,7 +220,7 @@ describe('waiters whose owner may re-enter', () => {
     expect(await now(waiter.outcome)).toEqual(grant)
   })
 
-  test('I9 leave heartbeats to the head, and ask on their own when it finds that their owner holds', async () => {
+  test('I9 leave checks of the lock to the head, and ask on their own when it finds that their owner holds the lock', async () => {
     const at = new Waiting()
     await at.parkedHead({ id: 'A' })
     const waiter = await at.start({ id: 'B', owner: 'ours', mayReenter: true })
@@ -253,9 +253,9 @@ describe('waiters whose owner may re-enter', () => {
     expect(await now(theirs.outcome)).toBe('pending')
   })
 
-  // A is granted the lock, and a message names its owner before this client listens to the channel. B, the next head,
-  // is of the same owner and re-enters. C behind it is of that owner too, so it must not stay parked until the next
-  // heartbeat.
+  // A is granted the lock before this client listens to the channel, so the message that names A's owner is lost. B,
+  // the next head, has the same owner and re-enters. C is behind B and has that owner, too, so C must not stay parked
+  // until the next heartbeat.
   test('I4 ask on their own when the head re-enters, because the message of their owner’s grant may have been missed', async () => {
     const at = new Waiting()
     at.channels.slow = true

@@ -1,4 +1,4 @@
-/** The order in which items fall due. */
+/** The order in which items are due. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { Agenda } from '../../src/lease/agenda.ts'
@@ -9,7 +9,7 @@ const step = fc.record({
   now: fc.nat(100),
 })
 
-test('items fall due in the order of their times, even if others were moved or removed before', () => {
+test('items are due in the order of their times, even if others were moved or removed before', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 200 }), steps => {
       const items = Array.from({ length: 31 }, (_, id) => ({ id }))

@@ -1,4 +1,4 @@
-/** src/kinds/claim.ts: what is read is what was written, whatever callers call themselves. */
+/** src/kinds/claim.ts: claims are read as they were written, with any names. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decodeClaim, decodeHolder, decodeNames, encodeClaim } from '../../src/kinds/claim.ts'
@@ -54,7 +54,7 @@ test('any claim is read as it was written', () => {
 })
 
 describe('the names at the end of a claim', () => {
-  test('are told apart by the length of the owner in bytes', () => {
+  test('are separated by the length of the owner in bytes', () => {
     expect(decodeNames('Zoë🔒', Buffer.byteLength('Zoë'))).toEqual({ owner: 'Zoë', label: '🔒' })
     expect(decodeNames('a label', 0)).toEqual({ owner: undefined, label: 'a label' })
   })

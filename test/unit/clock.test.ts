@@ -1,4 +1,4 @@
-/** The clock that the library runs on. */
+/** The clock that the library uses. */
 import { expect, test } from 'vitest'
 import { awake, LONGEST, systemClock } from '../../src/clock.ts'
 import { FakeClock } from './fake-clock.ts'
@@ -41,7 +41,7 @@ test('a delay that is too long for a timer of Node, or negative, is accepted', a
   long.cancel()
 })
 
-test('after a stall, the clock of patience does not count the stall, and messages are read before anybody’s time is up', async () => {
+test('the clock of patience does not count a stall, and messages that arrived during the stall are read before any time is up', async () => {
   const clock = new FakeClock()
   const counted = awake(clock)
   expect(awake(clock)).toBe(counted)
@@ -51,7 +51,7 @@ test('after a stall, the clock of patience does not count the stall, and message
   clock.block(100_000)
   const begun = counted.now()
   await clock.advance(10)
-  // The first timer would have fired during the stall, and gets a moment more.
+  // Without the stall, the first timer would have fired by now. It gets a moment more.
   expect(fired).toEqual([])
   await clock.advance(990)
   expect(fired).toEqual([1_000])

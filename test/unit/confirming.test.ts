@@ -1,4 +1,4 @@
-/** Grants that count only once replicas have them: how a wait goes on, or ends, if they do not. */
+/** Grants that count only after replicas have them: how a wait continues or ends without the replicas. */
 import { expect, test } from 'vitest'
 import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
 import { FakeKind } from './fake-kind.ts'
@@ -19,7 +19,7 @@ test('I1 a confirmed lease counts for no longer than was asked for, even if the 
   expect(await waiter.outcome).toMatchObject({ deadline: asked + LEASE })
 })
 
-test('I6 a single attempt whose grant is gone ends, and takes back whatever it has become', async () => {
+test('I6 a single attempt whose grant is gone ends, and what it left in Redis is taken back', async () => {
   const { at, confirmations } = replicated()
   const waiter = await at.start({ id: 'A', mode: 'once' })
   await at.kind.attempts.next.answer(at.granted())
@@ -58,7 +58,7 @@ test('I6 a wait ends, and does not ask again, if its confirmation fails 1 ms bef
   expect(at.residue).toEqual(NOTHING)
 })
 
-test('I2 a grant does not count if the same waiter was granted the lock again, and that newer grant is asked for', async () => {
+test('I2 a grant does not count if the same waiter was granted the lock again, and Redis is asked about that newer grant', async () => {
   const { at, confirmations } = replicated()
   const waiter = await at.start({ id: 'A', mode: 'queue' })
   await at.kind.attempts.next.answer(at.granted({ token: 100 }))
@@ -86,8 +86,8 @@ test('I2 a confirmation does not count once a newer grant to the same waiter is 
   const { at, confirmations } = replicated()
   const waiter = await at.parkedFair({ id: 'A' })
   at.acquirer.grantedByMessage('A', 100, 'handoff')
-  // The grant with token 100 was released by force. Another client took the lock with 101, and its release granted it
-  // to A, which had joined the queue again.
+  // The grant with token 100 was force-released. Another client took the lock with token 101. Its release then granted
+  // the lock to A, which had joined the queue again.
   at.acquirer.lookAgain()
   await at.kind.tends.next.answer(at.tended([1], { clock: 101 }))
   at.acquirer.grantedByMessage('A', 102, 'handoff')

@@ -1,4 +1,4 @@
-/** A connection that callers may treat as always there: what it repeats, when it gives up, and how it comes back. */
+/** A connection that callers can use as if it were always up: what it repeats, when it gives up, how it comes back. */
 import { describe, expect, test, vi } from 'vitest'
 import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
 import { Connected, OUTAGE, replyError } from './fake-redis.ts'
@@ -7,7 +7,7 @@ import { now, quiet, settled } from './promises.ts'
 const socket = new Error('read ECONNRESET')
 
 describe('a call', () => {
-  test('waits for the connection, and counts from when it was sent', async () => {
+  test('waits for the connection, and reports when it was sent', async () => {
     const at = new Connected()
     const call = at.ask()
     at.connection.open()
@@ -20,7 +20,7 @@ describe('a call', () => {
     expect(await call).toEqual({ reply: 'yes', sent, repeated: false })
   })
 
-  test('whose outcome is unknown is sent again on the next connection, and says so', async () => {
+  test('whose outcome is unknown is sent again on the next connection, and reported as repeated', async () => {
     const at = await Connected.up()
     const call = at.ask()
     await settled()
@@ -274,7 +274,7 @@ describe('silence counts only time in which this process ran', () => {
       const at = await Connected.up()
       const call = at.ask()
       await settled()
-      // The latest possible start: the moment at which the silence would have been judged is in the stall.
+      // The stall begins as late as possible: the silence would have been noticed during the stall.
       await at.clock.advance(stall < 5_000 ? 4_900 : 0)
       at.clock.block(stall)
       await at.clock.advance(1)

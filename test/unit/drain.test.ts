@@ -1,4 +1,4 @@
-/** The time that a closing client leaves to its holders. */
+/** The time that a closing client gives its holders. */
 import { expect, test } from 'vitest'
 import { Drain } from '../../src/lease/drain.ts'
 import { FakeClock } from './fake-clock.ts'
@@ -20,7 +20,7 @@ test('it ends at its time, and not before', async () => {
   expect([ends, await now(it.over)]).toEqual([[begin + 100], undefined])
 })
 
-test('of several ends the earliest counts, and no timer is left', async () => {
+test('if several ends are set, the earliest counts, and no timer is left', async () => {
   const { clock, drain: it, ends, begin } = drain()
   it.within(100)
   it.within(50)

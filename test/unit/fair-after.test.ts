@@ -1,4 +1,6 @@
-/** Unfair waiters that fall due: in order, and with one timer for all that have the same `fairAfter`. */
+/**
+ * Unfair waiters that have waited for their `fairAfter`: in order, and with one timer for each value of `fairAfter`.
+ */
 import { expect, test } from 'vitest'
 import { WaiterRecord } from '../../src/local/waiter.ts'
 import { FairAfter } from '../../src/wait/fair-after.ts'
@@ -17,7 +19,7 @@ function setUp() {
   return { clock, due, waiters, park }
 }
 
-test('each waiter falls due after its own time, and once', async () => {
+test('each waiter is due after its own time, and once', async () => {
   const { clock, due, park } = setUp()
   park('A', 100)
   await clock.advance(50)
@@ -41,7 +43,7 @@ test('any number of waiters has one timer', async () => {
   expect([due.length, clock.armed]).toEqual([1_000, 0])
 })
 
-test('a waiter whose wait is over does not fall due, and the last one removes the timer', async () => {
+test('a waiter whose wait is over is not due, and the last one removes the timer', async () => {
   const { clock, due, waiters, park } = setUp()
   const [first, second] = [park('A', 100), park('B', 100)]
   waiters.delete(first)
@@ -55,7 +57,7 @@ test('a waiter whose wait is over does not fall due, and the last one removes th
   expect([due, clock.armed]).toEqual([['C'], 0])
 })
 
-test('after a pause of the process all late waiters fall due at once, in order', async () => {
+test('after a pause of the process all late waiters are due at once, in order', async () => {
   const { clock, due, park } = setUp()
   for (const id of ['A', 'B', 'C']) {
     park(id, 100)
@@ -69,7 +71,7 @@ test('after a pause of the process all late waiters fall due at once, in order',
   expect(due).toEqual(['A', 'B', 'C', 'D'])
 })
 
-test('waiters that are in the queue already, or never join it, do not fall due', () => {
+test('waiters that are in the queue already, or never join it, are not due', () => {
   const { clock, park } = setUp()
   park('A', undefined)
   park('B', 100, 'queue')

@@ -26,7 +26,7 @@ export class FakeClock implements Clock {
     return this.#armed.size
   }
 
-  /** Lets time pass: each timer fires at its time, and what it causes runs before the next timer fires. */
+  /** Lets time pass. Each timer fires at its time, and the code that this triggers runs before the next timer fires. */
   async advance(ms: number): Promise<void> {
     const target = this.#now + ms
     await settled()

@@ -1,4 +1,4 @@
-/** A kind, and channels, whose answers the test gives one by one, when and in what order it likes. */
+/** A kind and channels for which the test gives the answers one by one, in any order. */
 import type {
   Channel,
   Channels,
@@ -76,7 +76,7 @@ export class Calls<A extends unknown[], R> {
   }
 }
 
-/** What an attempt asks for besides the lock: a place in the queue, or tokens for hand-offs. */
+/** What an attempt asks for in addition to the lock: a place in the queue, or tokens for hand-offs. */
 export type Beside = { readonly join: true } | { readonly reserve: number }
 
 const notAsked = () => {
@@ -100,7 +100,7 @@ export class FakeKind implements Kind, FairQueue, HandOff {
   readonly renewals = new Calls<[asked: readonly Prolonging[]], Renewed[]>()
   readonly confirmations = new Calls<[held: Held], Renewed>()
 
-  /** `confirmed`: whether grants count only once replicas have confirmed them. */
+  /** `confirmed`: whether grants count only after replicas have confirmed them. */
   constructor(confirmed = false) {
     if (confirmed) this.confirmation = { confirm: held => this.confirmations.make(held) }
   }
@@ -142,10 +142,10 @@ export class FakeKind implements Kind, FairQueue, HandOff {
   }
 }
 
-/** Channels that are heard at once, or, with `slow`, when the test says so. Counts who uses which channel. */
+/** Channels that are heard at once; with `slow`, when the test says so. Counts the users of each channel. */
 export class FakeChannels implements Channels {
   slow = false
-  /** Whether a channel is still heard when nobody uses it any more. */
+  /** Whether a channel is still heard after its last user has dropped it. */
   lingers = false
   readonly hearings = new Calls<[key: string, channel: Channel], void>()
   readonly #users = new Map<string, number>()
@@ -169,7 +169,7 @@ export class FakeChannels implements Channels {
     this.#count(key, channel, -1)
   }
 
-  /** How many users each channel has. A negative number shows that it was dropped more often than it was asked for. */
+  /** How many users each channel has. A negative number shows that it was dropped more often than it was needed. */
   get users(): Record<string, number> {
     return Object.fromEntries([...this.#users].filter(([, count]) => count !== 0))
   }

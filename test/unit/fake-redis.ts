@@ -1,5 +1,6 @@
 /**
- * What `Connection` uses of an ioredis client, without a server: the test decides when it connects, breaks and answers.
+ * The part of an ioredis client that `Connection` uses, without a server. The test decides when it connects, breaks and
+ * answers.
  */
 import { EventEmitter } from 'node:events'
 import type { Redis } from 'ioredis'

@@ -1,4 +1,4 @@
-/** Patterns of keys: they match what Redis says they match, and no pattern takes long. */
+/** Patterns of keys: they match the same keys as in Redis, and no match takes long. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { glob } from '../../src/redis/glob.ts'
@@ -53,7 +53,7 @@ test.each(['[c-a]', 'x[^z-b]*'])('%j is refused', pattern => {
 describe('properties', () => {
   const key = fc.string({ unit: fc.constantFrom(...'abc-^[]\\*?'), minLength: 1, maxLength: 8 })
 
-  test('every accepted pattern matches what it matches in Redis', async () => {
+  test('every accepted pattern matches the same texts as in Redis', async () => {
     const redis = plainRedis()
     const prefix = freshKey('glob')
     await fc.assert(
@@ -71,7 +71,7 @@ describe('properties', () => {
     )
   })
 
-  test('a well-formed pattern matches what the regular expression for it matches', () => {
+  test('a well-formed pattern matches the same texts as its regular expression', () => {
     const plain = fc.constantFrom('a', 'b', 'c', '-', '.')
     const set = fc.array(fc.constantFrom('a', 'b', 'a-c', '\\]', '\\^'), { minLength: 1, maxLength: 3 })
     const part = fc.oneof(
@@ -90,7 +90,7 @@ describe('properties', () => {
   })
 })
 
-/** Measured in processor time, so that other work on the machine does not lengthen it. It once took 45 s. */
+/** Measured in processor time, so that other work on the machine does not count. This match once took 45 s. */
 test('a pattern with many stars takes time in proportion to its length times that of the key, and no longer', () => {
   const before = process.cpuUsage()
   expect(glob('*a*a*a*b')('a'.repeat(1_024))).toBe(false)

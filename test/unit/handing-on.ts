@@ -26,12 +26,12 @@ interface Ask {
   renew?: boolean
 }
 
-/** A call for a lock, and what has become of it. */
+/** A call for a lock, and its outcome. */
 export interface Asker {
   readonly id: string
   readonly waiter: Waiter
   lease: Lease | undefined
-  /** How its wait has ended without a lease; 'quit': the caller gave up. */
+  /** How its wait ended, if it ended without a lease. 'quit': the caller gave up. */
   end: Error | 'quit' | undefined
 }
 
@@ -42,10 +42,10 @@ export class HandingOn {
   readonly locks: LocalLocks
   readonly acquirer: Acquirer
   readonly holding: Holds
-  /** What was reported, as "<what> <lease>", in order. */
+  /** The reports so far, each as "<what> <lease>", in order. */
   readonly told: string[] = []
   readonly failures: unknown[] = []
-  /** Called before an event is recorded. */
+  /** Called before a report is recorded. */
   heard: (what: string, id: string) => void = () => {}
 
   constructor() {
@@ -67,7 +67,7 @@ export class HandingOn {
     })
   }
 
-  /** Makes a call, and runs everything that follows from it at once. */
+  /** Makes a call, and runs everything that follows from the call at once. */
   async ask(ask: Ask): Promise<Asker> {
     const asker = this.begin(ask)
     await settled()
@@ -98,7 +98,7 @@ export class HandingOn {
   }
 
   /**
-   * The first caller was refused once, and has just been granted the lock with tokens to hand on. The others stand in
+   * The first caller was refused once, and has just been granted the lock with tokens for hand-offs. The others are in
    * the line behind it.
    */
   async run(first: Ask, ...others: Ask[]): Promise<Asker[]> {
@@ -134,7 +134,7 @@ export class HandingOn {
     await call.answer({ deadline: surelyUntil(this.clock.now(), call.args[1].lease), queued })
   }
 
-  /** Redis answers the oldest release: `heard` clients were told. */
+  /** Redis answers the oldest release. `heard` clients received the message. */
   async released(heard = 0): Promise<void> {
     await settled()
     await this.kind.releases.next.answer({ ended: true, heard })

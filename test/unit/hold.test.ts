@@ -1,4 +1,4 @@
-/** The record of a hold: its states, and how long it counts as ours. */
+/** The record of a hold: its states, and for how long the hold is certainly ours. */
 import { describe, expect, test } from 'vitest'
 import { LockLostError } from '../../src/errors.ts'
 import type { Granted } from '../../src/kind.ts'
@@ -55,7 +55,7 @@ describe('a hold goes from state to state,', () => {
   })
 })
 
-test('the scheduler has nothing to ask about a hold while it is asking already, nor after the hold has ended', () => {
+test('the scheduler asks nothing about a hold while an earlier question is unanswered, nor after the hold has ended', () => {
   const hold = grant()
   expect(hold.due).toBeLessThan(10_000)
   hold.ask(9_000)

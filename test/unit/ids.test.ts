@@ -1,4 +1,4 @@
-/** Ids: nobody can guess them, and Redis can tell from an id to whose inbox its grant goes. */
+/** Ids: nobody can guess them, and an id shows Redis the inbox for its grant. */
 import { expect, test } from 'vitest'
 import { CLIENT_ID_LENGTH } from '../../src/kind.ts'
 import { newClientId, newHoldId } from '../../src/redis/ids.ts'

@@ -37,7 +37,7 @@ const runs = { numRuns: 5_000 }
 
 type MutexKeys = Keys<MutexNames>
 
-/** `name`: that of a kind other than the mutex. */
+/** `name`: of a kind other than the mutex. */
 function keysOf(prefix: string, name = ''): MutexKeys {
   return new Keys(new Namespace(`${prefix}:`, false), { ...mutex, name })
 }
@@ -50,7 +50,7 @@ function namesOf(keys: MutexKeys, of: string): string[] {
   return Object.values(keys.of(of))
 }
 
-test('no two keys share a name, whether of the lock, its queue or its expiries', () => {
+test('no two keys share a name of a lock, a queue or expiries', () => {
   fc.assert(
     fc.property(key, key, (one, other) => {
       fc.pre(one !== other)

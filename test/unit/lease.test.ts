@@ -1,4 +1,4 @@
-/** What the holder of a lease sees: how long it counts as held, and what the holder's own calls resolve to. */
+/** A lease as its holder sees it: how long it counts as held, and what its calls resolve to. */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../src/errors.ts'
 import { LENGTH, Leases } from './leases.ts'
@@ -72,7 +72,7 @@ describe('release', () => {
     expect(at.locks.holding).toBe(0)
   })
 
-  test('I6 that is unanswered at the deadline resolves false; the hold has ended, but is not lost', async () => {
+  test('I6 that is unanswered at the deadline resolves false; the hold has ended, and is not reported as lost', async () => {
     const at = new Leases()
     const lease = at.grant({ renew: false, lease: 1_000 })
     const released = lease.release()
@@ -105,7 +105,7 @@ describe('a renewal that races the release', () => {
     expect(lease.signal.aborted).toBe(false)
   })
 
-  test('and prolongs the hold does not make it held again', async () => {
+  test('and prolongs the hold does not revive it', async () => {
     const at = new Leases()
     const lease = at.grant()
     await at.clock.advance(LENGTH / 3)
@@ -212,7 +212,7 @@ describe('I8 the signal', () => {
     expect(lease.signal.reason).toMatchObject({ code: 'ERR_LOCK_LOST', key: lease.key })
   })
 
-  test('aborts when the lease is already no longer held', async () => {
+  test('aborts only when the lease is no longer held', async () => {
     const at = new Leases()
     const lease = at.grant({ renew: false, lease: 100 })
     const held: boolean[] = []

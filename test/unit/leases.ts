@@ -72,12 +72,12 @@ export class Leases {
     return lease
   }
 
-  /** Something says that these leases may be gone. */
+  /** These leases may be gone. */
   doubt(...leases: Lease[]): void {
     this.renewal.doubtAll(leases.map(lease => this.#holds.get(lease)!))
   }
 
-  /** What each request for renewal asked for, as pairs of hold and ms. */
+  /** The contents of each request for renewal, as pairs of hold and ms. */
   get asked(): [id: string, ms: number][][] {
     return this.kind.renewals.all.map(({ args: [holds] }) => holds.map(({ hold, ms }) => [hold.id, ms]))
   }

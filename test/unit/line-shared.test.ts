@@ -1,4 +1,4 @@
-/** The line of unfair waiters of a lock that several may hold: who asks, and how many at once (I4, I9). */
+/** The line of unfair waiters of a lock that several may hold: which of them ask, and how many at once (I4, I9). */
 import { expect, test } from 'vitest'
 import { FakeKind } from './fake-kind.ts'
 import { settled } from './promises.ts'

@@ -1,18 +1,19 @@
 /**
- * The line of unfair waiters after this client's own release, and behind a lease of this client: who asks, and when.
+ * The line of unfair waiters after this client's own release, and while this client holds the lock: which waiter asks,
+ * and when.
  */
 import { describe, expect, test } from 'vitest'
 import { type Asker, FIRST, HandingOn, leaseOf } from './handing-on.ts'
 import { settled } from './promises.ts'
 import { HEARTBEAT, KEY, LEASE } from './waiting.ts'
 
-/** How many ms other clients are given: CHANCE if they have not taken turns so far, TURN if they have. */
+/** For how many ms the lock is left to other clients: CHANCE if they have not taken turns so far, TURN if they have. */
 const CHANCE = 3
 const TURN = 7
 
 /**
- * A holds the lock in a run that is over, so its release goes to Redis. B is parked and hears every other client's
- * release.
+ * A holds the lock in a run that is over, so its release goes to Redis. B is parked, and its client hears the releases
+ * of other clients.
  */
 async function overAndParked(...others: string[]): Promise<{ at: HandingOn; askers: Asker[] }> {
   const at = new HandingOn()
@@ -21,7 +22,7 @@ async function overAndParked(...others: string[]): Promise<{ at: HandingOn; aske
   return { at, askers }
 }
 
-/** A has released the lock, and Redis says how many clients were told. */
+/** A has released the lock, and Redis reports how many clients received the message. */
 async function releasedTo(heard: number, ...others: string[]) {
   const made = await overAndParked(...others)
   void leaseOf(made.askers[0]!).release()
@@ -31,7 +32,7 @@ async function releasedTo(heard: number, ...others: string[]) {
 }
 
 describe('after its own release, a client', () => {
-  test('leaves the lock to the other clients that were told, and asks if none of them has taken it for a while', async () => {
+  test('leaves the lock to the other clients that heard of it, and asks if none of them takes it for a while', async () => {
     const { at } = await releasedTo(2)
     await at.clock.advance(CHANCE - 0.1)
     expect(at.asking).toEqual([])
@@ -39,11 +40,11 @@ describe('after its own release, a client', () => {
     expect(at.asking).toEqual(['B'])
   })
 
-  test('asks at once if nobody but itself was told', async () => {
+  test('asks at once if only itself heard of it', async () => {
     expect((await releasedTo(1)).at.asking).toEqual(['B'])
   })
 
-  test('asks at once if nobody was told', async () => {
+  test('asks at once if nobody heard of it', async () => {
     expect((await releasedTo(0)).at.asking).toEqual(['B'])
   })
 
@@ -65,7 +66,7 @@ describe('after its own release, a client', () => {
     expect(at.asking).toEqual(['C'])
   })
 
-  test('I9 sends one request, however many wait, and none for a newcomer', async () => {
+  test('I9 sends one request, however many waiters there are, and none for a newcomer', async () => {
     const { at } = await releasedTo(2, 'C', 'D')
     const sent = at.kind.attempts.count
     await at.ask({ id: 'E' })
@@ -77,8 +78,8 @@ describe('after its own release, a client', () => {
   test('I7 keeps no timer for long when nobody waits any more', async () => {
     const { at, askers } = await releasedTo(2)
     at.acquirer.quit(askers[1]!.waiter)
-    // Two timers are left: that of the renewals, which later find out on their own that nothing is held, and that of
-    // what is known about other clients.
+    // Two timers are left: that of the renewals, which stops when it next fires, and that of the data about other
+    // clients.
     expect(at.residue).toEqual({ waiting: 0, leases: 0, timers: 2, channels: {} })
     await at.clock.advance(LEASE)
     expect([at.asking, at.residue.timers]).toEqual([[], 0])
@@ -110,14 +111,14 @@ describe('after its own release, a client', () => {
   })
 })
 
-/** B holds the lock in a run that may be handed on, and this client listens to nothing. */
+/** B holds the lock in a run that may be handed on, and this client is subscribed to nothing. */
 async function unheard() {
   const at = new HandingOn()
   at.channels.slow = true
   const a = await at.ask({ id: 'A' })
   const b = await at.ask({ id: 'B' })
   const gone = await at.ask({ id: 'gone' })
-  // A, the head, was alone when it asked, so it is granted the lock without tokens. B is granted it with tokens.
+  // A, the head, was alone when it asked, so its grant came without tokens. The grant to B came with tokens.
   await at.grantNext()
   await at.channels.hearings.next.answer()
   await at.grantNext(20_000)
@@ -128,7 +129,7 @@ async function unheard() {
   return { at, lease: leaseOf(b) }
 }
 
-describe('behind a lease of the same client that may hand the lock on', () => {
+describe('while a lease of the same client may hand the lock on', () => {
   test('I9 a newcomer neither asks nor listens: it is the heir', async () => {
     const { at, lease } = await unheard()
     expect(at.channels.users).toEqual({})
@@ -140,7 +141,7 @@ describe('behind a lease of the same client that may hand the lock on', () => {
     expect(at.kind.attempts.count).toBe(sent)
   })
 
-  test('a newcomer learns that it waits, and for whom', async () => {
+  test('a newcomer learns that it has to wait, and for which holder', async () => {
     const { at } = await unheard()
     const c = await at.ask({ id: 'C' })
     expect(at.told.at(-1)).toBe('waiting C')
@@ -227,7 +228,7 @@ describe('behind a lease of the same client that may hand the lock on', () => {
     expect(at.asking).toEqual(['C'])
   })
 
-  test('a fair waiter and a single attempt ask all the same', async () => {
+  test('a fair waiter and a single attempt ask nevertheless', async () => {
     const { at } = await unheard()
     await at.ask({ id: 'F', mode: 'queue' })
     await at.ask({ id: 'O', mode: 'once' })
@@ -235,7 +236,7 @@ describe('behind a lease of the same client that may hand the lock on', () => {
   })
 })
 
-test('an attempt reserves tokens for hand-offs if somebody waits behind, or if a refusal has shown other clients', async () => {
+test('an attempt reserves tokens for hand-offs if another waiter is behind it, or if a refusal has shown other clients', async () => {
   const at = new HandingOn()
   await at.ask({ id: 'A' })
   await at.ask({ id: 'B' })
@@ -262,7 +263,7 @@ test('an attempt after this client’s own release reserves tokens for hand-offs
 })
 
 describe('I4 a run is longer if no other client is known to wait:', () => {
-  /** A has released to Redis, where `heard` clients were told. B has the lock, and C waits behind it. */
+  /** A has released the lock in Redis, and `heard` clients received the message. B has the lock, and C waits for it. */
   async function runOfB(heard: number, meanwhile: (at: HandingOn) => void = () => {}) {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })

@@ -72,7 +72,7 @@ describe('I6 callers that give up', () => {
     expect(at.left).toEqual([])
   })
 
-  test('after they were handed the lock have a lease, which is released, not taken back', async () => {
+  test('after they were handed the lock have a lease, and it is released', async () => {
     const at = new HandingOn()
     const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
     void leaseOf(a!).release()
@@ -82,7 +82,7 @@ describe('I6 callers that give up', () => {
     expect(leaseOf(c!).held).toBe(true)
   })
 
-  test('leave the lock to Redis when no waiter is left', async () => {
+  test('cause a release in Redis when no waiter is left', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
     at.acquirer.quit(b!.waiter)
@@ -105,7 +105,7 @@ describe('I6 callers that give up', () => {
 })
 
 describe('listeners that act at once', () => {
-  test('on "waiting", by releasing what they hold: the newcomer has the lock before its call returns', async () => {
+  test('on "waiting", by releasing their lock: the newcomer has the lock before its call returns', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
     void leaseOf(a!).release()

@@ -1,4 +1,4 @@
-/** What Redis learns about a lock that was handed on within a client, and who waits for that. */
+/** What Redis learns about a lock that was handed on within a client, and which calls wait for that. */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/errors.ts'
 import { FIRST, HandingOn, leaseOf } from './handing-on.ts'
@@ -112,7 +112,7 @@ describe('an owner that asks to re-enter a lease that was handed on', () => {
     expect(at.asking).toEqual(['N'])
   })
 
-  // If the request overtook the record, Redis would still have A as the holder, and refuse B's owner.
+  // If the request overtook the record, Redis would still have A as the holder, and would refuse B's owner.
   test('waits for a record that is under way, and causes no other', async () => {
     const { at, lease } = await handedOn()
     await at.clock.advance(1)
@@ -122,7 +122,8 @@ describe('an owner that asks to re-enter a lease that was handed on', () => {
     expect(at.asking).toEqual(['N'])
   })
 
-  // B's re-entry is on its way to Redis. If B released now and handed the lock on to C, Redis would let B in beside C.
+  // B's re-entry is under way. If B now released and handed the lock on to C, Redis would grant B the re-entry while C
+  // holds.
   test('I1 ends the run: no waiter is handed the lock beside it', async () => {
     const { at, lease, behind } = await handedOn()
     await at.ask({ id: 'N', owner: lease.owner, mode: 'once' })
@@ -149,7 +150,7 @@ describe('an owner that asks to re-enter a lease that was handed on', () => {
     expect([again.end, at.asking]).toEqual([undefined, ['M']])
   })
 
-  test('I6 may give up meanwhile, and then nothing is asked', async () => {
+  test('I6 may give up meanwhile, and then asks nothing', async () => {
     const { at, lease } = await handedOn()
     const nested = await at.ask({ id: 'N', owner: lease.owner, mode: 'once' })
     at.acquirer.quit(nested.waiter)
@@ -159,7 +160,7 @@ describe('an owner that asks to re-enter a lease that was handed on', () => {
     expect([at.asking, at.left]).toEqual([[], []])
   })
 
-  test('is found without a look at its other holds, however often it has entered', async () => {
+  test('is found without a search through its other holds, however many it has', async () => {
     const { at, lease } = await handedOn()
     const deadline = at.clock.now() + 10_000
     let looks = 0

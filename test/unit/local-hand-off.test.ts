@@ -1,4 +1,4 @@
-/** Handing the lock on within a client: when, to whom, and for how long. */
+/** Hand-offs within a client: when, to which waiter, and for how long. */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/errors.ts'
 import { BLOCK, FIRST, HandingOn, leaseOf } from './handing-on.ts'
@@ -28,7 +28,7 @@ describe('a release hands the lock on', () => {
     )
   })
 
-  test('I1 for no longer than the lease lasts itself', async () => {
+  test('I1 for no longer than its own lease lasts', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
     at.clock.block(2)
@@ -46,8 +46,8 @@ describe('a release hands the lock on', () => {
     expect(at.kind.releases.next.args).toMatchObject([{ key: KEY, id: 'A' }, FIRST + 2])
   })
 
-  // If the server's clock was set back, Redis issues as the next token the one after the last token that it knows. So
-  // it must know the last one that was used.
+  // If the server's clock was set back, the next token is the one after the last token that Redis knows. So Redis must
+  // know the last one that was used.
   test('I2 and the last token is also named when a lease has run out and is ended in the background', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A', lease: 500, renew: false }, { id: 'B', lease: 500, renew: false })
@@ -61,7 +61,7 @@ describe('a release hands the lock on', () => {
     const at = new HandingOn()
     for (const asker of await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })) void leaseOf(asker).release()
     await at.released()
-    // The scheduler of renewals changes its timer only when it fires.
+    // The timer of the renewals is removed only when it fires.
     await at.clock.advance(LEASE)
     expect(at.residue).toEqual({ waiting: 0, leases: 0, timers: 0, channels: {} })
     expect(at.records).toEqual([])
@@ -110,7 +110,7 @@ describe('a release that finds nobody waiting is put off to the end of the event
     expect(at.asking).toEqual(['B'])
   })
 
-  test('I6 and after it the lease cannot be prolonged', async () => {
+  test('I6 and from the call on the lease cannot be prolonged', async () => {
     const at = new HandingOn()
     const [a] = await at.run({ id: 'A' })
     void leaseOf(a!).release()
@@ -173,7 +173,7 @@ describe('a lease is not handed on', () => {
     await expectNotHandedOn(at, askers)
   })
 
-  test('but is, while half of it lasts', async () => {
+  test('but is handed on while half of it lasts', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A', lease: 6 }, { id: 'B', lease: 6 })
     at.clock.block(2.3)
@@ -249,7 +249,7 @@ describe('a lease is not handed on', () => {
     expect([leaseOf(nested).held, askers[1]!.lease, at.ended]).toEqual([true, undefined, [['A', undefined]]])
   })
 
-  test('but is, while another owner asks by its name', async () => {
+  test('but is handed on while another owner with a name asks', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
     await at.ask({ id: 'X', owner: 'x', mode: 'once' })
@@ -257,7 +257,7 @@ describe('a lease is not handed on', () => {
     expect(leaseOf(b!).via).toBe('handoff')
   })
 
-  test('I8 while something has said that it may be gone', async () => {
+  test('I8 while it may be gone, according to a message', async () => {
     const at = new HandingOn()
     const askers = await at.run({ id: 'A' }, { id: 'B' })
     at.holding.doubt('A')
@@ -280,7 +280,7 @@ describe('a lease is not handed on', () => {
     await expectNotHandedOn(at, askers)
   })
 
-  test.each(['yes', 'no answer'])('but is, once its user’s renewal is settled: %s', async said => {
+  test.each(['yes', 'no answer'])('but is handed on after its user’s renewal has settled: %s', async said => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
     const renewed = Promise.allSettled([leaseOf(a!).renew(LEASE)])

@@ -19,7 +19,7 @@ interface Ask {
   readonly join: boolean
 }
 
-/** A lock, and all of its requests that are unanswered. */
+/** A lock, and all its unanswered requests. */
 class Scene {
   now = 0
   readonly waiters: WaiterRecord[] = []
@@ -111,7 +111,7 @@ class Scene {
     const before = waiter.state.is
     this.left.delete(waiter)
     this.lock.answered(waiter, attempt, join, granted ? this.grant() : this.refusal(owner))
-    // I7: what comes for a waiter that is over is taken back, whether it is the lock or a place in the queue.
+    // I7: if a waiter is over, a later grant or place in the queue is taken back.
     if (before === 'over' && (granted || join)) expect(this.left.has(waiter)).toBe(true)
   }
 
@@ -122,7 +122,7 @@ class Scene {
     this.lock.queue.tended(waiters, answer)
   }
 
-  /** What must be true at any time. */
+  /** Checks the invariants of every moment. */
   check(): void {
     for (const [waiter, ends] of this.ends) expect(ends).toHaveLength(waiter.waits ? 0 : 1)
     expect(this.asks.filter(({ attempt }) => attempt === 'as-head').length, 'I9').toBeLessThanOrEqual(1)
@@ -172,7 +172,7 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
     const waiter = taken(at.undoing, i)
     if (waiter) at.lock.undone(waiter)
   }),
-  // The waiter has stood in the line for `fairAfter`.
+  // The waiter has waited in the line for `fairAfter`.
   which.map(i => (at: Scene) => {
     const waiter = at.waiters[i % Math.max(1, at.waiters.length)]
     if (waiter?.place?.is !== 'standing') return

@@ -1,6 +1,6 @@
 /**
- * Large requests are split into several script calls. Each does a bounded part, because the server does nothing else
- * meanwhile (I9).
+ * Large requests are split into several script calls. Each call does a limited amount of work, because it blocks the
+ * server (I9).
  */
 import { expect, test } from 'vitest'
 import type { Claim, Runner } from '../../src/kind.ts'
@@ -10,7 +10,7 @@ import { Keys, Namespace } from '../../src/redis/keys.ts'
 
 type Call = readonly [name: string, args: Readonly<Record<string, unknown>>]
 
-/** A mutex whose scripts give the replies of `reply`, and the calls that it makes. */
+/** A mutex whose scripts return the replies of `reply`, and the list of its calls. */
 function scripted(reply: (args: Call[1]) => { status: string; values: unknown[] }) {
   const calls: Call[] = []
   const runner = {

@@ -1,4 +1,4 @@
-/** Options: everything in the contract is accepted, and everything else is refused before anything is sent. */
+/** Options: every value in the contract is accepted, and every other value is refused before anything is sent. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { LONGEST } from '../../src/clock.ts'
@@ -65,7 +65,7 @@ test('the client’s settings are frozen, because every part of the client reads
   expect(Object.isFrozen(settingsOf({}))).toBe(true)
 })
 
-/** What each kind of option accepts; everything else must be refused. */
+/** The values that each kind of option accepts. All others must be refused. */
 const positive = fc.double({ min: 1, max: LONGEST, noNaN: true })
 const duration = fc.oneof(fc.constant(0), fc.double({ min: 0, max: LONGEST, noNaN: true }))
 const text = fc.string({ minLength: 1, maxLength: 200, unit: 'grapheme' })
@@ -143,7 +143,7 @@ describe('headStart', () => {
 })
 
 describe('defaults', () => {
-  test('without `lease`, the client’s lease is used and renewed; with it, the lease is not renewed unless `renew` says so', () => {
+  test('without `lease`, the client’s lease is used and renewed; with it, the lease is renewed only if `renew` is true', () => {
     expect(callTermsOf({}, settingsOf({ lease: 5_000 }))).toMatchObject({ lease: 5_000, renew: true })
     expect(callTermsOf({ lease: 700 }, settings)).toMatchObject({ lease: 700, renew: false })
     expect(callTermsOf({ lease: 700, renew: true }, settings)).toMatchObject({ lease: 700, renew: true })

@@ -5,7 +5,7 @@ import { systemClock } from '../../src/clock.ts'
 import { limit } from '../../src/wait/patience.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-/** Calls that wait with one signal. Calling `ended` says that the wait has ended for another reason. */
+/** Calls that wait with one signal. `ended` is called when a wait has ended for another reason. */
 function waits(count: number, signal: AbortSignal, timeout?: number) {
   const givenUp: number[] = []
   const ended = Array.from({ length: count }, (_, i) => {
@@ -55,7 +55,7 @@ describe('calls that share a signal', () => {
   })
 })
 
-test('a wait that has ended is not limited any more, and one without limits never is', async () => {
+test('a wait that has ended, or has no limits, is never given up', async () => {
   const controller = new AbortController()
   const { ended, givenUp } = waits(1, controller.signal, 1)
   ended[0]?.()

@@ -1,4 +1,4 @@
-/** Automatic renewal, and the notice of every lease that ends without its release. */
+/** Automatic renewal, and the report of every lease that ends without its release. */
 import { describe, expect, test } from 'vitest'
 import { surelyUntil } from '../../src/clock.ts'
 import { LockConnectionError, LockLostError } from '../../src/errors.ts'
@@ -30,7 +30,7 @@ describe('a lease is renewed', () => {
     expect(at.lost).toEqual([])
   })
 
-  test('as often as before if its user has prolonged it for long, so a loss without a message is noticed as soon', async () => {
+  test('as often as before even if its user has prolonged it for a long time, so that a loss is noticed as soon', async () => {
     const at = new Leases()
     const lease = at.grant()
     const renewed = lease.renew(10 * LENGTH)
@@ -43,7 +43,7 @@ describe('a lease is renewed', () => {
     }
   })
 
-  test('counted from its grant, however late the client heard of it: if an older request proves it, it is renewed sooner', async () => {
+  test('sooner if only an older request proves its grant, because its lease counts from that request', async () => {
     const at = new Leases()
     const lease = at.grant({ via: 'handoff', deadline: at.clock.now() + LENGTH / 2 })
     await at.clock.advance(0)
@@ -188,7 +188,7 @@ describe('I8 "gone" is final', () => {
     expect(at.asked.at(-1)).toEqual([[kept.id, LENGTH]])
   })
 
-  test('I2 so is "granted again": what Redis has under this id is another grant, which still has to be ended', async () => {
+  test('I2 "granted again" is final, too: Redis has another grant under this id, and that grant still has to be ended', async () => {
     const at = new Leases()
     const lease = at.grant({ token: 100 })
     await at.clock.advance(THIRD)
@@ -279,7 +279,7 @@ describe('I1 if the server’s clock was set back, its answer counts only for as
     expect(lease.remaining()).toBe(left)
   })
 
-  test('a confirmation of a grant that this client heard of late: its lease began when the request was sent', async () => {
+  test('a confirmation of a grant that arrived late: its lease began when the request was sent', async () => {
     const at = new Leases()
     const lease = at.grant({ renew: false, deadline: at.clock.now() + LENGTH - 1_500 })
     at.doubt(lease)
@@ -313,8 +313,8 @@ describe('I1 if the server’s clock was set back, its answer counts only for as
   })
 })
 
-// A's hold runs out here a moment before it does in Redis. If A's owner re-enters in that moment, the lock stays held after
-// the re-entry has ended, unless the client ends the old hold.
+// A's hold runs out here a moment before it does in Redis. If A's owner re-enters in that moment, Redis keeps the old
+// hold, and the lock stays held after the re-entry has ended, unless the client ends the old hold.
 test('I7 only a hold that ran out here is reported as one that Redis may still have and that nobody else will end', async () => {
   const at = new Leases()
   const [out, gone, releasing] = [at.grant({ renew: false, lease: 500 }), at.grant(), at.grant()]
@@ -339,7 +339,7 @@ describe('holds of one holder', () => {
     expect(at.lost).toEqual([inner.id])
   })
 
-  test('but a longer re-entry prolongs the first, as Redis does', async () => {
+  test('but a longer re-entry prolongs the first hold, as in Redis', async () => {
     const at = new Leases()
     const outer = at.grant({ key: 'same', token: 7, lease: 1_000, renew: false })
     const between = at.grant({ key: 'same', token: 7, via: 'reentry', lease: 1_000, renew: false })

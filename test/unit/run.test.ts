@@ -14,7 +14,7 @@ test('I2 tokens are those after the grant’s own, each issued once, in order', 
   expect(issued).toEqual(Array.from({ length: 1_000 }, (_, i) => 501 + i))
 })
 
-test('I2 the last token that was issued is named, so that the rest of the block goes back', () => {
+test('I2 the run knows the last token that it issued, so that the rest of the block can be returned', () => {
   const run = begin()
   expect(run.last).toBeUndefined()
   for (let i = 0; i < 3; i++) run.issue()
@@ -22,7 +22,7 @@ test('I2 the last token that was issued is named, so that the rest of the block 
 })
 
 describe('I4 a run is over', () => {
-  test('4 ms after its start, and says how much of that is left', () => {
+  test('4 ms after its start, and `left` is the time until then', () => {
     const run = begin({ now: 100 })
     expect([100, 101.5, 103.9].map(now => Math.round(run.left(now) * 10))).toEqual([40, 25, 1])
     expect([104, 104.1, 5_000].map(now => run.left(now))).toEqual([0, 0, 0])

@@ -1,4 +1,4 @@
-/** How a client counts the times that it measures. What a user sees of them is tested in contract/stats.test.ts. */
+/** How a client counts the times that it measures. contract/stats.test.ts tests the statistics that users see. */
 import { expect, test } from 'vitest'
 import { Stats } from '../../src/observe/stats.ts'
 

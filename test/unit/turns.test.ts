@@ -1,5 +1,5 @@
 /**
- * Turns among clients: how long a client that has released the lock leaves it to others, even if its next call comes
+ * Turns among clients: how long a client leaves the lock to others after its release, even if its next call comes
  * later.
  */
 import { describe, expect, test } from 'vitest'
@@ -7,10 +7,10 @@ import { type Asker, HandingOn, leaseOf } from './handing-on.ts'
 import { settled } from './promises.ts'
 import { KEY, LEASE } from './waiting.ts'
 
-/** How many ms other clients are given: TURN if they take turns, CHANCE if they only listen. */
+/** How many ms the lock is left to other clients: TURN if they take turns, CHANCE if they only listen. */
 const TURN = 7
 const CHANCE = 3
-/** How many ms pass between two chances, if nobody took the first. */
+/** How many ms pass between two chances, if no client took the first. */
 const PAUSE = 100
 /** How many ms other clients are remembered. */
 const MEMORY = 1_000
@@ -23,7 +23,7 @@ class Looping {
   #token = 0
 
   constructor() {
-    // A real channel, too, is heard for a second after its last user.
+    // A real channel is also heard for a second after its last user.
     this.at.channels.lingers = true
   }
 
@@ -46,9 +46,9 @@ class Looping {
     await this.at.grantNext(this.#token)
   }
 
-  /** Releases the lock; `heard` clients are told, including this one. */
+  /** Releases the lock. `heard` clients receive the message, including this one. */
   async release(heard: number): Promise<void> {
-    // A hold that lasts this long is in no run any more, so it goes back to Redis.
+    // After a hold this long, the run is over, so the lock goes back to Redis.
     this.at.clock.block(TURN)
     void leaseOf(this.asker).release()
     await this.at.released(heard)
@@ -60,8 +60,8 @@ class Looping {
   }
 
   /**
-   * Makes the next call while other clients do nothing. Returns how many ms it asks nothing; then it is granted the
-   * lock.
+   * Makes the next call while other clients do nothing. Returns for how many ms the client asks nothing. After that, it
+   * is granted the lock.
    */
   async leaves(): Promise<number> {
     await this.call()
@@ -77,7 +77,7 @@ class Looping {
 }
 
 describe('a caller that asks again after its release', () => {
-  test('asks at once if no other client was told, and nothing is remembered', async () => {
+  test('asks at once if no other client heard the release, and remembers nothing', async () => {
     const client = await Looping.holding()
     const { timers } = client.at.residue
     await client.release(1)
@@ -86,7 +86,7 @@ describe('a caller that asks again after its release', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('leaves the lock to other clients that were told, listens meanwhile, and asks if none of them takes it', async () => {
+  test('leaves the lock to other clients that heard the release, listens meanwhile, and asks if none of them takes it', async () => {
     const client = await Looping.holding()
     await client.release(3)
     await client.call()
@@ -123,7 +123,7 @@ describe('a caller that asks again after its release', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('gives time to clients that have taken turns before, counted from the last release', async () => {
+  test('gives clients that have taken turns before their time, counted from the last release', async () => {
     const client = await Looping.holding()
     await client.release(3)
     await client.freedBy('B', 'C')
@@ -170,7 +170,7 @@ describe('a caller that asks again after its release', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('re-enters at once, even after another hold of its owner was released inside', async () => {
+  test('re-enters at once, even after a nested hold of its owner was released', async () => {
     const client = await Looping.holding()
     await client.release(3)
     await client.freedBy('B', 'C')
@@ -241,7 +241,7 @@ describe('a call that comes before the release is answered', () => {
     expect(client.asks).toBe(true)
   })
 
-  test('leaves it only to those that have not had it by then', async () => {
+  test('leaves the lock only to those that have not had a turn by then', async () => {
     const client = await Looping.holding()
     await client.release(2)
     await client.freedBy('B')
@@ -317,7 +317,7 @@ test('a run of hand-offs within the client is one turn, so clients that take tur
   expect(await client.leaves()).toBe(TURN)
 })
 
-test('a client that begins to want the lock is in the round from its first turn on', async () => {
+test('a client that begins to want the lock takes part in the rounds from its first turn on', async () => {
   const client = await Looping.holding()
   await client.release(2)
   expect(await client.leaves()).toBe(CHANCE)
@@ -331,7 +331,7 @@ test('a client that begins to want the lock is in the round from its first turn 
   expect(await client.leaves()).toBe(TURN)
 })
 
-test('if nobody was told of a release because a fair waiter has the lock, turns are as after the release before it', async () => {
+test('if nobody heard of a release because a fair waiter has the lock, turns are as after the release before it', async () => {
   const client = await Looping.holding()
   await client.release(3)
   await client.freedBy('B', 'C')
@@ -339,7 +339,7 @@ test('if nobody was told of a release because a fair waiter has the lock, turns 
   await client.granted()
   await client.release(0)
   await client.call()
-  // It is refused twice: before and after it listens.
+  // It is refused twice: before and after it begins to listen.
   await client.at.attempt.answer(client.at.refused())
   await client.at.attempt.answer(client.at.refused())
   await client.freedBy('B')

@@ -17,7 +17,7 @@ export const WAITER_TTL = 9_000
 export const HEARTBEAT = WAITER_TTL / 3
 export const OUTAGE = 15_000
 
-/** What the lock's clock shows in answers that do not say otherwise. Smaller tokens are those of older grants. */
+/** The lock's clock in answers of this test, unless it gives another one. Smaller tokens are those of older grants. */
 export const CLOCK = 50
 
 /** A waiter, and the end of its wait as a promise. */
@@ -50,7 +50,7 @@ export class Waiting {
   readonly channels = new FakeChannels()
   /** Ids of the waiters that were reported as waiting. */
   readonly told: string[] = []
-  /** Ids of the holds that are to be asked about. */
+  /** Ids of the holds that may be gone. */
   readonly doubted: string[] = []
   readonly failures: unknown[] = []
   readonly locks: LocalLocks
@@ -74,7 +74,7 @@ export class Waiting {
     )
   }
 
-  /** Begins to wait, and runs until nothing more can happen. */
+  /** Begins to wait, and runs until nothing more can happen without the test. */
   async start(ask: Ask): Promise<Started> {
     const { id, key = KEY, mode = 'line', lease = LEASE, owner = id, fairAfter, mayReenter = false, wants } = ask
     const claim = { key, id, owner, label: '', lease, headStart: 0, wants }
@@ -103,14 +103,14 @@ export class Waiting {
     if (hold) this.locks.dropHold(hold)
   }
 
-  /** A fair waiter that has been refused and is parked. */
+  /** Starts a fair waiter that is refused and parks. */
   async parkedFair(ask: Ask, position = 1): Promise<Started> {
     const waiter = await this.start({ ...ask, mode: 'queue' })
     await this.kind.attempts.next.answer(this.refused({ position, ticket: `ticket of ${ask.id}` }))
     return waiter
   }
 
-  /** An unfair waiter that was refused twice, before and after it subscribed, and is parked as the head. */
+  /** Starts an unfair waiter that is refused twice, before and after it subscribes, and parks as the head. */
   async parkedHead(ask: Ask): Promise<Started> {
     const waiter = await this.start(ask)
     await this.kind.attempts.next.answer(this.refused())
@@ -157,7 +157,7 @@ export class Waiting {
     return this.kind.leaves.all.map(({ args: [claim] }) => claim.id)
   }
 
-  /** What the acquirer still keeps: all zero and empty when nobody waits. */
+  /** What the acquirer still keeps; all zero and empty while there are no waiters. */
   get residue() {
     return { waiting: this.locks.waiting, timers: this.clock.armed, channels: this.channels.users }
   }

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { Writes } from '../../src/redis/writes.ts'
 import { settled } from './promises.ts'
 
-/** A server, with what reached it by each write. */
+/** A server, and the requests that each write has brought to it. */
 class Server {
   readonly writes: string[] = []
   readonly stream = new Writable({

@@ -26,8 +26,8 @@ export function made<K extends keyof HTMLElementTagNameMap>(
 }
 
 /**
- * Sets a text only if it differs. An unneeded change would make the browser lay out the page and a screen reader read
- * the text again.
+ * Sets a text only if it differs. Setting the same text again would cause a layout, and a screen reader would repeat
+ * it.
  */
 export function say(where: Element, text: string): void {
   if (where.textContent !== text) where.textContent = text
@@ -37,7 +37,7 @@ export function show(where: HTMLElement, visible: boolean): void {
   if (where.hidden === visible) where.hidden = !visible
 }
 
-/** `share` is what is left of the lease, 0..1; null if there is no lease. */
+/** `share` is the part of the lease that is left, 0..1; null if there is no lease. */
 export function drawShare(bar: HTMLElement, share: number | null): void {
   const hidden = share === null ? 'hidden' : ''
   if (bar.style.visibility !== hidden) bar.style.visibility = hidden

@@ -8,7 +8,7 @@ type Wanted = Pick<View, 'sort' | 'reversed' | 'filter' | 'rows'>
 
 /** How many rows are added at a time. */
 const STEP = 100
-/** A pause in typing of this many ms applies the filter. */
+/** The filter is applied after a pause in typing of this many ms. */
 const TYPED = 150
 
 export class List {
@@ -38,7 +38,7 @@ export class List {
     }
   }
 
-  /** Shows the wanted view on the controls. */
+  /** Sets the controls to this view. */
   want(view: View): void {
     const { sort, reversed, filter, rows, open } = view
     this.#shown = rows
@@ -46,7 +46,7 @@ export class List {
     if (document.activeElement !== this.#filter) this.#filter.value = filter
     for (const head of this.#heads) {
       const order = head.dataset['order'] ?? ''
-      // Names and the time left sort ascending at first, all other columns descending.
+      // By default, names and the time left are sorted in ascending order, all other columns in descending order.
       const rising = order === 'key' || order === 'timeLeft'
       const here = order === sort
       head.dataset['reversed'] = String(here && reversed)

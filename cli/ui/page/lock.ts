@@ -10,9 +10,9 @@ const STEP = 100
 
 interface Wishes {
   close(): void
-  /** The user wants more rows of the holders or of the queue. */
+  /** Called when the user wants more rows of the holders or of the queue. */
   more(wanted: Partial<Pick<View, 'holders' | 'queue'>>): void
-  /** Takes the lock from this holder. Absent if that is not allowed. */
+  /** Called to take the lock from this holder. Absent on a read-only page. */
   readonly release?: (lock: OpenLock, holder: HolderRow) => void
 }
 
@@ -42,7 +42,7 @@ export class LockPanel {
     })
   }
 
-  /** Shows another lock from now on, or none. */
+  /** Shows this lock from now on, or none. */
   open(lock: View['open']): void {
     if (!lock || !this.shown || textOf(this.shown) !== textOf(lock)) {
       this.#fill(nothing)
@@ -96,7 +96,7 @@ export class LockPanel {
   }
 }
 
-/** Shown until the first picture of a lock arrives, so that no figures of another lock are mistaken for it. */
+/** Shown until a lock's first picture arrives, so that the previous lock's values do not remain. */
 const nothing: OpenLock = {
   ...{ key: '', name: '…', holder: '', heldFor: '', left: '', share: null, waiters: '', longestWait: '' },
   ...{ owner: '', holds: 0, token: null, id: null, queue: [], more: 0 },

@@ -8,9 +8,9 @@ import { offerRelease } from './release.ts'
 import { type Condition, Stream } from './stream.ts'
 import { drawTrend } from './trend.ts'
 
-/** How many rows of the table and of a queue are shown at first. */
+/** How many rows of the table, and of a queue, are shown at first. */
 const FIRST = 100
-/** The same for a lock's holders, which are above its queue. */
+/** How many rows of a lock's holders, which are above its queue, are shown at first. */
 const FIRST_HOLDERS = 20
 
 // The wanted view is in the address after the #, which is not sent to the server. It survives a reload and can be

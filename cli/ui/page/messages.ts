@@ -1,16 +1,15 @@
 /**
- * The messages from the server to the page, and from the page to the server. Types only: the two sides are compiled
- * separately, since one has Node and the other a document. The server formats texts and times; the page shows them
- * unchanged.
+ * The messages between the server and the page. Types only, because the two are compiled separately: one has Node, the
+ * other a document. The server formats texts and times; the page shows them unchanged.
  */
 
 /**
  * Everything that the page shows. A part is left out if it has not changed since the previous frame of the same stream.
  */
 export interface Frame {
-  /** ms since the picture was complete. Null if there is none yet. */
+  /** The age of the picture in ms. Null if there is none yet. */
   readonly age: number | null
-  /** ms of age beyond which a picture is late. */
+  /** A picture that is older than this, in ms, is late. */
   readonly patience: number
   /** Why there is no newer picture. Null if nothing is wrong. */
   readonly trouble: string | null
@@ -32,9 +31,9 @@ export interface TrendLines {
   /** The current value; "–" if nobody waits. */
   readonly longest: string
   readonly median: string
-  /** The value at the upper edge. Empty if nobody has waited. */
+  /** The value at the upper edge of the chart. Empty if nobody has waited. */
   readonly top: string
-  /** SVG paths in a field of 600 × 100. */
+  /** SVG paths in a chart of 600 × 100. */
   readonly area: string
   readonly line: string
   readonly middle: string
@@ -42,7 +41,8 @@ export interface TrendLines {
 
 export interface Table {
   /**
-   * The number of locks, and of those that match the filter. If there are too many, not all matching ones have a row.
+   * The number of all locks, and the number of locks that match the filter. `rows` may be shorter: its length is
+   * limited.
    */
   readonly locks: number
   readonly matching: number
@@ -62,12 +62,12 @@ export interface Row extends LockName {
   /** The key as it is displayed. Absent if it equals the key. */
   readonly name?: string
   readonly holder: string
-  /** The text after the holder, which is never cut: how many others there are. */
+  /** The text after the holder: how many other holders there are. It is never cut. */
   readonly behind?: string
   readonly heldFor: string
   /** Time left of the lease that ends first. */
   readonly left: string
-  /** The share left of the longest remaining time that was seen for this lease, 0..1. Null if nobody holds it. */
+  /** The part of that lease which is left, 0..1. Null if nobody holds the lock. */
   readonly share: number | null
   readonly waiters: string
   readonly longestWait: string
@@ -76,10 +76,10 @@ export interface Row extends LockName {
 export interface OpenLock extends Row {
   readonly owner: string
   readonly holds: number
-  /** The first holder's; null if nobody holds it. */
+  /** The first holder's fencing token and hold id; null if nobody holds the lock. */
   readonly token: number | null
   readonly id: string | null
-  /** For a lock that may have several holders. */
+  /** Present if the lock may have several holders. */
   readonly shared?: Shared
   readonly trend: TrendLines
   readonly queue: readonly QueueRow[]
@@ -88,9 +88,9 @@ export interface OpenLock extends Row {
 }
 
 export interface Shared {
-  /** The kind of lock, and how much of it is taken. */
+  /** A sentence with the kind of lock, and how much of it is taken. */
   readonly said: string
-  /** Title of the column for what a holder has or a waiter wants. */
+  /** Title of the column `part`. */
   readonly title: string
   readonly holders: readonly HolderRow[]
   /** Number of holders that are not in `holders`. */
@@ -100,7 +100,7 @@ export interface Shared {
 export interface HolderRow {
   readonly id: string
   readonly holder: string
-  /** What it holds of the lock. */
+  /** The part of the lock that it holds: permits or a mode. */
   readonly part: string
   readonly heldFor: string
   readonly left: string
@@ -110,7 +110,7 @@ export interface QueueRow {
   readonly id: string
   readonly position: number
   readonly waiter: string
-  /** What it wants of a lock that may have several holders. */
+  /** The part that it wants of a lock which may have several holders. */
   readonly part?: string
   readonly waited: string
   readonly left: string
@@ -121,7 +121,7 @@ export interface View {
   readonly sort: string
   readonly reversed: boolean
   readonly filter: string
-  /** How many rows of the table, and of the opened lock's holders and queue. */
+  /** The most rows of the table, of the opened lock's holders, and of its queue. */
   readonly rows: number
   readonly holders: number
   readonly queue: number
@@ -130,7 +130,7 @@ export interface View {
 }
 
 export interface ReleaseRequest extends LockName {
-  /** The hold that the page has shown. No other holder may lose the lock. */
+  /** The hold that the page showed. Only this hold may be ended. */
   readonly id: string
 }
 

@@ -12,13 +12,13 @@ export interface Release {
   ask(lock: OpenLock, holder: Shown): void
 }
 
-/** Returns undefined on a read-only page, which has no button; its server does not answer such requests. */
+/** Returns undefined on a read-only page, which has no button, and whose server refuses such requests. */
 export function offerRelease(shown: () => OpenLock | undefined): Release | undefined {
   const button = document.getElementById('release') as HTMLButtonElement | null
   if (!button) return undefined
   const dialog = element<HTMLDialogElement>('confirm')
   let asking: ReleaseRequest | undefined
-  /** The lock that the outcome on the page is about. */
+  /** The lock to which the displayed outcome belongs. */
   let about: string | undefined
 
   const ask = ({ key, kind, name = key, queue, more }: OpenLock, { id, holder, heldFor }: Shown) => {

@@ -5,7 +5,7 @@ export interface RowOf<T> {
   update(thing: T): void
 }
 
-/** The longest distance, in rows, for which a move is animated. A longer one would only flicker. */
+/** Moves over more rows than this are not animated, because they would only flicker. */
 const MOVING = 60
 const MOVE = { duration: 250, easing: 'ease-out' }
 const still = matchMedia('(prefers-reduced-motion: reduce)')
@@ -17,7 +17,7 @@ export class Rows<T> {
   readonly #moving: boolean
   readonly #rows = new Map<string, RowOf<T>>()
 
-  /** With `moving`, rows that change their place are animated. */
+  /** With `moving`, a row's change of place is animated. */
   constructor(body: HTMLElement, keyOf: (thing: T) => string, make: (thing: T) => RowOf<T>, moving = false) {
     this.#body = body
     this.#keyOf = keyOf
@@ -27,7 +27,7 @@ export class Rows<T> {
 
   show(things: readonly T[]): void {
     const before = this.#places()
-    // A row that is moved in the document loses the focus.
+    // Moving a row in the document would remove the focus from it.
     const focused = document.activeElement
     const keys = new Set(things.map(this.#keyOf))
     for (const [key, { element }] of this.#rows) {

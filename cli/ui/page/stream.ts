@@ -24,10 +24,10 @@ export class Stream {
   readonly #tell: (condition: Condition) => void
   #source: EventSource | undefined
   #address = ''
-  /** What the last frame said about its picture, and when the frame arrived. */
+  /** From the last frame. `#heard` is the time when that frame arrived. */
   #last: { readonly age: number | null; readonly patience: number; readonly trouble: string | null } | undefined
   #heard = 0
-  /** When the stream was last opened, and whether a frame has arrived since. */
+  /** When the stream was last opened. `#begun` says whether a frame has arrived since. */
   #opened = 0
   #begun = false
 

@@ -1,4 +1,4 @@
--- begin: begins a writer's turn, after the message of its grant has been received.
+-- begin: begins a writer's turn. Called after the writer's client has received the message of the grant.
 --
 -- Takes
 --   lock   HASH    the lock

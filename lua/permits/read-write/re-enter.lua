@@ -1,9 +1,9 @@
--- re-enter: grants the lock again, at once, to an owner with a name that already holds it, whoever waits. An owner that
--- reads or writes may read as well, and may go on reading after it has ended writing. An owner that writes may write
--- again. If an owner that only reads asks to write, it would wait for its own reading to end. So that request is
--- refused for good.
+-- re-enter: grants the lock again, at once, to an owner with a name that already holds it, regardless of waiters. An
+-- owner that reads or writes may read again, and may continue to read after it has ended writing. An owner that writes
+-- may write again. An owner that only reads would wait for itself if it waited to write, so that request is refused as
+-- a deadlock.
 --
--- If a caller has no name, its owner is the id of its hold, which only its own client knows. So only calls of that
+-- The owner of a caller without a name is the id of its hold, which only its own client knows. So only calls of that
 -- client re-enter such a hold.
 --
 -- A re-entry has a lease of its own. It may come from the client of the first hold, have the same purpose, and ask for a

@@ -21,10 +21,10 @@ import type {
 import type { LockState } from '../../kinds/state.ts'
 import type { Ballots } from './ballots.ts'
 import type { Floor } from './floor.ts'
-import { noMajority } from './member.ts'
 import { Poll } from './poll.ts'
 import { QuorumInspection } from './quorum-inspection.ts'
 import { Renewals } from './renewals.ts'
+import { Round } from './round.ts'
 import { tendAll } from './tending.ts'
 
 /** How often an attempt is made while votes are split, and the first pause between them, in ms: it doubles each time. */
@@ -124,32 +124,39 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
     const used = this.#floor.next
     ballot.over = true
     ballot.granted = ballot.token = undefined
-    let [ended, gone, heard] = [0, 0, 0]
-    const errors: (Error | undefined)[] = this.#ballots.places.map(() => undefined)
-    const parts = this.#ballots.places.map(async ({ kind }, i) => {
-      try {
-        if (!ballot.seats[i]?.vote) return await this.#ballots.clearing.clear(ballot, i)
+    const { places, members, majority, clearing } = this.#ballots
+    let heard = 0
+    /** What each server that had voted for the hold says of it. */
+    const said: ('unknown' | 'ended' | 'gone')[] = []
+    const count = (what: (typeof said)[number]) => said.filter(each => each === what).length
+    const decided = () => count('ended') >= majority || count('ended') + count('unknown') < majority
+    const round = new Round(members, majority, this.#clock)
+    for (const [i, { kind }] of places.entries()) {
+      const voted = ballot.seats[i]?.vote !== undefined
+      if (voted) said[i] = 'unknown'
+      const release = async () => {
+        if (!voted) return clearing.clear(ballot, i)
         const released = await kind.release(hold, used || undefined)
-        if (released.ended) ended += 1
-        else gone += 1
+        said[i] = released.ended ? 'ended' : 'gone'
         heard = Math.max(heard, released.heard)
         this.#ballots.released(ballot, i)
         for (const { id, grant } of released.successors ?? []) {
           this.#ballots.succeeded(i, { key: hold.key, id }, grant)
         }
-      } catch (error) {
-        errors[i] = error as Error
-        this.#ballots.clearing.clear(ballot, i).catch(() => {})
-        throw error
       }
-    })
-    for (const [i, part] of parts.entries()) this.#ballots.clearing.releasing(i, part)
-    await this.#ballots.most(parts).catch(() => {
-      throw noMajority(errors)
-    })
-    const { places, majority } = this.#ballots
-    // If more than a minority had lost the hold, no majority had it any more.
-    return { ended: ended > 0 && gone <= places.length - majority, heard }
+      const releasing = release()
+      clearing.releasing(i, releasing)
+      releasing.then(
+        () => round.answered(i, decided()),
+        error => {
+          if (voted) clearing.clear(ballot, i).catch(() => {})
+          round.failed(i, error)
+        },
+      )
+    }
+    await round.over
+    // A server that does not answer may still have had the hold.
+    return { ended: count('ended') > 0 && count('ended') + count('unknown') >= majority, heard }
   }
 
   renew(asked: readonly Prolonging[]): Promise<Renewed[]> {

@@ -60,7 +60,7 @@ test('serves gauges, counters and histograms that agree with each other, and sto
   expect(holds.sum).toBeGreaterThanOrEqual(holds.count * 0.004)
   expect(holds.counts[0]).toBe(0)
 
-  // The next grant has waited for the test's hold, which counts in its wait, in seconds.
+  // The waits after this include the time, in seconds, for which the test held the lock.
   await held.release()
   await eventually(async () => histogramOf(await scrape(url), 'locks_wait_seconds').count >= acquired + 3)
   const after = histogramOf(await scrape(url), 'locks_wait_seconds')

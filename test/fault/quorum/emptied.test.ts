@@ -1,7 +1,7 @@
 /**
- * Servers of a quorum come back without their data. Normally they report that they may forget, so their votes do not
- * count until all earlier leases have ended. A server that has lost its disk but reports that it persists everything is
- * believed: then there are two holders, and the checker of histories finds them.
+ * Servers of a quorum come back without their data. Usually such a server reports that it may forget data, so its votes
+ * do not count until all earlier leases have ended. If a server has lost its disk but reports that it persists
+ * everything, the clients believe it. Then there are two holders, and the history checker finds them.
  */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { check } from '../../history/check.ts'
@@ -26,7 +26,7 @@ async function threeServers(): Promise<QuorumServer[]> {
   )
 }
 
-/** Two clients with a history. The first one connects through proxies, which `away` closes. */
+/** Two clients that record a history. The first one connects through proxies, which `away` closes. */
 async function twoClients(servers: readonly QuorumServer[], memory: Memory) {
   const proxies = await Promise.all(servers.map(({ url }) => FaultProxy.open(url)))
   const [holder, other] = [proxies, servers].map(list =>
@@ -56,7 +56,9 @@ const scenes = {
 }
 
 describe.each(Object.entries(scenes))('%s', (_, { unreached, emptied }) => {
-  /** The verdict on two clients, of which `other` asks for the lock after the servers have come back. */
+  /**
+   * Two clients take part; `other` asks for the lock after the servers have come back. Returns the checker's verdict.
+   */
   async function play(fair: boolean, says: 'the truth' | 'that it persists') {
     const memory = new Memory()
     memory.record('run', { seed: 0, servers: 3, waiterTtl: 1_500, longestLease: lease, outageTimeout: 2 * lease })
@@ -65,7 +67,7 @@ describe.each(Object.entries(scenes))('%s', (_, { unreached, emptied }) => {
     const key = freshKey()
     for (const i of unreached) away(i)
     const held = await holder.lock(key, { lease })
-    // The holder cannot restore what the servers have forgotten, and believes in its hold until its deadline.
+    // The holder cannot restore the data that the servers have lost, and counts on its hold until its deadline.
     for (const { number } of servers) away(number)
     for (const i of emptied) {
       await servers[i]!.kill()
@@ -84,13 +86,13 @@ describe.each(Object.entries(scenes))('%s', (_, { unreached, emptied }) => {
   }
 
   // I1. Break: `return this.#account && this.wait === 0` to `return this.#account && true` in
-  // src/compose/quorum/standing.ts: every server counts, whatever it reports.
+  // src/compose/quorum/standing.ts: every server's vote counts, whatever the server reports.
   test.each([true, false])('I1 I8: no other client holds before the holder is notified (fair: %s)', async fair => {
     expect(await play(fair, 'the truth')).toEqual({ both: false, violations: [] })
   })
 
-  // Break: `return persists ? 0 : Math.max(0, ` to `return Math.max(0, ` in src/compose/quorum/standing.ts: a server
-  // that reports that it persists everything is not believed.
+  // Break: `return persists ? 0 : Math.max(0, ` to `return Math.max(0, ` in src/compose/quorum/standing.ts: clients do
+  // not believe a server that reports that it persists everything.
   test.each([true, false])(
     'a server that wrongly reports that it persists leads to two holders, which the checker finds (fair: %s)',
     async fair => {

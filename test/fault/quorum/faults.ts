@@ -1,11 +1,13 @@
-/** The faults of a server of a quorum: how each begins and ends. */
+/** Faults of a server of a quorum: how each of them begins and ends. */
 import type { QuorumScene } from '../../kit/quorum-scene.ts'
 
 export interface Fault {
   readonly name: string
-  /** It steps the server's clock: grants may have lapsed on the server, and it may grant what it would have refused. */
+  /**
+   * The fault steps the server's clock. Leases may end early on that server, so it may grant a lock that is still held.
+   */
   readonly clock?: true
-  /** It needs servers that report that they do not persist their data. */
+  /** The fault needs servers that report that they do not persist their data. */
   readonly forgets?: true
   begin(scene: QuorumScene, server: number): unknown
   end(scene: QuorumScene, server: number): unknown
@@ -47,10 +49,10 @@ export const faults: readonly Fault[] = [
   ...partitioned,
   halfOpen('up'),
   halfOpen('down'),
-  // The delay is for each direction.
+  // The delay applies to each direction.
   { name: 'slow', begin: (scene, server) => scene.delay(server, 250), end: (scene, server) => scene.heal(server) },
   step(60_000),
   step(-60_000),
-  // Last, because its servers have to be up for a while first.
+  // This fault is last, because its servers must first be up for a while.
   { name: 'restarted empty', forgets: true, begin: (scene, server) => scene.restartEmpty(server), end: () => {} },
 ]

@@ -1,6 +1,6 @@
 /**
- * One minority of the servers after the other comes back without its data, until none of them remembers the grant of
- * the lock.
+ * Minorities of the servers come back without their data, one minority after the other, until no server remembers the
+ * original grant.
  */
 import { expect, test } from 'vitest'
 import { Memory, RecordedClient } from '../../history/recorded.ts'

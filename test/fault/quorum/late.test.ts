@@ -1,4 +1,4 @@
-/** What a server of a quorum does after the end of the call that asked for it. */
+/** Requests of a call that has already ended reach a server of a quorum late. */
 import { expect, test } from 'vitest'
 import { leaveText } from '../../kit/frames.ts'
 import { outcomeOf } from '../../kit/outcomes.ts'
@@ -9,14 +9,13 @@ import { eventually, sleep } from '../../kit/time.ts'
 const waiterTtl = 6_000
 
 /**
- * The waiter's heartbeat, and after it the waiter's leave, are held up on the way to the third server. That server no
- * longer has the script of the heartbeat, but has that of the leave. So the waiter leaves first; then the heartbeat is
- * sent again, with its script, and the waiter joins the queue again.
+ * The network holds up the waiter's heartbeat, and after it the waiter's leave, on the way to the third server. That
+ * server no longer knows the heartbeat's script, but it knows the script of the leave. So the leave takes effect first.
+ * Then the client sends the heartbeat again, with the script's text, and the waiter joins the queue again.
  */
-// Break: `await new Promise<void>(resolve => (seat.idle = resolve))` to
-// `return new Promise<void>(resolve => (seat.idle = resolve))` in src/compose/quorum/clearing.ts: the waiter leaves
-// only once.
-test('I7: a waiter that joins the queue again after its leave is taken out of it', async () => {
+// Break: `await new Promise<void>(resolve => (seat.idle = resolve))` to `return new Promise<void>(resolve => (seat.idle
+// = resolve))` in src/compose/quorum/clearing.ts: the client sends only one leave.
+test('I7: a waiter that joins the queue again after its leave is removed from it', async () => {
   const scene = await quorumScene()
   const [holder, waiter] = [scene.client(), scene.client({ waiterTtl })]
   const key = freshKey()
@@ -31,12 +30,12 @@ test('I7: a waiter that joins the queue again after its leave is taken out of it
   await scene.redis(last).script('LOAD', leaveText)
 
   scene.partition(last)
-  // Now the heartbeat is on its way.
+  // By now the heartbeat is in transit.
   await sleep(waiterTtl / 3 + 200)
   giving.abort(new Error('given up'))
   expect(`${(await waiting).error}`).toContain('given up')
   scene.heal(last)
-  // Long before its place there expires.
+  // Give the waiter time to leave, but far less time than its place in the queue lasts.
   await sleep(500)
   await eventually(async () => (await scene.at(last).inspect(key)).waiters.length === 0, 1_000)
   expect(await held.release()).toBe(true)
@@ -44,13 +43,13 @@ test('I7: a waiter that joins the queue again after its leave is taken out of it
 })
 
 /**
- * Two servers refuse the attempt while the third has not answered, so a leave is sent to the third. The third server
- * does not have the script of the attempt, but has that of the leave. So the attempt is sent again after the leave, and
- * is granted. Both answers arrive together.
+ * Two servers refuse the attempt while the third has not answered, so the client sends the third a leave. The third
+ * server does not know the attempt's script, but it knows the script of the leave. So the attempt is sent again after
+ * the leave, and is granted. Both replies arrive together.
  */
-// Break: `seat.asked === 0 && !seat.late` to `seat.asked === 0` in src/compose/quorum/clearing.ts: the claim leaves
-// only once.
-test('I7: a vote that is granted after its leave is taken back', async () => {
+// Break: `seat.asked === 0 && !seat.late` to `seat.asked === 0` in src/compose/quorum/clearing.ts: the client sends
+// only one leave.
+test('I7: a vote that a server grants after the leave is withdrawn', async () => {
   const scene = await quorumScene()
   const holder = scene.client()
   const { locks, links } = await scene.linked()
@@ -67,7 +66,25 @@ test('I7: a vote that is granted after its leave is taken back', async () => {
   const left = links[last]!.rule({ direction: 'down', name: 'leave', times: 1 }, { delay: 200 })
   expect(await locks.tryLock(key)).toBeNull()
   await left.happened
-  // Now both answers have arrived.
+  // By now both replies have arrived.
   await sleep(400)
   await eventually(async () => !(await scene.at(last).isLocked(key)), 2_000)
+})
+
+/**
+ * Two of three servers have lost a hold, and its client has not received their messages. When it releases the hold, the
+ * server that still has it answers first, and one of the others last.
+ */
+// Break: `round.answered(i, decided())` to `round.answered(i, true)` in src/compose/quorum/quorum-kind.ts: the first two
+// answers settle the release.
+test('I8: a release waits for the answers that decide whether a majority still had the hold', async () => {
+  const scene = await quorumScene()
+  const { locks, links } = await scene.linked()
+  const key = freshKey()
+  const lease = await locks.lock(key)
+  await scene.heldEverywhere(key, lease.id)
+  for (const link of links) link.rule({ kind: 'messages', direction: 'down', name: 'lost' }, 'drop')
+  for (const i of [1, 2]) expect(await scene.at(i).forceRelease(key)).toBe(true)
+  links[2]!.rule({ direction: 'down', kind: 'commands', name: 'release' }, { delay: 5 })
+  expect(await lease.release()).toBe(false)
 })

@@ -1,6 +1,6 @@
 /**
- * A majority of the servers is lost: no client is granted the lock until the majority is back, and all callers learn of
- * that in time.
+ * A majority of the servers is lost. No client is granted the lock until the majority is back, and all callers learn of
+ * the loss in time.
  */
 import { expect, test } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../../src/index.ts'
@@ -20,7 +20,7 @@ const waiterTtl = 1_500
 
 const scenes = sharedScenes([3, 5])
 
-/** A fault of a majority of the servers, which are drawn at random. */
+/** A fault that hits a majority of the servers, chosen at random. */
 class Loss {
   readonly #scene: QuorumScene
   readonly #fault: Fault
@@ -93,9 +93,9 @@ interface Stage {
 const losses = [killed, frozen, ...partitioned]
 
 // I1 I8. Break: `deadline: grant.deadline - lease * DRIFT` to `deadline: grant.deadline + lease` in
-// src/compose/quorum/ballots.ts: the holder believes in its hold for too long.
-// I6. Break: `return well < this.#majority ? noMajority(problems) : undefined` to `return undefined` in
-// src/compose/quorum/quorum.ts: callers do not learn that the majority is lost.
+// src/compose/quorum/ballots.ts: the holder counts on its hold for too long. I6. Break: `return well < this.#majority ?
+// noMajority(problems) : undefined` to `return undefined` in src/compose/quorum/quorum.ts: callers do not learn that
+// the majority is lost.
 test.each(losses)('I1 I6 I8: every call settles, and the holder is notified before the next grant: $name', loss =>
   play(loss, async ({ scene, holder, others, patient, loss, key }) => {
     const held = await holder.lock(key)
@@ -117,7 +117,7 @@ test.each(losses)('I1 I6 I8: every call settles, and the holder is notified befo
       others.forceRelease(free),
       mine.renew(),
     ]
-    // An unanswered command shows that a server is gone after half of outageTimeout at most.
+    // It takes at most half of outageTimeout until an unanswered command shows that a server is gone.
     const limit = 1.5 * outageTimeout + 1_000
     const outcomes = await within(limit, Promise.all([...calls, ...parked].map(call => outcomeOf<unknown>(call))))
     for (const [i, { error }] of outcomes.entries()) {
@@ -138,7 +138,7 @@ test.each(losses)('I1 I6 I8: every call settles, and the holder is notified befo
 )
 
 // I1 I8. Break: `deadline: grant.deadline - lease * DRIFT` to `deadline: grant.deadline + lease` in
-// src/compose/quorum/ballots.ts: the holder believes in its hold for too long.
+// src/compose/quorum/ballots.ts: the holder counts on its hold for too long.
 test.each(losses)(
   'I1 I4 I8: for about a lease: the holder keeps it, or is notified before the next grant: $name',
   loss =>
@@ -150,7 +150,7 @@ test.each(losses)(
       await loss.begin()
       await sleep(random.between(0.6, 1.2) * lease)
       await loss.end()
-      // Now the holder has been notified, or has kept the hold.
+      // By now the holder has been notified, or it keeps the hold.
       await sleep(lease)
       const kept = held.held
       if (!kept) await within(500, aborted(held.signal))

@@ -1,4 +1,4 @@
-/** The effect of a re-entry on the hold around it, when each of the two has a different majority. */
+/** A re-entry and the hold around it have different majorities. How far may the re-entry raise the outer hold? */
 import { expect, test } from 'vitest'
 import { promptly } from '../../kit/outcomes.ts'
 import { quorumScene } from '../../kit/quorum-scene.ts'
@@ -11,7 +11,7 @@ import { eventually, sleep } from '../../kit/time.ts'
  * on server 1, servers 1 and 3 grant the lock to B.
  */
 // Break: `this.#kind.raised?.(first.name, hold.name) ?? hold.deadline` to `hold.deadline` in src/lease/renewal.ts: A
-// believes that a majority has raised the outer lease.
+// assumes that a majority has raised the outer lease.
 test('I1: a longer re-entry raises the outer hold only as far as a majority of the servers has raised it', async () => {
   const scene = await quorumScene()
   const lease = 3_000

@@ -1,4 +1,4 @@
-/** A split network: each of two clients reaches some of the servers, and these change. */
+/** A split network: each of two clients reaches only some of the servers, and this partition changes over time. */
 import { expect, test } from 'vitest'
 import { type Lease, LockConnectionError, LockLostError, LockTimeoutError } from '../../../src/index.ts'
 import { Memory, RecordedClient } from '../../history/recorded.ts'
@@ -15,7 +15,7 @@ const lease = 900
 const waiterTtl = 1_500
 const outageTimeout = 1_000
 
-/** A client, and its links to the servers. */
+/** A client, and its network links to the servers. */
 class Side {
   readonly recorded: RecordedClient
   readonly #links: readonly FrameProxy[]
@@ -32,8 +32,8 @@ class Side {
   }
 
   /**
-   * From now on the client reaches only these servers. What it exchanges with the others arrives when it reaches them
-   * again.
+   * From now on the client reaches only these servers. Data to and from the other servers is held until the client
+   * reaches them again.
    */
   reach(servers: readonly number[], directions: readonly Direction[] = ['up', 'down']): void {
     for (const heal of this.#healing.splice(0)) heal()
@@ -55,7 +55,7 @@ async function twoSides(size: number, seed: number, patience?: number) {
   const scene = await quorumScene({ servers: size })
   const memory = new Memory()
   memory.record('run', { seed, servers: size, waiterTtl, longestLease: lease, outageTimeout })
-  // The checker accepts this fault as a reason for a call to fail, but not for two holders.
+  // To the checker, this fault excuses failed calls, but not two holders.
   const servers = Array.from({ length: size }, (_, i) => i)
   memory.record('fault', { fault: 1, name: 'split', phase: 'begin', reach: 'server', servers })
   const [a, b] = await Promise.all([Side.of(scene, 'a', memory, patience), Side.of(scene, 'b', memory, patience)])
@@ -64,7 +64,7 @@ async function twoSides(size: number, seed: number, patience?: number) {
 }
 
 // I1 I8. Break: `deadline: grant.deadline - lease * DRIFT` to `deadline: grant.deadline + lease` in
-// src/compose/quorum/ballots.ts: the holder believes in its hold for too long.
+// src/compose/quorum/ballots.ts: the holder counts on its hold for too long.
 test.each(sizes)('I1 I8: the majority changes sides: the holder is notified before the other client holds (%i)', size =>
   seeded('majority', async seed => {
     const { scene, memory, servers, a, b, most, random } = await twoSides(size, seed, 10_000)
@@ -96,7 +96,7 @@ test.each(sizes)('I1 I8: the majority changes sides: the holder is notified befo
 )
 
 // I1. Break: `this.majority = Math.floor(places.length / 2) + 1` to `this.majority = 1` in
-// src/compose/quorum/ballots.ts: one server is enough, and each side has one.
+// src/compose/quorum/ballots.ts: one server's vote is enough, and each side has a server.
 test.each(sizes)('I1 I2 I4 I6 I8: the sides change all the time (%i)', size =>
   seeded('sides', async seed => {
     const { scene, memory, servers, a, b, random } = await twoSides(size, seed)
@@ -106,7 +106,7 @@ test.each(sizes)('I1 I2 I4 I6 I8: the sides change all the time (%i)', size =>
     const visits = async (side: Side, draws: Random) => {
       while (performance.now() < end) {
         const options = { timeout: 2_000, fair: draws.chance(0.5) }
-        // Some holds are released in time, some are lost.
+        // Some holds are released before their lease ends, and some are lost.
         const hold = draws.between(0, draws.chance(0.5) ? lease / 2 : 2 * lease)
         const call = side.recorded.lock(key, options).catch(error => {
           if (error instanceof LockTimeoutError || error instanceof LockConnectionError) return undefined

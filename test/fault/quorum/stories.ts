@@ -1,6 +1,6 @@
 /**
- * Every step in the life of a lock, each on a lock of its own, so that a single fault can hit all steps. `prepare`
- * brings the lock to the point where the step begins. The function that it returns takes the step, and checks
+ * The steps in the life of a lock. Each step has its own lock, so that a single fault can hit all steps at once.
+ * `prepare` brings the lock to the point where the step begins. It returns a function that takes the step and checks
  * everything that follows.
  */
 import { expect } from 'vitest'
@@ -12,7 +12,8 @@ import type { Random } from '../../kit/random.ts'
 import { sleep } from '../../kit/time.ts'
 
 /**
- * The time in which every call settles while a majority is up, in ms: two heartbeats, and a margin for a slow machine.
+ * The time within which every call settles while a majority is up, in ms: two heartbeats, and a margin for a slow
+ * machine.
  */
 const LIMIT = 4_000
 
@@ -53,10 +54,10 @@ export class Stage {
     return lease
   }
 
-  /** Queues a waiter as the last of `waiters`, and waits until all servers have it in their queue. */
+  /** Queues a waiter as the last of `waiters`, and waits until it is queued on all servers. */
   async queued(client: RecordedClient, waiters: number): Promise<{ call: Promise<Lease> }> {
     const call = this.lock(client, { fair: true })
-    // The caller awaits it later.
+    // The caller handles this promise later; until then a rejection must not count as unhandled.
     call.catch(() => {})
     await this.scene.queuedEverywhere(this.key, waiters)
     return { call }
@@ -66,8 +67,8 @@ export class Stage {
 export interface Story {
   readonly name: string
   /**
-   * Contenders may leave a hold with a bare majority of the votes, which a clock that is set ahead may end: not played
-   * with clock faults.
+   * True for a step with contenders. A contender may win a hold with the votes of a bare majority, and a clock that is
+   * set ahead may end such a hold. So this step is not combined with clock faults.
    */
   readonly contended?: true
   prepare(stage: Stage): Promise<() => Promise<void>>
@@ -137,7 +138,7 @@ const wakeUp: Story = {
     const held = await stage.held()
     const call = stage.lock(one)
     call.catch(() => {})
-    // Now the call has been refused, and has subscribed.
+    // By now the call has been refused, and has subscribed.
     await sleep(100)
     return async () => {
       await stage.release(holder, held, 'release')
@@ -154,7 +155,7 @@ const renewal: Story = {
     const held = await stage.held({ lease: 1_500, renew: true })
     return async () => {
       await within(LIMIT, held.renew(), 'renewed')
-      // For longer than its lease, so renewals keep the hold.
+      // The loop takes longer than the lease, so the hold lasts only if it is renewed.
       for (let i = 0; i < 4; i++) {
         await sleep(400)
         expect(held.held, 'held while it is renewed').toBe(true)

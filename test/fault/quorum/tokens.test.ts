@@ -1,4 +1,4 @@
-/** I2, I5: the token of a hold when servers have different ones, or are silent. */
+/** I2, I5: the token of a hold when servers have different tokens for it, or are silent. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { expect, onTestFinished, test } from 'vitest'
 import { promptly } from '../../kit/outcomes.ts'
@@ -7,7 +7,7 @@ import { freshKey } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { expectIncreasing } from '../../kit/witness.ts'
 
-/** What `redis-baton:poll` publishes about this key while the test runs. */
+/** The messages that `redis-baton:poll` publishes about this key while the test runs. */
 function pollsOf(key: string): unknown[] {
   const polls: unknown[] = []
   const listen = (message: unknown) => {
@@ -34,7 +34,7 @@ test('redis-baton:poll reports whether the servers had to agree on a token befor
     await scene.nothingLeft(key)
     return lease.fencingToken
   }
-  // Each server's next token follows its clock, which is ahead of the time of day here.
+  // Each server's next token follows the server's clock. This makes the clock run ahead of the time of day.
   const ahead = (Date.now() + 60_000) * 1_000
   const same = await grantWith([ahead, ahead, ahead])
   expect(polls).toEqual([{ label: 'mine', outcome: 'granted', secondRound: false }])
@@ -47,12 +47,13 @@ test('redis-baton:poll reports whether the servers had to agree on a token befor
 })
 
 // Break: `return most ?? Math.max(...tokens)` to `return most ?? Math.min(...tokens)` in
-// src/compose/quorum/election.ts: larger tokens are never lowered, so the servers never agree.
-test('I2: an owner does not get the token of a hold that has ended, although a server is silent about it', async () => {
+// src/compose/quorum/election.ts: the client proposes the smallest token, but servers never lower a token, so they
+// never agree.
+test('I2: an owner does not get the token of a hold that has ended, even if a server does not answer', async () => {
   const scene = await quorumScene()
   const [one, two] = scene.clients(2)
   const key = freshKey()
-  // Below, one server is ahead with its tokens, so the servers have to agree on one.
+  // Below, one server has a larger token than the others, so the servers have to agree on one.
   const first = await promptly(one!.lock(key))
   await scene.heldEverywhere(key, first.id)
   await first.release()
@@ -76,14 +77,14 @@ test('I2: an owner does not get the token of a hold that has ended, although a s
 
 // Break: `if (!questions.every(decided) && again && settled.some(Boolean)) return this.renew(asked, false)` away in
 // src/compose/quorum/renewals.ts: a server whose token was corrected does not prolong its lease.
-test('I5: a hold is renewed although most servers have it with another token', async () => {
+test('I5: a hold is renewed although most servers have another token for it', async () => {
   const scene = await quorumScene()
   const locks = scene.client()
   const key = freshKey()
   const lease = await promptly(locks.lock(key))
   const has = async (i: number) => (await scene.at(i).inspect(key)).fencingToken === lease.fencingToken
   for (const i of [0, 1, 2]) await eventually(() => has(i))
-  // As if another token had been written to them at the moment of the grant.
+  // As if these servers had stored another token at the moment of the grant.
   for (const i of [0, 1]) {
     const name = `lock:{${key}}`
     const holder = (await scene.redis(i).hget(name, 'holder')) as string

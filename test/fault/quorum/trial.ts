@@ -1,9 +1,10 @@
 /**
- * A fault of a minority of the servers, with every step of a lock (stories.ts) around the moment when the fault begins:
+ * A minority of the servers has a fault, and every step of a lock (stories.ts) is taken around the moment when it
+ * begins:
  *
  *   prepare ──▶ the steps and the fault begin, in random order ──▶ all steps end ──▶ the fault ends ──▶ nothing is left
  *
- * All random choices follow from a seed, which a failure names: BATON_SEED=<n> makes the same choices again.
+ * All random choices follow from a seed. A failure names the seed, and BATON_SEED=<n> repeats the same choices.
  */
 import { expect } from 'vitest'
 import { check, eventsBefore } from '../../history/check.ts'
@@ -17,17 +18,17 @@ import type { Fault } from './faults.ts'
 import { Stage, stories } from './stories.ts'
 
 /**
- * The lease of clients whose servers forget, in ms. It is short: a restarted server counts only after the longest
- * lease.
+ * Lease of the clients whose servers forget data, in ms. It is short, because a restarted server counts only after the
+ * longest lease.
  */
 export const FORGETFUL_LEASE = 2_000
 const LEASE = 30_000
-/** A waiter looks every third of this, in ms, and so makes up for lost messages. */
+/** Waiters check their status every third of this time, in ms, and so compensate for lost messages. */
 const WAITER_TTL = 3_000
-/** After a third of this, in ms, without an answer, a client connects again: sooner than a fault ends. */
+/** A client reconnects after a third of this time without an answer, in ms. That is shorter than a fault lasts. */
 const OUTAGE = 3_000
 
-/** How long before or after the beginning of the fault a step is taken at most, in ms. */
+/** How long before and after the beginning of the fault a step may be taken, in ms. */
 const AROUND = { before: 15, after: 30 }
 
 /** Calls `run` with a seed; a failure names it. */
@@ -92,7 +93,7 @@ async function play(scene: QuorumScene, fault: Fault, random: Random, seed: numb
   for (const server of struck) await fault.end(scene, server)
   if (failures.length > 0) throw failures[0]
 
-  // Requests that the servers have missed, or receive late, make no difference.
+  // After the fault, requests that the servers missed or receive late must not make a difference.
   await Promise.all(
     places.map(async ({ stage, story }) => {
       const fair = random.chance(0.5)
@@ -108,7 +109,7 @@ async function play(scene: QuorumScene, fault: Fault, random: Random, seed: numb
   verdictOn(memory)
 }
 
-/** Fails if anything of the lock stays on a server. */
+/** Fails if a server still has anything of the lock. */
 async function nothingLeft(scene: QuorumScene, key: string, what: string): Promise<void> {
   await scene.nothingLeft(key).catch(async () => {
     const states = await Promise.all(Array.from({ length: scene.size }, (_, i) => scene.at(i).inspect(key)))

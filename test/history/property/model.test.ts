@@ -1,8 +1,8 @@
 /**
- * Random histories on the real Redis: several clients request, get, release, prolong and force-release two locks, and
- * the properties of `World` hold at every moment.
+ * Random histories on a real Redis. Several clients request, get, release, prolong and force-release two locks, and the
+ * properties of `World` hold at every moment.
  *
- * A failure prints the seed and the shortest history found. BATON_SEED repeats the histories of a seed.
+ * A failure prints the seed and the shortest failing history. BATON_SEED repeats the histories of a seed.
  */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -16,7 +16,7 @@ const seed = process.env['BATON_SEED']
 async function withClients(count: number, run: (clients: LockClient[]) => Promise<void>): Promise<void> {
   const clients = Array.from({ length: count }, (_, i) => new LockClient(redisUrl(), { label: `client ${i}` }))
   try {
-    // A request before the client is connected may end without an answer, and would then say nothing about locks.
+    // Before a client is connected, a request may end without a reply, which would say nothing about locks.
     await Promise.all(clients.map(locks => locks.isLocked('connected')))
     await run(clients)
   } finally {
@@ -24,7 +24,7 @@ async function withClients(count: number, run: (clients: LockClient[]) => Promis
   }
 }
 
-/** Limited by time, so that a slow machine tries fewer histories instead of taking longer. */
+/** Limits by number and by time, so that a slow machine tries fewer histories instead of taking longer. */
 function limits(numRuns: number, ms: number) {
   return { numRuns, interruptAfterTimeLimit: ms, ...(seed !== undefined && { seed: Number(seed) }) }
 }
@@ -34,7 +34,7 @@ interface Step {
   [shown: string]: unknown
 }
 
-/** Blocks the event loop: what the next step sends leaves before any timer that is due. */
+/** Blocks the event loop. The requests of the next step are then sent before due timers run. */
 function stallFor(ms: number): void {
   const end = performance.now() + ms
   while (performance.now() < end);
@@ -53,7 +53,7 @@ const ask: fc.Arbitrary<Ask> = fc.record({
 })
 
 /**
- * A lease lapses while a waiter is queued and no timer runs. The first caller that asks then makes Redis notice it for
+ * A lease lapses while a waiter is queued and no timer runs. The next caller that asks makes Redis notice the lapse for
  * all waiters.
  */
 async function lapse(world: World, [holder, waiter, newcomer]: readonly [Ask, Ask, Ask]): Promise<void> {
@@ -133,7 +133,7 @@ test('I1 I2 I3 I5 I6 I7 I8 hold in every history of a few clients', async () => 
 
 const caller = fc.record({ client: choice, quits: fc.constantFrom(false, false, true) })
 
-test('I3 fair grants follow the order of the requests, except those that have given up', async () => {
+test('I3 fair grants follow the order of the requests, except for requests that have given up', async () => {
   const property = fc.asyncProperty(fc.array(caller, { minLength: 2, maxLength: 12 }), callers =>
     withClients(3, async clients => {
       const key = freshKey('order')
@@ -160,10 +160,7 @@ test('I3 fair grants follow the order of the requests, except those that have gi
   await fc.assert(property, limits(40, 8_000))
 }, 60_000)
 
-/**
- * Ways to lock again with the same owner around the moment at which the client, but not yet Redis, considers the hold
- * over.
- */
+/** Ways in which an owner locks again just when its hold has ended for the client but not yet for Redis. */
 const reentries = {
   'an owner by name asks after it': async (locks: LockClient, key: string) => {
     const first = await locks.lock(key, { owner: 'y', lease: 60 })

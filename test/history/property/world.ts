@@ -1,6 +1,6 @@
 /**
- * Some clients, some keys, and all requests and grants of the callers: the model for the properties. The outcome of
- * each call is checked here. Holds and tokens are recorded, and the history checker judges them in the end.
+ * The model for the properties: some clients, some keys, and all requests and grants of the callers. The outcome of
+ * each call is checked here. Holds and tokens are recorded, and at the end the history checker judges them.
  */
 import type { Redis } from 'ioredis'
 import { expect } from 'vitest'
@@ -17,7 +17,7 @@ import { eventually } from '../../kit/time.ts'
 import { Memory, RecordedClient, violationsIn } from '../recorded.ts'
 import { now } from '../recorder.ts'
 
-/** A caller's request. Without `timeout` it waits for ever; `once` is a tryLock. */
+/** A caller's request. Without `timeout` it waits for ever. `once` makes it a tryLock. */
 export interface Ask {
   readonly client: number
   readonly key: number
@@ -26,13 +26,13 @@ export interface Ask {
   readonly timeout?: number | undefined
   readonly lease?: number | undefined
   readonly owner?: string | undefined
-  /** Releases as soon as it is granted. */
+  /** The caller releases the lock as soon as it is granted. */
   readonly brief?: boolean
 }
 
 interface Request {
   readonly ask: Ask
-  /** Its name in the history. */
+  /** The name of this attempt in the history. */
   readonly attempt: string
   readonly key: string
   readonly begun: number
@@ -44,9 +44,12 @@ interface Held {
   readonly lease: Lease
   readonly client: number
   released: boolean
-  /** A `forceRelease` may have taken it away, and its client may not know that yet. */
+  /** Whether a `forceRelease` may have taken the hold away without the client knowing it yet. */
   doubtful: boolean
-  /** Its lease may have been over before its client learned of the grant. If so, this is not its first grant. */
+  /**
+   * Whether the lease is so short that it may end before its client learns of the grant. Then an earlier grant may have
+   * been missed.
+   */
   readonly brief: boolean
 }
 
@@ -57,13 +60,13 @@ interface Snapshot {
   readonly ids: readonly string[]
 }
 
-/** In ms. A lease with more than this left cannot lapse before a request sent now is answered. */
+/** In ms. A lease with more time left than this cannot lapse before a request that is sent now is answered. */
 const SAFE = 1_000
 /**
- * In µs. A token is the server's time of its grant, with two exceptions: a run of local hand-offs takes its tokens from
- * a block of 1,000 that was reserved when it began, and the rest of a block is skipped if fair waiters came meanwhile.
- * So a token may be ahead of the time of its grant by this much, and so may the ticket of a waiter that queued during a
- * run.
+ * In µs. A token is the server's time of its grant, with two exceptions. A run of local hand-offs takes its tokens from
+ * a block of 1,000 that was reserved when the run began. If fair waiters came during the run, the rest of the block is
+ * skipped. So a token may be ahead of the time of its grant by this much, and so may the ticket of a waiter that queued
+ * during a run.
  */
 const AHEAD = 2_000
 /** "Soon", in ms, on a slow and busy machine. */
@@ -79,7 +82,7 @@ export class World {
   readonly #grants: Held[] = []
   readonly #snapshots: Snapshot[] = []
   readonly #forcing = new Set<string>()
-  /** When each key was last force-released, by the server's time in µs, the unit of tokens. */
+  /** The time of the last forced release of each key, by the server's clock in µs, the unit of tokens. */
   readonly #forced = new Map<string, number>()
   readonly #failures: unknown[] = []
   #draining = false
@@ -118,7 +121,7 @@ export class World {
     pick(pending, choice)?.aborter.abort(new Error('given up'))
   }
 
-  /** I5: the first release of a live hold ends it; any other changes nothing. */
+  /** I5: the first release of a live hold ends it. Any other release changes nothing. */
   async release(choice: number, twice: boolean): Promise<void> {
     const held = pick(this.#grants, choice)
     if (held) await this.#release(held, twice)
@@ -141,7 +144,7 @@ export class World {
     }
   }
 
-  /** I8: a holder that loses the lock by it learns of that soon, and then there is one owner again. */
+  /** I8: a holder that loses the lock through this call learns of that soon. Then the lock has one owner again. */
   async forceRelease(client: number, choice: number): Promise<void> {
     const key = this.#key(choice)
     const from = now()
@@ -149,13 +152,14 @@ export class World {
     for (const held of this.#live(key)) held.doubtful = true
     await this.#client(client).forceRelease(key)
     this.#history.record('taken', { key, from, how: 'forced release' })
-    // It may have taken a grant whose reply is still in transit, and which is seen only after later ones.
+    // The call may have taken away a grant whose reply is still in transit. The test sees that grant only after later
+    // ones.
     this.#forced.set(key, await this.#serverTime())
     this.#forcing.delete(key)
     await eventually(() => new Set(this.#live(key).map(({ lease }) => lease.fencingToken)).size <= 1, SOON)
   }
 
-  /** Records who is queued, and in which order. */
+  /** Records the queues: which callers are queued, and in which order. */
   async look(): Promise<void> {
     for (const key of this.#keys) {
       const { waiters } = await this.#client(0).inspect(key)
@@ -165,18 +169,20 @@ export class World {
     this.check()
   }
 
-  /** In µs. */
+  /** The server's time, in µs. */
   async #serverTime(): Promise<number> {
     const [seconds, micros] = await this.#redis.time()
     return Number(seconds) * 1_000_000 + Number(micros)
   }
 
-  /** Throws what the background checks have found. */
+  /** Throws the failures that the background checks have found. */
   check(): void {
     if (this.#failures.length > 0) throw this.#failures[0]
   }
 
-  /** Releases all holds, and each further grant, until no caller waits. Then checks that nothing is left. */
+  /**
+   * Releases all holds, and each further grant, until no caller waits. Then checks that nothing is left on the server.
+   */
   async drain(): Promise<void> {
     this.#draining = true
     for (const held of this.#live()) this.#note(() => this.#release(held, false))
@@ -231,7 +237,7 @@ export class World {
     }
     request.outcome = 'timed out'
     this.#recorder(ask.client).end(request.attempt, 'timeout')
-    // A tryLock that was not answered in time, because this process was stalled, cannot claim that the lock is held.
+    // If this process was stalled, a tryLock may not be answered in time. Then it must not claim that the lock is held.
     const unanswered = error instanceof LockConnectionError && ask.once && Boolean(ask.timeout)
     const timedOut = error instanceof LockTimeoutError && !ask.once && ask.timeout !== undefined
     if (!unanswered && !timedOut)
@@ -258,9 +264,9 @@ export class World {
   }
 
   /**
-   * I3 and no barging: from the moment at which a waiter was seen in the queue until its grant, only callers that were
-   * ahead of it then are granted. Tokens are the server's time of each grant, in µs, except for `AHEAD`. A waiter's
-   * grant is unknown if it had ended before its client could take it: because of a short lease and a stalled event loop
+   * I3, and no barging: while a waiter that was seen in the queue waits for its grant, only callers that were ahead of
+   * it are granted. Tokens are the server's time of each grant, in µs, except for `AHEAD`. A waiter may not learn of
+   * its grant if the grant ended first: because of a short lease and a stalled event loop
    * (docs/decisions/0007-late-grants.md), or of a forced release. Such a waiter has had its turn, and has queued again.
    */
   #checkOrder(): void {

@@ -22,14 +22,14 @@ import { type Choice, choose, chooseAgain, type Part } from './choices.ts'
 import { lockFor, optionsFor } from './lock-for.ts'
 import type { Terms, Times } from './terms.ts'
 
-/** One attempt in the history for each requested lock, and its end there. */
+/** The attempt in the history for one requested lock, and the end of that attempt. */
 interface Asked {
   readonly parts: readonly (Part & { readonly attempt: string })[]
   readonly choice: Choice
   readonly abort: AbortController
 }
 
-/** Lease of a lock that its owner got by the second of two calls, in ms. */
+/** The lease that an owner requests when it takes a lock again, in ms. */
 const AGAIN = 400
 
 export class Caller {
@@ -49,10 +49,11 @@ export class Caller {
     this.#recorded = new RecordedClient(worker, locks, recorder)
   }
 
-  /** Plays one choice from beginning to end. Returns how long to pause after it, in ms. */
+  /** Carries out one choice from beginning to end. Returns the ms to pause afterwards. */
   async once(random: Random, terms: Terms): Promise<number> {
     const choice = choose(random, terms)
-    // An owner of its own lets the checker find the call in a queue. Without one, its owner is the id that it is given.
+    // With an owner of its own, the checker can find the call in a queue. Otherwise the owner is the id that the client
+    // generates.
     const named = choice.twice || choice.reenter || random.chance(choice.mode === 'fair' ? 0.8 : 0.3)
     const owner = named ? `${this.#worker}.${this.#recorded.attempts + 1}` : undefined
     const [leases, other] = await Promise.all([
@@ -64,7 +65,7 @@ export class Caller {
     return choice.pause
   }
 
-  /** For a caller that loops on one lock. Returns false if it was not granted. */
+  /** For a caller that loops on one lock. Returns false if the lock was not granted. */
   async again(key: string, times: Times): Promise<boolean> {
     const choice = chooseAgain(key, times)
     const leases = await this.#attempt(choice, undefined)
@@ -72,7 +73,7 @@ export class Caller {
     return leases !== undefined
   }
 
-  /** The leases of all parts of the choice, in their order. */
+  /** The leases of all locks of the choice, in the order of the choice. */
   async #attempt(choice: Choice, owner: string | undefined): Promise<Lease[] | undefined> {
     const { mode, patience, abortAfter, besides, options, lease } = choice
     const aborts = abortAfter !== undefined
@@ -132,7 +133,7 @@ export class Caller {
     if (isDeadlock(error)) return { how: 'deadlock' }
     // The lease of one of several locks ended while another was waited for.
     if (parts.length > 1 && error instanceof LockLostError) return { how: 'lost' }
-    // A tryLock does not claim that the lock is held if, on a busy machine, nothing was answered in its time.
+    // On a busy machine a tryLock may get no reply in time. It then does not claim that the lock is held.
     if (choice.try && unanswered(error)) return { how: 'timeout' }
     return { how: 'failed', text: this.#known(error) }
   }
@@ -148,15 +149,15 @@ export class Caller {
     await this.#work(hold)
     for (const each of leases) this.#witnesses.leave(each)
     await this.#releaseAll(leases)
-    // An owner that wrote and reads keeps reading.
+    // If the owner also reads, it keeps reading after its write.
     if (!inner) return
     await this.#work(hold)
     await this.#release(inner)
   }
 
   /**
-   * The same owner takes the same lock inside. If the lease has ended, this is an ordinary attempt. Returns the lease,
-   * if it is to outlast the first one.
+   * The same owner takes the same lock again inside its hold. If the hold has ended, this is an ordinary attempt.
+   * Returns the lease if it should outlast the first one.
    */
   async #enterAgain({ key, owner }: Lease, wants: Wants | undefined): Promise<Lease | undefined> {
     const attempt = this.#recorded.attempt()
@@ -196,7 +197,7 @@ export class Caller {
     await this.#recorded.release(lease).catch(error => this.#known(error))
   }
 
-  /** The text of an error that may happen. Any other error is recorded as a crash. */
+  /** The text of an expected error. Any other error is recorded as a crash. */
   #known(error: unknown): string {
     if (error instanceof LockLostError) return error.code
     if (error instanceof LockError && error.code === 'ERR_LOCK_CONNECTION') return error.message

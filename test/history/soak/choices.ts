@@ -1,4 +1,4 @@
-/** What a process requests next: a random mix of all kinds, modes, leases, patiences and ways to give up. */
+/** The next request of a process: a random mix of all kinds, modes, leases, timeouts and ways to give up. */
 import type { LockOptions } from '../../../src/index.ts'
 import type { Random } from '../../kit/random.ts'
 import type { Mode } from '../events.ts'
@@ -6,14 +6,14 @@ import type { Wants } from '../wants.ts'
 import { usualWants } from './lock-for.ts'
 import { kindOf, sizeOf, type Terms, type Times } from './terms.ts'
 
-/** A lock, and what is wanted of it; undefined for a mutex. */
+/** A lock, and what the call asks of it; undefined for a mutex. */
 export interface Part {
   readonly key: string
   readonly wants: Wants | undefined
 }
 
 export interface Choice extends Part {
-  /** Other locks to be taken together with it; mostly none. */
+  /** Other locks that are taken together with this one; usually none. */
   readonly besides: readonly Part[]
   readonly mode: Mode
   readonly try: boolean
@@ -24,13 +24,13 @@ export interface Choice extends Part {
   readonly abortAfter: number | undefined
   /** Time in the section, in ms. */
   readonly hold: number
-  /** Make two concurrent calls with one owner and unlimited patience. Both are granted together. */
+  /** Make two concurrent calls with one owner and without a timeout. Both are granted together. */
   readonly twice: boolean
-  /** Take the same lock again inside. `read` and `write` say for what. */
+  /** Take the same lock again inside the hold. For a read-write lock, `read` and `write` say in which mode. */
   readonly reenter: 'same' | 'read' | 'write' | undefined
-  /** Prolong it by hand inside. */
+  /** Prolong the lease by hand inside the hold. */
   readonly renew: boolean
-  /** ms within which the call has to settle, if it has a limit. */
+  /** The ms within which the call has to settle; undefined: unlimited. */
   readonly patience: number | undefined
   /** Pause before the next call, in ms. */
   readonly pause: number
@@ -39,7 +39,7 @@ export interface Choice extends Part {
 /** Time in the section of a caller that loops, in ms. */
 const LOOPED_HOLD = 25
 
-/** Half of all calls go to this many keys, so that queues get long there. */
+/** Half of all calls go to this number of keys, so that these get long queues. */
 const HOT = 4
 
 export function choose(random: Random, { keys, times }: Pick<Terms, 'keys' | 'times'>): Choice {
@@ -63,7 +63,7 @@ export function choose(random: Random, { keys, times }: Pick<Terms, 'keys' | 'ti
   if (mode === 'once' && random.chance(0.5)) options.timeout = 0
   return {
     key,
-    // Several locks are taken with the same options, which cannot give a number of permits for each.
+    // Several locks are taken with the same options, which cannot give each lock its own number of permits.
     wants: besides.length > 0 ? chooseOne(random, key) : wants,
     besides,
     mode,
@@ -75,13 +75,14 @@ export function choose(random: Random, { keys, times }: Pick<Terms, 'keys' | 'ti
     twice,
     reenter: besides.length === 0 ? chooseReentry(random, wants) : undefined,
     renew: random.chance(0.05),
-    // A call without a timeout waits as long as the lock is busy; a single attempt, as long as the server may be away.
+    // A call without a timeout waits as long as the lock is busy. A single attempt waits only as long as the server may
+    // be away.
     patience: timeout ?? (mode === 'once' ? times.outageTimeout : undefined),
     pause: random.int(0, 120),
   }
 }
 
-/** Callers of a semaphore mostly agree on its number of permits. */
+/** What a call asks of this lock. Most callers of a semaphore agree on its number of permits. */
 function chooseWants(random: Random, key: string): Wants | undefined {
   const one = chooseOne(random, key)
   if (typeof one !== 'object') return one
@@ -93,7 +94,7 @@ function chooseOne(random: Random, key: string): Wants | undefined {
   return kindOf(key) === 'readWrite' && random.chance(0.65) ? 'read' : usualWants(key)
 }
 
-/** Shared locks are held longer, so that they are not free all the time. */
+/** The time in the section, in ms. Shared locks are held longer, so that they are not free all the time. */
 function chooseHold(random: Random, key: string, lease: number): number {
   if (random.chance(0.02)) return random.int(lease, lease + 400)
   const often = kindOf(key) === 'mutex' ? 0.6 : 0.2
@@ -106,7 +107,7 @@ function chooseReentry(random: Random, wants: Wants | undefined): Choice['reente
   return random.chance(0.15) ? random.pick(['read', 'write']) : undefined
 }
 
-/** What a caller requests that constantly wants the same lock, without a queue. */
+/** The request of a caller that constantly wants the same lock and never queues. */
 export function chooseAgain(key: string, { lease }: Times): Choice {
   return {
     key,

@@ -1,12 +1,12 @@
 /**
  * Steps of the server's time of day, by up to a minute.
  *
- * After a step forward the clock stays there. After a step back it is set right after a while, which is a step forward
- * as well. Tokens issued meanwhile are ahead of the clock, and I2 is promised for them only while their lock's data is
- * kept. So no data is lost before the clock has caught up.
+ * After a step forward, the clock stays ahead. After a step back, it is later set right, which is also a step forward.
+ * Tokens that were issued in between are then ahead of the clock, and I2 is promised for them only while their lock's
+ * data is kept. So no data is lost before the clock has caught up.
  *
- * A step forward may end every lease at once: every earlier grant counts as taken away. A step back makes leases
- * longer, and takes nothing.
+ * A step forward may end every lease at once, so every earlier grant counts as taken away. A step back makes leases
+ * longer, and takes nothing away.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LockConnectionError } from '../../../src/index.ts'
@@ -19,7 +19,7 @@ import { lockName } from './terms.ts'
 
 const LONGEST = 60_000
 const SHORTEST = 50
-/** In ms: the clock stays back at least this long, so that every lock is granted several times. */
+/** In ms. The clock stays back at least this long, so that every lock is granted several times. */
 const STANDS_BACK = 700
 
 export const clockFaults = {
@@ -49,9 +49,9 @@ function unlessUnanswered(error: unknown): void {
 }
 
 /**
- * I2 across a step back is promised only for locks whose data exists, and an earlier fault may have lost some. So the
- * keeper makes a fair request for each lock. The request moves the lock's token clock past the present moment, by a
- * token or at least by a ticket.
+ * Across a step back, I2 is promised only for locks whose data exists, and an earlier fault may have deleted it. So the
+ * keeper makes a fair request for each lock, whose token or ticket moves the lock's token clock past the present
+ * moment.
  */
 async function tickAll({ admin, keys, locks }: Stage): Promise<void> {
   const [seconds, micros] = await admin.time()
@@ -62,7 +62,7 @@ async function tickAll({ admin, keys, locks }: Stage): Promise<void> {
     await Promise.all(
       behind.map(async key => {
         const lock = lockFor(locks, key, usualWants(key))
-        // Asks again if a busy machine does not answer in time.
+        // The call is repeated if a busy machine does not answer in time.
         await lock.tryLock({ fair: true, timeout: 300, lease: 1_000 }).then(lease => lease?.release(), unlessUnanswered)
       }),
     )

@@ -1,6 +1,6 @@
 /**
- * Faults in which the server's data is lost, or unavailable for a while. Those that take holds away record when
- * (`taken`).
+ * Faults that make the server lose its data, or make the data unavailable for a while. If a fault takes holds away, it
+ * records when (`taken`).
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Place, Replication } from '../../kit/replication.ts'
@@ -10,10 +10,11 @@ import { call, type Fault, taking } from './fault.ts'
 import type { ServerFault } from './plan.ts'
 import { harmed, type Stage } from './stage.ts'
 
-/** In ms: longer than it takes to save and end the server. Nothing is written until then. */
+/** In ms. It takes less than this to save the data and end the server. During this time nothing is written. */
 const SAVING = 5_000
 /**
- * How far, in bytes, each step lowers the memory limit below the memory in use, and how many keys have to be evicted.
+ * `less`: by how many bytes each step lowers the memory limit below the memory in use. `keys`: how many keys have to be
+ * evicted.
  */
 const EVICTING = { less: 20_000, keys: 5 }
 
@@ -38,15 +39,15 @@ export const dataFaults = {
       await failOver(stage, server, spare, dice)
       await sleep(duration)
       await failOver(stage, spare, server, Math.floor(dice / 1_000))
-      // Data left there would reappear in the first moments of the next failover.
+      // Data that is left on the spare server would reappear at the beginning of the next failover.
       await spare.redis.flushall()
     },
   },
 } satisfies Partial<Record<ServerFault, Fault>>
 
 /**
- * Restarts the server with all its data, which takes a while to load. Nothing is written between the copy and the end,
- * so nothing is lost, no hold is taken away, and I1 has no excuse.
+ * Restarts the server with all its data, which takes a while to load. Nothing is written between the copy and the
+ * restart, so no data is lost, no hold is taken away, and nothing excuses a violation of I1.
  */
 async function load(stage: Stage, { duration }: { duration: number }): Promise<void> {
   await notSaving(stage)
@@ -62,9 +63,9 @@ async function load(stage: Stage, { duration }: { duration: number }): Promise<v
 }
 
 /**
- * The replica becomes the master without the last writes. Some processes reach it at once, others a moment later, when
- * both masters have granted. From the promotion on, grants of the old master may conflict with new ones. Each process
- * gets such grants until its own way leads to the new master.
+ * The replica becomes the master without the last writes. Some processes reach it at once, others only a moment later,
+ * when both masters have granted locks. From the promotion on, grants of the old master may conflict with new ones. A
+ * process gets such grants until its own way leads to the new master.
  */
 async function failOver(stage: Stage, master: Place, replica: Place, dice: number): Promise<void> {
   const replication = await Replication.begin(master, replica)
@@ -84,7 +85,7 @@ async function failOver(stage: Stage, master: Place, replica: Place, dice: numbe
   }
 }
 
-/** Lowers the memory limit until some keys have been evicted, whichever they are. */
+/** Lowers the memory limit until some keys have been evicted. Any keys will do. */
 async function evict(stage: Stage): Promise<void> {
   const read = async (section: string, name: string) =>
     Number(new RegExp(`${name}:(\\d+)`).exec(await stage.admin.info(section))?.[1])
@@ -105,7 +106,8 @@ async function evict(stage: Stage): Promise<void> {
 }
 
 /**
- * Waits until the server is not saving, perhaps for a replica. Call it before a fault that saves, or makes saving fail.
+ * Waits until the server is not saving; it may save for a replica. Call this before a fault that saves, or that makes
+ * saving fail.
  */
 export function notSaving({ admin }: Stage): Promise<unknown> {
   return eventually(async () => /rdb_bgsave_in_progress:0/.test(await admin.info('persistence')))

@@ -1,4 +1,4 @@
-/** Plays a scene: storms of faults, calms between them, and the end, after which nothing may be left. */
+/** Runs a scene: storms of faults, calms between them, and the end, after which nothing may be left. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { now } from '../recorder.ts'
 import { readRegister } from '../witnesses.ts'
@@ -7,7 +7,7 @@ import { CALM, DRAIN_BOUND, STORM } from './terms.ts'
 
 /** How long the processes may take to begin their work, in ms. */
 const WARMING_UP = 10_000
-/** How long a process may take to end after it was told to close its client, in ms. */
+/** The time in which a process may end after it was asked to close its client, in ms. */
 const FAREWELL = 8_000
 
 export class Director {
@@ -23,7 +23,7 @@ export class Director {
     return this.#faults
   }
 
-  /** Faults that could not be played. These are errors of the soak itself. */
+  /** Faults that could not be carried out. These are errors of the soak itself. */
   get failures(): readonly string[] {
     return this.#failures
   }
@@ -32,7 +32,7 @@ export class Director {
     const scene = this.#scene
     const end = now() + minutes * 60_000
     const { posts, recorder } = scene.stage
-    // A fault proves nothing while no process is at work.
+    // While no process is at work, a fault would prove nothing.
     await until(() => posts.every(({ ways }) => ways.used), WARMING_UP)
     do {
       recorder.record('storm', {})

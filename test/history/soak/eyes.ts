@@ -1,4 +1,4 @@
-/** Looks at the fair queues in Redis, and compares the clocks. */
+/** Reads the fair queues in Redis, and compares the clocks. */
 import { decodeClaim, decodePermitsClaim } from '../../../src/kinds/claim.ts'
 import { queueEntries } from '../recorded.ts'
 import { now } from '../recorder.ts'
@@ -7,7 +7,8 @@ import type { Stage } from './stage.ts'
 import { kindOf, lockName } from './terms.ts'
 
 /**
- * In ms. An unchanged queue is recorded again after this time, because a newer snapshot leaves less time for excuses.
+ * In ms. An unchanged queue is recorded again after this time, because after a newer snapshot there is less time for
+ * excuses.
  */
 const AGAIN = 500
 /** Interval between comparisons of the clocks, in ms. */
@@ -44,7 +45,7 @@ export class Eyes {
     const from = now()
     try {
       const { keys } = this.#stage
-      // Reads both queues of a read-write lock at one instant.
+      // This reads both queues of a read-write lock at the same instant.
       const pipeline = this.#stage.eyes.multi()
       const asked = keys.flatMap(key => (kindOf(key) === 'readWrite' ? [key, key] : [key]))
       for (const [i, key] of asked.entries()) {
@@ -60,15 +61,15 @@ export class Eyes {
         if (!error && !noReaders) this.#saw(key, queue as string[], readers as string[] | undefined, from, t)
       }
     } catch {
-      // The server is out of reach, so there is nothing to see.
+      // The server is out of reach, so there is nothing to record.
     } finally {
       this.#looking = false
     }
   }
 
   #saw(key: string, queue: readonly string[], readers: readonly string[] | undefined, from: number, t: number): void {
-    // For a mutex, a snapshot needs at least two waiters (four items). For other locks, later arrivals are compared
-    // too, so one waiter is enough.
+    // For a mutex, a snapshot needs at least two waiters (four items). For other locks the checker also compares a
+    // waiter with later arrivals, so one waiter is enough.
     if (queue.length + (readers?.length ?? 0) < (kindOf(key) === 'mutex' ? 4 : 2)) return
     const text = [...queue, '', ...(readers ?? [])].join('\n')
     const before = this.#seen.get(key)

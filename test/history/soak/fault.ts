@@ -1,4 +1,4 @@
-/** What the tables of faults share. */
+/** Types and helpers that the tables of faults share. */
 import type { Reach } from '../events.ts'
 import { now } from '../recorder.ts'
 import type { Stage } from './stage.ts'
@@ -9,7 +9,7 @@ export interface Choices {
   readonly dice: number
 }
 
-/** The fault begins, lasts, and is healed when `run` resolves. */
+/** A fault. `run` begins it, waits, and heals it; then it resolves. */
 export interface Fault<Args extends unknown[] = [], On = Stage> {
   readonly reach: Reach
   readonly run: (stage: On, choices: Choices, ...args: Args) => Promise<unknown>

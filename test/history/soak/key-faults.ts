@@ -1,4 +1,4 @@
-/** Faults of single locks. Those that take a hold away record when (`taken`). */
+/** Faults of single locks. If a fault takes a hold away, it records when (`taken`). */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
@@ -14,7 +14,7 @@ const INBOX = 'lock:inbox:'
 const HOLD_ID = 28
 
 export const keyFaults: Readonly<Record<KeyFault, Fault<[key: string]>>> = {
-  /** If several keys record the holders, deletes any of them. */
+  /** Deletes the lock's data. If several keys record the holders, deletes any one of them. */
   delete: {
     reach: 'nothing',
     run: (stage, { dice }, key) => {
@@ -26,13 +26,13 @@ export const keyFaults: Readonly<Record<KeyFault, Fault<[key: string]>>> = {
     reach: 'key',
     run: (stage, _, key) => taking(stage, key, 'DEL', () => call(stage, 'DEL', ...holdNames(key), ...queueNames(key))),
   },
-  /** The holder stays. Waiters join again with their heartbeats. */
+  /** The holder remains. Waiters join the queue again with their heartbeats. */
   'delete queue': { reach: 'key', run: (stage, _, key) => call(stage, 'DEL', ...queueNames(key)) },
   'force release': {
     reach: 'nothing',
     run: (stage, { dice }, key) => taking(stage, key, 'forceRelease', () => forceRelease(stage, key, dice)),
   },
-  // Meanwhile heartbeats of this lock's waiters get no useful answer.
+  // During this fault, heartbeats of this lock's waiters get no useful reply.
   'wrong type': {
     reach: 'key',
     run: (stage, { duration }, key) => taking(stage, key, 'wrong type', () => occupied(stage, lockName(key), duration)),
@@ -45,7 +45,7 @@ export const keyFaults: Readonly<Record<KeyFault, Fault<[key: string]>>> = {
   'forge grants': { reach: 'nothing', run: (stage, { dice }, key) => forgeGrants(stage, key, dice) },
 }
 
-/** From all holders, or from one of them. */
+/** Takes the lock from all holders, or from one of them. */
 async function forceRelease({ locks }: Stage, key: string, dice: number): Promise<void> {
   const lock = lockFor(locks, key, usualWants(key))
   const [holder] = dice % 2 === 0 ? [] : (await lock.inspect()).holders
@@ -58,7 +58,7 @@ async function occupied(stage: Stage, name: string, duration: number): Promise<v
   await call(stage, 'DEL', name)
 }
 
-/** Sends all messages that need no waiter's id. Only a message with such an id can forge a grant. */
+/** Sends every kind of message that needs no waiter's id. Without such an id, a message cannot forge a grant. */
 async function forgeMessages({ admin, recorder }: Stage, key: string): Promise<void> {
   const lock = lockName(key)
   const stranger = randomBytes(12).toString('base64url')
@@ -70,7 +70,7 @@ async function forgeMessages({ admin, recorder }: Stage, key: string): Promise<v
     await admin.publish(inbox, `expiry ${client}${stranger} 99999999999999999 ${lock}`)
     if (holder?.startsWith(client)) {
       await admin.publish(inbox, `lost ${holder} 1 ${lock}`)
-      // To its client, the holder may still be a waiter.
+      // The holder's client may still consider the holder a waiter, so it may believe the message.
       recorder.record('forged', { key, id: holder, token: 1 })
       await admin.publish(inbox, `handoff ${holder} 1 ${lock}`)
     }
@@ -79,18 +79,18 @@ async function forgeMessages({ admin, recorder }: Stage, key: string): Promise<v
   }
 }
 
-/** The id of any current holder. */
+/** The id of one of the current holders. */
 async function holderOf(admin: Redis, key: string): Promise<string | undefined> {
   if (kindOf(key) === 'mutex') return (await admin.hget(lockName(key), 'holder'))?.split(' ')[2]
   return (await admin.hkeys(lockName(key))).find(name => name.length === HOLD_ID)
 }
 
 /**
- * Forges grants for waiters by their true ids. A grant with an old token is believed only until the reply with the
- * lock's token clock has come. A grant with a token that Redis might have issued just now is believed until the first
- * renewal. Each one is recorded.
+ * Forges grants for waiters, with their true ids. If the token is old, a client believes the grant only until a reply
+ * with the lock's token clock arrives. If Redis might have issued the token just now, the client believes it until the
+ * first renewal. Each forged grant is recorded.
  *
- * If the lock has no waiter at the moment, another lock has one, or soon will.
+ * If the lock has no waiter at the moment, another lock is chosen that has one, or soon will.
  */
 async function forgeGrants({ admin, recorder, keys }: Stage, asked: string, dice: number): Promise<void> {
   for (const end = now() + 1_000; now() < end; await sleep(10)) {

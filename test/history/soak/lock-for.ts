@@ -1,9 +1,9 @@
-/** The lock of a key of a run, and its calls. */
+/** The lock that a key of a run names, and options for its calls. */
 import type { Lock, LockClient, LockOptions } from '../../../src/index.ts'
 import type { Wants } from '../wants.ts'
 import { kindOf, sizeOf } from './terms.ts'
 
-/** What a caller usually wants of it. */
+/** What a caller usually asks of this lock. */
 export function usualWants(key: string): Wants | undefined {
   const kind = kindOf(key)
   if (kind === 'mutex') return undefined
@@ -16,7 +16,7 @@ export function lockFor(locks: LockClient, key: string, wants: Wants | undefined
   return locks.semaphore(key, wants[1])
 }
 
-/** Options of a call, with the permits that it wants. */
+/** Options of a call, with the permits that it asks for. */
 export function optionsFor(options: LockOptions, wants: Wants | undefined): LockOptions {
   return typeof wants === 'object' ? ({ ...options, permits: wants[0] } as LockOptions) : options
 }

@@ -1,12 +1,12 @@
-/** Looks at something again and again, and measures delays of the event loop, through which all proxies run. */
+/** Calls a function again and again, and measures delays of the event loop, on which all proxies depend. */
 import { now, type Recorder } from '../recorder.ts'
 
-/** Time between two looks, in ms. */
+/** Time between two calls, in ms. */
 const LOOK = 40
-/** If a look comes this many ms late, the event loop stood still. */
+/** If a call comes this many ms late, the event loop stood still. */
 const STALLED = 200
 
-/** Returns a function that stops it. */
+/** Begins the calls. Returns a function that ends them. */
 export function looking(recorder: Recorder, look: () => void): () => void {
   let last = now()
   const timer = setInterval(() => {

@@ -23,7 +23,7 @@ import { QUORUM_TIMES } from './quorum/terms.ts'
 import { reportLines } from './report.ts'
 import { keyNames, type Terms, TIMES } from './terms.ts'
 
-/** Time between two lines of progress, in ms. */
+/** Time between two progress reports, in ms. */
 const PROGRESS = 10_000
 const SIZES = [3, 5, 7]
 
@@ -52,7 +52,7 @@ function refuse(name: keyof typeof values, accepted: string): never {
   process.exit(64)
 }
 
-/** How many servers the quorum has; undefined for a single server. */
+/** The number of servers of the quorum; undefined for a single server. */
 function quorum(): number | undefined {
   if (values.quorum === undefined) return undefined
   const servers = number('quorum', 3, 3)
@@ -73,7 +73,7 @@ async function play(terms: Terms, servers: number | undefined): Promise<readonly
   const start = now()
   const emptied = values['disks-lost'] ? 'that it persists' : 'the truth'
   const scene = await (servers === undefined ? OneServer.open(terms) : QuorumScene.open(terms, servers, emptied))
-  // A process that a fault has stopped would outlive an interrupted run.
+  // Otherwise a process that a fault has stopped would outlive an interrupted run.
   process.once('exit', () => scene.stage.abandon())
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
   const { waiterTtl, longestLease, outageTimeout } = terms.times
@@ -101,7 +101,7 @@ async function soak(): Promise<boolean> {
     minutes: number('minutes', 0, 10),
     seed: number('seed', 0, Math.floor(Math.random() * 2 ** 31)),
     keys: keyNames(count, one ? undefined : ['mutex']),
-    // A quorum multiplies the machine's work by the number of its servers.
+    // Each server of a quorum adds to the machine's work, so there are fewer processes.
     processes: number('processes', 1, one ? 6 : 4),
     callers: one ? 10 : 5,
     folder: mkdtempSync(join(tmpdir(), 'baton-soak-')),

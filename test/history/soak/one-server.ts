@@ -17,7 +17,7 @@ export class OneServer implements Scene {
   readonly #eyes: Eyes
   readonly #planner: Planner
   readonly #terms: Terms
-  /** A fault of the server or of a lock waits for all earlier ones of either. */
+  /** Faults of the server and of single locks run one after another. */
   readonly #turns = new Turns()
 
   private constructor(stage: Stage, terms: Terms) {

@@ -1,4 +1,4 @@
-/** A process's way to the single server that has all locks. */
+/** The connections of one process to the single server that has all locks. */
 import { FrameProxy } from '../../kit/frame-proxy.ts'
 import type { Ways } from './post.ts'
 
@@ -21,7 +21,7 @@ export class OneWay implements Ways {
     return this.inbox !== undefined
   }
 
-  /** The channel on which the present process receives its grants, once it has subscribed. */
+  /** The channel on which the present process receives its grants; undefined until it has subscribed. */
   get inbox(): string | undefined {
     return this.proxy.channels().find(name => name.startsWith('lock:inbox:'))
   }

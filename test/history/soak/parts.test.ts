@@ -1,6 +1,6 @@
 /**
- * The parts of the soak on which its verdict depends: the plan follows from the seed and is complete, no frame is cut,
- * and the files are right.
+ * The parts of the soak on which its verdict depends: the plan follows from the seed and is complete, streams are cut
+ * into whole frames, and the witnesses' files are right.
  */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -33,8 +33,8 @@ test('the faults and the choices of a run follow from its seed', () => {
   expect(choices(1)).not.toEqual(choices(2))
 })
 
-// A run of a minute has two storms.
-test('every kind of fault comes in the first two storms, each storm in the order of time, and keeps coming', () => {
+// A run of one minute has two storms.
+test('every kind of fault comes in the first two storms and again later; each storm is in the order of time', () => {
   const kinds = [processFaults, serverFaults, keyFaults].flatMap(Object.keys).sort()
   for (let seed = 0; seed < 200; seed++) {
     const one = planner(seed)
@@ -47,7 +47,7 @@ test('every kind of fault comes in the first two storms, each storm in the order
   expect([...new Set(later.flat().map(({ name }) => name))].sort()).toEqual(kinds)
 })
 
-test('frames are found whole, wherever the stream is cut, and messages are distinguished from replies', () => {
+test('frames are found whole, wherever the stream is divided, and messages are distinguished from replies', () => {
   const message = '*3\r\n$7\r\nmessage\r\n$5\r\ninbox\r\n$4\r\nfr\r\n\r\n'
   const subscribed = '*3\r\n$9\r\nsubscribe\r\n$5\r\ninbox\r\n:1\r\n'
   const stream = Buffer.from(message + subscribed + message)
@@ -59,7 +59,7 @@ test('frames are found whole, wherever the stream is cut, and messages are disti
   }
 })
 
-test('the files admit as many at a time as the lock does, each until its time is over', async () => {
+test('the files admit the same number of holders as the lock, each until its deadline', async () => {
   const folder = await emptyFolder()
   const history = join(folder, 'history.jsonl')
   const recorder = new Recorder(history)
@@ -109,7 +109,7 @@ test('the files admit as many at a time as the lock does, each until its time is
   expect(await met()).toHaveLength(3)
 })
 
-test('the register refuses an older token, a reader’s too, and records what holders of a semaphore write', async () => {
+test('the register refuses an older token, even a reader’s, and only records the writes of semaphore holders', async () => {
   const folder = await emptyFolder()
   const recorder = new Recorder(join(folder, 'history.jsonl'))
   onTestFinished(() => recorder.close())

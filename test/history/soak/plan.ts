@@ -1,6 +1,6 @@
 /**
- * Which fault comes when, to whom and for how long: all of it follows from the seed. Every kind comes once, in random
- * order, before any comes again. From then on they are drawn by their weights.
+ * The plan of the faults: their order, their targets and their durations, all of which follow from the seed. Every kind
+ * comes once, in random order, before any kind is repeated. After that, kinds are drawn by their weights.
  */
 import type { Random } from '../../kit/random.ts'
 
@@ -86,7 +86,10 @@ export type Planned = Times &
     | { readonly scope: 'key'; readonly name: KeyFault; readonly key: number }
   )
 
-/** In ms. Sometimes longer than the longest lease, sometimes shorter than the server needs to notice. */
+/**
+ * The longest duration of each fault, in ms. Some are longer than the longest lease, others shorter than a server needs
+ * to notice them.
+ */
 const longest: Partial<Record<Name, number>> = {
   freeze: 4_500,
   block: 3_500,
@@ -125,7 +128,7 @@ const longest: Partial<Record<Name, number>> = {
   'wrong type of queue': 600,
 }
 
-/** Extra time that a fault of the server needs, in ms. No other begins in that time. */
+/** Extra time that a fault of the server needs, in ms. No other server fault begins in that time. */
 const needed: Partial<Record<Name, number>> = {
   loading: 600,
   'restart empty': 300,
@@ -140,7 +143,7 @@ export class Planner {
   readonly #random: Random
   readonly #processes: number
   readonly #keys: number
-  /** Kinds that have not come yet: those that may overlap, and those that come one after another. */
+  /** Kinds that have not come yet: those that may overlap others, and those that come one after another. */
   readonly #overlapping: ProcessFault[]
   readonly #successive: (ServerFault | KeyFault)[]
 
@@ -152,7 +155,7 @@ export class Planner {
     this.#successive = random.shuffled([...Object.keys(ofServer), ...Object.keys(ofKey)] as (ServerFault | KeyFault)[])
   }
 
-  /** The faults of a storm of `length` ms, by their time. */
+  /** The faults of a storm of `length` ms, in the order of time. */
   storm(length: number): Planned[] {
     const random = this.#random
     const plan: Planned[] = []

@@ -1,6 +1,6 @@
 /**
- * A post is one of the places where a process works: its ways to the servers, and its present process. When a process
- * is killed, a new one with a new name takes its place. Steps on one post run one after another.
+ * A post is a place where a process works: it has ways to the servers, and its present process. When a process is
+ * killed, a new process with a new name takes its place. Steps on one post run one after another.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -13,15 +13,15 @@ import type { Orders, ToWorker } from './worker.ts'
 
 const program = fileURLToPath(new URL('worker.ts', import.meta.url))
 
-/** The ways, which can be broken, by which a process reaches the servers of the locks. */
+/** The ways by which a process reaches the servers of the locks. Faults can break them. */
 export interface Ways {
   readonly urls: readonly string[]
-  /** Whether its client has made all of its connections. */
+  /** Whether the process's client has made all of its connections. */
   readonly used: boolean
   close(): Promise<void>
 }
 
-/** What the processes of all posts have in common. */
+/** What the processes of all posts share. */
 export interface Places {
   readonly witnessUrl: string
   readonly history: string
@@ -84,7 +84,7 @@ export class Post<W extends Ways = Ways> {
   }
 
   /**
-   * Ends the process: it may end on its own within `patience` ms after its client was closed; otherwise it is killed.
+   * Ends the process. It may end on its own within `patience` ms after its client was closed; otherwise it is killed.
    */
   async dismiss(patience: number): Promise<void> {
     const { worker } = this
@@ -100,7 +100,7 @@ export class Post<W extends Ways = Ways> {
     await this.ways.close()
   }
 
-  /** Kills it at once, whatever its state. For a run that has failed. */
+  /** Kills the process at once, whatever its state. For a run that has failed. */
   abandon(): void {
     this.#child.kill('SIGKILL')
   }

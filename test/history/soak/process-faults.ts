@@ -1,4 +1,4 @@
-/** Faults of one process, and of its way to the server. Each begins, lasts, and is healed. */
+/** Faults of one process, and of its way to the server. Each of them begins, lasts, and is healed. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { Deed, Where } from '../../kit/frame-proxy.ts'
@@ -10,7 +10,9 @@ import type { Post } from './post.ts'
 import { OUTPUT_LIMIT } from './stage.ts'
 import { workerFaults } from './worker-faults.ts'
 
-/** The first words of all messages. Confirmations of subscriptions arrive the same way, and are left alone. */
+/**
+ * The first words of all messages. Confirmations of subscriptions arrive on the same connection, and are not affected.
+ */
 const messages = ['handoff', 'expiry', 'lost', 'free', 'beat']
 const scripts = ['acquire', 'release', 'tend', 'leave', 'renew']
 
@@ -29,9 +31,9 @@ export const processFaults: Readonly<Record<ProcessFault, Fault<[post: Post<OneW
   'half-open up': halfOpen({ direction: 'up' }),
   'half-open down': halfOpen({ direction: 'down' }),
   partition: halfOpen({}),
-  /** The server has executed the request, but its reply is lost. */
+  /** The server executes the request, but its reply is lost. */
   'lose replies': halfOpen({ direction: 'down' }),
-  /** Requests arrive after their sender has been cut off, has asked again, or has given up. */
+  /** Requests arrive after their sender has been disconnected, has repeated them, or has given up. */
   'late requests': {
     reach: 'worker',
     run: (_, { duration, dice }, post) =>
@@ -51,7 +53,7 @@ export const processFaults: Readonly<Record<ProcessFault, Fault<[post: Post<OneW
   'drop messages': { reach: 'worker', run: (_, { duration }, post) => ruled(post, duration, toMessages('drop')) },
   'double messages': { reach: 'nothing', run: (_, { duration }, post) => ruled(post, duration, toMessages('twice')) },
   'late messages': { reach: 'worker', run: (_, { duration }, post) => ruled(post, duration, toMessages('hold')) },
-  /** Messages overtake the replies to the requests that caused them. */
+  /** Messages arrive before the replies to the requests that caused them. */
   'early messages': {
     reach: 'worker',
     run: (_, { duration }, post) => ruled(post, duration, [[{ direction: 'down', name: 'acquire' }, 'hold']]),
@@ -59,10 +61,10 @@ export const processFaults: Readonly<Record<ProcessFault, Fault<[post: Post<OneW
   'output buffer': { reach: 'worker', run: ({ second }, { duration }, post) => pileUp(second, post, duration) },
 }
 
-/** Stops reading from the server, until the server disconnects its slow subscriber. */
+/** Stops reading from the server, until the server disconnects the slow subscriber. */
 async function pileUp(redis: Redis, { ways }: Post<OneWay>, duration: number): Promise<void> {
   const end = now() + Math.max(duration, 500)
-  // The process's connection may be down at the moment.
+  // The process's connection may be down at the moment, so wait for it.
   while (ways.inbox === undefined && now() < end) await sleep(10)
   const { inbox } = ways
   if (inbox === undefined) return
@@ -71,7 +73,7 @@ async function pileUp(redis: Redis, { ways }: Post<OneWay>, duration: number): P
     const flood = redis.pipeline()
     for (let i = 0; i < 10; i++) flood.publish(inbox, 'x'.repeat(OUTPUT_LIMIT / 20))
     const counts = (await flood.exec()) ?? []
-    // This is an error: the server is under a fault of its own.
+    // The reply is an error if another fault hits the server at this time.
     heard = Number(counts.at(-1)?.[1] ?? 1)
   }
   ways.proxy.readOn()
@@ -87,7 +89,7 @@ async function ruled({ ways }: Post<OneWay>, duration: number, rules: [Where, De
   ways.proxy.heal()
 }
 
-/** A connection that has lost bytes never carries any again: as in reality, it is cut before the way is restored. */
+/** A connection that has lost bytes never becomes usable again, as in reality: it is cut before the way is restored. */
 function halfOpen(where: Where): Fault<[post: Post<OneWay>]> {
   return {
     reach: 'worker',

@@ -3,10 +3,7 @@ import type { Verdict } from '../check.ts'
 import { eventsBefore } from '../check.ts'
 import type { HistoryEvent } from '../events.ts'
 
-/**
- * The number of violations that are shown with their events, and the number of further ones that are listed by text
- * only.
- */
+/** How many violations are shown with their events, and how many in total are listed at least by their text. */
 const SHOWN = 3
 const LISTED = 20
 

@@ -1,4 +1,4 @@
-/** What a run needs: servers, the processes that work with them, and the faults of both. */
+/** The parts of a run: servers, the processes that work with them, and the faults of both. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { Fields } from '../events.ts'
@@ -10,21 +10,21 @@ export interface Act {
   /** ms after the beginning of the storm, or of the calm. */
   readonly at: number
   readonly name: string
-  /** Runs `step` after whatever it has to wait for: faults of the same target come one after another. */
+  /** Runs `step` when the earlier faults of the same target have ended. */
   inTurn(step: () => Promise<void>): Promise<void>
-  /** The target. Call it when the fault's turn has come. */
+  /** The target of the fault. Call it when the fault's turn has come. */
   whom(): Omit<Fields<'fault'>, 'fault' | 'name' | 'phase'>
-  /** The fault begins, lasts, and is healed. */
+  /** Begins the fault, waits, and heals it. */
   run(): Promise<unknown>
 }
 
-/** What the stage of every scene has, whatever its servers are. */
+/** The means that the stage of every scene has, whatever its servers are. */
 export interface Ground {
   readonly recorder: Recorder
   readonly posts: readonly Post[]
   /** Names of the locks. */
   readonly keys: readonly string[]
-  /** The register of the witnesses, which no fault reaches. */
+  /** The connection to the register of the witnesses, which no fault reaches. */
   readonly register: Redis
   /** Ends the processes, whatever their state. */
   abandon(): void
@@ -34,9 +34,9 @@ export interface Scene {
   readonly stage: Ground
   /** Starts to watch the servers and the event loop. */
   open(): void
-  /** The faults of a storm of `length` ms, by their time. */
+  /** The faults of a storm of `length` ms, in the order of time. */
   storm(length: number): readonly Act[]
-  /** The faults of a calm of `length` ms. They must not make any lock stand still. */
+  /** The faults of a calm of `length` ms. Every lock must still make progress under them. */
   calm(length: number): readonly Act[]
   /** Names of keys that are left on the servers after everything has expired. */
   left(): Promise<string[]>
@@ -44,7 +44,7 @@ export interface Scene {
   close(): Promise<void>
 }
 
-/** Steps that are done one after another. */
+/** Runs steps one after another. */
 export class Turns {
   #last: Promise<unknown> = Promise.resolve()
 

@@ -1,6 +1,6 @@
 /**
- * Faults in which the server keeps its data: it is slow, refuses, or closes connections. The others are in
- * data-faults.ts.
+ * Faults in which the server keeps its data: it is slow, refuses requests, or closes connections. data-faults.ts has
+ * the others.
  */
 import { mkdir } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -28,13 +28,13 @@ export const serverFaults: Readonly<Record<ServerFault, Fault>> = {
     reach: 'server',
     async run(stage, { duration }) {
       const own = quiet(stage.second.duplicate({ autoResendUnfulfilledCommands: false }))
-      // The ready check of a new connection, as after `loading`, would fail for as long as the script runs.
+      // Without this option, the ready check of a new connection would fail for as long as the script runs.
       const ending = quiet(stage.second.duplicate({ enableReadyCheck: false }))
       const script = own.eval('while true do end', 0).catch(() => {})
       await sleep(duration)
       own.disconnect()
       await script
-      // The script does not end with its connection, and the server may begin to execute it only now.
+      // The script does not end with its connection, and the server may even begin it only now.
       for (let idle = 0; idle < 3; await sleep(20)) {
         await ending.script('KILL').catch(() => {})
         const answer = await ending.ping().catch(String)
@@ -55,7 +55,7 @@ export const serverFaults: Readonly<Record<ServerFault, Fault>> = {
     async run(stage, { duration }) {
       await notSaving(stage)
       await stage.forgetDump()
-      // A folder in the place of its file makes saving fail, so the server refuses writes.
+      // A folder has the name of the server's file, so saving fails, and the server refuses writes.
       await mkdir(stage.dump)
       await call(stage, 'CONFIG', 'SET', 'save', '3600 1', 'stop-writes-on-bgsave-error', 'yes')
       await call(stage, 'BGSAVE')
@@ -93,7 +93,7 @@ function between([begin, ...beginning]: [string, ...string[]], [end, ...ending]:
   }
 }
 
-/** Revokes the rights of all users but the keeper. `noticed` makes the server apply that to existing connections. */
+/** Revokes the rights of all users except the keeper. `noticed` makes the server apply this to existing connections. */
 function revoked(rules: string[], noticed: (stage: Stage) => Promise<unknown> = async () => {}): Fault {
   return {
     reach: 'server',

@@ -1,6 +1,6 @@
 /**
- * What a run uses: the server that suffers faults, the spare one that replaces it in a failover, the witnesses' server
- * that never suffers any, the posts, and the keeper's own connections.
+ * The means of a run: the server that faults hit, the spare server that replaces it in a failover, the witnesses'
+ * server that no fault hits, the posts, and the keeper's own connections.
  */
 import { mkdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
@@ -15,7 +15,7 @@ import { OneWay } from './one-way.ts'
 import { Post } from './post.ts'
 import { LOOPED, type Terms, TIMES } from './terms.ts'
 
-/** The keeper has its own user, so that the rights of all others can be revoked and restored. */
+/** The keeper has its own user, so it can revoke and restore the rights of all others. */
 const KEEPER = { username: 'keeper', password: 'any' } as const
 /** A subscriber whose output piles up to this many bytes is disconnected. */
 export const OUTPUT_LIMIT = 2_000_000
@@ -27,17 +27,17 @@ export const harmed: readonly string[] = [
   ...['--repl-diskless-sync-delay', '0'],
 ]
 
-/** What a run has from its beginning. */
+/** What a stage is made from. */
 interface Props {
   readonly keys: readonly string[]
   readonly server: RunningServer
   readonly spare: RunningServer
   readonly witness: RunningServer
-  /** The time of day of both servers that can be the master. */
+  /** The time of day of the two servers that can be the master. */
   readonly clock: SteppedClock
   readonly recorder: Recorder
   readonly posts: readonly Post<OneWay>[]
-  /** Where the server would save its data. */
+  /** The path where the server would save its data. */
   readonly dump: string
 }
 
@@ -49,15 +49,16 @@ export class Stage {
   readonly posts: readonly Post<OneWay>[]
   readonly dump: string
   /**
-   * Direct connections to the harmed server: for faults, for commands that would block the first one, and for looking.
+   * Direct connections to the server that faults hit: the first for faults, the second for commands that would block
+   * the first, the third for reading queues.
    */
   readonly admin: Redis
   readonly second: Redis
   readonly eyes: Redis
   readonly register: Redis
-  /** Both servers that can be the master. Between faults, it is the first one. */
+  /** The two servers that can be the master. Between faults, the first one is. */
   readonly places: readonly [Place, Place]
-  /** For forced releases, and for a request for every lock before the clock is set back. */
+  /** The keeper's own client, for forced releases, and for the requests before the clock is set back. */
   readonly locks: LockClient
   readonly #servers: readonly RunningServer[]
 
@@ -79,7 +80,7 @@ export class Stage {
       { url: server.url, redis: this.admin },
       { url: spare.url, redis: connect(spare) },
     ]
-    // Uses the same times as all other clients: a longer `waiterTtl` would keep queues beyond the end of the run.
+    // This client has the same times as all others: a longer `waiterTtl` would keep queues beyond the end of the run.
     this.locks = new LockClient(
       { port: server.port, host: '127.0.0.1', ...KEEPER },
       { label: 'keeper', tokenMemory: TIMES.tokenMemory, waiterTtl: TIMES.waiterTtl },
@@ -106,7 +107,7 @@ export class Stage {
     return new Stage({ keys: [...terms.keys, LOOPED], server, spare, witness, clock, recorder, posts, dump })
   }
 
-  /** Records the server's time of day, in which the checker counts tokens. */
+  /** Records the server's time of day. The checker needs it, because tokens are times of this clock. */
   readClock(): void {
     this.recorder.record('clock', { wall: this.clock.now() })
   }
@@ -124,7 +125,7 @@ export class Stage {
     if (Math.abs(off) > 5_000) throw new Error(`the server's clock is off by ${off} ms: it has not taken the step`)
   }
 
-  /** Makes the server's next start begin without data. */
+  /** Deletes the saved data, so that the server's next start is without data. */
   async forgetDump(): Promise<void> {
     await rm(this.dump, { recursive: true, force: true })
   }
@@ -146,7 +147,7 @@ export class Stage {
   }
 }
 
-/** A lost connection is expected here. The next command reports it. */
+/** Ignores connection errors, which are expected here. The next command reports them. */
 export function quiet(redis: Redis): Redis {
   return redis.on('error', () => {})
 }

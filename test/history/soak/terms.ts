@@ -27,9 +27,9 @@ export interface Terms {
   readonly times: Times
 }
 
-/** Short, so that the end of a run can show that locks leave nothing at all. */
+/** In ms. It is short, so that the end of a run can show that locks leave nothing behind. */
 export const TOKEN_MEMORY = 2_000
-/** For locks on one server. */
+/** The times of a run with locks on one server. */
 export const TIMES: Times = {
   waiterTtl: 3_000,
   longestLease: 3_000,
@@ -38,17 +38,23 @@ export const TIMES: Times = {
   tokenMemory: TOKEN_MEMORY,
 }
 
-/** Faults come in storms. Each storm is followed by a calm that is long enough for the checker's bound on stillness. */
+/** In ms. Faults come in storms. A calm follows each storm, and is long enough for the checker's bound on stillness. */
 export const STORM = 16_000
 export const CALM = 8_000
 
-/** After the last fault was healed, all waiting callers are served within this time, one short hold after another. */
+/**
+ * In ms. Within this time after the last fault was healed, all waiting callers are served, one short hold after
+ * another.
+ */
 export const DRAIN_BOUND = 12_000
 
-/** The lock that one caller of each process constantly wants, without a queue. No fault targets it. */
+/** The lock that one caller of each process constantly wants without queuing. No fault targets it. */
 export const LOOPED = 'looped'
 
-/** A key's name determines the kind of its lock; no two kinds share a key. Half of the calls go to the first four. */
+/**
+ * A key's name determines the kind of its lock, so no two kinds share a key. Half of the calls go to the first four
+ * keys.
+ */
 const KINDS = ['mutex', 'semaphore', 'readWrite', 'mutex'] as const
 type Kind = (typeof KINDS)[number]
 
@@ -60,7 +66,7 @@ export function kindOf(key: string): Kind {
   return KINDS.find(kind => key.startsWith(`${kind}-`)) ?? 'mutex'
 }
 
-/** The number of permits that most callers of a semaphore give. */
+/** The total numbers of permits that most callers of a semaphore give. */
 const SIZES = [3, 5, 1, 8, 2]
 
 export function sizeOf(key: string): number {
@@ -68,7 +74,7 @@ export function sizeOf(key: string): number {
   return SIZES[(number >> 2) % SIZES.length] as number
 }
 
-/** The name of a lock in Redis. `src/redis/keys.ts` also covers odd keys. */
+/** The name of a lock in Redis, for the plain keys of a run. `src/redis/keys.ts` also handles odd keys. */
 export function lockName(key: string): string {
   const kind = kindOf(key)
   return kind === 'mutex' ? `lock:{${key}}` : `lock:%${kind}/{${key}}`
@@ -87,12 +93,12 @@ export function holdNames(key: string): string[] {
   return kindOf(key) === 'mutex' ? [lock] : [lock, `${lock}:deadlines`]
 }
 
-/** The plan's stream of random numbers, far from those of the processes. */
+/** The number of the plan's stream of random numbers, far from those of the processes. */
 export const PLAN = 1_000_000
 
 /**
- * In ms: when the last key of a lock has expired at the latest (lua/shared/life.lua, enqueue.lua), with time for Redis
- * to notice.
+ * In ms. By then the last key of a lock has expired (lua/shared/life.lua, enqueue.lua), and Redis has had time to
+ * notice.
  */
 export function runOut({ longestLease, waiterTtl, tokenMemory }: Times): number {
   return Math.max(longestLease, 2 * waiterTtl) + 1.25 * tokenMemory + 1_500

@@ -24,8 +24,8 @@ export const workerFaults = {
     },
   },
   /**
-   * Nothing depends on the time of day. It jumps to and fro, so that everything that the process does meanwhile sees a
-   * jump.
+   * The process's time of day jumps to and fro, so that everything that the process does in this time sees a jump.
+   * Nothing should depend on it.
    */
   'wall clock': {
     reach: 'nothing',

@@ -1,7 +1,7 @@
 /**
- * A process of the soak: many callers that lock, work and release as their seed says, and record all of it. It works
- * from its first moment. The messages 'drain' (no more requests) and 'close' end it. After that only its own remaining
- * work keeps it alive: the test also checks that it ends on its own.
+ * A process of the soak. Its callers lock, work and release as their seed says, and record everything. It works from
+ * its first moment, until the messages 'drain' (no more requests) and 'close' end it. After 'close' only its own
+ * remaining work keeps it alive, because the test also checks that it ends on its own.
  */
 // Imported before anything that might read the time of day.
 import '../../kit/time-of-day.ts'
@@ -19,9 +19,9 @@ import { LOOPED, type Terms } from './terms.ts'
 export interface Orders extends Terms {
   /** Unique in the run: the successor of a killed process has another name. */
   readonly worker: string
-  /** Its stream of random choices. */
+  /** The number of the process's stream of random choices. */
   readonly stream: number
-  /** Its way to each server of the locks. */
+  /** The URL through which the process reaches each server of the locks. */
   readonly urls: readonly string[]
   readonly witnessUrl: string
   readonly history: string
@@ -90,7 +90,7 @@ process.on('message', (message: ToWorker) => {
 process.on('disconnect', () => process.exit(1))
 
 async function loop(): Promise<void> {
-  // Pause after a failure: a call may fail at once, for instance while a right is missing.
+  // Pause after a refusal: a call may fail at once, for instance while a right is missing.
   while (!draining.signal.aborted) if (!(await caller.again(LOOPED, orders.times))) await sleep(LOOK)
 }
 

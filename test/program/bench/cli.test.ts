@@ -66,13 +66,13 @@ test('a server that is not there: exit code 69', async () => {
 })
 
 describe('interrupted', () => {
-  /** A run that would take an hour. `ended` is its exit code. */
+  /** A run that would take an hour. `ended` resolves to its exit code. */
   async function long() {
     const folder = await mkdtemp(join(tmpdir(), 'baton-bench-test-'))
     const [json, html] = [join(folder, 'results.json'), join(folder, 'results.html')]
     const what = ['--rival', 'floor-set', '--scenario', 'uncontended', '--rounds', '2000', '--seconds', '0.1']
     const where = ['--url', redisUrl(), '--no-warm-cores', '--json', json, '--html', html]
-    // If it ends at once, its temporary files are removed with this folder.
+    // Temporary files of a run that ends at once are removed together with this folder.
     const env = { ...process.env, TMPDIR: folder }
     const child = spawn(process.execPath, [...program, ...what, ...where], {
       cwd,
@@ -114,7 +114,7 @@ describe('interrupted', () => {
     await expect.poll(() => printed.errors, slow).toContain('uncontended, round 2 of 2000: ')
     child.kill('SIGINT')
     child.kill('SIGTERM')
-    // If both signals are pending, the kernel may deliver either first.
+    // If both signals are pending, the kernel may deliver them in any order.
     expect([128 + 2, 128 + 15]).toContain(await ended)
     expect(printed.output).toMatch(/^Redis: .*\n$/)
     expect(existsSync(json)).toBe(false)

@@ -19,7 +19,7 @@ describe('the page', () => {
       expect(part).toContain(`<h2>${capital(title)}</h2>`)
       const names = new Set(results.trials.filter(({ scenario }) => scenario === name).map(({ rival }) => rival))
       for (const rival of names) {
-        // For the rival that failed in one of its rounds, the other rounds count.
+        // The rival failed in one of its rounds, and the other two count.
         const mark = rival === 'ioredfour' && name === 'burst-200' ? '<small>2 of 3 rounds</small>' : ''
         expect(part).toContain(`<th scope="row"><span>${rival}</span>${mark}</th>`)
       }
@@ -204,7 +204,7 @@ describe('figures', () => {
 
   test('two holders at once, and calls that never ended, are highlighted', () => {
     const shown = htmlReport(withTrials([{ figures: { overlaps: 2, unfinished: 0, starved: 3 } }]))
-    expect(text(shown)).toContain('Two holders at once: baton-fair in 2x8.')
+    expect(text(shown)).toContain('Two callers held the lock at the same time: baton-fair in 2x8.')
     expect(shown.match(/<td class="alarm"><strong>! [23]<\/strong>/g)).toHaveLength(2)
   })
 

@@ -1,4 +1,4 @@
-/** Which packages of rivals are measured: those of the current folder, in a version that their adapters support. */
+/** Only packages installed in the current folder are measured, and only in versions that their adapters support. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -11,7 +11,7 @@ import { emptyFolder } from '../../kit/temp.ts'
 
 const program = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url))
 
-/** As `npm install` would leave it. `source` is an ES module that can only be imported, not required. */
+/** Writes a package as `npm install` would. `source` is an ES module, which can only be imported, not required. */
 async function install(folder: string, name: string, version: string, source: string): Promise<void> {
   const at = join(folder, 'node_modules', name)
   await mkdir(at, { recursive: true })
@@ -20,7 +20,7 @@ async function install(folder: string, name: string, version: string, source: st
   await writeFile(join(at, 'index.mjs'), source)
 }
 
-/** `baton`, installed elsewhere, started in this folder. */
+/** Starts `baton`, which is installed elsewhere, in this folder. */
 async function bench(folder: string, rival: string): Promise<{ output: string; results: Results }> {
   const json = join(folder, 'results.json')
   const short = ['--scenario', 'uncontended', '--rounds', '1', '--seconds', '0.1', '--no-warm-cores', '--json', json]
@@ -50,7 +50,7 @@ describe('in the current folder', { timeout: 90_000 }, () => {
     const folder = await emptyFolder()
     await install(folder, 'redlock', '4.2.0', 'export default class {}')
     const { output, results } = await bench(folder, 'redlock')
-    const why = 'redlock 4.2.0 is not a version that is known here: npm install redlock@5.0.0-beta.2'
+    const why = 'redlock 4.2.0 is not a version that this benchmark supports: npm install redlock@5.0.0-beta.2'
     expect(output).toContain(`redlock is not measured: ${why}`)
     expect(results.trials.find(({ rival }) => rival === 'redlock')).toMatchObject({ outcome: 'skipped', reason: why })
   })

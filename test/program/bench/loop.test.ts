@@ -1,4 +1,4 @@
-/** How a closed loop treats its crowd: who asks when, and what is reported of each half of a mixed crowd. */
+/** How a closed loop starts its callers, and what is reported for each half of a mixed crowd. */
 import { expect, test } from 'vitest'
 import type { Rival, Scenario, Trial } from '../../../benchmarks/contract.ts'
 import { skipped } from '../../../benchmarks/harness/trial.ts'
@@ -27,7 +27,8 @@ test.each([batonFair, floorPublish])(
   async rival => {
     const { figures } = await trialOf(rival, '2x8-hold5')
     expect(figures).toMatchObject({ overlaps: 0, starved: 0, unfinished: 0, errors: 0 })
-    // Undisturbed, all of them do. If each process asked at once for all its waiters, only one in eight would.
+    // On an idle machine, all hand-offs cross processes. If each process queued all its waiters at once, one in eight
+    // would.
     expect(figures.crossShare).toBeGreaterThan(0.6)
   },
 )
@@ -35,7 +36,7 @@ test.each([batonFair, floorPublish])(
 test('a mixed crowd shows both halves, and neither starves', { timeout: slow }, async () => {
   const { figures } = await trialOf(batonMixed, 'mixed')
   expect(figures).toMatchObject({ overlaps: 0, starved: 0, unfinished: 0, errors: 0 })
-  // While a fair caller is queued, the others wait until they may join the queue, by default for a second.
+  // While a fair caller is queued, unfair callers wait until they may join the queue: by default, for a second.
   expect(figures.waitMaxUnfair).toBeGreaterThanOrEqual(995)
   expect(figures.waitMaxFair).toBeGreaterThan(0)
   expect(figures.waitMax).toBe(Math.max(figures.waitMaxFair!, figures.waitMaxUnfair!))
@@ -46,9 +47,9 @@ test('a rival that cannot mix is left out, and a scenario for mixing has no othe
     const scenario: Scenario = scenarios.find(each => each.name === name)!
     return [batonMixed, batonUnfair, floorPublish].map(rival => skipped(rival, scenario))
   })
-  const oneKind = 'its callers of a key cannot be of both kinds'
+  const oneKind = 'its callers of one key cannot be both fair and unfair'
   expect(reasons).toEqual([
     [undefined, oneKind, oneKind],
-    ['it is for callers of both kinds', undefined, undefined],
+    ['it is only for scenarios with both fair and unfair callers', undefined, undefined],
   ])
 })

@@ -18,7 +18,7 @@ const always = { from: 0, to: 1_000 }
 
 type Row = [process: number, waiter: number, asked: number, acquired: number, released: number, done?: number]
 
-/** In any order. By default, two waiters per process. */
+/** The rows may be in any order. By default, each process has two waiters. */
 function samplesOf(rows: Row[], { waiters = 2, keys = 1, ...sharing }: Partial<Crowd> = {}): Samples {
   const parts = rows.map(([process, waiter, asked, acquired, released, done = released + 1]) => ({
     process,
@@ -52,7 +52,7 @@ describe('hand-offs', () => {
     const samples = samplesOf(
       [
         [0, 0, 1, 10, 20],
-        [0, 1, 2, 21, 30], // another key
+        [0, 1, 2, 21, 30], // on another key
         [0, 0, 3, 31, 40],
         [0, 0, 4, 45, 50],
       ].map(row => row as Row),
@@ -76,7 +76,7 @@ test('of a mixed crowd, report the longest wait of each half over all processes'
   const samples = samplesOf(
     [
       [0, 0, 1, 10, 20],
-      [1, 2, 2, 21, 30], // fair, like the first
+      [1, 2, 2, 21, 30], // a fair waiter, like the first one
       [0, 1, 3, 33, 40],
       [1, 3, 4, 41, 50],
       [0, 2, 40, 51, 60],
@@ -84,7 +84,7 @@ test('of a mixed crowd, report the longest wait of each half over all processes'
     { waiters: 4 },
   )
   expect(longestOfMixed(samples, 4, 0)).toEqual({ waitMaxFair: 19, waitMaxUnfair: 37 })
-  // Counted from when all are queued: waiters that asked earlier have waited since that moment.
+  // Waits count from the moment when all waiters are queued, even if a waiter asked earlier.
   expect(longestOfMixed(samples, 4, 39)).toEqual({ waitMaxFair: 11, waitMaxUnfair: 2 })
   const always = { from: 0, to: 100 }
   expect([0, 39].map(openAt => ordinary(samples, 8, always, openAt).waitMax)).toEqual([37, 11])
@@ -137,9 +137,9 @@ describe('of a semaphore', () => {
       [
         [0, 0, 1, 10, 20],
         [0, 1, 1, 11, 22],
-        [1, 0, 2, 23, 30], // takes the permit of the first
-        [1, 1, 3, 24, 31], // takes the permit of the second
-        [0, 0, 21, 32, 40], // takes the permit of the third; nobody else waited for the other one
+        [1, 0, 2, 23, 30], // takes the first holder's permit
+        [1, 1, 3, 24, 31], // takes the second holder's permit
+        [0, 0, 21, 32, 40], // takes the third holder's permit; nobody else waited for the other one
         [0, 1, 33, 34, 41],
       ],
       two,
@@ -154,8 +154,8 @@ describe('of a semaphore', () => {
     const rows: Row[] = [
       [0, 0, 1, 10, 20],
       [0, 1, 1, 11, 50],
-      [1, 0, 2, 19, 30], // the third
-      [1, 1, 2, 25, 31], // the third again: the first has ended by then
+      [1, 0, 2, 19, 30], // the third holder of two permits
+      [1, 1, 2, 25, 31], // again a third holder: the first one has ended by then
       [0, 0, 26, 32, 40],
     ]
     expect(handoffs(samplesOf(rows, two), always).overlaps).toBe(2)

@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Trial } from '../../../benchmarks/contract.ts'
 import { openProgress, type Progress } from '../../../benchmarks/report/progress.ts'
 
-/** A stream as a program has it, and what was written to it. */
+/** A stream as a program would have it, and a function that returns the text written to it. */
 function stream(terminal = false): { to: WriteStream; text(): string } {
   const to = new PassThrough() as unknown as WriteStream
   if (terminal) Object.assign(to, { isTTY: true, columns: 120 })
@@ -55,7 +55,7 @@ describe('if no bar can be drawn', () => {
     expect(errors.text().split('\n')).toEqual([
       'Trying each lock briefly before the measurement',
       '2x8, round 1 of 2: 0 % done, about 8 min left',
-      // One trial of eight will not be made, and two are done. The time left is estimated from the pace so far, which
+      // Two of eight trials are done, and one is cancelled. The remaining time is estimated from the time so far, which
       // is zero here.
       '2x8, round 2 of 2: 28 % done, about 0 s left, 1 failed',
       '2x100, round 1 of 2: 42 % done, about 0 s left, 1 failed',

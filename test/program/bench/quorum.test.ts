@@ -1,4 +1,4 @@
-/** Trials on several servers: which servers take part, which are frozen, and what is counted for them. */
+/** Trials on several servers: which servers take part, which are frozen, and what is counted for each. */
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Results, Rival, Scenario, Trial } from '../../../benchmarks/contract.ts'
@@ -84,19 +84,19 @@ describe('a run on several servers', () => {
   })
 
   test('waits until a lock counts servers that were just started', { timeout: slow }, async () => {
-    // Its workers fail if they find a younger server.
+    // The rival's workers fail if a server has been up for less time.
     const { trials, notes } = await run(plan(known('quorum-uncontended-3'), [choosy]), quietly, forever)
     expect(trials[0]!.outcome).toBe('measured')
-    expect(notes.join()).not.toContain('failed in a first short trial')
+    expect(notes.join()).not.toContain('failed in the short trial before the measurement')
   })
 
   test('is not made on a server that already existed', { timeout: slow }, async () => {
     const chosen = { ...plan(known('quorum-uncontended-3'), [redlockQuorum10ms]), url: redisUrl() }
     const { trials, notes } = await run(chosen, quietly, forever)
     expect(trials).toMatchObject([
-      { outcome: 'skipped', reason: 'it takes 3 servers, which are started for a run without --url' },
+      { outcome: 'skipped', reason: 'needs 3 servers, which the benchmark starts only without --url' },
     ])
-    expect(notes.join()).not.toContain('failed in a first short trial')
+    expect(notes.join()).not.toContain('failed in the short trial before the measurement')
   })
 })
 
@@ -117,7 +117,9 @@ test('a frozen server answers nothing until it is thawed, and a remote one canno
   onTestFinished(() => elsewhere.close())
   const frozen = { ...known('quorum-frozen'), servers: 1 }
   expect(unfit(frozen, [server])).toBeUndefined()
-  expect(unfit(frozen, [elsewhere])).toBe('its servers cannot be frozen: they are no processes of this machine')
+  expect(unfit(frozen, [elsewhere])).toBe(
+    'needs a server that can be frozen, but the servers are not processes of this machine',
+  )
   expect(unfit({ ...frozen, frozen: 0 }, [elsewhere])).toBeUndefined()
 })
 

@@ -1,5 +1,6 @@
 /**
- * If Java, Maven and its registry are available, Redisson's worker is built and tried. Otherwise it has to say why not.
+ * If Java, Maven and its registry are available, this builds and tests Redisson's worker. Otherwise the benchmark must
+ * report an acceptable reason.
  */
 import { randomUUID } from 'node:crypto'
 import { readdir, readFile, symlink, writeFile } from 'node:fs/promises'
@@ -29,12 +30,12 @@ import { eventually } from '../../kit/time.ts'
 const limit = 20_000
 const buildWithinMs = 40_000
 /**
- * In ms: a caller that misses its wake-up asks again when the lease of 30 s would have ended. Seen once with a
+ * In ms. A caller that misses its wake-up asks again when a lease of 30 s would have ended. This happened once, with a
  * read-write lock.
  */
 const missedWakeUp = 40_000
 
-/** Acceptable reasons why it cannot run here. A failed compilation is not one of them. */
+/** Acceptable reasons why the worker cannot run here. A failed compilation is not acceptable. */
 const excuses =
   /^(needs Java 17 or later, and Maven|needs Maven|Maven could not fetch .*|mvn .* did not finish within [\s\S]*)$/
 
@@ -43,7 +44,7 @@ beforeAll(async () => {
   preparation = await prepare(process.env, buildWithinMs)
 }, buildWithinMs + 60_000)
 
-/** The command, or undefined if there is an acceptable reason for not having it. */
+/** Returns the command, or undefined if there is an acceptable reason for having none. */
 function built(): Command | undefined {
   if ('worker' in preparation) return preparation.worker
   expect(preparation.unavailable).toMatch(excuses)
@@ -51,8 +52,8 @@ function built(): Command | undefined {
 }
 
 /**
- * The waiters in their order in Redis, once there are this many. When they asked is less reliable: two requests may
- * overtake each other. The holder is in the first process.
+ * Returns the waiters in the order of Redis's queue, once it has this many. The times at which they asked are less
+ * reliable, because one request may overtake another. The holder is in the first process.
  */
 async function redissonQueue(namespace: string, waiters: number): Promise<number[]> {
   const redis = plainRedis()
@@ -63,7 +64,7 @@ async function redissonQueue(namespace: string, waiters: number): Promise<number
   }, limit)
   const [holder] = await redis.hkeys(key)
   const first = holder!.split(':')[0]
-  // An entry is "client:id". The ids of one client count up, as its waiters do.
+  // An entry is "client:id". The ids of one client increase in the order of its waiters.
   const ids = entries!.map(entry => entry.split(':') as [string, string])
   return ids.map(([client, id]) => {
     const ofClient = ids.filter(other => other[0] === client).map(other => Number(other[1]))
@@ -71,7 +72,9 @@ async function redissonQueue(namespace: string, waiters: number): Promise<number
   })
 }
 
-/** For a program that ends before its fastest code would be compiled, which costs a third of its processor time. */
+/**
+ * Options for a program that ends before its fastest code would be compiled. Compiling costs a third of its CPU time.
+ */
 const briefly = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC']
 
 async function open(
@@ -97,7 +100,7 @@ function overlaps({ length, acquired, released }: Samples): number {
 
 describe.each([redissonLock, redissonFairLock])('$name', ({ name: rival, fair, missing }) => {
   test('says what is missing, or how its worker is started', async () => {
-    // The build or its refusal has happened already, so this does not take long.
+    // The build has already succeeded or been refused, so this is quick.
     const command = built()
     const reason = await missing()
     if (command) expect([reason, launch()]).toEqual([undefined, command])
@@ -177,7 +180,7 @@ describe.each([
     expect(await Promise.all(loops)).toMatchObject(loops.map(() => ({ unfinished: 0, errors: 0 })))
     const samples = await read()
     expect(handoffs(samples, { from: 0, to: Number.POSITIVE_INFINITY }).overlaps).toBe(0)
-    // They must not hold one at a time either.
+    // There must be overlaps: if there were none, only one caller would hold it at a time.
     expect(overlaps(samples)).toBeGreaterThan(0)
 
     const [first] = workers as [Worker, Worker]
@@ -208,13 +211,13 @@ test('a waiter that is not served is given up, a senseless order is answered, an
 
 describe('with stand-ins for java and mvn', () => {
   const java = 'echo openjdk 17.0.1 2021-10-19'
-  /** Writes a line for each of its runs. */
+  /** Appends a line to a file each time it runs. */
   const builds =
     'for word; do case $word in -Dbaton.target=*) mkdir -p $(echo $word | cut -d= -f2)/classes;; esac; done; sleep 0.2; echo >> $0.runs'
   const fails = (line: string) =>
     `while [ $1 != --log-file ]; do shift; done; printf '%s\\n' '[ERROR] ${line}' '[ERROR] To learn more' > $2; exit 1`
 
-  /** A PATH with only these programs, and what a shell script needs. */
+  /** A PATH with only these programs and the tools that a shell script needs. */
   async function machine(programs: Record<string, string>) {
     const home = await emptyFolder()
     for (const [name, script] of Object.entries(programs)) {

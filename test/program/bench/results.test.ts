@@ -10,11 +10,11 @@ import { section, summary } from '../../../scripts/bench-results/section.ts'
 import { madeUpResults } from './fixtures/make-results.ts'
 
 test.each(names)('the figures of %s are those of the raw runs', page => {
-  // If not: npx tsx scripts/bench-results/main.ts
+  // If this fails, run: npx tsx scripts/bench-results/main.ts
   expect(present(page)).toBe(written(page))
 })
 
-/** Three rounds; for some locks only the first. */
+/** Results of three rounds. A lock with a single entry was measured only in the first round. */
 function results(figures: Readonly<Record<string, readonly Trial['figures'][]>>, scenario: string): Results {
   const reason = 'left 172 calls that did not return in round 1'
   const trials = Object.entries(figures).flatMap(([rival, rounds]) =>
@@ -46,7 +46,7 @@ function reached(what: string, run: Results): readonly number[] {
   return goalOf(what).columns[0]!.figures(run)
 }
 
-test('a rival of one round is not beaten in the others by its absence', () => {
+test('a rival that was measured in one round does not lose the others by its absence', () => {
   const ours = [{ throughput: 100 }, { throughput: 200 }, { throughput: 300 }]
   const run = results(
     { 'baton-fair': ours, redlock: [{ throughput: 50 }], ioredfour: [{ throughput: 1 }, {}, {}] },
@@ -70,7 +70,7 @@ test('the goal for an admission allows for one hand-off and for each reader', ()
   )
   const run = { ...one, scenarios: [...one.scenarios, ...many.scenarios], trials: [...one.trials, ...many.trials] }
   const goal = otherKinds.find(({ what }) => what.startsWith("time from a writer's release"))!
-  // 1.5 × 2 ms and 1,000 × 5 µs are 8 ms.
+  // 1.5 × 2 ms + 1,000 × 5 µs = 8 ms.
   expect(goal.columns[0]!.figures(run)).toEqual([1, 2])
   expect(attainments(run).map(({ what, verdict }) => [what, verdict])).toContainEqual([goal.what, 'missed'])
 })

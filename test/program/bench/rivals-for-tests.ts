@@ -31,7 +31,7 @@ export const noLock = rival('no-lock', async () => {
   await sleep(1)
   return () => sleep(1)
 })
-/** The first call in a process waits for ever; the others get the lock at once. */
+/** In each process, the first call waits for ever, and all others get the lock at once. */
 let asked = 0
 export const leaving = rival('leaving', async () => {
   if (asked++ === 0) await new Promise(() => {})
@@ -39,8 +39,8 @@ export const leaving = rival('leaving', async () => {
   return () => sleep(1)
 })
 /**
- * Asks each server of a quorum for an answer. `attempts` counts the questions, `secondRounds` those without an answer
- * in time.
+ * Asks each server of a quorum. `attempts` counts the questions, and `secondRounds` those that were not answered in
+ * time.
  */
 export const asking: Rival = {
   ...rival('asking', granted),
@@ -64,7 +64,10 @@ export const asking: Rival = {
     }
   },
 }
-/** Opens no server that has been up for less than 3 s. It needs 4 s in all, because the server rounds its age. */
+/**
+ * Refuses servers that have been up for less than 3 s. In practice that takes up to 4 s, because servers round their
+ * age.
+ */
 export const choosy: Rival = {
   ...noLock,
   name: 'choosy',
@@ -79,7 +82,7 @@ export const choosy: Rival = {
     return noLock.open!(setting)
   },
 }
-/** Each of its clients reports the same number, so that the clients can be counted. */
+/** Each client reports the same number, so the sum shows the number of clients. */
 export const counted: Rival = {
   ...rival('counted', granted),
   async open() {

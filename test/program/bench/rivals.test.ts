@@ -46,7 +46,7 @@ const overServers = [
   redlockUniversalQuorum,
   redlockUniversalQuorum10ms,
 ]
-/** live-mutex is not a development dependency. It is measured and tested if the user has installed it. */
+/** live-mutex is not a development dependency, so it is tested only if the user has installed it. */
 const liveMutexIsThere = (await liveMutex.missing()) === undefined
 const installed = [...withRedis, ...(liveMutexIsThere ? [liveMutex, liveMutexSocket] : [])]
 
@@ -55,7 +55,7 @@ afterEach(async () => {
   await Promise.all(clients.splice(0).map(client => client.close()))
 })
 
-/** If no caller has a majority, some of them wait until the lease is over. */
+/** Long enough to wait for a lease to end: with no majority, some callers have to. */
 const slow = { timeout: 30_000 }
 
 async function threeServers(): Promise<string[]> {
@@ -63,7 +63,7 @@ async function threeServers(): Promise<string[]> {
   return servers.map(({ url }) => url)
 }
 
-/** Two clients as in two processes. */
+/** Two clients, as if they were in two processes. */
 async function twoClients(
   rival: Rival,
   sharing: Sharing = {},

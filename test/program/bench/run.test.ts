@@ -54,9 +54,9 @@ describe('a run', () => {
     ])
     const reasons = Object.fromEntries(results.trials.map(({ rival, reason }) => [rival, reason]))
     expect(reasons).toMatchObject({
-      hanging: 'nothing was acquired: 2 calls did not return, 0 rejected',
+      hanging: 'no call acquired the lock: 2 did not return, 0 rejected',
       failing: expect.stringMatching(
-        /^nothing was acquired: 0 calls did not return, \d+ rejected: Error: it does not work$/,
+        /^no call acquired the lock: 0 did not return, \d+ rejected: Error: it does not work$/,
       ),
       stuck: expect.stringMatching(/^no answer to 'loop' within/),
       absent: 'not installed',
@@ -65,7 +65,7 @@ describe('a run', () => {
     expect(figures[0]).toMatchObject({ overlaps: 0, unfinished: 0, errors: 0, starved: 0 })
     expect(figures[4]!.overlaps).toBeGreaterThan(0)
     expect(results.notes).toContainEqual('absent is not measured: not installed')
-    expect(results.notes).toContainEqual(expect.stringMatching(/^Only one round/))
+    expect(results.notes).toContainEqual(expect.stringMatching(/^The run has only one round/))
 
     const text = tables(results)
     expect(text).toMatch(/^ *baton-fair /m)
@@ -108,7 +108,7 @@ describe('a run', () => {
       begin: (_rounds: number, all: number) => void left.push(all),
       ended: (_trial: unknown, rest: number) => void left.push(rest),
     }
-    // As if it were redis-baton, so the notes have to mention it.
+    // With the kind of redis-baton, because the notes mention only failures of redis-baton.
     const rivals = [noLock, hanging, { ...leaving, kind: 'baton' } as const]
     const results = await run({ ...plan, rivals, rounds: 3, url: redisUrl() }, listener, forever)
     expect(results.trials.map(({ rival, round, outcome }) => `${rival} ${round} ${outcome}`)).toEqual([
@@ -122,7 +122,7 @@ describe('a run', () => {
       'hanging 3 skipped',
       'leaving 3 skipped',
     ])
-    const why = 'nothing was acquired: 2 calls did not return, 0 rejected'
+    const why = 'no call acquired the lock: 2 did not return, 0 rejected'
     const reasons = (name: string) => results.trials.filter(({ rival }) => rival === name).map(({ reason }) => reason)
     expect(reasons('hanging')).toEqual([why, `failed in round 1: ${why}`, `failed in round 1: ${why}`])
     const gone = 'left 1 call that did not return in round 1'
@@ -162,13 +162,13 @@ describe('a run', () => {
       'failing failed',
       'absent skipped',
     ])
-    // The second round of the rival that failed would not have been made.
+    // The failed rival would not have been tried in the second round.
     expect(results.notes[0]).toBe('The run was interrupted by SIGINT after 2 of 11 trials.')
     expect(tables(results)).toMatch(/baton-fair .*\n *1 of 2 rounds/)
     expect(tables(results)).toMatch(/never begun\n *nothing was measured$/)
   })
 
-  test('and leaves nothing of the interrupted trial on a server that already existed', {
+  test('leaves nothing of an interrupted trial on a server that already existed', {
     timeout: slow,
   }, async () => {
     const { url } = await ownServer()
@@ -218,7 +218,7 @@ test('all readers run when the writer ends, by one message to each client', { ti
   const { url } = await ownServer()
   const results = await run({ ...plan, scenarios: [some], rivals, rounds: 1, url }, quietly, forever)
   for (const { figures, rival } of results.trials) {
-    // Six readers, eleven times.
+    // Six readers, each eleven times.
     expect(figures, rival).toMatchObject({ overlaps: 0, unfinished: 0, errors: 0, acquisitions: 66, messages: 2 })
     expect(figures.admission).toBeGreaterThan(0)
   }
@@ -268,7 +268,7 @@ test('commands are those that clients send, not those that scripts call', async 
 
   const before = await server.snapshot()
   for (let i = 0; i < 10; i++) await send()
-  await redis.strlen('key') // not in the census
+  await redis.strlen('key') // not counted by the census
   const sent = sentBetween(before, await server.snapshot(), census)
   expect(sent.commands).toBe(21)
   expect(sent.usec).toBeGreaterThan(0)

@@ -3,7 +3,7 @@ import { marks, present, read, written } from '../../../scripts/scale-page/main.
 import { parts } from '../../../scripts/scale-page/parts.ts'
 
 test('the figures of docs/scale.md are those of the raw run', () => {
-  // If not: npx tsx scripts/scale-page/main.ts
+  // If this fails, run: npx tsx scripts/scale-page/main.ts
   expect(present()).toBe(written())
 })
 

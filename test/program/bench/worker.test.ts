@@ -31,7 +31,7 @@ describe.each(['baton-fair', 'baton-unfair', 'floor-publish', 'floor-blpop'])('%
   test('has its turns in a loop and in a queue, and every turn is in the samples', async () => {
     const worker = await open(rival, 4)
     const startAt = now() + 20
-    const endAt = startAt + 1_000 // also on a slow start, all have asked by then
+    const endAt = startAt + 1_000 // by then all have asked, even after a slow start
     const file = fileName()
     const openAt = startAt + 50
     const times = { startAt, gap: 10, openAt, endAt, giveUpAt: endAt + limit }
@@ -94,6 +94,6 @@ test('an order that cannot be obeyed is reported', async () => {
 test('a worker that has ended reports that instead of answering', async () => {
   const worker = await open('baton-fair', 1)
   const answer = worker.ask({ op: 'queue', startAt: now() + limit, gap: 0, hold: 0 }, limit)
-  await Promise.all([worker.kill(), expect(answer).rejects.toThrow('its process ended (SIGKILL)')])
-  await expect(worker.ask({ op: 'close' }, limit)).rejects.toThrow('its process has ended')
+  await Promise.all([worker.kill(), expect(answer).rejects.toThrow('the worker process ended (SIGKILL)')])
+  await expect(worker.ask({ op: 'close' }, limit)).rejects.toThrow('the worker process has ended')
 })

@@ -1,4 +1,4 @@
-/** A real browser, as far as the tests of the page need one. */
+/** Starts a real browser, and opens pages in it, for the tests of pages. */
 import type { Browser, Page } from 'puppeteer-core'
 import { launch } from 'puppeteer-core'
 import { expect, onTestFinished } from 'vitest'
@@ -13,7 +13,7 @@ export async function launchChromium(): Promise<Browser> {
   if (!executablePath) {
     throw new Error('there is no Chromium: apt-get install chromium, or name one in BATON_CHROMIUM')
   }
-  // Chromium's sandbox does not work for root, the user in containers.
+  // Chromium's sandbox does not work for root, which is the user in containers.
   const args = process.getuid?.() === 0 ? ['--no-sandbox'] : []
   return launch({ executablePath, args: [...args, '--disable-dev-shm-usage'] })
 }
@@ -26,12 +26,12 @@ export interface Look {
   readonly motion?: boolean
 }
 
-/** What went wrong in a page, one line each. */
+/** Errors of a page, one line each. */
 export type Complaints = readonly string[]
 
 /**
- * Opens an address in a window of its own, which is closed after the test. `complaints` are errors of its scripts,
- * violations of the content policy, and requests to any other address.
+ * Opens an address in a window of its own, which is closed after the test. `complaints` lists script errors, violations
+ * of the content policy, and requests to any other address.
  */
 export async function openPage(browser: Browser, address: URL, look: Look = {}) {
   const { width = 1_400, height = 900, dark = false, motion = false } = look

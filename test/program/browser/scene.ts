@@ -1,12 +1,12 @@
-/** What is on the screen in the tests of the page: held locks, their queues, and where the page shows them. */
+/** Locks and queues to show in the tests of the page, and selectors for what the page shows. */
 import type { Page } from 'puppeteer-core'
 import type { Lease, LockClient } from '../../../src/index.ts'
 import { client } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 
-/** The names of the locks, in the list. */
+/** Selects the names of the locks in the list. */
 export const keys = '#rows .key'
-/** The waiters of the opened lock. */
+/** Selects the waiters of the opened lock. */
 export const queue = '#waiting td:nth-child(2)'
 
 /** Takes these locks. */
@@ -16,13 +16,13 @@ export async function held(locks: LockClient, ...names: readonly string[]): Prom
   return leases
 }
 
-/** Joins the queues in this order, each from a client with its own name. The test releases what they get. */
+/** Joins the queue in this order, each caller from a client with its own label. The test releases the granted locks. */
 export async function joined(key: string, ...labels: readonly string[]): Promise<Map<string, Promise<Lease>>> {
   const grants = new Map<string, Promise<Lease>>()
   for (const label of labels) {
     const locks = client({ label })
     const grant = locks.lock(key, { fair: true })
-    grant.catch(() => {}) // most tests end before its turn
+    grant.catch(() => {}) // most tests end before this caller's turn
     grants.set(label, grant)
     await eventually(async () => (await locks.inspect(key)).waiters.some(waiter => waiter.label === label))
   }

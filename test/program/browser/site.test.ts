@@ -1,4 +1,4 @@
-/** The documentation site in a real Chromium: it is built as it is published, and its pages link to each other. */
+/** The documentation site in a real Chromium. It is built as for publication, and its links are followed. */
 import { readdir, readFile } from 'node:fs/promises'
 import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -65,7 +65,7 @@ test.each([
       await page.goto(new URL(path, address).href, { waitUntil: 'networkidle0' })
       expect((await texts(page, 'h1')).join(' ')).toContain(title)
       expect(await overflow(page)).toBe(0)
-      // A picture inside the page causes no request to a server.
+      // A picture that is embedded in the page needs no request to a server.
       expect(complaints.filter(text => !text.startsWith('request: data:'))).toEqual([])
     }
   },

@@ -79,7 +79,7 @@ describe('releasing', () => {
 
     await page.locator('#release').click()
     await expectTexts(page, '#from', [/^Held by the holder for \S+. 1 waiter is in its queue.$/])
-    // The answer that does nothing is the one that is at hand.
+    // The preselected answer does nothing.
     await page.keyboard.press('Enter')
     await page.waitForSelector('dialog:not([open])')
     await page.locator('#release').click()
@@ -93,7 +93,7 @@ describe('releasing', () => {
     await expectTexts(page, '#outcome', [/^Released. The lock was held by the holder, for \S+\.$/])
     await expectTexts(page, '#holder', ['the next'])
     await eventually(() => lease!.signal.aborted)
-    // The release was requested once, and not by one of the earlier answers.
+    // The release was requested once, and only after "yes".
     expect(running.output().match(/ is released; it was held by .*/g)).toEqual([
       expect.stringMatching(/^ is released; it was held by the holder, for /),
     ])
@@ -153,7 +153,7 @@ describe('when something is gone', () => {
     await expectTexts(page, '#state', ['live'])
     running.child.kill('SIGKILL')
     await expectTexts(page, '#reason', [/does not answer/])
-    // Another program at the same port has another address.
+    // Another program on the same port has a different secret in its address.
     await openSite(['--port', address.port])
     await expectTexts(page, '#reason', [/This address is no longer served/])
   }, 40_000)

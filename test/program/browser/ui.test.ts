@@ -155,7 +155,7 @@ describe('one lock', () => {
       leases.push(await semaphore.lock({ permits: i === 0 ? 2 : 1 }))
     }
     for (const [i, semaphore] of semaphores.slice(3).entries()) {
-      semaphore.lock({ permits: 2, fair: true }).catch(() => {}) // most never get their turn
+      semaphore.lock({ permits: 2, fair: true }).catch(() => {}) // most of these calls are never granted
       await expect.poll(async () => (await semaphore.inspect()).waiters.length).toBe(i + 1)
     }
     await held(client({ label: 'the mutex' }), key)
@@ -187,7 +187,7 @@ describe('one lock', () => {
     const key = freshKey('crowd')
     const crowd = client({ label: 'crowd' }).semaphore(key, 30)
     await Promise.all(Array.from({ length: 30 }, () => crowd.lock()))
-    crowd.lock({ fair: true }).catch(() => {}) // it waits until the client is closed
+    crowd.lock({ fair: true }).catch(() => {}) // waits until the client is closed
     const { address } = await openSite([`${key}*`])
     const { page, complaints } = await openPage(browser, address, { width: 400, height: 800 })
     await page.locator(`${keys} button`).click()
@@ -208,7 +208,7 @@ describe('one lock', () => {
     const { page, complaints } = await openPage(browser, address, { width: 400, height: 800 })
     await page.locator(`${keys} button`).click()
     await expectTexts(page, '#holder', ['the holder'])
-    // The window is too narrow for both.
+    // The window is too narrow for both the list and the lock.
     expect(await page.$eval('#list', list => list.checkVisibility())).toBe(false)
     await lease!.release()
     await expectTexts(page, '#holder', ['nobody'])

@@ -4,7 +4,7 @@ import { checkedAddress, parseAddress } from '../../../cli/address.ts'
 
 const SECRET = 's3cret/with?all#of@them%:,&='
 const encoded = encodeURIComponent(SECRET)
-/** Includes fragments of the secret that remain if an address is parsed wrongly. */
+/** The secret, and parts of it that would remain if the address were parsed wrongly. */
 const secrets = [SECRET, encoded, 's3cret', '1234']
 
 describe('what an address names', () => {
@@ -62,7 +62,7 @@ describe('what an address names', () => {
 test.each([
   `http://:${SECRET}@example`,
   `redis://:${SECRET}@127.0.0.1:1`,
-  // Half of the password would be taken for the port.
+  // Without encoding, half of the password would be taken for the port.
   'redis://user:1234/s3cret@127.0.0.1:1',
   'redis://user:1234#s3cret@127.0.0.1:1',
   'redis://user:1234?s3cret@127.0.0.1:1',

@@ -1,6 +1,6 @@
 /**
- * Redis is unreachable, or goes away: how each command ends then, and how soon. Times do not include the program's
- * start.
+ * How, and how soon, each command ends if Redis is unreachable or goes away. The measured times do not include the
+ * start of the program.
  */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -9,12 +9,12 @@ import { eventually, sleep } from '../../kit/time.ts'
 import { openSite } from '../ui/site.ts'
 import { type Running, STARTUP, start } from './baton.ts'
 
-/** In ms: what a program on a slow machine may need to notice, to report and to end. */
+/** In ms: the time that a program on a slow machine may need to notice, to report and to end. */
 const SLACK = 4_000
-/** How long the first connection, a look at locks, and a call of `run` may take, in ms. */
+/** The longest time, in ms, of the first connection, of reading locks, and of a call of `run`. */
 const [CONNECT, LOOK, OUTAGE] = [5_000, 5_000, 15_000]
 
-/** The address comes before the words that follow the command's name. */
+/** The words that follow each command's name. The address is inserted before them. */
 const commands = {
   run: ['k', '--', 'true'],
   inspect: ['k'],
@@ -35,13 +35,13 @@ function at(url: string, name: Name): Running {
 
 interface Silent {
   readonly port: number
-  /** When the first unanswered connection came, on the clock of `performance`. */
+  /** The time of the first connection that stays unanswered, on the clock of `performance`. */
   readonly since: number | undefined
 }
 
 /**
- * Accepts connections. Forwards the first `passed` of them to the tests' server, and leaves the others without an
- * answer.
+ * A server that accepts connections. It forwards the first `passed` connections to the tests' server, and never answers
+ * the others.
  */
 async function silent(passed = 0): Promise<Silent> {
   let since: number | undefined
@@ -72,7 +72,7 @@ async function silent(passed = 0): Promise<Silent> {
   }
 }
 
-/** Waits for the end, and returns how long it took from `begun`. */
+/** Waits for the program's end. Returns the ms since `begun`. */
 async function endOf(running: Running, begun: () => number | undefined) {
   const { code, output, errors } = await running.ended
   const from = begun()
@@ -134,7 +134,7 @@ test('the first connection is answered, but nothing else is: 69', { timeout: 60_
   }
 })
 
-/** In ms: long enough to notice that Redis is away, unless it hangs. */
+/** In ms: within this time a program notices that Redis is gone. A hanging Redis takes longer to notice. */
 const A_MOMENT = 500
 const stays = [process.execPath, '-e', `console.log('runs'); setInterval(() => {}, 1000)`]
 
@@ -170,10 +170,10 @@ test.each([
     ['run waits, SIGINT', waiting.int, { code: 130, output: '', errors: '' }, signalled, 0],
     ['run waits, SIGTERM', waiting.term, { code: 143, output: '', errors: '' }, signalled, 0],
     ['run waits, SIGHUP', waiting.hup, { code: 129, output: '', errors: '' }, signalled, 0],
-    // The command receives the signal, and the release gets a second to reach Redis.
+    // The command receives the signal. Then the release gets one second to reach Redis.
     ['run holds, SIGINT', holding.told, { code: 130, output: 'runs\n', errors: oneLine }, signalled, 1_000],
     ['run holds, until its lease ends', holding.lost, { code: 75, output: 'runs\n' }, away, 4_000],
-    // If the connection is half-open, the next heartbeat notices.
+    // If the connection is half-open, only the next heartbeat notices.
     ['run waits', waiting.patient, { code: 69, output: '', errors: oneLine }, away, OUTAGE + 5_000],
     ['run waits with a --timeout', waiting.timed, { code: 69, output: '', errors: oneLine }, away, OUTAGE + 5_000],
   ] as const

@@ -1,4 +1,7 @@
-/** Input that cannot be obeyed: one line that says why and what to do, its exit code, and no secret in any stream. */
+/**
+ * Invalid input: the program prints one line with the reason and what to do, no secret, and returns the right exit
+ * code.
+ */
 import { readFileSync } from 'node:fs'
 import { chmod, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
@@ -13,7 +16,7 @@ import { baton, type Ended, STARTUP, start } from './baton.ts'
 
 const SECRET = 's3cret/with?all#of@them%'
 const encoded = encodeURIComponent(SECRET)
-/** Includes fragments of the secret that remain if a URL is parsed wrongly. */
+/** The secret, and parts of it that would remain if the URL were parsed wrongly. */
 const secrets = [SECRET, encoded, 's3cret']
 
 /** Expects nothing on stdout, one line on stderr, and no secret. */
@@ -117,7 +120,7 @@ describe('an invalid time', () => {
     ['--timeout', '-5s', 'such as 500ms, 30s or 2m'],
     ['--lease', 'soon', 'such as 500ms, 30s or 2m'],
     ['--lease', '0s', 'lease is 0'],
-    // A timer set for longer would fire at once, and send SIGKILL.
+    // A timer with a longer delay would fire at once, and SIGKILL would be sent.
     ['--grace', '30d', 'at most 24d'],
   ])('%s %j', async (option, value, message) => {
     const ended = await baton('run', 'k', option, value, '--', 'true')
@@ -211,7 +214,7 @@ describe('a Redis that cannot be used: 69, and why', () => {
     await refuses(`redis://guest:${encoded}@127.0.0.1:${port}`, /NOPERM|lacks/)
   })
 
-  // It waits for 15 s, as long as a call waits out an outage.
+  // It waits for 15 s: for so long a call waits for Redis to come back.
   test('a server that loads its data for too long', { timeout: 60_000 }, async () => {
     const slowly = ['--key-load-delay', '50000', '--loading-process-events-interval-bytes', '1024']
     const { url } = await ownServer('--enable-debug-command', 'yes', '--rdbcompression', 'no', ...slowly)
@@ -246,7 +249,7 @@ test('a password in --url is not visible in the list of processes, once it has s
   const shown = readFileSync(`/proc/${running.child.pid}/cmdline`, 'utf8')
   expect(shown).toMatch(/^baton run .*--url redis:\/\/127/)
   for (const secret of secrets) expect(shown).not.toContain(secret)
-  // SIGKILL would leave its command running.
+  // SIGTERM also ends the command. SIGKILL would leave it running.
   running.child.kill('SIGTERM')
   await running.ended
 })

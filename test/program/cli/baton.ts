@@ -1,4 +1,4 @@
-/** The program as its user has it: built, in a process of its own. */
+/** Runs the built program in a process of its own, as a user would. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished } from 'vitest'
@@ -8,7 +8,7 @@ import { eventually } from '../../kit/time.ts'
 
 const program = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url))
 
-/** How long a program may take to start its work on a busy machine, in ms. */
+/** How long a program may take to start working on a busy machine, in ms. */
 export const STARTUP = 15_000
 
 export interface Ended {
@@ -25,7 +25,7 @@ export interface Running {
   errors(): string
 }
 
-/** Starts `baton`. It is killed after the test if it has not ended, or when `over` says so. */
+/** Starts `baton`. If it still runs after the test, or when `over` calls back, it is killed. */
 export function start(
   args: readonly string[],
   env: NodeJS.ProcessEnv = {},
@@ -47,16 +47,16 @@ export function baton(...args: readonly string[]): Promise<Ended> {
   return start(args).ended
 }
 
-/** A command that prints that it runs, and stays until it is ended. */
+/** A command that prints "runs", and then runs until it is killed. */
 export const stays: readonly string[] = ['sh', '-c', 'echo runs; exec sleep 60']
 
-/** Resolves when the program has printed something, which means that `stays` has begun. */
+/** Waits until the program has printed something. With `stays`, the command is then running. */
 export async function begun(running: Running): Promise<Running> {
   await eventually(() => running.output() !== '', STARTUP)
   return running
 }
 
-/** Sends SIGTERM to the program, and expects that it ends because of it. */
+/** Sends SIGTERM to the program, and expects the program to end by it. */
 export async function end(running: Running): Promise<void> {
   running.child.kill('SIGTERM')
   expect((await running.ended).code).toBe(143)

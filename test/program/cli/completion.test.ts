@@ -1,4 +1,4 @@
-/** What may come next in a line of `baton`: its answers to the shell scripts, which test/program/terminal tries. */
+/** What `baton` answers to the completion scripts of shells. test/program/terminal tests the scripts themselves. */
 import { Command } from 'commander'
 import { describe, expect, test } from 'vitest'
 import { nextOf } from '../../../cli/completion/next.ts'

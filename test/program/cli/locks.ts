@@ -1,8 +1,8 @@
-/** Pictures for tests of what is drawn from them. */
+/** Makes pictures with locks, to test what is drawn from them. */
 import { type Picture, pictureOf, type SeenLock, seen } from '../../../cli/live/picture.ts'
 import type { HolderState, WaiterState } from '../../../src/index.ts'
 
-/** The server's time of day in these pictures, in ms. */
+/** The server's time in these pictures, in ms. */
 const NOW = 1_000_000
 
 interface Shown {
@@ -10,11 +10,11 @@ interface Shown {
   /** In ms. */
   readonly heldFor?: number
   readonly ttl?: number
-  /** How long each has waited, in ms, from the head of the queue. */
+  /** How long each waiter has waited, in ms, beginning with the head of the queue. */
   readonly waits?: readonly number[]
 }
 
-/** A mutex; held unless `ttl` is 0. */
+/** A mutex. It is held unless `ttl` is 0. */
 export function lockSeen(
   key: string,
   { label = 'someone', heldFor = 1_000, ttl = 20_000, waits = [] }: Shown = {},
@@ -28,7 +28,7 @@ export function lockSeen(
 
 type ShownHolder = Partial<Pick<HolderState, 'id' | 'label' | 'heldFor' | 'ttl' | 'mode' | 'permits'>>
 
-/** A semaphore of five permits, whose waiters want two each. */
+/** A semaphore with five permits. Each waiter wants two. */
 export function semaphoreSeen(key: string, holders: readonly ShownHolder[], waits: readonly number[] = []): SeenLock {
   const all = holders.map(each => holder({ permits: 1, ...each }))
   const taken = all.reduce((sum, { permits = 0 }) => sum + permits, 0)
@@ -36,7 +36,7 @@ export function semaphoreSeen(key: string, holders: readonly ShownHolder[], wait
   return sharedSeen({ key, kind: 'semaphore', permits: 5, taken }, all, waiters)
 }
 
-/** A read-write lock, for which writers wait. */
+/** A read-write lock. Its waiters are writers. */
 export function readWriteSeen(key: string, holders: readonly ShownHolder[], waits: readonly number[] = []): SeenLock {
   const waiters = waits.map((waited, i) => ({ ...waiter(waited, i), mode: 'write' as const }))
   return sharedSeen({ key, kind: 'readWrite' }, holders.map(holder), waiters)

@@ -6,7 +6,8 @@ import { eventually } from '../../kit/time.ts'
 import { baton } from './baton.ts'
 
 /**
- * A semaphore of five permits with three holders, the first of which has two permits, and a queue of two that want two.
+ * A semaphore with five permits and three holders, the first of which has two permits. Two waiters in its queue want
+ * two permits each.
  */
 async function semaphoreOf(key: string): Promise<Lease[]> {
   const leases: Lease[] = []
@@ -16,7 +17,7 @@ async function semaphoreOf(key: string): Promise<Lease[]> {
   }
   for (const i of [4, 5]) {
     const semaphore = client({ label: `web-${i}` }).semaphore(key, 5)
-    semaphore.lock({ permits: 2, fair: true }).catch(() => {}) // most tests end before its turn
+    semaphore.lock({ permits: 2, fair: true }).catch(() => {}) // most tests end before this waiter's turn
     await eventually(async () => (await semaphore.inspect()).waiters.length === i - 3)
   }
   return leases

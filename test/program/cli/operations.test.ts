@@ -1,4 +1,4 @@
-/** An operator's night with the program alone: one job on two machines, one of which hangs. */
+/** An operator uses only the program: a job is scheduled on two machines, and hangs on one of them. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -15,7 +15,7 @@ test('guard a job on two machines, see who holds, find out why the other one wai
   const job = (label: string, script: string, ...options: string[]) =>
     start(['run', key, '--fair', '--label', label, ...options, '--', 'sh', '-c', script])
 
-  // On the first machine the job hangs, and does not even end when it is asked to.
+  // On the first machine the job hangs, and ignores SIGTERM.
   const hanging = job(
     'db-1 cron',
     `trap '${note('asked')}' TERM; ${note('begun')}; while :; do sleep 0.1; done`,
@@ -23,11 +23,11 @@ test('guard a job on two machines, see who holds, find out why the other one wai
     '1s',
   )
   await eventually(async () => (await lines()).length === 1, STARTUP)
-  // On the second machine it waits.
+  // On the second machine the job waits.
   const waiting = job('db-2 cron', `${note('begun')}; ${note('done')}`, '--verbose')
   await eventually(async () => (await baton('inspect', key)).output.includes('db-2 cron'), STARTUP)
 
-  // Who holds the lock, since when, and who waits?
+  // Who holds the lock, for how long, and who waits?
   const { output } = await baton('inspect', key)
   expect(output).toMatch(new RegExp(`^${key} is held by db-1 cron\\n`))
   expect(output).toMatch(/\n {2}held for {7}\d/)
@@ -35,22 +35,22 @@ test('guard a job on two machines, see who holds, find out why the other one wai
   const listed = (await baton('list', `${key}*`)).output
   expect(listed).toMatch(new RegExp(`\\n${key} +db-1 cron +\\S+ +\\S+ +1\\n`))
 
-  // Why did a job not run?
+  // Why did a job with a timeout not run?
   const impatient = await job('db-3 cron', note('wrong'), '--timeout', '200ms').ended
   expect(impatient.code).toBe(124)
   expect(impatient.errors).toMatch(
     /^baton: .* was not granted within \S+, held by db-1 cron for .*, at position 2 of the queue\n$/,
   )
 
-  // The operator takes the lock away. The command is asked, and then forced, to end, and the next one begins.
+  // The operator takes the lock away. The first job gets SIGTERM and then SIGKILL, and the next one begins.
   expect((await baton('release', '--force', '--yes', key)).output).toBe(`${key} is released\n`)
   const lost = await hanging.ended
   expect(lost.code).toBe(75)
-  // Its shell may report that the same SIGTERM ended its `sleep`.
+  // The job's shell may report that the SIGTERM ended its `sleep`.
   expect(lost.errors).toMatch(/^baton: .*was lost.*; ending the command\n(Terminated\n)*$/)
   const won = await waiting.ended
   expect(won).toMatchObject({ code: 0, output: '' })
-  // Why had it waited?
+  // What had the second job waited for?
   expect(won.errors).toMatch(
     /^baton: waiting for .*, held by db-1 cron for .*, at position 1 of the queue\nbaton: waited \S+( \S+)? for .*\n$/,
   )

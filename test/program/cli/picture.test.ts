@@ -73,7 +73,7 @@ describe('in a cell of a table', () => {
       ]),
     ],
     ['write web-1', readWriteSeen('k', [{ ...one, mode: 'write' }])],
-    // The writer also has the read lock, to keep it after its write.
+    // The writer also holds the read lock, in order to keep it after writing.
     [
       'write web-1',
       readWriteSeen('k', [

@@ -1,9 +1,9 @@
-/** Untrusted text on a terminal: nothing in it takes effect. */
+/** Untrusted text has no effect on a terminal. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { printable, printableJson } from '../../../cli/printable.ts'
 
-/** What a terminal might interpret: controls, formats, line ends, and halves of characters. */
+/** Characters that a terminal might interpret: controls, formats, line ends, and lone surrogates. */
 const dangerous = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u
 const anyText = fc.string({ unit: 'binary' })
 

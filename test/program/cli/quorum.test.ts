@@ -1,5 +1,6 @@
 /**
- * The program over a quorum: `--url` three, five or seven times, for servers that report that they persist each write.
+ * The program with a quorum: `--url` is given three, five or seven times. All servers report that they persist each
+ * write.
  */
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
@@ -29,7 +30,7 @@ function urls(of: readonly { readonly port: number }[]): string[] {
   return of.flatMap(server => ['--url', urlOf(server)])
 }
 
-/** It may use no address but those of `--url`, and print no secret. */
+/** Starts `baton` with an unreachable $REDIS_URL, so that only the addresses of `--url` work. */
 function by(args: readonly string[]): Running {
   return start(args, { REDIS_URL: 'redis://127.0.0.1:1' })
 }
@@ -144,7 +145,7 @@ test('five servers: losing two costs a line on stderr, losing a third is fatal',
   const [a, b, c] = five as [RunningServer, RunningServer, RunningServer, ...RunningServer[]]
   const holder = await begun(by(['run', key, ...urls(five), '--lease', '2s', '--', ...stays]))
   await Promise.all([a.kill(), b.kill()])
-  // The remaining servers renew the hold: the next caller is refused for longer than the lease.
+  // The remaining three servers renew the hold, so another caller is refused for longer than one lease.
   const refused = await ended('run', key, ...urls(five), '--timeout', '4s', '--', 'true')
   expect(refused.code).toBe(124)
   await end(holder)
@@ -221,7 +222,7 @@ test('the help names it', async () => {
   expect((await baton('run', '--help')).output).toMatch(/--url redis:\/\/a --url redis:\/\/b --url redis:\/\/c/)
 })
 
-/** Accepts connections, and answers nothing. `since` is when the first one came, on the clock of `performance`. */
+/** Accepts connections, and never answers. `since` is the time of the first one, on the clock of `performance`. */
 async function silent(): Promise<{ port: number; since: () => number | undefined }> {
   let since: number | undefined
   const sockets = new Set<Socket>()

@@ -1,6 +1,6 @@
 /**
- * What `baton run` does with the processes that its command has started: all are ended if the lock is lost, and none is
- * waited for.
+ * Processes that the command of `baton run` has started. If the lock is lost, all are ended. If the command ends, none
+ * is waited for.
  */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -15,15 +15,15 @@ import { type Running, STARTUP, start } from './baton.ts'
 interface Job {
   readonly folder: string
   readonly running: Running
-  /** The process that the command has started. */
+  /** The process that the command started. */
   readonly grandchild: number
-  /** How often it has recorded that it works. */
+  /** How often that process has recorded that it is working. */
   ticks(): Promise<number>
 }
 
 const ticking = 'while :; do echo tick >>ticks; sleep 0.05; done'
 
-/** `baton run` with a shell as its command. The shell starts another one that works endlessly. */
+/** Runs a shell as the command of `baton run`. That shell starts another one, which works endlessly. */
 async function job(
   key: string,
   {
@@ -46,7 +46,7 @@ async function job(
   return { folder, running, grandchild, ticks }
 }
 
-/** Whether the process runs. A process that has ended may stay in the table until its parent collects it. */
+/** Whether the process still runs. An ended process may stay in the table until its parent collects it. */
 function isThere(pid: number): boolean {
   try {
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
@@ -73,14 +73,14 @@ describe('a lock that is lost', () => {
     const { running, grandchild, ticks } = await job(key, { worker, args: ['--grace', '1s'] })
     await client().forceRelease(key)
     const then = await ticks()
-    await eventually(async () => (await ticks()) > then) // it continues in spite of SIGTERM
+    await eventually(async () => (await ticks()) > then) // it continues after SIGTERM
     expect(await running.ended).toMatchObject({ code: 75 })
     expect(isThere(grandchild)).toBe(false)
   })
 
   test('ends a process that outlives the one that started it', async () => {
     const key = freshKey()
-    // The intermediate shell has ended at once. Its child has no parent any longer, but is still in the group.
+    // The shell in between has ended at once. Its child has lost its parent, but is still in the group.
     const { running, grandchild } = await job(key, { command: 'sh -c "sh worker.sh &"; sleep 600' })
     expect(await client().forceRelease(key)).toBe(true)
     expect(await running.ended).toMatchObject({ code: 75 })
@@ -107,7 +107,7 @@ describe('a lock that is lost', () => {
   })
 })
 
-/** A script that records each signal of this name, reports when it is ready, and ends when the test is done. */
+/** A script that records each signal of this name, reports when it is ready, and ends after the test. */
 const noting = (name: NodeJS.Signals) =>
   [
     'const { appendFileSync: append, existsSync } = require("fs")',
@@ -124,13 +124,13 @@ describe('a signal', () => {
       const node = `exec '${process.execPath}' -e '${noting(name)}'`
       const command = `sh worker.sh & ${node} command`
       const { running, folder } = await job(freshKey(), { worker: `${node} grandchild`, command })
-      // Before it listens, a process would be ended by the signal.
+      // Without a handler, the signal would end the process. So wait until each process has one.
       const listens = (who: string) => readFile(join(folder, `${who}-listens`), 'utf8').catch(() => '')
       await eventually(async () => (await listens('command')) && (await listens('grandchild')), STARTUP)
       const heard = (who: string) => readFile(join(folder, who), 'utf8').catch(() => '')
       running.child.kill(name)
       await eventually(async () => (await heard('command')) !== '' && (await heard('grandchild')) !== '')
-      // A second signal would arrive by now.
+      // If the signal were sent twice, the second one would have arrived by now.
       await sleep(300)
       await writeFile(join(folder, 'enough'), '')
       expect(await running.ended).toMatchObject({ code: 9, errors: '' })

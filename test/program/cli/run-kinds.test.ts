@@ -1,6 +1,6 @@
 /**
- * `baton run` with semaphores, read-write locks, and several locks at once: who works beside whom, and what a command
- * receives.
+ * `baton run` with semaphores, read-write locks, and several locks at once: which commands run side by side, and what a
+ * command receives.
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { emptyFolder } from '../../kit/temp.ts'
 import { eventually } from '../../kit/time.ts'
 import { baton, begun, end, STARTUP, start, stays } from './baton.ts'
 
-/** Runs commands that record when they begin and end. `most` is how many of them ran at the same time. */
+/** Runs commands that record their beginning and end. `most` is the largest number that ran at the same time. */
 async function journalled(...lines: readonly (readonly string[])[]) {
   const journal = join(await emptyFolder(), 'journal')
   const note = (what: string) => `echo ${what} "$BATON_FENCING_TOKEN" >>'${journal}'`
@@ -119,7 +119,7 @@ describe('--and', () => {
   })
 
   test('the command receives the first key, its token, and the tokens of all', async () => {
-    // The first one named is the last one taken.
+    // The first key on the command line is the last one to be taken, because keys are taken in sorted order.
     const [first, second] = [`z:${freshKey()}`, `a:${freshKey()} "two"`]
     const print = `echo "$BATON_KEY"; echo "$BATON_FENCING_TOKEN"; echo "$BATON_FENCING_TOKENS"`
     const { code, output } = await baton('run', first, '--and', second, '--and', first, '--', 'sh', '-c', print)

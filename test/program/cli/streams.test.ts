@@ -9,7 +9,7 @@ import { baton, STARTUP, start } from './baton.ts'
 
 const program = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url))
 
-/** A line of the shell in which `baton` is the built program. */
+/** Runs a line in a shell, in which `baton` is the built program. */
 async function shell(line: string, env: NodeJS.ProcessEnv = {}): Promise<{ stdout: string; stderr: string }> {
   const named = `baton() { "${process.execPath}" "${program}" "$@"; }; ${line}`
   return promisify(execFile)('bash', ['-c', named], { env: { ...process.env, REDIS_URL: redisUrl(), ...env } })
@@ -58,7 +58,7 @@ describe('waiting without a terminal', () => {
     const lease = await client({ label: 'somebody' }).lock(key)
     const running = start(['run', key, '--fair', ...options, '--', 'echo', 'done'])
     await eventually(async () => (await client().inspect(key)).waiters.length === 1, STARTUP)
-    // Redis knows that it is in the queue before the program does.
+    // The caller appears in Redis's queue slightly before the program knows it.
     if (options.includes('--verbose')) await eventually(() => running.errors() !== '', STARTUP)
     await lease.release()
     const { code, output, errors } = await running.ended

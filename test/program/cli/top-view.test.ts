@@ -13,7 +13,7 @@ const size = { columns: 79, rows: 24 }
 const many = picture(...Array.from({ length: 50 }, (_, i) => lockSeen(`lock-${String(i).padStart(2, '0')}`)))
 const long = picture(lockSeen('busy', { waits: Array.from({ length: 100 }, (_, i) => 10_000 - i) }))
 
-/** Keys by their names; a single character is typed. */
+/** Presses these keys, given by name. A single character is typed. */
 function pressed(shown: Picture, keys: readonly string[], from: View = firstView): View {
   return keys.reduce<View>((view, name) => {
     const next = pressOne(shown, view, name)

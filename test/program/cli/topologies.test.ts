@@ -1,4 +1,4 @@
-/** The program with locks in a cluster, or behind sentinels: every command, with passwords, with and without TLS. */
+/** The program with a cluster or sentinels: every command, with passwords, with and without TLS. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { freshKey, redisUrl } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
@@ -23,7 +23,7 @@ const cases: readonly Case[] = [
 
 describe.each(cases)('$kind, by TLS: $tls', ({ kind, tls }) => {
   let servers: Guarded
-  /** The address as it is shown. */
+  /** The address as the program shows it. */
   let place: string
   let url: string
   let env: NodeJS.ProcessEnv
@@ -77,7 +77,7 @@ describe.each(cases)('$kind, by TLS: $tls', ({ kind, tls }) => {
     const [{ heldFor }] = JSON.parse((await ended('list', key, '--json')).output)
     expect(heldFor).toBeGreaterThan(0)
     expect(heldFor).toBeLessThan(60_000)
-    // Also with --url.
+    // The address may also come from --url.
     expect(await by(url, 'release', '--force', '--yes', key)).toMatchObject({ code: 0, output: `${key} is released\n` })
     expect(await running.ended).toMatchObject({ code: 75 })
     expect(await waiting.ended).toMatchObject({ code: 0, output: 'mine\n' })

@@ -1,4 +1,4 @@
-/** The line that says what a wait is for: it never takes more room than there is, and shortens the names first. */
+/** The line that shows a wait. It never exceeds the available columns, and shortens names first. */
 import stringWidth from 'string-width'
 import { expect, test } from 'vitest'
 import { waitingLine } from '../../../cli/waiting.ts'
@@ -16,7 +16,7 @@ const line = (key: string, label: string, waited: number, columns: number) => {
   const who = { owner: 'o', label, fencingToken: 1_000_000, ttl: 1 }
   const held = { kind: 'mutex', locked: true, ...who, holds: 1, holders: [{ id: 'h', heldFor: 40, ...who }] } as const
   const state: LockState = { key, ...held, waiters: [waiter, { ...waiter, owner: 'another', position: 2 }] }
-  // Drawn when the lock has been held for as long as the wait.
+  // The lock has been held for as long as the caller has waited.
   return waitingLine(state, { owner: 'me', waited, age: waited - 40 }, columns)
 }
 
@@ -53,7 +53,7 @@ test('a reader waits for readers only if no writer waits before it', () => {
   expect(shown('web-2', writing)).toBe('waiting 1s (2 of 2) for prices, held by web-1 for 40ms')
 })
 
-test('all of it, if there is room', () => {
+test('shows everything if there is room', () => {
   expect(line('nightly-report', 'web-1', 83_000, 100)).toBe(
     'waiting 1m 23s (1 of 2) for nightly-report, held by web-1 for 1m 23s',
   )

@@ -1,4 +1,4 @@
-/** Repeated surveys of all locks: what they cost Redis, and what happens while Redis is away. */
+/** Repeated surveys of all locks: their cost for Redis, and their behaviour while Redis is away. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Connected } from '../../../cli/connection.ts'
 import { type Watch, type WatchOptions, watch } from '../../../cli/live/watch.ts'
@@ -18,7 +18,7 @@ function at(url: string, locks: LockClient = client({}, url)): Connected {
   return { locks, where: new URL(url).host }
 }
 
-/** How many surveys have begun, and how many ran at a time at most. */
+/** Counts the surveys that have begun, and the most that ran at the same time. */
 function counted(locks: LockClient): { begun: number; atOnce: number } {
   const count = { begun: 0, atOnce: 0 }
   const list = locks.list.bind(locks)
@@ -51,7 +51,8 @@ test('shows holders and waiters, and updates them', async () => {
   await eventually(() => live.picture?.locks.length === 0)
 })
 
-// The tests below have servers of their own. The shared server may have ten thousand locks, which take seconds.
+// The tests below use servers of their own, because surveying the ten thousand locks that may be on the shared server
+// takes seconds.
 
 test('rests four times as long as a survey took, and never makes two at a time', async () => {
   const { url } = await ownServer()
@@ -66,7 +67,7 @@ test('rests four times as long as a survey took, and never makes two at a time',
   await eventually(() => surveys.length >= 4, 15_000)
   surveys.slice(1).forEach(({ ended, took }, i) => {
     const before = surveys[i]!
-    // Timers may fire a little early.
+    // Allows for timers that fire slightly early.
     expect(ended - before.ended).toBeGreaterThan(4 * before.took + took - 5)
   })
   expect(surveys[0]!.took).toBeGreaterThan(40)
@@ -125,7 +126,7 @@ describe('while Redis is away', () => {
     await sleep(1_000)
     proxy.accept()
     await eventually(() => !live.trouble, 10_000)
-    // Redis was away for a second. A rest of four times that would be four seconds.
+    // Redis was away for one second. If that counted, the rest would be four seconds.
     const { picture } = live
     await eventually(() => live.picture !== picture, 3_000)
   })

@@ -1,4 +1,4 @@
-/** The whole demo as its user runs it: the built program, the program from source, and what they leave behind. */
+/** The whole demo as a user runs it, built and from source, and what it leaves behind. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { constants } from 'node:os'
@@ -15,7 +15,7 @@ const slow = 90_000
 
 let server: LocalRedis
 let redis: Redis
-/** Keys that existed before, because the server may have other users. */
+/** Keys that existed before the test, because the server may have other users. */
 let before: Set<string>
 
 beforeAll(async () => {
@@ -30,7 +30,7 @@ afterAll(async () => {
 })
 
 function start(program: string[], ...args: string[]): ChildProcess {
-  // Colours are requested, but the output is a pipe.
+  // The environment requests colours, but the output is a pipe.
   return spawn(process.execPath, [...program, 'demo', ...args], {
     cwd: root,
     env: { ...process.env, FORCE_COLOR: '1' },
@@ -129,7 +129,7 @@ describe('ended early', () => {
   })
 })
 
-/** The workers, which are the demo's only children if it is given a URL. */
+/** The ids of the workers, which are the demo's only children if it is given a URL. */
 function childrenOf(parent: number): number[] {
   const table = execFileSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' })
   const rows = table
@@ -147,7 +147,7 @@ function isRunning(pid: number): boolean {
   }
 }
 
-/** Keeps reading afterwards: a closed pipe would end the demo. */
+/** Waits for this output, and keeps reading afterwards, because a closed pipe would end the demo. */
 function untilOutput(child: ChildProcess, pattern: RegExp): Promise<void> {
   return new Promise(resolve => {
     let seen = ''

@@ -1,6 +1,6 @@
 /**
- * The history checker judges a sale of the demo, in addition to the demo's own verdict. The demo is published and so
- * cannot use the checker. Both judge the same observations.
+ * The tests' history checker judges a sale of the demo, from the same observations as the demo's own verdict. The
+ * published demo does not contain the checker.
  */
 import { expect, onTestFinished, test } from 'vitest'
 import { runSale, type Stage } from '../../../cli/demo/coordinator.ts'
@@ -20,7 +20,9 @@ interface Sight {
   readonly ids: readonly string[]
 }
 
-/** The queue as the demo sees it. It is read a moment late, which can only remove waiters from the comparison. */
+/**
+ * Records the queue as the demo sees it. The record is slightly late, which can only hide waiters from the comparison.
+ */
 function watchQueue({ ledger }: Stage, sights: Sight[]): void {
   let from = now()
   const looks = setInterval(() => {
@@ -34,8 +36,8 @@ function watchQueue({ ledger }: Stage, sights: Sight[]): void {
 function noteQueue(memory: Memory, sights: readonly Sight[], { sections }: History): void {
   const workers = new Map(sections.map(({ hold, pid }) => [hold, String(pid)]))
   for (const { from, t, ids } of sights) {
-    // Only the constancy of tickets is checked, so the id serves as the ticket. A waiter that was never granted is not
-    // compared.
+    // The checker only checks that tickets do not change, so the id serves as the ticket. Waiters that were never
+    // granted are not compared.
     const entries = ids.map((id): [string, string, string, string] => [id, id, workers.get(id) ?? '', id])
     memory.record('queue', { key, from, entries }, t)
   }
@@ -82,7 +84,7 @@ test('the checker finds nothing in a sale with the lock', { timeout: 90_000 }, a
   expect(violationsIn(memory.events)).toEqual([])
   expect(sights.length).toBeGreaterThan(10)
 
-  // The checker would find a violation: one appears as soon as two of these sections overlap.
+  // The checker must also find violations, so record a section that overlaps with one of these.
   const { pid, begin, token } = history.sections.find(({ how }) => how === 'released')!
   const other = { worker: `not ${pid}`, attempt: 'other', key, id: 'other', owner: 'other', via: 'handoff' } as const
   memory.record('grant', { ...other, token: token! + 1, deadline: begin + 1 }, begin + 0.5)

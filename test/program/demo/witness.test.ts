@@ -1,6 +1,6 @@
 /**
- * The witness judges hand-made histories: a good one, in which it must find nothing, and the same with one error, which
- * it must find.
+ * The witness judges hand-made histories. It must find nothing in a good history, and must find each error that is put
+ * into one.
  */
 import { describe, expect, test } from 'vitest'
 import type { Order } from '../../../cli/demo/orders.ts'
@@ -12,7 +12,7 @@ const processes = 4
 const perSection = 10
 const gap = 1
 
-/** 60 orders of 60 customers, one section after another, 4 processes in turn, all waiting from the start. */
+/** 60 orders of 60 customers, one section after another, by 4 processes in turn. All requests wait from the start. */
 function goodHistory() {
   const orders: Order[] = Array.from({ length: 60 }, (_, n) => ({
     id: `S-${n}`,
@@ -47,7 +47,7 @@ function goodHistory() {
   } satisfies History
 }
 
-/** Moves a section and all that follow. */
+/** Delays a section and all sections after it. */
 function delay(sections: Section[], from: number, ms: number): void {
   sections.forEach((section, n) => {
     if (n < from) return
@@ -217,7 +217,7 @@ describe('hand-offs and costs', () => {
   test('only to another process, only if it waited, only from one that released', () => {
     const history = goodHistory()
     const before = judge(history).handoffs.count
-    const asked = history.sections[10]!.begin - 1 // asked while the one before was inside: may have come too late
+    const asked = history.sections[10]!.begin - 1 // asked while the section before was inside, which may have been too late
     history.sections[10] = { ...history.sections[10]!, requestedAt: asked }
     history.sections[20]!.how = 'killed'
     history.sections[30] = { ...history.sections[30]!, pid: history.sections[29]!.pid }

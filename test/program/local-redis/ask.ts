@@ -1,7 +1,8 @@
 import { connect } from 'node:net'
 
 /**
- * Sends one inline command to a loopback port. Returns the first line of the reply, or undefined if nothing listens.
+ * Sends one inline command to a loopback port. Returns the first line of the reply, or undefined if nothing listens
+ * there.
  */
 export function ask(port: number, command: string): Promise<string | undefined> {
   return new Promise(resolve => {
@@ -14,7 +15,7 @@ export function ask(port: number, command: string): Promise<string | undefined> 
   })
 }
 
-/** Waits until a condition holds in another process. Returns false if it does not hold in time. */
+/** Waits until the condition is true in another process. Returns false if it does not become true in time. */
 export async function eventually(condition: () => Promise<boolean>, withinMs = 5_000): Promise<boolean> {
   const deadline = Date.now() + withinMs
   while (Date.now() < deadline) {

@@ -4,12 +4,12 @@ import { fileURLToPath } from 'node:url'
 
 export interface Child {
   readonly process: ChildProcess
-  /** The lines of its output, oldest first; ends with the process. */
+  /** The lines of its output, oldest first. The iterator ends with the process. */
   readonly lines: AsyncIterator<string>
   readonly ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
 }
 
-/** Runs one of the programs in children/ as a process of its own. */
+/** Runs one of the programs in children/ in a process of its own. */
 export function runChild(program: string, words: string[] = [], env: NodeJS.ProcessEnv = {}): Child {
   const file = fileURLToPath(new URL(`children/${program}`, import.meta.url))
   const child = spawn(process.execPath, ['--import', 'tsx', file, ...words], {
@@ -23,7 +23,7 @@ export function runChild(program: string, words: string[] = [], env: NodeJS.Proc
   return { process: child, lines, ended }
 }
 
-/** The path at the end of a source's description. */
+/** Extracts the path at the end of a source's description. */
 export function binaryIn(description: string): string {
   const path = /\((.*)\)$/.exec(description)?.[1]
   if (path === undefined) throw new Error(`no path in "${description}"`)

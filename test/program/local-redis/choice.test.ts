@@ -33,7 +33,7 @@ describe('REDIS_URL', () => {
     const lines: string[] = []
     const redis = await obtainRedis({ announce: line => lines.push(line) })
     expect(redis.url).toBe(url)
-    expect(lines).toEqual(['Redis: the server REDIS_URL names, rediss://redis.example:7000/2'])
+    expect(lines).toEqual(['Redis: the server that REDIS_URL names, rediss://redis.example:7000/2'])
     await redis.stop()
   })
 
@@ -58,7 +58,7 @@ test('without REDIS_URL a server is started, announced in one line, and stopped'
 describe('the PATH', () => {
   test.skipIf(!local)('gives the server found on it', async () => {
     const binary = binaryIn(local!.description)
-    // A server from an unpacked package needs the libraries next to it. An installed one is not affected by them.
+    // An unpacked server needs the libraries of its package. They do not affect an installed server.
     const libraries = join(dirname(binary), '..', 'lib')
     const path = `LD_LIBRARY_PATH=$(echo ${libraries}/*-linux-gnu* | tr ' ' :)`
     await program('valkey-server', `${path} exec ${binary} "$@"`)

@@ -8,7 +8,7 @@ import { emptyFolder } from '../../kit/temp.ts'
 import { ask } from './ask.ts'
 import { runChild } from './child.ts'
 
-/** The search has to find another source than a container. */
+/** A source other than a container, which the search has to find instead. */
 const other = await chooseSource([onPath(), fromDistribution()]).catch(() => undefined)
 
 test.skipIf(!other)(
@@ -16,7 +16,7 @@ test.skipIf(!other)(
   { timeout: 300_000 },
   async () => {
     const folder = await emptyFolder()
-    const hanging = createServer(() => {}) // accepts, but never answers
+    const hanging = createServer(() => {}) // accepts connections, but never answers
     const path = join(folder, 'engine.sock')
     await new Promise<void>(resolve => hanging.listen(path, resolve))
     try {

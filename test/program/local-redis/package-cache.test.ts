@@ -8,7 +8,7 @@ import { binaryIn, runChild } from './child.ts'
 
 const isWorkshop = (name: string) => name.includes('.building-')
 
-/** Also false on Debian without its package tools or without the network. */
+/** False if this is not Debian, or if its package tools or the network are missing. */
 const available =
   'source' in
   (await fromDistribution()
@@ -34,7 +34,7 @@ describe.skipIf(!available)('the cache of the distribution package', { timeout: 
     expect(one.startsWith(cache)).toBe(true)
     expect(two).toBe(one)
     expect(three).toBe(one)
-    // One tree and its lock; no workshop is left.
+    // The two entries are one tree and its lock. No temporary folder is left.
     expect(await readdir(join(cache, 'redis'))).toHaveLength(2)
   })
 

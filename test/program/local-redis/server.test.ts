@@ -11,7 +11,7 @@ import {
 } from '../../../local-redis/index.ts'
 import { ask } from './ask.ts'
 
-/** In ms: finding a source may have to fetch a package or an image the first time. */
+/** In ms. The first time, a package or an image may have to be fetched. */
 const fetching = 300_000
 
 describe('a server', { timeout: 60_000 }, () => {
@@ -28,7 +28,7 @@ describe('a server', { timeout: 60_000 }, () => {
   beforeAll(async () => {
     source = await findServerSource()
     temporary = await mkdtemp(join(tmpdir(), 'baton-test-'))
-    vi.stubEnv('TMPDIR', temporary) // so that leftovers of a server can be seen
+    vi.stubEnv('TMPDIR', temporary) // so that the test sees files that a server leaves behind
   }, fetching)
 
   afterEach(async () => {

@@ -1,4 +1,4 @@
-/** Completion in bash, when the TAB key is pressed. */
+/** Completion in bash with the TAB key. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -10,8 +10,8 @@ import type { Terminal } from './tmux.ts'
 const open = () => bash(['source <(baton completion bash)'], { columns: 160 })
 
 /**
- * Presses TAB until the screen is as expected. One TAB may not be enough: the program looks for the names of locks only
- * as long as a person would wait.
+ * Presses TAB until the screen is as expected. One TAB may not be enough, because the program gives up early if it does
+ * not find the names of locks within two seconds.
  */
 async function tab(terminal: Terminal, expected: (screen: string) => boolean, times = 1): Promise<void> {
   for (let left = 5; ; left--) {
@@ -21,7 +21,7 @@ async function tab(terminal: Terminal, expected: (screen: string) => boolean, ti
   }
 }
 
-/** Expects that bash completes the beginning of a line to this. */
+/** Expects that bash completes `beginning` to `expected`. */
 async function completed(beginning: string, expected: string): Promise<void> {
   const terminal = await open()
   await terminal.type(beginning)
@@ -51,7 +51,7 @@ describe('with one TAB, if there is one way to continue', () => {
   })
 })
 
-test('with two, all ways to continue', async () => {
+test('with two TABs, all ways to continue', async () => {
   const terminal = await open()
   await terminal.type('baton ')
   await tab(terminal, screen => screen.includes('inspect'), 2)
@@ -69,7 +69,7 @@ test('a name that is a trap for the shell stays a name', async () => {
   await client().lock(`${name}\`touch ${trap}\``)
   const terminal = await open()
   await terminal.type(`baton inspect ${name}`)
-  // Both names are shown. Inside quotes, where they would be executed with the line, neither is.
+  // Bash shows both names escaped. Inside quotes, where they would be executed, it shows neither.
   await tab(terminal, screen => screen.includes('\\$\\(touch') && screen.includes('\\`touch'), 2)
   await terminal.press('C-u')
   await terminal.type(`baton inspect "${name}`)

@@ -1,4 +1,4 @@
-/** `baton run` as a person uses it: the line that says what the wait is for, and an interactive command. */
+/** `baton run` in a terminal: the line that shows what it waits for, and interactive commands. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -12,7 +12,7 @@ const run = (args: readonly string[], options: TerminalOptions = {}): Promise<Te
   batonInTerminal(['run', ...args], { ...options, env: { REDIS_URL: redisUrl(), ...options.env } })
 
 const node = (script: string) => [process.execPath, '-e', script]
-/** Counts the SIGINTs it receives, and ends when a line is typed. */
+/** A command that counts SIGINTs, and ends when a line is typed. */
 const counting = node(
   [
     'let count = 0',
@@ -28,7 +28,7 @@ describe('waiting is visible', () => {
     const [first, second] = [client({ label: 'web-1' }), client({ label: 'web-2' })]
     const lease = await first.lock(key)
     const next = second.lock(key, { fair: true })
-    next.catch(() => {}) // matters only if the test fails before its turn
+    next.catch(() => {}) // ignores its error if the test fails before its turn
     await eventually(async () => (await first.inspect(key)).waiters.length === 1)
 
     const terminal = await run(
@@ -44,7 +44,7 @@ describe('waiting is visible', () => {
     await terminal.eventually(line('1 of 1', 'web-2'))
     await (await next).release()
 
-    // Nothing of it is left, and the command has the terminal as it was: the cursor is visible and in the right place.
+    // The line is gone, and the terminal is as before: the cursor is visible and in the right place.
     expect(await terminal.eventually(/^started$/)).toBe('started')
     expect(await terminal.cursor()).toEqual({ row: 1, column: 0, visible: true })
     await terminal.press('Enter')
@@ -78,7 +78,7 @@ describe('waiting is visible', () => {
     const wide = await terminal.eventually(/^waiting [^\n]*$/)
     expect(wide).toMatch(/^waiting \S+ \(1 of 1\) for 夜間\S*…\S*, held by 机器-?主*…\S* for \S+$/)
     expect(width(wide)).toBeLessThan(70)
-    // The text that the terminal wrapped when its size changed stays. The next line fits.
+    // The text that the terminal wrapped when it was resized stays. The next line fits.
     await terminal.resize(30, 10)
     await terminal.eventually(screen => /^waiting .*…$/.test(lastOf(screen)) && width(lastOf(screen)) < 30)
     await terminal.press('C-c')
@@ -127,7 +127,7 @@ describe('an interactive command works as without baton', () => {
 
   test('also if the input of baton is a pipe', async () => {
     const terminal = await bash()
-    // The process that feeds the pipe survives the keys. Otherwise its end would end the command.
+    // The process that feeds the pipe ignores the keys. If it ended, the command would end, too.
     await terminal.type(`(trap '' INT; sleep 60) | baton run ${freshKey()} -- ${quoted(counting)}`)
     await terminal.press('Enter')
     await terminal.eventually(/^runs$/m)
@@ -149,7 +149,7 @@ describe('an interactive command works as without baton', () => {
 
   test('if the input of baton is a pipe, Ctrl-Z stops the command together with baton, which renews its lock', async () => {
     const terminal = await bash()
-    // Not a shell: while a shell is starting something, it does not count as stopped, though it does nothing.
+    // Not a shell: a shell that is starting another program is not reported as stopped, although it is.
     const count = node(
       `const { writeFileSync: write } = require("fs"); write("pid", String(process.pid)); let i = 0; setInterval(() => write("count", String(++i)), 50)`,
     )
@@ -187,7 +187,7 @@ describe('an interactive command works as without baton', () => {
     const terminal = await bash()
     await terminal.type(`baton run ${freshKey()} -- sh -c 'echo runs; exec cat'`)
     await terminal.press('Enter')
-    // Anything typed earlier would go to the shell.
+    // Text typed earlier would go to the shell.
     await terminal.eventually(/^runs$/m)
     await terminal.type('one')
     await terminal.press('Enter')
@@ -216,7 +216,7 @@ function lastOf(screen: string): string {
   return screen.split('\n').at(-1)!
 }
 
-/** Width in columns. The characters in these tests are one or two wide. */
+/** The width of the text in columns. The characters in these tests have one or two columns. */
 function width(text: string): number {
   return [...text].reduce((sum, character) => sum + (character.codePointAt(0)! > 0x2e80 ? 2 : 1), 0)
 }

@@ -11,7 +11,7 @@ export const PROMPT = 'ready>'
 export async function bash(lines: readonly string[] = [], options: TerminalOptions = {}): Promise<Terminal> {
   const folder = await folderWithBaton()
   const startup = join(folder, 'startup')
-  // Keeps what is typed here out of the user's history.
+  // Text typed here must not appear in the user's history.
   await writeFile(startup, ['unset HISTFILE', `PS1='${PROMPT} '`, ...lines, ''].join('\n'))
   const terminal = await Terminal.open(['bash', '--noprofile', '--rcfile', startup, '-i'], {
     ...options,

@@ -1,10 +1,9 @@
 /**
- * A real terminal for a test: the program runs in a pane of tmux, receives keys, and is judged by what is on the
- * screen.
+ * A real terminal for a test: the program runs in a pane of tmux and receives keys, and the test checks the screen.
  *
- * Each terminal is a tmux server of its own, with its socket in a folder of its own, so nothing is shared with the
+ * Each terminal has its own tmux server, with a socket in a folder of its own, so that nothing is shared with the
  * user's tmux or with another test. The server must not outlive the test, however the test ends. So a guard process
- * holds one end of a pipe, whose other end belongs to this process, and ends the server when the pipe is closed:
+ * reads from a pipe that this process holds open. When the pipe is closed, the guard ends the server:
  *
  *      this process ──pipe──> sh: waits for its end, then tmux kill-server
  *           └──────tmux───────> server ──> pane: the program
@@ -29,7 +28,7 @@ export interface TerminalOptions {
 }
 
 export interface Cursor {
-  /** From 0, at the top. */
+  /** The row of the cursor, from 0 at the top. */
   readonly row: number
   readonly column: number
   readonly visible: boolean
@@ -48,7 +47,10 @@ set -g remain-on-exit on
 set -gq remain-on-exit-format ''
 `
 
-/** Variables of test runners and of an enclosing terminal, which would change how a program sees its terminal. */
+/**
+ * Variables of test runners and of an enclosing terminal: they would change what a program finds out about its
+ * terminal.
+ */
 const foreign = ['CI', 'NO_COLOR', 'FORCE_COLOR', 'COLORTERM', 'TMUX', 'TMUX_PANE', 'COLUMNS', 'LINES']
 
 /** How long `eventually` and `exitCode` wait, in ms. Generous: Node takes a second to start on a busy machine. */
@@ -72,7 +74,7 @@ export class Terminal {
     this.#recorded = join(folder, 'output')
   }
 
-  /** Starts `command` in a terminal of its own. After the test the terminal is closed and everything in it is ended. */
+  /** Opens a terminal and runs `command` in it. After the test everything in the terminal is ended. */
   static async open(command: readonly string[], options: TerminalOptions = {}): Promise<Terminal> {
     const { columns = 80, rows = 24, env = {}, cwd = process.cwd() } = options
     const folder = await mkdtemp(join(tmpdir(), 'baton-terminal-'))
@@ -124,7 +126,7 @@ export class Terminal {
     return rows.join('\n').trimEnd()
   }
 
-  /** The same with colours and other attributes, as escape sequences. */
+  /** The same, including colours and other attributes as escape sequences. */
   async colouredScreen(): Promise<string> {
     return (await this.#tmux(['capture-pane', '-p', '-e'])).trimEnd()
   }
@@ -140,7 +142,8 @@ export class Terminal {
   }
 
   /**
-   * Waits for the screen to be as expected, and returns it. Fails after `limit` ms, and shows what was there instead.
+   * Waits until the screen is as expected, and returns it. If this takes more than `limit` ms, fails with the last
+   * screen.
    */
   async eventually(expected: Expected, limit: number = PATIENCE): Promise<string> {
     const end = performance.now() + limit
@@ -158,8 +161,8 @@ export class Terminal {
   }
 
   /**
-   * Waits for the program's end. Resolves to its exit code, or to 128 and the number of the signal that ended it. The
-   * screen stays.
+   * Waits for the program's end. Resolves to its exit code, or to 128 plus the number of the signal that ended it. The
+   * screen stays readable.
    */
   exitCode(limit: number = PATIENCE): Promise<number> {
     const ending = async () => {
@@ -167,7 +170,8 @@ export class Terminal {
         ',',
       )
       if (status || signal) return { code: signal ? 128 + Number(signal) : Number(status) }
-      // If a program's output has ended, tmux sometimes misses the program's own end until another child of tmux ends.
+      // Tmux sometimes misses the end of a program whose output has ended, until another child of tmux ends. So start
+      // one.
       if (dead === '1') await this.#tmux(['run-shell', 'true'])
       return undefined
     }
@@ -196,11 +200,11 @@ function matches(screen: string, expected: Expected): boolean {
   return expected instanceof RegExp ? expected.test(screen) : expected(screen)
 }
 
-/** Kills what has survived the closing of its terminal. */
+/** Kills a process that has survived the closing of its terminal. */
 function end(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL')
   } catch {
-    // It has ended already.
+    // The process has already ended.
   }
 }

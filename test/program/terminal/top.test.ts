@@ -12,7 +12,7 @@ function top(name: string, ...args: string[]): Promise<Terminal> {
   return batonInTerminal(['top', `${name}*`, '--interval', '100ms', ...args], { env: environment })
 }
 
-/** `c` has a queue of two; `a` has a queue of one, with the longest wait; `b` has none. */
+/** Three locks. `c` has a queue of two; `a` has a queue of one, with the longest wait; `b` has no queue. */
 async function threeLocks(name: string) {
   const holder = client({ label: 'the holder' })
   const leases = new Map()
@@ -27,7 +27,7 @@ async function threeLocks(name: string) {
   return leases
 }
 
-/** The last letters of the keys, from top to bottom. */
+/** The last letters of the locks' names, from top to bottom. */
 function rowsOf(screen: string, name: string): string {
   const rows = screen.split('\n').map(row => row.slice(2).split(' ')[0]!)
   return rows
@@ -36,7 +36,7 @@ function rowsOf(screen: string, name: string): string {
     .join('')
 }
 
-/** Short, so that it is not cut at 80 columns. */
+/** A short name, which is not cut at 80 columns. */
 function freshName(): string {
   return `${freshKey('t').slice(0, 12)}:`
 }
@@ -133,7 +133,7 @@ describe('at 80 × 24', () => {
     await terminal.eventually(/^ holds web-2 .*\n holds web-3 .*\n holds web-4 +2 .*\n +1 web-5 +2 /m)
     await terminal.press('Escape')
     await terminal.eventually(new RegExp(`^> ${key} +4/5 web-2 \\+2 `, 'm'))
-    // The cursor moves to the other lock of that key.
+    // Moves the cursor to the other lock with that key.
     await terminal.press('Down', 'Enter')
     await terminal.eventually(`${key}\n  holder mutex\n`)
   })
@@ -167,7 +167,7 @@ test('resize', async () => {
   await threeLocks(name)
   const terminal = await top(name)
   await terminal.eventually('3 waiting')
-  // The cursor is in the last line now. A terminal that becomes lower then loses its first lines.
+  // The cursor is now in the last line. If the terminal then becomes smaller, it loses its first lines.
   await terminal.press('/')
   await terminal.eventually('filter:')
   await terminal.resize(80, 9)
@@ -218,7 +218,7 @@ describe('leaves the terminal as it was', () => {
     const screen = await terminal.eventually('ended by 0')
     expect(screen).toContain('before\n')
     expect((await terminal.cursor()).visible).toBe(true)
-    // The terminal echoes again, and wraps long lines.
+    // The terminal must echo again, and wrap long lines.
     await terminal.type(`echo ${'x'.repeat(90)}`)
     await terminal.eventually('x'.repeat(20))
   })
@@ -233,7 +233,7 @@ describe('leaves the terminal as it was', () => {
     process.kill(await terminal.pid(), signal)
     expect(await terminal.exitCode()).toBe(code)
     expect(await terminal.screen()).not.toContain('no lock is held')
-    // The cursor of a pane whose program has ended cannot be queried.
+    // The cursor cannot be queried after the program has ended, so check the last output: it shows the cursor again.
     expect(await terminal.output()).toSatisfy((written: string) => written.endsWith('\u001b[?25h\u001b[?1049l'))
   })
 
@@ -278,7 +278,7 @@ test.each(['q', 'C-c'])('%s ends it at once while Redis hangs', async key => {
   proxy.swallow('down')
   await terminal.eventually(/no answer for|as of \S+ ago:/)
   await terminal.press(key)
-  // Otherwise it would wait out an outage for 15 s.
+  // Without this, it would wait 15 s for Redis to come back.
   expect(await terminal.exitCode(4_000)).toBe(0)
 })
 

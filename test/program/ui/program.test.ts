@@ -1,17 +1,17 @@
-/** `baton ui` as a program, and the request that its server accepts from a page: to release a lock. */
+/** `baton ui` as a program, and the only request for a change that its server accepts: to release a lock. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { client, freshKey, ownServer } from '../../kit/redis.ts'
 import { start } from '../cli/baton.ts'
 import { ask, openSite, type Site, Stream, told } from './site.ts'
 
-/** A read-only page, and one that may release. */
+/** `looking` is a read-only page. `releasing` may take locks away. */
 let looking: Site
 let releasing: Site
 const ends: (() => void)[] = []
 
 beforeAll(async () => {
   const over = (end: () => void) => ends.push(end)
-  // A pattern that matches nothing, so that locks of other tests on the server are not surveyed one by one.
+  // The pattern matches nothing, so that the page does not survey the locks of other tests one by one.
   const none = freshKey('nothing')
   ;[looking, releasing] = await Promise.all([openSite([none], {}, over), openSite([none, '--allow-release'], {}, over)])
 })
@@ -67,7 +67,7 @@ describe('releasing', () => {
     const site = releasing
     const semaphores = ['one', 'two'].map(label => client({ label }).semaphore(key, 2))
     const [one, two] = [await semaphores[0]!.lock(), await semaphores[1]!.lock()]
-    // The mutex of that key has no holder with that id.
+    // The id does not belong to the mutex of that key.
     expect(JSON.parse((await post(site, { key, id: one.id })).body)).toMatchObject({ released: false })
     const request = { key, kind: 'semaphore', id: one.id }
     const { body } = await post(site, request)

@@ -1,6 +1,6 @@
 /**
- * The server of `baton ui`: whom it serves, what it sends, and what that costs. The page itself is tested in
- * test/program/browser.
+ * The server of `baton ui`: which requests it serves, what it sends, and what that costs. test/program/browser tests
+ * the page.
  */
 import { networkInterfaces } from 'node:os'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -9,12 +9,12 @@ import { client, freshKey, ownServer, plainRedis } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
 import { ask, openSite, type Site, Stream, told } from './site.ts'
 
-/** For all tests that do not depend on the listed locks. */
+/** A page for all tests in which the listed locks do not matter. */
 let looking: Site
 let end: (() => void) | undefined
 
 beforeAll(async () => {
-  // A pattern that matches nothing, so that locks of other tests on the server are not surveyed one by one.
+  // The pattern matches nothing, so that the page does not survey the locks of other tests one by one.
   looking = await openSite([freshKey('nothing')], {}, over => {
     end = over
   })
@@ -127,7 +127,7 @@ describe('what is sent', () => {
     void client({ label: 'fourth' })
       .semaphore(key, 5)
       .lock({ fair: true, permits: 2 })
-      .catch(() => {}) // it waits until the client is closed
+      .catch(() => {}) // waits until the client is closed
     await client({ label: 'mutex' }).lock(key)
     const writer = await client({ label: 'writer' }).readWrite(key).write.lock()
     const { address } = await openSite([`${key}*`])
@@ -167,7 +167,7 @@ describe('what is sent', () => {
     await Promise.all(['c', 'A', 'b'].map(part => holder.lock(`${name}:${part}`)))
     void client()
       .lock(`${name}:b`, { fair: true })
-      .catch(() => {}) // it waits until the client is closed
+      .catch(() => {}) // waits until the client is closed
     const { address } = await openSite([`${name}*`])
     const seen = async (query: Record<string, string>) => {
       const stream = await Stream.open(address, query)
@@ -179,7 +179,7 @@ describe('what is sent', () => {
     expect(await seen({})).toEqual(['A', 'b', 'c'])
     expect(await seen({ reversed: 'true' })).toEqual(['c', 'b', 'A'])
     expect(await seen({ sort: 'waiters' })).toEqual(['b', 'A', 'c'])
-    // Names of properties that every object has are not orders.
+    // Every JavaScript object has a property `constructor`, but it is not a sort order.
     expect(await seen({ sort: 'constructor', rows: 'NaN' })).toEqual(['A', 'b', 'c'])
     expect(await seen({ sort: 'longestWait', rows: '1' })).toEqual(['b'])
     expect(await seen({ filter: ':a' })).toEqual(['A'])
@@ -227,7 +227,7 @@ describe('what it costs', () => {
     const server = await ownServer()
     const redis = plainRedis(server.url)
     const { address } = await openSite(['--interval', '100ms'], { REDIS_URL: server.url })
-    // Each survey begins with TIME, which nothing else sends.
+    // Each survey begins with TIME, which is not sent otherwise.
     const surveys = async () => (await calls(redis))['time'] ?? 0
     const before = await surveys()
 
@@ -247,7 +247,7 @@ describe('what it costs', () => {
         () => {},
       )
     }
-    // One survey may be under way.
+    // One survey may still be running.
     let last = -1
     await told(async () => {
       const now = await surveys()
@@ -277,7 +277,7 @@ describe('an outage', () => {
     expect(stream.table.rows).toMatchObject([{ key: 'before' }])
     const { age } = stream.now
     await told(() => (stream.now.age ?? 0) > (age ?? 0))
-    // A new viewer is told, too.
+    // A new viewer receives the reason, too.
     const late = await Stream.open(address)
     await told(() => late.now.trouble)
 

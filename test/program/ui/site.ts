@@ -1,4 +1,4 @@
-/** `baton ui` as its user starts it, and the requests that a browser would make. */
+/** Starts `baton ui` as a user would, and sends the requests that a browser would send. */
 import { type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { onTestFinished } from 'vitest'
@@ -7,12 +7,15 @@ import { eventually } from '../../kit/time.ts'
 import { type Running, start } from '../cli/baton.ts'
 
 export interface Site {
-  /** The address that it has printed, including the secret. */
+  /** The address that it printed, including the secret. */
   readonly address: URL
   readonly running: Running
 }
 
-/** Starts the program, and waits for its address. It is killed after the test, or when `over` says so. */
+/**
+ * Starts the program, and waits for its address. If it still runs after the test, or when `over` calls back, it is
+ * killed.
+ */
 export async function openSite(
   args: readonly string[] = [],
   env: NodeJS.ProcessEnv = {},
@@ -43,23 +46,21 @@ export async function ask(url: URL, { method = 'GET', headers = {}, body }: Aski
   return { status: answer.statusCode ?? 0, headers: answer.headers, body: await text(answer) }
 }
 
-/**
- * Waits for what a page receives. On a busy machine surveys are slow, and the rest after each is four times as long.
- */
+/** Waits until the check succeeds. A busy machine makes surveys slow, and the rest after each is four times as long. */
 export function told<T>(check: () => T | Promise<T>): Promise<T> {
   return eventually(check, 15_000)
 }
 
-/** What a page has received, on one stream. */
+/** The frames that a page has received on one stream. */
 export class Stream {
   /** All frames merged, as the page shows them. */
   now: Partial<Frame> = {}
-  /** The number of frames that contained a picture. */
+  /** The number of received frames that contained a picture. */
   pictures = 0
   readonly #heard: string[] = []
   readonly #ended = new AbortController()
 
-  /** Follows the site until the end of the test. */
+  /** Follows the site's stream until the end of the test. */
   static async open(site: URL, query: Record<string, string> = {}): Promise<Stream> {
     const stream = new Stream()
     const url = new URL(`events?${new URLSearchParams(query)}`, site)
@@ -74,7 +75,7 @@ export class Stream {
     this.#ended.abort()
   }
 
-  /** The frames as they came. */
+  /** The received frames as text. */
   get text(): string {
     return this.#heard.join('')
   }

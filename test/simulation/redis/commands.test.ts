@@ -1,5 +1,5 @@
 /**
- * The commands in memory do the same as those of Redis: the same random sequences, called from Lua, return the same
+ * The commands in memory do the same as the commands of Redis: random sequences, called from Lua, return the same
  * replies on both. For errors, only the code is compared.
  */
 import { expect, test } from 'vitest'
@@ -42,7 +42,7 @@ class Words {
 
   readonly key = () => this.random.pick(this.#keys)
   readonly field = () => this.random.pick(['f', 'g', 'h', 'hold:1', ''])
-  /** Members with the same score are ordered by their bytes, so these differ in case, length and encoding. */
+  /** Members with the same score are ordered by their bytes. So these members differ in case, length and encoding. */
   readonly member = () => this.random.pick(['a', 'B', 'ab', 'a:', 'é', 'z', '\u{1f512}'])
   readonly score = () =>
     this.random.pick(['1', '1', '2', '2.5', '-3', '1750000000000001', '+inf', '-inf', '1e3', 'nan?'])
@@ -92,7 +92,7 @@ const makers: Record<string, (w: Words) => string[]> = {
   ZPOPMIN: w => [w.key(), ...w.maybe(w.rank())],
 }
 
-/** More frequent, because other commands read what these write. */
+/** More frequent than others, because other commands read what these write. */
 const frequent = ['HSET', 'ZADD', 'ZADD', 'ZADD']
 
 test('every command is tested', () => {

@@ -78,7 +78,7 @@ export class Keyspace {
     return this.sortedSet(key) ?? this.#make(key, new SortedSet())
   }
 
-  /** Call this after removals: it deletes a key whose value has become empty. */
+  /** Call this after removals. Deletes the key if its value has become empty. */
   dropIfEmpty(key: string): void {
     const value = this.#entries.get(key)?.value
     if (value !== undefined && typeof value !== 'string' && value.size === 0) this.#entries.delete(key)

@@ -127,7 +127,7 @@ class Sequence {
   readonly #pair: Pair
   readonly #callers: Caller[]
   readonly #tickets = new Map<string, string>()
-  /** The latest grant that a reply contained. */
+  /** The latest grant in any reply. */
   #granted = { id: '', token: 0 }
 
   constructor(random: Random, pair: Pair, clients: readonly string[]) {

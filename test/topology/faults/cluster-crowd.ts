@@ -1,10 +1,10 @@
 /**
- * Clients of a cluster that contend for locks without a pause while a test does something to the cluster, and the
- * history checker's verdict.
+ * Clients of a cluster contend for locks without a pause while a test does something to the cluster. The history
+ * checker then gives its verdict.
  *
- * Each key has fair callers in every client, or unfair ones. Of a read-write lock, two in three read. Of a semaphore
- * with two permits, one in three wants both. The queues are read all the time, because I3 is judged by them. Nothing is
- * excused except what a test records itself; lost connections are no excuse.
+ * Each key has fair callers or unfair callers in every client. Of the callers of a read-write lock, two in three read.
+ * Of the callers of a semaphore with two permits, one in three wants both. The queues are read all the time, because
+ * the checker needs this to judge I3. Lost connections excuse nothing; only the faults that a test records do.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Cluster, Command } from 'ioredis'
@@ -20,12 +20,12 @@ import type { Wants } from '../../history/wants.ts'
 import { eventually } from '../../kit/time.ts'
 import { RedisCluster } from '../../kit/topologies/redis-cluster.ts'
 
-/** A manual failover that fails delays everyone for 5 s, so live waiters have to last longer. */
+/** If a manual failover fails, it delays all clients for 5 s. So live waiters have to last longer than that. */
 const terms = { waiterTtl: 10_000, lease: 20_000, outageTimeout: 20_000 } satisfies ClientOptions
 const workers = ['one', 'two', 'three']
-/** Time between two looks at the queues, in ms. */
+/** Time between two reads of the queues, in ms. */
 const LOOK = 25
-/** In ms: the effects of an operation on the cluster have to be overcome within this time. */
+/** In ms. Within this time, clients have to recover from the effects of an operation on the cluster. */
 export const SOON = 15_000
 
 export interface Contest {
@@ -35,7 +35,7 @@ export interface Contest {
   readonly kind?: 'semaphore' | 'readWrite'
 }
 
-/** Keys in slots of each master, and one key of each kind on the master of `job-0`. */
+/** Keys in slots of each master. The master of `job-0` has a key of each kind. */
 export const contests: readonly Contest[] = [
   { key: 'job-0', fair: true },
   { key: 'job-1', fair: false },
@@ -51,7 +51,7 @@ function wantsOf({ kind }: Contest, caller: number): Wants | undefined {
   return kind && (caller === 0 ? 'write' : 'read')
 }
 
-/** A cluster of the test's own, stopped after it. */
+/** A cluster for one test, stopped after the test. */
 export async function ownCluster(...args: string[]): Promise<RedisCluster> {
   const cluster = await RedisCluster.start(args)
   onTestFinished(() => cluster.stop())
@@ -117,7 +117,7 @@ export class Crowd {
     return now()
   }
 
-  /** Records what has happened to the data of the cluster from outside, for the checker. */
+  /** Records for the checker that something outside the clients has changed the cluster's data. */
   record<K extends Kind>(kind: K, fields: Fields<K>): void {
     this.#history.record(kind, fields)
   }

@@ -42,8 +42,8 @@ describe('CLUSTER FAILOVER', () => {
     await cluster.failOver(replica)
     await cluster.untilWhole()
     expect(leases.map(({ held }) => held)).toEqual(leases.map(() => true))
-    // The master delays writers during its handover. Then their writes may arrive before other clients have followed
-    // the slot.
+    // The master delays writers during the handover. After it, their writes may arrive before other clients have
+    // followed the slot.
     const back = cluster.failOver(master)
     await sleep(10)
     expect(await Promise.all(leases.map(lease => lease.release()))).toEqual(leases.map(() => true))
@@ -54,10 +54,10 @@ describe('CLUSTER FAILOVER', () => {
 })
 
 describe('SIGKILL of a master', () => {
-  // The limit of I1 and I3 is what the replica did not have when its master died. On that master's keys, holds granted
-  // before the promotion may overlap with later ones, and queue positions may be lost. On all other keys neither may
-  // happen.
-  // Break: `else this.#send(call)` away in src/redis/connection.ts: interrupted requests are not sent again.
+  // I1 and I3 have a limit here: the data that the replica did not have when its master died. On keys of that master,
+  // holds from before the promotion may overlap with later holds, and queue positions may be lost. On all other keys
+  // neither may happen. Break: `else this.#send(call)` away in src/redis/connection.ts: interrupted requests are not
+  // sent again.
   test('I1 to I8: all callers are served again; lost holds are signalled', { timeout: 90_000 }, async () => {
     const cluster = await ownCluster()
     const crowd = new Crowd(cluster, contests)

@@ -1,4 +1,6 @@
-/** The addresses of a cluster are names that have to be resolved. No script is involved, so the kind is a mutex. */
+/**
+ * The addresses of a cluster are names that have to be resolved. No script is involved, so one kind is enough: a mutex.
+ */
 import { lookup } from 'node:dns'
 import { Cluster } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
@@ -8,12 +10,12 @@ import { freshKey } from '../../kit/redis.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 import { ownCluster } from './cluster-crowd.ts'
 
-/** A connection attempt is given up after a third of outageTimeout. The late answer comes after that. */
+/** With this outageTimeout, the client gives up a connection attempt after 3 s. The late answer comes after that. */
 const patience = { outageTimeout: 9_000 }
 const LATE = 4_500
 
-// Break: `if (mute) this.#wentDown()` away in src/redis/connection.ts: it never connects again, and the lock is not
-// granted.
+// Break: `if (mute) this.#wentDown()` away in src/redis/connection.ts: the client never connects again, and the lock is
+// not granted.
 test('I4 I6: one name resolves slowly while connecting: the client connects again', async () => {
   const { port } = (await ownCluster()).addresses[0]!
   let asked = 0
@@ -33,7 +35,7 @@ test('I4 I6: one name resolves slowly while connecting: the client connects agai
   onTestFinished(() => locks.close())
   const lease = await within(patience.outageTimeout, locks.lock(freshKey()))
   expect(asked).toBeGreaterThan(1)
-  // The late answer has no effect.
+  // The late answer arrives, and has no effect.
   await eventually(() => late === 1)
   expect(await lease.release()).toBe(true)
   const again = await Promise.all(Array.from({ length: 6 }, () => locks.lock(freshKey())))

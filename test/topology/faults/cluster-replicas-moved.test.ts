@@ -1,6 +1,6 @@
 /**
- * `replicas` on a cluster: confirmations have connections of their own, which follow a slot to its new master for every
- * kind of lock.
+ * `replicas` on a cluster. Confirmations have their own connections. For every kind of lock, these follow a slot to its
+ * new master.
  */
 import { expect, test } from 'vitest'
 import { kindNames, lockOf } from '../../kit/kind-clients.ts'
@@ -29,9 +29,9 @@ const ways: [name: string, move: (cluster: RedisCluster) => Promise<void>][] = [
 ]
 
 // Break: `(isReply(error) && !this.#connection.passes(error))` to `isReply(error)` in src/redis/replication.ts: MOVED
-// counts as the answer, so each grant is undone and retried, without success.
-// Break: `if ('nodes' in redis && isReply(error)) redis.refreshSlotsCache(() => {})` away in
-// src/redis/replication.ts: the old master is asked again and again.
+// counts as the answer, so each grant is undone and retried, without success. Break: `if ('nodes' in redis &&
+// isReply(error)) redis.refreshSlotsCache(() => {})` away in src/redis/replication.ts: the client keeps asking the old
+// master.
 test.each(ways)('I2 I4: %s: locks are granted there, and leases continue', { timeout: 60_000 }, async (_, move) => {
   const cluster = await ownCluster()
   const locks = clusterLocks(cluster, { replicas: { min: 1, timeout: 2_000 } })
@@ -54,7 +54,7 @@ test.each(ways)('I2 I4: %s: locks are granted there, and leases continue', { tim
     await steady.renew()
     expect(await steady.release()).toBe(true)
     expect(await lease.release()).toBe(true)
-    // This also holds for a single attempt.
+    // A single attempt is granted as well.
     expect(await (await lock.tryLock())?.release()).toBe(true)
   }
 })

@@ -1,4 +1,4 @@
-/** `replicas` on a cluster: each master is asked about its own replicas, by the scripts of each kind. */
+/** `replicas` on a cluster: the scripts of each kind ask each master about that master's own replicas. */
 import { expect, test } from 'vitest'
 import { LockConnectionError } from '../../../src/index.ts'
 import { type KindName, kindNames, lockOf } from '../../kit/kind-clients.ts'

@@ -1,4 +1,4 @@
-/** A cluster whose nodes accept connections, but never answer. No script ever runs, so the kind is a mutex. */
+/** The nodes of a cluster accept connections but never answer. No script ever runs, so one kind is enough: a mutex. */
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { Cluster } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
@@ -7,7 +7,7 @@ import { client, freshKey } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 
 // Break: `setTimeout(() => probe.disconnect(), 500)` to `setTimeout(() => {}, 500)` in src/redis/clients.ts: the
-// connections that are made to learn why no node answers stay open for ever.
+// client's extra connections, which find out why no node answers, stay open for ever.
 test('I6 I7: a call rejects in time, and after close no connection is left', async () => {
   const sockets = new Set<Socket>()
   let came = 0

@@ -1,6 +1,4 @@
-/**
- * Slots of a cluster change their owner the old way, key by key, while callers contend for their locks of every kind.
- */
+/** Slots of a cluster move to another node key by key, while callers contend for their locks of every kind. */
 import { describe, expect, test } from 'vitest'
 import type { Lease } from '../../../src/index.ts'
 import { type KindName, kindNames, lockOf } from '../../kit/kind-clients.ts'
@@ -19,11 +17,11 @@ async function errors(cluster: RedisCluster, name: string): Promise<number> {
 }
 
 describe('a slot that moves', () => {
-  // While the slot's keys are on two nodes, scripts are put off, or run where no client has subscribed yet. Queue
-  // positions may be lost there, but nothing else. Keys of other slots must not be affected.
-  // Break: `|\bnon local key\b` away in src/redis/refusals.ts: calls that are put off fail, including releases, so
-  // these locks are not granted before their leases end.
-  test('I1 I2 I4 to I8: back and forth, and to an added node', { timeout: 90_000 }, async () => {
+  // While the slot's keys are on two nodes, scripts are refused temporarily, or run on a node on which no client has
+  // subscribed yet. In that case queue positions may be lost, but nothing else. Keys of other slots must not be
+  // affected. Break: `|\bnon local key\b` away in src/redis/refusals.ts: calls that are refused temporarily fail,
+  // including releases, so these locks are not granted before their leases end.
+  test('I1 I2 I4 to I8: moves back and forth, and to an added node', { timeout: 90_000 }, async () => {
     const cluster = await ownCluster()
     const moving: Contest[] = [
       { key: '{m}:fair', fair: true },
@@ -56,7 +54,7 @@ describe('a slot that moves', () => {
     }
 
     expect(await errors(cluster, 'ASK')).toBeGreaterThan(0)
-    // A script that needs a key of the lock on the other node is put off with this error: lua/shared/all.lua.
+    // A script that needs a key of its lock on the other node is refused with this error: lua/shared/all.lua.
     expect(await errors(cluster, 'ERR')).toBeGreaterThan(before)
     expect(steady.map(lease => lease.held)).toEqual(steady.map(() => true))
     expect(await Promise.all(steady.map(lease => lease.release()))).toEqual(steady.map(() => true))
@@ -65,8 +63,9 @@ describe('a slot that moves', () => {
     expect(ends.size, 'nothing failed').toBe(0)
   })
 
-  // Break: `redis.on('moved'` to `redis.on('never'` in src/redis/shard.ts: the waiters stay subscribed where nothing is
-  // published any longer. Their heartbeat, 20 s later, or the beat, after 5 s, would be the first to notice.
+  // Break: `redis.on('moved'` to `redis.on('never'` in src/redis/shard.ts: the waiters stay subscribed on the old node,
+  // where nothing is published any longer. Only the beat, within 5 s, or their heartbeat, within 20 s, would notice
+  // this.
   test('I3 I4: takes the subscriptions of idle waiters along', { timeout: 60_000 }, async () => {
     const cluster = await ownCluster()
     const made = performance.now()
@@ -92,12 +91,12 @@ describe('a slot that moves', () => {
     }
     const home = await cluster.masterOf(slot)
     const away = cluster.nodes.slice(0, 3).find(node => node !== home) as Node
-    // Right after a beat, so that the next beat does not come first.
+    // Wait until just after a beat, so that the next beat does not interfere.
     await sleep(BEAT - ((performance.now() - made) % BEAT) + 300)
     await cluster.moveSlot(slot, away)
     const there = async () => ((await away.redis.call('PUBSUB', 'SHARDCHANNELS')) as string[]).length
-    // For each kind, two clients wait for grants and one for "unlocked". No client has sent a command since, and no
-    // beat is due yet.
+    // For each kind, two clients wait for grants and one for "unlocked". Since the move no client has sent a command,
+    // and the next beat is not due yet.
     await eventually(async () => (await there()) >= 3 * kindNames.length, 2_500)
     expect(await Promise.all(leases.map(lease => lease.release()))).toEqual(leases.map(() => true))
     await within(8_000, Promise.all(waits))

@@ -1,6 +1,6 @@
 /**
- * While a slot moves the old way, key by key, the keys of one lock are on two nodes. Each script runs once for each way
- * in which the keys can be divided. It either does the same as on an undivided lock, or is put off and changes nothing.
+ * While a slot moves key by key, the keys of one lock may be on two nodes. Each script runs once for each way to divide
+ * the keys. Either its effect is the same as on an undivided lock, or it is refused temporarily and changes nothing.
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { Cluster } from 'ioredis'
@@ -31,7 +31,7 @@ function subsets<T>(list: readonly T[]): T[][] {
   return subsets(others).flatMap(some => [some, [one, ...some]])
 }
 
-/** Asks once, as ioredis follows a moving slot, without waiting or asking again. */
+/** Sends a request once. Follows a moving slot as ioredis does, but does not wait and does not repeat the request. */
 class Once implements Executor {
   readonly #redis: Cluster
   constructor(redis: Cluster) {
@@ -47,7 +47,7 @@ class Once implements Executor {
   }
 }
 
-/** Every value of the lock's keys, without their expiry times: MIGRATE shifts those by a ms. */
+/** Every value of the lock's keys. Expiry times are left out, because MIGRATE shifts them by a ms. */
 async function valuesOf({ names }: Stage, redis: Cluster | Node['redis']): Promise<unknown> {
   const { lock, ...sets } = names
   const all = Object.values(sets).map(key => redis.zrange(key, 0, '-1', 'WITHSCORES'))
@@ -55,26 +55,22 @@ async function valuesOf({ names }: Stage, redis: Cluster | Node['redis']): Promi
 }
 
 // Break: `redis.call('EXISTS', queue, expiry)` to `if false then redis.call('EXISTS', queue, expiry) end` in
-// lua/shared/keys.lua: if the queue has not arrived yet, its lock is freed, or granted to any caller.
-// Break: `if holds then` to `if holds and false then` in lua/shared/all.lua: holds that have not arrived yet are taken
-// for gone, or counted again.
-// Break: `redis.call('EXISTS', expiry, unpack(lines))` to
-// `if false then redis.call('EXISTS', expiry, unpack(lines)) end` in lua/shared/whole.lua: the same as for a mutex.
-// Break: `if taken > 0 then redis.call('EXISTS', lock, deadlines) else redis.call('EXISTS', deadlines) end` to
-// `if taken < 0 then redis.call('EXISTS', lock, deadlines) end` in lua/shared/deadlines.lua: if the deadlines have not
-// arrived yet, live holds are taken for lapsed.
-// Break: `redis.call('EXISTS', lock .. ':?')` to `if false then redis.call('EXISTS', lock .. ':?') end` in
-// lua/shared/whole.lua: a script that empties a key stops there. A waiter that was told of its grant then has none, and
-// the next one is admitted as well.
-// Break: `dropped = redis.call('ZSCORE', all, id) and true or false` to `dropped = redis.call('ZREM', all, id) == 1` in
-// lua/shared/drop.lua: the release of the last of several holds stops in the middle, and the holder can no longer be
-// ended.
-// Break: `popped and redis.pcall('ZPOPMIN', queue)` to `false` in lua/shared/promote.lua: the same, if the only waiter
-// is dead.
-// Break: `local outcome = 'absent'` to `local outcome = 'absent' if entry then redis.call('ZREM', expiry, id) end` in
-// lua/mutex/leave.lua: the same, if a waiter leaves whose deadline was the last one in its key.
-// Break: `|\bnon local key\b` away in src/redis/refusals.ts: callers are rejected as refused by Redis, instead of
-// asking again.
+// lua/shared/keys.lua: if the queue has not arrived yet, a release frees the lock, or any caller is granted it. Break:
+// `if holds then` to `if holds and false then` in lua/shared/all.lua: holds that have not arrived yet count as ended,
+// or are counted again. Break: `redis.call('EXISTS', expiry, unpack(lines))` to `if false then redis.call('EXISTS',
+// expiry, unpack(lines)) end` in lua/shared/whole.lua: the same as for a mutex. Break: `if taken > 0 then
+// redis.call('EXISTS', lock, deadlines) else redis.call('EXISTS', deadlines) end` to `if taken < 0 then
+// redis.call('EXISTS', lock, deadlines) end` in lua/shared/deadlines.lua: if the deadlines have not arrived yet, live
+// holds count as lapsed. Break: `redis.call('EXISTS', lock .. ':?')` to `if false then redis.call('EXISTS', lock ..
+// ':?') end` in lua/shared/whole.lua: a script that empties a key fails at that point. A waiter then has the message of
+// a grant that was not recorded, and the next waiter is admitted as well. Break: `dropped = redis.call('ZSCORE', all,
+// id) and true or false` to `dropped = redis.call('ZREM', all, id) == 1` in lua/shared/drop.lua: the release of the
+// last of several holds fails in the middle, and the last hold can no longer be released. Break: `popped and
+// redis.pcall('ZPOPMIN', queue)` to `false` in lua/shared/promote.lua: the script also fails in the middle if the only
+// waiter is dead. Break: `local outcome = 'absent'` to `local outcome = 'absent' if entry then redis.call('ZREM',
+// expiry, id) end` in lua/mutex/leave.lua: the script also fails in the middle if a waiter leaves and its deadline was
+// the last one in the key. Break: `|\bnon local key\b` away in src/redis/refusals.ts: callers are rejected as refused
+// by Redis, instead of asking again.
 test.each([mutexes, semaphores, readWriteLocks])(
   'I1 I3 I5 I8: a script sees all keys that it needs, or none ($kind)',
   { timeout: 90_000 },
@@ -104,7 +100,7 @@ test.each([mutexes, semaphores, readWriteLocks])(
       }),
     )
 
-    // The answer to each call while nothing moves.
+    // The reply to each call while no slot moves.
     const usual = new Map<string, unknown>()
     for (const scene of scenes) {
       for (const call of calls) {
@@ -155,7 +151,7 @@ test.each([mutexes, semaphores, readWriteLocks])(
       }
     }
     expect(troubles).toEqual([])
-    // Leases of undivided locks continue, however long the slot takes to move.
+    // Leases of undivided locks are renewed, however long the slot takes to move.
     for (const name of play.wholeThough)
       for (const there of [false, true]) expect(served, `${there}`).toContain(`${name} ${there}`)
     for (const name of play.putOff) expect(putOff).toContain(name)

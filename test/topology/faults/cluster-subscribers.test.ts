@@ -1,7 +1,7 @@
 /**
- * One of a client's subscriber connections in a cluster is lost, or is half-open, while the others work. Its waiters
- * check their locks with the scripts of their kind. How a bad connection is noticed is the same for all kinds, and is
- * tested with mutexes.
+ * A client has several subscriber connections in a cluster. One of them is lost or half-open while the others work. The
+ * waiters then check their locks with the scripts of their kind. How the client notices the bad connection is the same
+ * for all kinds, and is tested with mutexes.
  */
 import { Cluster } from 'ioredis'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -13,14 +13,13 @@ import { eventually } from '../../kit/time.ts'
 import type { Node, RedisCluster } from '../../kit/topologies/redis-cluster.ts'
 import { clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'
 
-/** No heartbeat can help within a test. */
+/** With these options, no heartbeat can help within a test. */
 const patient = { waiterTtl: 60_000, lease: 60_000, outageTimeout: 3_000 }
 
 describe('a subscriber connection', () => {
   // Break: `for (const channel of lost) this.#lose(channel)` away in src/redis/shards.ts: the client does not subscribe
-  // again.
-  // Break: `if (missed || before) this.#ears.heard(channel.name)` away in src/redis/shards.ts: no waiter checks what it
-  // has missed.
+  // again. Break: `if (missed || before) this.#ears.heard(channel.name)` away in src/redis/shards.ts: no waiter checks
+  // for messages that it has missed.
   test('I4: that is killed is replaced, and its waiters check their locks', { timeout: 60_000 }, async () => {
     const cluster = await ownCluster()
     const [holder, waiter] = [clusterLocks(cluster, patient), clusterLocks(cluster, patient)]

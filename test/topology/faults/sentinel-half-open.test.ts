@@ -1,6 +1,6 @@
 /**
- * Connections to sentinels that end silently: a client that only listens receives nothing, and cannot tell why. No
- * script is involved, so the kind is a mutex.
+ * Connections to sentinels end silently. A client that only listens receives nothing, and cannot know why. No script is
+ * involved, so one kind is enough: a mutex.
  */
 import { expect, test } from 'vitest'
 import { faultProxy } from '../../kit/proxies.ts'
@@ -9,9 +9,8 @@ import { eventually } from '../../kit/time.ts'
 import { freeze, patient, scene } from './sentinel-scene.ts'
 
 // Break: `socketTimeout: PROBE,` away in src/redis/sentinels.ts: the connections stay open for ever, and the client
-// stays with its old master.
-// Break: `if (sentinel.status === 'ready')` to `if (false)` in src/redis/sentinels.ts: the same, because nothing is
-// asked.
+// stays with its old master. Break: `if (sentinel.status === 'ready')` to `if (false)` in src/redis/sentinels.ts: the
+// same, because the client sends nothing on them.
 test('I1: a client with half-open connections to the sentinels leaves a stale master, too', {
   timeout: 60_000,
 }, async () => {
@@ -36,8 +35,8 @@ test('I1: a client with half-open connections to the sentinels leaves a stale ma
   }
   const goOn = freeze(master)
   const next = await servers.movedFrom(master)
-  // None of the clients has received the news. The wait is more than twice the time in which they probe their
-  // connections.
+  // The clients do not receive the news, so they leave only because of their probes. The wait is more than twice as
+  // long as the probes take.
   await eventually(() => proxies.every(proxy => proxy.connections === 0), 20_000)
   for (const proxy of proxies) {
     proxy.heal()

@@ -1,6 +1,6 @@
 /**
- * `replicas` with sentinels: confirmations have a connection of their own to the master, for every kind of lock; here,
- * a mutex.
+ * `replicas` with sentinels: confirmations have a connection of their own to the master. The kind of lock makes no
+ * difference; this uses a mutex.
  */
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
@@ -11,7 +11,7 @@ import { mistaken, scene } from './sentinel-scene.ts'
 
 // Break: `|\bcannot be used with replica\b` away in src/redis/refusals.ts: the client keeps asking the replica for
 // confirmations. The replica refuses to wait for replicas, so each grant is undone and retried, without success.
-test('I4 I6: a sentinel that names a replica: calls wait it out, and the master confirms them', async () => {
+test('I4 I6: a sentinel names a replica: calls wait until it names the master, which confirms them', async () => {
   const at = await scene()
   const { servers, master } = at
   const { replica, options, putRight } = await mistaken(at)
@@ -19,8 +19,8 @@ test('I4 I6: a sentinel that names a replica: calls wait it out, and the master 
   const locks = client({ replicas: { min: 1, timeout: 2_000 } }, { ...options, connectionName })
   const asked = locks.lock(freshKey())
   asked.catch(() => {})
-  // Connections for commands, messages and confirmations. The first is replaced all the time; nothing has been asked on
-  // the last yet.
+  // The client has connections for commands, messages and confirmations. Here the first is constantly replaced, and the
+  // last has not been used yet.
   const connections = async () => String(await servers.direct(replica).client('LIST')).split(connectionName).length - 1
   await eventually(async () => (await connections()) === 3)
   await putRight()

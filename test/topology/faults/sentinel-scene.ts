@@ -1,4 +1,4 @@
-/** One set of servers under sentinels for all tests of a file, each of which restores it. */
+/** One set of servers under sentinels for all tests of a file. Each test restores it. */
 import { randomUUID } from 'node:crypto'
 import type { RedisOptions } from 'ioredis'
 import { afterAll, afterEach, beforeAll, expect, onTestFinished } from 'vitest'
@@ -10,7 +10,10 @@ import { freshKey } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { RedisSentinel } from '../../kit/topologies/redis-sentinel.ts'
 
-/** Within a test only the sentinels can lead these clients away from a master, not a renewal or a heartbeat. */
+/**
+ * With these options, only the sentinels can make the clients of a test leave a master; renewals and heartbeats come
+ * too late.
+ */
 export const patient = { lease: 60_000, waiterTtl: 30_000 }
 
 let servers: RedisSentinel
@@ -26,7 +29,7 @@ afterEach(() => servers.mend())
 export interface Scene {
   readonly servers: RedisSentinel
   readonly master: RunningServer
-  /** A lock client. `sentinels` are those that it knows. */
+  /** A lock client. `sentinels` are the sentinels whose addresses it gets; default: all. */
   make(options?: ClientOptions, sentinels?: readonly RunningServer[]): LockClient
   /** How many connections the clients of this test have to the server. */
   connections(server: RunningServer): Promise<number>
@@ -60,15 +63,15 @@ export async function scene({ client } = kinds[0]!): Promise<Scene> {
 }
 
 /**
- * Sets up a name for which a sentinel reports a replica as the master, until `putRight` is called. `options` are for a
- * client that uses it.
+ * Sets up a name of a master for which a sentinel reports a replica, until `putRight` is called. `options` are for a
+ * client that uses this name.
  */
 export async function mistaken({ servers, master }: Scene) {
   const [sentinel] = servers.sentinels
   const direct = servers.direct(sentinel!)
   const replica = servers.data.find(server => server !== master)!
   const name = `mistaken-${freshKey()}`
-  // The required quorum is larger than the number of sentinels, so the sentinel takes no action of its own.
+  // The quorum is larger than the number of sentinels, so the sentinel starts no failover.
   const monitor = (port: number) => direct.call('SENTINEL', 'MONITOR', name, '127.0.0.1', port, 9)
   const forget = () => direct.call('SENTINEL', 'REMOVE', name)
   await monitor(replica.port)
@@ -78,7 +81,9 @@ export async function mistaken({ servers, master }: Scene) {
   return {
     replica,
     options: { sentinels: [{ host: '127.0.0.1', port: sentinel!.port }], name } satisfies RedisOptions,
-    /** In one pipeline: a client that asked in between would get the final answer that there is no such master. */
+    /**
+     * Uses one pipeline: between the two commands, a client would get the final answer that there is no such master.
+     */
     async putRight() {
       const named = direct.pipeline().call('SENTINEL', 'REMOVE', name)
       await named.call('SENTINEL', 'MONITOR', name, '127.0.0.1', String(master.port), '9').exec()

@@ -1,6 +1,6 @@
 /**
- * A master that hangs is replaced, and continues as a master until the sentinels have told it. No client may stay with
- * it, for any kind of lock; here, a mutex.
+ * A master hangs and is replaced. When it continues, it acts as a master until the sentinels demote it. No client may
+ * stay with it. The kind of lock makes no difference; this uses a mutex.
  */
 import { describe, expect, test } from 'vitest'
 import { within } from '../../kit/outcomes.ts'
@@ -9,13 +9,13 @@ import { freshKey } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { freeze, patient, scene, serve } from './sentinel-scene.ts'
 
-/** How long a returning master remains a master, in ms. */
+/** How long a former master that continues remains a master, in ms. */
 const LINGER = 12_000
 
-describe('a master is stopped past its failover, and continues', () => {
-  // Break: `if (name !== this.#name) return` to `return` in src/redis/sentinels.ts: the idle client stays there, and is
-  // granted locks that others are granted on the new master.
-  test('I1 I4: clients leave it while it is stopped; a lease continues; pending requests are granted', async () => {
+describe('a master is stopped until after its failover, and then continues', () => {
+  // Break: `if (name !== this.#name) return` to `return` in src/redis/sentinels.ts: the idle client stays with the old
+  // master, and is granted locks that other clients are granted on the new master.
+  test('I1 I4: clients leave the master while it is stopped; a lease continues; pending requests are granted', async () => {
     const { servers, master, make, connections, allAt } = await scene()
     const [holder, idle, asking] = [make(), make(), make()]
     const key = freshKey()
@@ -45,9 +45,9 @@ describe('a master is stopped past its failover, and continues', () => {
     expect(await connections(master)).toBe(0)
   })
 
-  // Break: `if (before !== undefined && master !== before) this.#switched()` away in src/redis/sentinels.ts: the switch
-  // was announced when the client could not receive it.
-  test('a client whose sentinels were all away at that moment leaves it when one is back', async () => {
+  // Break: `if (before !== undefined && master !== before) this.#switched()` away in src/redis/sentinels.ts: the client
+  // does not switch, because it could not receive the announcement of the switch.
+  test('a client whose sentinels were all away during the failover leaves the old master when one sentinel is back', async () => {
     const { servers, master, make, connections, allAt } = await scene()
     const [only] = servers.sentinels
     const idle = make(patient, [only!])
@@ -67,7 +67,7 @@ describe('a master is stopped past its failover, and continues', () => {
 
   // Break: `times => Math.min(times * RETRY.first, RETRY.longest)` to `() => null` in src/redis/sentinels.ts: a client
   // that was cut off once receives no more news.
-  test('all sentinels were restarted before, one after the other', async () => {
+  test('clients leave the master even if all sentinels had been restarted before, one after the other', async () => {
     const { servers, master, make, allAt } = await scene()
     const idle = make()
     const held = await idle.lock(freshKey())

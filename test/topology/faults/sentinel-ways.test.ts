@@ -1,6 +1,6 @@
 /**
- * How a client finds the master, and what it does if a sentinel hangs, is gone, or names the wrong server. No script is
- * involved, so the kind is a mutex.
+ * How a client finds the master, and how it reacts if a sentinel hangs, is gone, or names the wrong server. No script
+ * is involved, so one kind is enough: a mutex.
  */
 import type { Redis } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
@@ -16,7 +16,8 @@ import { Replication } from '../../kit/replication.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 import { freeze, mistaken, scene } from './sentinel-scene.ts'
 
-// Break: `sentinelCommandTimeout: 1_000,` away in src/redis/clients.ts: the client waits for the first sentinel.
+// Break: `sentinelCommandTimeout: 1_000,` away in src/redis/clients.ts: the client keeps waiting for the first
+// sentinel.
 test('I6: a sentinel that hangs is skipped', async () => {
   const { servers, make } = await scene()
   const goOn = freeze(servers.sentinels[0]!)
@@ -27,7 +28,7 @@ test('I6: a sentinel that hangs is skipped', async () => {
 
 // Break: `sentinelRetryStrategy: times => (times === 1 ? 0 : null),` away in src/redis/clients.ts: ioredis keeps
 // asking, and the reason is never reported.
-test('I6 I7: if no sentinel answers, calls are rejected in time with that as their cause, and nothing stays', async () => {
+test('I6 I7: if no sentinel answers, calls are rejected in time with this cause, and nothing is left', async () => {
   const sentinels = [{ host: '127.0.0.1', port: await freePort() }]
   const locks = new LockClient({ sentinels, name: 'locks' }, { outageTimeout: 600 })
   const error = await within(1_500, rejection(locks.lock(freshKey()), LockConnectionError))
@@ -63,7 +64,7 @@ test('I7: a closed client leaves no connection to the sentinels, even if its mas
 
 // Break: `(this.#destination.followsMaster === true && isDemoted(error))` to `false` in src/redis/connection.ts: the
 // calls are rejected.
-test('I6: a sentinel that names a replica: calls wait it out, or have READONLY as their cause after outageTimeout', async () => {
+test('I6: a sentinel names a replica: calls wait until it names the master; after outageTimeout they reject with READONLY as the cause', async () => {
   const at = await scene()
   const { servers, master } = at
   const { options, putRight } = await mistaken(at)
@@ -79,9 +80,10 @@ test('I6: a sentinel that names a replica: calls wait it out, or have READONLY a
   expect(await lease.release()).toBe(true)
 })
 
-// Break: `if (name !== this.#name) return` away in src/redis/sentinels.ts: both messages count.
-test('news of other masters is no reason to leave', async () => {
-  // Any server that relays published messages will do.
+// Break: `if (name !== this.#name) return` away in src/redis/sentinels.ts: the client reacts to the messages about
+// other masters.
+test('messages about other masters do not make a client leave', async () => {
+  // Any server that relays published messages can stand in for a sentinel.
   const { port, url } = await ownServer()
   let switches = 0
   const count = () => {
@@ -100,10 +102,10 @@ test('news of other masters is no reason to leave', async () => {
   expect(switches).toBe(1)
 })
 
-// Break: `listeners => this.#counted(listeners)` to `() => {}` in src/redis/link.ts: the client stays subscribed there.
-// Its messages to itself arrive by replication, so all seems well; but each release passes over its waiters, which then
-// wait for their heartbeats.
-test('I4: a client that listens to a replica while its commands go to the master notices that', async () => {
+// Break: `listeners => this.#counted(listeners)` to `() => {}` in src/redis/link.ts: the client stays subscribed on the
+// replica. Its messages to itself arrive by replication, so it notices nothing. But each release passes over its
+// waiters, which then wait for their heartbeats.
+test('I4: a client that listens to a replica while its commands go to the master notices this', async () => {
   const [master, replica] = [await ownServer(), await ownServer()]
   const [redis, follower] = [plainRedis(master.url), plainRedis(replica.url)]
   const replication = await Replication.begin({ url: master.url, redis }, { url: replica.url, redis: follower })

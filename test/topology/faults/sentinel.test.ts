@@ -1,7 +1,7 @@
 /**
- * The master fails, or is replaced, under clients that find it through sentinels. This is tested for each kind, because
- * the scripts hand locks on and check holds on the new master. How a client gets there is the same for all kinds; the
- * other files about sentinels test it with mutexes.
+ * The master fails or is replaced while clients use it through sentinels. This is tested for each kind, because the
+ * scripts hand locks on and check holds on the new master. How a client finds the new master is the same for all kinds;
+ * the other files about sentinels test this with mutexes.
  */
 import { describe, expect, test } from 'vitest'
 import { kinds } from '../../kit/kinds.ts'
@@ -11,7 +11,9 @@ import { freshKey, nothingLeft } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { scene, serve } from './sentinel-scene.ts'
 
-/** A heartbeat every second makes up for messages that are missed while clients change servers. */
+/**
+ * With these options a heartbeat every second compensates for messages that are missed while clients change servers.
+ */
 const busy = { lease: 60_000, waiterTtl: 3_000 }
 
 describe('SENTINEL FAILOVER', () => {
@@ -62,7 +64,7 @@ describe('SIGKILL of the master', () => {
       await eventually(() => lost.signal.aborted, 3_000)
       expect(events.map(({ key }) => key)).toEqual([gone])
       expect(lost.held).toBe(false)
-      // Which of them comes first is undetermined until the queue exists again.
+      // The order of these two is not determined until the queue exists again.
       const tokens = (await serve([heir, unfair], 6_000)).map(({ token }) => token)
       expect(Math.min(...tokens)).toBeGreaterThan(lost.fencingToken)
       expect(await lost.release()).toBe(false)

@@ -1,4 +1,4 @@
-/** Scenes of mutexes that cluster-split.test.ts divides between two nodes. */
+/** The states of mutexes that cluster-split.test.ts divides between two nodes. */
 import type { Cluster } from 'ioredis'
 import { expect } from 'vitest'
 import { mutex } from '../../../src/kinds/mutex/mutex.ts'
@@ -9,7 +9,7 @@ import { again, type Caller, caller } from '../../lua/callers.ts'
 import { TestLock } from '../../lua/test-lock.ts'
 import { knownBy, LEASE, type Play, type Scene, type Stage, settings, terms } from './split-play.ts'
 
-/** `ended`: which of the holder's two holds has ended. `dead`: the only waiter is dead. */
+/** `ended`: the first or the second of the holder's two holds has ended. `dead`: the only waiter is dead. */
 const scenes: readonly (Scene & { readonly ended?: 'first' | 'second'; readonly dead?: true })[] = [
   { name: 'held', keys: ['lock'] },
   { name: 'held twice', keys: ['lock', 'holds'] },
@@ -58,7 +58,7 @@ class MutexStage implements Stage {
     if (dead) {
       for (const claim of await redis.zrange(lock.names.queue, 0, '-1')) await redis.zadd(lock.names.queue, 1, claim)
       await redis.zrem(lock.names.expiry, waiters[0]!.id)
-      // It had also waited until it could re-enter.
+      // The deadline of the wait that led to this re-entry is still recorded.
       await redis.zadd(lock.names.expiry, Date.now() + LEASE, this.inner.id)
     }
     if (lapsed) {
@@ -140,7 +140,7 @@ export const mutexes: Play = {
   stage: (...args) => new MutexStage(...args),
   wholeThough: [
     'held once, with a dead waiter releaseInner',
-    // If the holder has not re-entered and nobody waits, these calls need only the lock's own key.
+    // If the holder has not re-entered and no caller waits, these calls need only the lock's first key.
     ...['release', 'renew', 'pass'].map(call => `held ${call}`),
     'held twice renew',
   ],

@@ -1,11 +1,11 @@
-/** What cluster-split.test.ts needs to test the locks of one kind. */
+/** The parts of cluster-split.test.ts that differ between the kinds of locks. */
 import type { Cluster } from 'ioredis'
 import { Namespace } from '../../../src/redis/keys.ts'
 import type { Executor, TextSettings } from '../../../src/redis/scripts.ts'
 import type { Node } from '../../kit/topologies/redis-cluster.ts'
 import type { Caller } from '../../lua/callers.ts'
 
-/** In ms: long enough for the whole test. */
+/** In ms. Longer than the whole test. */
 export const LEASE = 600_000
 export const terms = { lease: LEASE, ttl: LEASE }
 export const settings: TextSettings = {
@@ -26,9 +26,9 @@ export interface Stage {
   /** The names of all its keys, whether they exist or not. */
   readonly names: Readonly<Record<string, string>>
   set(node: Node): Promise<void>
-  /** Makes one of the calls. Resolves to the parts of the answer that are the same each time. */
+  /** Makes one of the calls. Resolves to those parts of the reply that are the same each time. */
   call(name: string): Promise<unknown>
-  /** What the lock's keys record, without times. */
+  /** The contents of the lock's keys, without times. */
   content(redis: Cluster): Promise<unknown>
 }
 
@@ -38,9 +38,9 @@ export interface Play {
   /** All calls of this kind. */
   readonly calls: readonly string[]
   stage(node: Node, executor: Executor, key: string, scene: Scene): Stage
-  /** Scenes and calls that are served although the slot moves, if all keys are on one node. */
+  /** Scenes with calls that are served while the slot moves, as long as all keys are on one node. */
   readonly wholeThough: readonly string[]
-  /** Scenes and calls that are put off if they are not. */
+  /** Scenes with calls that are refused temporarily if the keys are on two nodes. */
   readonly putOff: readonly string[]
 }
 

@@ -1,4 +1,4 @@
-/** The verdict on a matrix: it passes only as a whole. */
+/** The verdict on a matrix: it passes only if every row passes. */
 import { existsSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { servers } from '../../../scripts/matrix/servers.ts'
@@ -19,7 +19,7 @@ const judged = (...outcomes: Outcome[]) => complaintsOf(['Redis 7.0', 'Valkey 9'
 const [redis, valkey] = [outcome('Redis 7.0', 'Redis 7.0.15'), outcome('Valkey 9', 'Valkey 9.1.2')]
 
 describe('a matrix passes', () => {
-  test('if each row has passed on the version that it is for', () => {
+  test('if each row has passed on its own version', () => {
     expect(judged(redis, valkey)).toEqual([])
   })
 
@@ -43,6 +43,6 @@ test('the matrix has every promised server with the whole contract, and the olde
   expect(servers.map(({ name }) => name)).toContain('Redis 6.0')
 })
 
-test('what a row leaves out exists', () => {
+test('the tests that a row leaves out exist', () => {
   for (const { without } of servers) for (const file of without) expect(existsSync(file)).toBe(true)
 })

@@ -1,4 +1,4 @@
-/** Which containers a run of the matrix removes. */
+/** The containers that a run of the matrix removes. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { hostname } from 'node:os'
@@ -7,11 +7,11 @@ import { isLeftover, label } from '../../../scripts/matrix/leftovers.ts'
 
 const own = label.split('=')[1]!
 
-test('its own at its end, and not before', () => {
+test('its own containers at its end, and not before', () => {
   expect([isLeftover(own, true), isLeftover(own, false)]).toEqual([true, false])
 })
 
-test('those of a process that has ended, also by a kill', async () => {
+test('containers of a process that has ended, even if it was killed', async () => {
   const other = spawn('sleep', ['60'])
   const theirs = `${other.pid} on ${hostname()}`
   expect([isLeftover(theirs, true), isLeftover(theirs, false)]).toEqual([false, false])
@@ -20,6 +20,6 @@ test('those of a process that has ended, also by a kill', async () => {
   expect([isLeftover(theirs, true), isLeftover(theirs, false)]).toEqual([true, true])
 })
 
-test('not those of another machine, whose processes it cannot see', () => {
+test('not the containers of another machine, whose processes it cannot see', () => {
   expect(isLeftover(`${process.pid} on elsewhere`, true)).toBe(false)
 })

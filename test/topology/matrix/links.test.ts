@@ -1,9 +1,9 @@
-/** Links between holders of different clients, for which servers before 6.2 need other commands. */
+/** Links between holders of different clients. They need other commands on servers before 6.2. */
 import { expect, test } from 'vitest'
 import { passOn, Telemetry } from '../../contract/opentelemetry/telemetry.ts'
 import { freshKey, plainRedis } from '../../kit/redis.ts'
 
-test('each holder that waited is linked to the one before, and the data left in Redis expires on its own', async () => {
+test('each holder that waited is linked to the previous holder, and the data left in Redis expires on its own', async () => {
   const telemetry = new Telemetry()
   const redis = plainRedis()
   const [one, two] = [telemetry.client({ links: { redis } }).locks, telemetry.client({ links: { redis } }).locks]

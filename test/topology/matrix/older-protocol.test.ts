@@ -1,6 +1,6 @@
 /**
- * A server without newer features: RESP3, which a client requests with HELLO, and sharded pub/sub. On a single server a
- * lock needs neither. ioredis requests RESP3, and uses RESP2 if the server does not know HELLO.
+ * A server without two newer features: RESP3, which a client requests with HELLO, and sharded pub/sub. On a single
+ * server a lock needs neither. ioredis requests RESP3, but uses RESP2 if the server does not know HELLO.
  */
 import type { Redis, RedisOptions } from 'ioredis'
 import { describe, expect, test } from 'vitest'
@@ -29,7 +29,7 @@ async function older(): Promise<RunningServer> {
   return server
 }
 
-/** Every way to a lock that needs a message or a script. */
+/** Uses every operation of a lock that needs a message or a script. */
 async function locksAsEver(options: RedisOptions): Promise<void> {
   const [one, two] = [client({}, options), client({}, options)]
   const key = freshKey()

@@ -1,6 +1,7 @@
 /**
- * Refusals in the words of any server: before Redis 7 an error inside a script is embedded in another one. The same
- * must hold: LockConnectionError with the server's error as its cause, and nothing left half done.
+ * Refusals as servers of all versions word them: before Redis 7, an error inside a script is embedded in another error.
+ * In each case the call rejects with LockConnectionError, whose cause is the server's error, and nothing is left half
+ * done.
  */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../../src/index.ts'
@@ -58,7 +59,7 @@ test('WRONGTYPE: a key of another type is refused and left alone', async () => {
   expect(await redis.get(name!)).toBe('mine')
 })
 
-test('I6: BUSY is waited out, or is the cause after outageTimeout', async () => {
+test('I6: BUSY: a call waits; after outageTimeout it rejects with BUSY as the cause', async () => {
   const { redis, locks, other } = await server('--lua-time-limit', '50')
   const key = freshKey()
   await Promise.all([redis.ping(), locks.isLocked(key), other.isLocked(key)])
@@ -75,7 +76,7 @@ test('I6: BUSY is waited out, or is the cause after outageTimeout', async () => 
 })
 
 describe('NOPERM', () => {
-  /** A user with all rights on keys and commands except these. Rights on channels are newer. */
+  /** A user with all rights on keys and commands except these. Rights on channels came with a later version. */
   async function limited(...rules: string[]) {
     const { port, url, redis, other } = await server()
     await redis.call('ACL', 'SETUSER', 'limited', 'on', '>pw', '+@all', ...rules)
@@ -108,7 +109,7 @@ describe('NOPERM', () => {
     expect(await other.isLocked(key)).toBe(false)
   })
 
-  test('I4: to publish: a release is complete, and the next is granted all the same', async () => {
+  test('I4: to publish: a release is complete, and the next waiter is granted nevertheless', async () => {
     const { url, locks } = await limited('allkeys', '-publish')
     const key = freshKey()
     const lease = await locks.lock(key)

@@ -1,4 +1,7 @@
-/** Which server and which Node a test run used, as they report it themselves. A matrix reads it from the report. */
+/**
+ * The versions of the server and of Node in a test run, as they report them. The matrix reads these from the test
+ * report.
+ */
 import { expect, test } from 'vitest'
 import { ownServer, plainRedis } from '../../kit/redis.ts'
 
@@ -9,7 +12,7 @@ declare module 'vitest' {
   }
 }
 
-/** For instance "Valkey 9.1.2". */
+/** The server's name and version as it reports them, for instance "Valkey 9.1.2". */
 async function said(url?: string): Promise<string> {
   const info = await plainRedis(url).info('server')
   const field = (name: string) => new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(info)?.[1]
@@ -18,7 +21,8 @@ async function said(url?: string): Promise<string> {
 }
 
 /**
- * The version must begin with the requested one, as 7.0.15 begins with 7.0. If none was requested, any version matches.
+ * Matches a version that begins with the requested one: 7.0.15 matches 7.0. If no version was requested, any version
+ * matches.
  */
 function asked(variable: string): RegExp {
   const value = process.env[variable]

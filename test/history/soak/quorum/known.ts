@@ -1,7 +1,7 @@
 /**
- * Which locks certainly stay closed, or open, whatever happens to some of the servers: those on which a majority of all
- * servers agrees without them. A server that is emptied, or whose clock steps over the ends of leases, takes the other
- * locks away from their holders.
+ * Which locks certainly keep their state, held or free, whatever happens to some of the servers: a majority of all
+ * servers must agree on the lock without these servers. If a server is emptied, or its clock steps past the ends of
+ * leases, all other locks may be taken away from their holders.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { decodeHolder } from '../../../../src/kinds/claim.ts'
@@ -11,14 +11,14 @@ import { majorityOf } from './terms.ts'
 
 /** The holder's id, or 'free'; undefined if the server has not answered. */
 type Said = string | 'free' | undefined
-/** What each of some servers says about each lock. */
+/** What each of several servers says about each lock. */
 export type Sight = readonly (readonly Said[])[]
 
 /** A server that does not answer within this many ms counts as away. */
 const PATIENCE = 300
 
 /**
- * Numbers of the locks about which too few servers agreed both before and after, including locks that changed hands in
+ * The numbers of the locks on which too few servers agreed before and after, including locks that changed hands in
  * between.
  */
 export function inDoubt(before: Sight, after: Sight, servers: number): number[] {
@@ -33,7 +33,7 @@ export function inDoubt(before: Sight, after: Sight, servers: number): number[] 
   })
 }
 
-/** The keys of those locks, if `lose` happens to the servers `lost`. `all` are the servers of the quorum. */
+/** The keys of the locks in doubt, if `lose` happens to the servers `lost`. `all` are all servers of the quorum. */
 export async function lostBy(
   all: readonly QuorumServer[],
   lost: readonly number[],
@@ -51,7 +51,7 @@ function sight(servers: readonly QuorumServer[], keys: readonly string[]): Promi
   return Promise.all(servers.map(server => Promise.race([saidBy(server, keys), sleep(PATIENCE, [])])))
 }
 
-/** A hold whose lease has lapsed by this server's clock is none, although nobody has touched it since. */
+/** By this server's clock, a hold whose lease has lapsed has ended, even if no request has removed it. */
 async function saidBy({ admin }: QuorumServer, keys: readonly string[]): Promise<Said[]> {
   const pipeline = admin.pipeline().time()
   for (const key of keys) pipeline.hget(lockName(key), 'holder')

@@ -1,4 +1,4 @@
-/** A process's ways to the servers of a quorum, each through a proxy, and the faults of one way. */
+/** The connections of one process to the servers of a quorum, each through a proxy, and the faults of one of them. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { FaultProxy } from '../../../kit/fault-proxy.ts'
 import type { Choices } from '../fault.ts'
@@ -6,12 +6,12 @@ import type { Ways } from '../post.ts'
 import { Turns } from '../scene.ts'
 import type { LineFault } from './plan.ts'
 
-/** The delay on a slow way, in ms: longer than a caller would like to wait for an answer. */
+/** The delay on a slow way, in ms. It is longer than a caller would like to wait for a reply. */
 const SLOW = 500
 
 export class Line {
   readonly proxy: FaultProxy
-  /** As in reality, a way that has lost bytes never carries any again. So it is cut before the next fault. */
+  /** Faults of one way come one after another, because a way that has lost bytes must be cut before the next fault. */
   readonly #turns = new Turns()
 
   constructor(proxy: FaultProxy) {
@@ -24,7 +24,7 @@ export class Line {
 }
 
 export class Lines implements Ways {
-  /** By the numbers of the servers. */
+  /** The ways, by the numbers of the servers. */
   readonly lines: readonly Line[]
 
   private constructor(lines: readonly Line[]) {
@@ -65,7 +65,7 @@ const lineFaults: Readonly<Record<LineFault, (proxy: FaultProxy, choices: Choice
     await sleep(duration)
     proxy.delay(0)
   },
-  /** Requests made meanwhile arrive after their sender has given up, or their replies do. */
+  /** Requests of this time, or their replies, arrive only after their sender has given up. */
   async hold(proxy, { duration, dice }) {
     proxy.hold(dice % 2 === 0 ? 'up' : 'down')
     await sleep(duration)

@@ -1,6 +1,6 @@
 /**
- * The parts of the quorum soak on which its verdict depends: its plan, what a server loses and keeps, and what is
- * excused for that.
+ * The parts of the quorum soak on which its verdict depends: its plan, the data that a server loses or keeps, and what
+ * is excused because of that.
  */
 import { expect, onTestFinished, test } from 'vitest'
 import { Random } from '../../../kit/random.ts'
@@ -55,7 +55,7 @@ test.each(sizes)(
         expect(met.length >= majorityOf(servers)).toBe(planned.majority)
         expect(new Set(met).size).toBe(met.length)
       }
-      // The faults of one blow come together, and affect all the servers that it lists.
+      // The faults of one blow begin together, and each lists all the servers that the blow affects.
       const blows = groupBy(
         [...storms, ...calms].filter(planned => planned.scope === 'server'),
         ({ blow }) => blow,
@@ -68,8 +68,8 @@ test.each(sizes)(
   },
 )
 
-test('a lock is in doubt unless a majority of remembering servers agrees on it before and after', () => {
-  // One lock on five servers. The last server forgets.
+test('a lock is in doubt unless a majority of servers that keep their data agrees on it before and after', () => {
+  // One lock on five servers, of which the last forgets its data.
   const sight = (...said: (string | undefined)[]) => said.map(one => [one])
   const doubt = (before: (string | undefined)[], after = before) =>
     inDoubt(sight(...before), sight(...after), 5).length > 0
@@ -121,7 +121,7 @@ test('a server keeps what it persists, forgets when it comes back empty, and has
   expect(plainEnvironment()).toEqual(process.env)
 })
 
-test('only locks that the other servers can vouch for survive the loss of a server; a stopped server says nothing', async () => {
+test('only locks on which enough other servers agree survive the loss of a server; a stopped server says nothing', async () => {
   const servers = await opened(3)
   const hold = (key: string, id: string, ...on: number[]) => {
     const holder = `1 ${Date.now()}000 ${id} 0 30000 30000 0 label`
@@ -136,7 +136,7 @@ test('only locks that the other servers can vouch for survive the loss of a serv
   }
   expect(await lostBy(servers, [0], keys, happen)).toEqual(['twice', 'passed on'])
   expect(await lostBy(servers, [2], keys, async () => {})).toEqual([])
-  // By its clock all leases there have ended, although it has their holders still.
+  // By this server's clock all its leases have ended, although it still has the records of their holders.
   servers[1]!.clock.set(40_000)
   expect(await lostBy(servers, [0], keys, async () => {})).toEqual(['everywhere', 'twice', 'passed on'])
   servers[1]!.clock.set(0)

@@ -1,11 +1,12 @@
 /**
- * Which fault comes when, to whom and for how long: all of it follows from the seed. Every kind comes once, in random
- * order, before any comes again, and all of them come in the first two storms with their calms.
+ * The plan of the faults: their order, their targets and their durations, all of which follow from the seed. Every kind
+ * comes once, in random order, before any kind is repeated, and all kinds come in the first two storms with their
+ * calms.
  *
- * Faults of servers come in blows, one after another. A blow affects a minority of the servers, each in its own way; or
- * a majority, all in the same way; or the clock of one. Calms have only blows of the first kind: during these no lock
- * may be still, and no call may fail. Faults of processes and of their ways may overlap anything, and come only in
- * storms.
+ * Faults of servers come in blows, one after another. A blow affects a minority of the servers, each by a different
+ * fault; or a majority, all by the same fault; or the clock of one server. Calms have only blows against minorities:
+ * during these, every lock must make progress and no call may fail. Faults of processes and of their ways may overlap
+ * all others, and come only in storms.
  */
 import type { Random } from '../../../kit/random.ts'
 import type { Choices } from '../fault.ts'
@@ -45,7 +46,7 @@ export type ServerFault = keyof typeof ofServer
 export type ClockFault = keyof typeof ofClock
 export type KeyFault = keyof typeof ofKey
 
-/** The faults that a majority may suffer, if they differ from those of a minority. */
+/** The faults that may hit the ways of a majority, if they differ from those for a minority. */
 const linesOfMajority: readonly LineFault[] = ['cut', 'partition', 'hold']
 const serversOfMajority: readonly ServerFault[] = ['restart', 'restart empty', 'stop', 'cut off']
 
@@ -88,7 +89,7 @@ export const faultNames: readonly string[] = [
   ...Object.keys(ofKey),
 ]
 
-/** The longest duration, in ms. Faults without one are over at once. */
+/** The longest duration of a fault, in ms. A fault that is not listed has no duration. */
 const longest: Partial<Record<Planned['name'], number>> = {
   freeze: 3_500,
   block: 2_500,
@@ -112,7 +113,7 @@ const longest: Partial<Record<Planned['name'], number>> = {
 }
 const SHORTEST = 50
 
-/** Extra time until a blow is over, in ms. */
+/** Extra time until a blow has ended, in ms. */
 const needed: Partial<Record<Planned['name'], number>> = {
   restart: 300,
   'restart empty': STANDING + 600,
@@ -121,9 +122,9 @@ const needed: Partial<Record<Planned['name'], number>> = {
   'clock back': 100,
 }
 const DICE = 1_000_000
-/** The first blow of a calm comes within this many ms. */
+/** The first blow of a calm begins within this many ms. */
 const SOON = 1_000
-/** How many ms at the end of a calm have no fault, if its blows keep to their time. */
+/** The last ms of a calm, which have no fault if the blows end on time. */
 const PEACE = 1_000
 
 type Special = { readonly majority: ServerFault } | { readonly clock: ClockFault }
@@ -135,8 +136,8 @@ export class QuorumPlanner {
   readonly #keys: number
   readonly #servers: number
   /**
-   * Kinds that have not come yet: those of processes, those of a minority of the servers, and those of a majority or of
-   * a clock.
+   * Kinds that have not come yet: faults of processes, faults of a minority of the servers, and faults of a majority or
+   * of a clock.
    */
   readonly #own: Own[]
   #minor: ServerFault[]
@@ -161,7 +162,7 @@ export class QuorumPlanner {
     ])
   }
 
-  /** The faults of a storm of `length` ms, by their time. */
+  /** The faults of a storm of `length` ms, in the order of time. */
   storm(length: number): Planned[] {
     const random = this.#random
     const blows: Planned[] = []
@@ -175,7 +176,7 @@ export class QuorumPlanner {
     return [...blows, ...others].sort((a, b) => a.at - b.at)
   }
 
-  /** The faults of a calm. */
+  /** The faults of a calm of `length` ms. */
   calm(length: number): Planned[] {
     const plan: Planned[] = []
     for (let at = this.#random.int(0, SOON); at < length - PEACE; ) {

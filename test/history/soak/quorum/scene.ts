@@ -1,7 +1,8 @@
 /**
  * The scene for mutexes over a quorum: its servers, the processes with a way to each server, and all faults of these.
  *
- * Servers persist every write. Those that come back empty do not; they persist again once they certainly count.
+ * Servers persist every write. A server that comes back empty does not persist at first, and does so again once it
+ * certainly counts.
  */
 import { LockConnectionError } from '../../../../src/index.ts'
 import { keysWith } from '../../../kit/admin.ts'
@@ -123,7 +124,7 @@ async function forceRelease({ locks }: QuorumStage, key: string): Promise<void> 
   try {
     await locks.forceRelease(key)
   } catch (error) {
-    // A majority may be out of reach.
+    // Without a reachable majority this is expected.
     if (!(error instanceof LockConnectionError)) throw error
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Faults of a server of a quorum: each begins, lasts, and is healed. Those that take holds away record which and when
- * (`taken`).
+ * Faults of a server of a quorum. Each of them begins, lasts, and is healed. If a fault takes holds away, it records
+ * which and when (`taken`).
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { now } from '../../recorder.ts'
@@ -11,7 +11,7 @@ import type { QuorumServer } from './server.ts'
 import type { QuorumStage } from './stage.ts'
 import { majorityOf, STANDING } from './terms.ts'
 
-/** One server's part in a blow. `all` are the servers that suffer at the same time, including this one. */
+/** One server's part in a blow. `all` are the servers that the blow affects at the same time, including this one. */
 export interface Blow extends Choices {
   readonly server: number
   readonly all: readonly number[]
@@ -48,13 +48,15 @@ export const serverFaults: Readonly<Record<ServerFault, Run>> = {
   late: onAllLines('hold'),
 }
 
-/** Time between two steps of clocks, in ms. In this time, renewals restore holds on servers that had lost them. */
+/**
+ * Time between two steps of clocks, in ms. It is enough for renewals to restore holds on servers that have lost them.
+ */
 const BETWEEN_STEPS = 700
 
 /**
- * Steps of a server's time of day, by up to a minute, one server at a time. A token follows the fastest clock. I2 is
- * promised for it as long as a majority knows it, or once the clocks are past it. So no data is lost before all clocks
- * agree again.
+ * Steps of a server's time of day, by up to a minute, one server at a time. Tokens follow the fastest clock. I2 is
+ * promised for a token as long as a majority knows it, and after all clocks have passed it. So no data is lost before
+ * all clocks agree again.
  */
 export const clockFaults: Readonly<Record<ClockFault, Run>> = {
   'clock ahead': async (stage, { duration, dice }, server) => {
@@ -83,8 +85,8 @@ function sizeOf(dice: number): number {
 }
 
 /**
- * Leases end there at once. If a majority knows the hold without this server, nothing changes. Otherwise others may get
- * the lock.
+ * The step ends all leases on this server at once. If a majority knows the hold without this server, nothing changes.
+ * Otherwise another caller may get the lock.
  */
 async function stepAhead(stage: QuorumStage, server: QuorumServer, size: number): Promise<void> {
   const from = now()
@@ -92,7 +94,7 @@ async function stepAhead(stage: QuorumStage, server: QuorumServer, size: number)
   for (const key of lost) stage.recorder.record('taken', { key, from, how: 'clock' })
 }
 
-/** Reads the clock right before and after, so that the history shows when the step happened. */
+/** Steps the clock. Reads it right before and after, so that the history shows when the step happened. */
 async function step(stage: QuorumStage, server: QuorumServer, ms: number): Promise<void> {
   const { clock, admin } = server
   stage.readClock(server)
@@ -104,8 +106,9 @@ async function step(stage: QuorumStage, server: QuorumServer, ms: number): Promi
 }
 
 /**
- * The data of these servers is gone. They do not count until every earlier hold has ended, so no other caller gets the
- * lock early. But if no majority is left that knows the hold, its holder may be told before its time.
+ * The data of these servers is lost. They do not count until every earlier hold has ended, so no other caller gets the
+ * lock early. But if the remaining servers that know the hold are no majority, its holder may be notified before its
+ * deadline.
  */
 async function forgetting(stage: QuorumStage, lost: readonly number[], forget: () => Promise<void>): Promise<void> {
   const { servers, keys, recorder } = stage

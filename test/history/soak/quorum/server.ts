@@ -1,6 +1,6 @@
 /**
- * One of the servers of a quorum: it can crash and come back, with its data or without, be stopped, and have its own
- * time of day.
+ * One of the servers of a quorum. It can crash and come back, with or without its data; it can be stopped; and it has
+ * its own time of day.
  */
 import { mkdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
@@ -13,17 +13,20 @@ import { Turns } from '../scene.ts'
 import { quiet } from '../stage.ts'
 import type { Emptied } from './stage.ts'
 
-/** The server writes each change to disk before it replies. */
+/** With these settings, the server writes each change to disk before it replies. */
 const persisting = ['--appendonly', 'yes', '--appendfsync', 'always', '--auto-aof-rewrite-percentage', '0']
 const forgetful = ['--appendonly', 'no', '--appendfsync', 'always', '--auto-aof-rewrite-percentage', '0']
 
-/** A launched server gets its clock through the environment, which has room for only one clock. */
+/**
+ * Launches run one after another, because a server gets its clock through this process's environment, which has room
+ * for only one.
+ */
 const launches = new Turns()
 
 export class QuorumServer {
   readonly number: number
   readonly clock: SteppedClock
-  /** A direct connection, which waits for the server while it is away. */
+  /** A direct connection. While the server is away, commands wait for it. */
   readonly admin: Redis
   readonly #server: RunningServer
   readonly #dir: string
@@ -49,24 +52,27 @@ export class QuorumServer {
     return this.#server.url
   }
 
-  /** Ends it as a crash would. */
+  /** Ends the server as a crash would. */
   kill(): Promise<void> {
     return this.#server.kill()
   }
 
-  /** After a crash: restarts with every change that it has ever confirmed. */
+  /** Restarts the server after a crash, with every change that it has confirmed. */
   async comeBack(): Promise<void> {
     await launched(this.clock, () => this.#server.restart())
   }
 
-  /** After a crash: restarts without data. `says` decides whether it reports truthfully that it does not persist. */
+  /**
+   * Restarts the server after a crash, without data. `says` decides whether it reports truthfully that it does not
+   * persist.
+   */
   async comeBackEmpty(says: Emptied): Promise<void> {
     await rm(join(this.#dir, 'appendonlydir'), { recursive: true, force: true })
     const args = says === 'the truth' ? forgetful : persisting
     await launched(this.clock, () => this.#server.restart({ args }))
   }
 
-  /** Persists its present data, and every write from now on. */
+  /** Makes the server persist its present data, and every write from now on. */
   async persist(): Promise<void> {
     await this.admin.config('SET', 'appendonly', 'yes')
     await eventually(async () => {

@@ -1,4 +1,4 @@
-/** What a quorum run uses: its servers, the witnesses' server, the posts, and the keeper's own client. */
+/** The means of a quorum run: its servers, the witnesses' server, the posts, and the keeper's own client. */
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { findServerSource, type RunningServer } from '../../../../local-redis/index.ts'
@@ -20,18 +20,18 @@ interface Props {
   readonly emptied: Emptied
 }
 
-/** What a server that comes back empty reports about persistence. If that is not the truth, two callers may hold. */
+/** What a server that comes back empty reports about its persistence. If the report is wrong, two callers may hold. */
 export type Emptied = 'the truth' | 'that it persists'
 
 export class QuorumStage {
   readonly keys: readonly string[]
-  /** By their numbers. */
+  /** The servers, by their numbers. */
   readonly servers: readonly QuorumServer[]
   readonly recorder: Recorder
   readonly posts: readonly Post<Lines>[]
   readonly register: Redis
   readonly emptied: Emptied
-  /** For forced releases. */
+  /** The keeper's own client, for forced releases. */
   readonly locks: LockClient
   readonly #witness: RunningServer
 
@@ -62,7 +62,7 @@ export class QuorumStage {
     return new QuorumStage({ terms, servers, witness, recorder, posts, emptied })
   }
 
-  /** Records the server's time of day, in which the checker counts tokens. */
+  /** Records the server's time of day. The checker needs it, because tokens are times of this clock. */
   readClock({ number, clock }: QuorumServer): void {
     this.recorder.record('clock', { wall: clock.now(), server: number })
   }

@@ -1,4 +1,4 @@
-/** Starts a server as a child process, prints its port, and then waits for ever, finishes or exits. */
+/** Starts a server as a child process, and prints its port. Then waits for ever, ends normally, or calls `exit`. */
 import { chooseSource } from '../../../../local-redis/choose.ts'
 import { fromDistribution } from '../../../../local-redis/debian.ts'
 import { onPath } from '../../../../local-redis/path.ts'

@@ -1,4 +1,4 @@
-/** Uses only the distribution's package, and prints which server that gave. */
+/** Uses only the distribution's package, and prints which server it provided. */
 import { chooseSource } from '../../../../local-redis/choose.ts'
 import { fromDistribution } from '../../../../local-redis/debian.ts'
 
