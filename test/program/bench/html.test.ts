@@ -191,7 +191,7 @@ describe('figures', () => {
     expect(text(section(shown, 0))).toContain(`baton-fair: not tried again: ${gone}`)
     expect(text(section(shown, 0))).toContain('failed: no answer (round 1, not tried again)')
     expect(text(shown)).toContain('43/s baton-fair, 1 of 3 rounds')
-    expect(shown).toContain('baton-fair<small>fewer rounds with 16, 18 waiters</small>')
+    expect(shown).toContain('baton-fair<small>fewer rounds at 16, 18 waiters</small>')
     expect(text(shown)).not.toContain('skipped:')
   })
 
