@@ -165,7 +165,7 @@ describe('a run', () => {
     // The failed rival would not have been tried in the second round.
     expect(results.notes[0]).toBe('The run was interrupted by SIGINT after 2 of 11 trials.')
     expect(tables(results)).toMatch(/baton-fair .*\n *1 of 2 rounds/)
-    expect(tables(results)).toMatch(/never begun\n *nothing was measured$/)
+    expect(tables(results)).toMatch(/never begun\n *Nothing was measured$/)
   })
 
   test('leaves nothing of an interrupted trial on a server that already existed', {
@@ -208,7 +208,7 @@ test('a scenario is only for rivals with its kind of lock, and the results show 
   const [semaphore, mutex] = results.trials.map(({ figures }) => figures)
   const near = (['handoffP50', 'crossP50'] as const).every(one => semaphore![one]! / mutex![one]! <= 1.15)
   expect(handoff).toMatchObject({ goal: '≤ 1.15', verdict: near ? 'reached' : 'missed' })
-  expect(goalsTable(results)).toMatch(/^Goals\n.*(\n.*)* reached/m)
+  expect(goalsTable(results)).toMatch(/^Goals of the project for redis-baton\n.*(\n.*)* reached/m)
   expect(htmlReport(results)).toContain('<h2>Goals</h2>')
 })
 
