@@ -53,22 +53,24 @@ test('I7: a vote that a server grants after the leave is withdrawn', async () =>
   const scene = await quorumScene()
   const holder = scene.client()
   const { locks, links } = await scene.linked()
-  const key = freshKey()
-  const held = await holder.lock(key)
-  await scene.heldEverywhere(key, held.id)
-  await locks.isLocked(key)
-
+  await locks.isLocked('any')
   const last = scene.size - 1
-  expect(await scene.at(last).forceRelease(key)).toBe(true)
-  await scene.redis(last).script('FLUSH')
-  await scene.redis(last).script('LOAD', leaveText)
-  links[last]!.rule({ direction: 'down', name: 'acquire', times: 1 }, { delay: 100 })
-  const left = links[last]!.rule({ direction: 'down', name: 'leave', times: 1 }, { delay: 200 })
-  expect(await locks.tryLock(key)).toBeNull()
-  await left.happened
-  // By now both replies have arrived.
-  await sleep(400)
-  await eventually(async () => !(await scene.at(last).isLocked(key)), 2_000)
+  // Both replies usually reach the client in one piece, but not always.
+  for (let round = 0; round < 5; round++) {
+    const key = freshKey()
+    const held = await holder.lock(key)
+    await scene.heldEverywhere(key, held.id)
+    expect(await scene.at(last).forceRelease(key)).toBe(true)
+    await scene.redis(last).script('FLUSH')
+    await scene.redis(last).script('LOAD', leaveText)
+    links[last]!.rule({ direction: 'down', name: 'acquire', times: 1 }, { delay: 100 })
+    const left = links[last]!.rule({ direction: 'down', name: 'leave', times: 1 }, { delay: 200 })
+    expect(await locks.tryLock(key)).toBeNull()
+    await left.happened
+    // By now both replies have arrived.
+    await sleep(400)
+    await eventually(async () => !(await scene.at(last).isLocked(key)), 2_000)
+  }
 })
 
 /**
@@ -85,6 +87,9 @@ test('I8: a release waits for the answers that decide whether a majority still h
   await scene.heldEverywhere(key, lease.id)
   for (const link of links) link.rule({ kind: 'messages', direction: 'down', name: 'lost' }, 'drop')
   for (const i of [1, 2]) expect(await scene.at(i).forceRelease(key)).toBe(true)
-  links[2]!.rule({ direction: 'down', kind: 'commands', name: 'release' }, { delay: 5 })
+  // The others are waited for three times as long as the majority's answers took.
+  for (const [i, link] of links.entries()) {
+    link.rule({ direction: 'down', kind: 'commands', name: 'release' }, { delay: i === 2 ? 250 : 150 })
+  }
   expect(await lease.release()).toBe(false)
 })
