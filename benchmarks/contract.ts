@@ -1,14 +1,14 @@
 /**
- * The messages and data that the parts of the benchmark exchange. A run consists of many *trials*: one rival in one
- * scenario in one round.
+ * The messages and data that the parts of the benchmark exchange. A run consists of many *trials*. A trial is one rival
+ * in one scenario in one round.
  *
  *      runner ──JSON lines on stdin──▶ worker processes (benchmarks/worker, or benchmarks/redisson in Java)
  *             ◀─JSON lines on stdout──
  *             ◀─samples in a file, one record of five float64 (little endian) per acquisition
  *
- * All times in a sample are ms of the machine's one monotonic clock (CLOCK_MONOTONIC: `process.hrtime` in Node,
- * `System.nanoTime` in Java), so times of several processes can be compared. A worker loads only its own rival's
- * library.
+ * All times in a sample are in ms of the machine's monotonic clock (CLOCK_MONOTONIC: `process.hrtime` in Node,
+ * `System.nanoTime` in Java), so times of different processes can be compared. A worker loads only the library of its
+ * own rival.
  */
 
 import type { Tally } from './harness/tally.ts'
@@ -16,12 +16,12 @@ import type { Tally } from './harness/tally.ts'
 /** A quorum is a mutex over several independent servers. */
 export type LockKind = 'mutex' | 'semaphore' | 'readWrite' | 'quorum'
 
-/** What waiters request under a key. Without any of these fields, a mutex. */
+/** The lock under a key. Without any of these fields, it is a mutex. */
 export interface Sharing {
   readonly lock?: LockKind
   /** The number of permits of the semaphore. */
   readonly permits?: number
-  /** Every `writerEvery`-th waiter of each process writes, and the others read. Without it, all waiters read. */
+  /** Every `writerEvery`-th waiter of each process is a writer, the others are readers. Undefined: all are readers. */
   readonly writerEvery?: number
 }
 
@@ -34,51 +34,49 @@ export function reads({ lock, writerEvery }: Sharing, waiter: number): boolean {
   return lock === 'readWrite' && !(writerEvery !== undefined && waiter % writerEvery === 0)
 }
 
-/** A lock under test, as the worker uses it. One per worker process. */
+/** A lock under test, as a worker uses it. A worker has one such client, or one per waiter (`Setting.apart`). */
 export interface RivalClient {
   /**
-   * The waiter `index` of this process. It has whatever one user of the library would have alone; where the library
-   * shares one client, all waiters share it. With `reading`, it wants the read lock of a read-write lock.
+   * The waiter `index` of this process. Waiters share a client or connection if the library is meant to be used so. If
+   * `reading`, the waiter asks for the read lock of a read-write lock.
    */
   contender(index: number, reading: boolean): Contender | Promise<Contender>
-  /** For a lock over several servers, if its library reports this. */
+  /** Only for locks over several servers whose library reports these counts. */
   tally?(): Tally
   close(): Promise<void>
 }
 
 export interface Contender {
-  /** Resolves when the lock of `key` is held. Calling the result ends the hold. */
+  /** Resolves when the lock of `key` is held. The result is a function that releases it. */
   acquire(key: string): Promise<Release>
 }
 
 export type Release = () => Promise<unknown>
 
-/** One adapter per rival: its documented best use, with its defaults. */
+/** The adapter of a rival. It uses the rival as its documentation recommends, with its default settings. */
 export interface Rival {
   /** The name on the command line and in the reports, for example 'redis-semaphore'. */
   readonly name: string
   readonly kind: 'baton' | 'rival' | 'floor'
-  /** Whether it promises first come, first served. */
+  /** Whether the rival promises first come, first served. */
   readonly fair: boolean
-  /** The kinds of locks that it has. Default: only a mutex. */
+  /** The kinds of locks that the rival has. Default: only a mutex. */
   readonly locks?: readonly LockKind[]
-  /** The package whose version the report names; undefined if the rival is hand-written. */
+  /** The npm package whose version the report names; undefined if there is none. */
   readonly package: string | undefined
-  /** One sentence: how the library is used here. */
+  /** How the library is used here, for the reports. */
   readonly note: string
   /** 'node': run by benchmarks/worker. 'java': run by benchmarks/redisson. */
   readonly runtime: 'node' | 'java'
-  /** Scenarios that make no sense for it, with the reason to show. */
+  /** The names of scenarios to skip, each with the reason that reports show. */
   readonly skips?: Readonly<Partial<Record<string, string>>>
-  /** Callers of one key may be both fair and unfair. In a mixed scenario, `asksFair` selects the fair ones. */
+  /** Whether callers of one key may be both fair and unfair. In a mixed scenario, `asksFair` selects the fair callers. */
   readonly mixes?: boolean
-  /**
-   * In ms: it ignores servers that have been up for less than this. Until then it is not measured on several servers.
-   */
+  /** In ms: the rival ignores servers that have been up for less than this, so the run waits until then. */
   readonly countsServersAfter?: number
-  /** Why it cannot run here (not installed, no Java); undefined if it can. */
+  /** Why the rival cannot run here (not installed, no Java); undefined if it can. */
   missing(): Promise<string | undefined>
-  /** Only in the worker: imports the library and connects. */
+  /** Imports the library and connects. Called only in workers. */
   open?(setting: Setting): Promise<RivalClient>
 }
 
@@ -91,11 +89,11 @@ export function takesPart({ locks = ['mutex'] }: Pick<Rival, 'locks'>, scenario:
 export interface Setting extends Sharing {
   readonly rival: string
   readonly url: string
-  /** For a quorum: the URLs of all its servers; `url` is the first. */
+  /** For a quorum: the URLs of all its servers. `url` is the first of them. */
   readonly servers?: readonly string[]
   /** Each waiter has its own client. */
   readonly apart?: boolean
-  /** The first part of every key of this trial, so that nothing of an earlier trial interferes. */
+  /** The prefix of all keys of this trial. It is unique, so trials do not interfere. */
   readonly namespace: string
   readonly process: number
   readonly processes: number
@@ -109,9 +107,10 @@ export interface Setting extends Sharing {
 export type Order =
   | { readonly op: 'open'; readonly setting: Setting }
   /**
-   * Closed loop: the first waiter asks at `startAt` (monotonic ms), then one every `gap` ms (0: all at once, in order).
-   * Until `endAt`, each waiter holds for `hold` ms, releases, and asks again. A waiter that gets the lock before
-   * `openAt` keeps it until then. Waiter i uses key i % keys. Calls under way at the end may finish until `giveUpAt`.
+   * Runs a closed loop. The first waiter asks at `startAt` (monotonic ms), then another one every `gap` ms (0: all at
+   * once, in order). Until `endAt`, each waiter holds for `hold` ms, releases, and asks again. A waiter that gets the
+   * lock before `openAt` holds it until then. Waiter i uses key i % keys. Calls under way at `endAt` may finish until
+   * `giveUpAt`.
    */
   | {
       readonly op: 'loop'
@@ -132,8 +131,8 @@ export type Order =
   /** The extra contenders release. */
   | { readonly op: 'drop' }
   /**
-   * Each waiter asks once for key 0, the first at `startAt`, then one every `gap` ms (0: all at once, in order).
-   * Answered when all have asked. Each waiter holds for `hold` ms and releases.
+   * Each waiter asks once for key 0: the first at `startAt`, then another one every `gap` ms (0: all at once, in order).
+   * The report is sent when all have asked. A waiter that gets the lock holds it for `hold` ms and releases.
    */
   | { readonly op: 'queue'; readonly startAt: number; readonly gap: number; readonly hold: number }
   /** Waits until all queued waiters have had their turns, or until `giveUpAt`, and writes the samples. */
@@ -163,17 +162,17 @@ export interface Drained {
   readonly error?: string
   /** For all clients of the process, since they were opened. */
   readonly tally?: Tally
-  /** User and system time of the process between start and end, in µs. */
+  /** In µs: user and system time of the process between the start and the end of the order. */
   readonly cpu: number
 }
 
 /**
- * The numbers of a sample (one acquisition), in their order in the file. Times are monotonic ms. `released` is when
- * release was called, `done` when it returned.
+ * The five numbers of a sample (one acquisition), in their order in the file. Times are in monotonic ms. `released` is
+ * the time of the call of release, and `done` the time of its return.
  */
 export const sampleFields = ['waiter', 'asked', 'acquired', 'released', 'done'] as const
 
-/** `permits` are those that its waiters share. */
+/** What all trials of a scenario have in common. `permits` is the number of permits that the waiters share. */
 export interface Scenario extends Sharing {
   /** The name on the command line, for example '2x8'. */
   readonly name: string
@@ -187,17 +186,17 @@ export interface Scenario extends Sharing {
   readonly hold: number
   /** Half of the waiters of each process are fair, the others unfair. Only for rivals that can mix. */
   readonly mixed?: boolean
-  /** Permits of the semaphore that another process holds meanwhile, in addition to those that the waiters share. */
+  /** Further permits of the semaphore, which another process holds during the trial. */
   readonly inUse?: number
   /** Number of servers of the quorum. */
   readonly servers?: number
-  /** How many servers are frozen from the warm-up on. */
+  /** Number of servers that are frozen during the warm-up and stay frozen. */
   readonly frozen?: number
   /** Each waiter has its own client, as if it were in its own process. */
   readonly apart?: boolean
 }
 
-/** Whether this waiter of a process is fair in a mixed scenario: every other one is. */
+/** Whether this waiter of a process is fair in a mixed scenario. Every other waiter is. */
 export function asksFair(waiter: number): boolean {
   return waiter % 2 === 0
 }
@@ -231,21 +230,21 @@ export const measures = [
   'commands', // Redis commands per acquisition, as clients sent them
   'bytes', // network bytes per acquisition, both ways, as counted by the server
   'serverCpu', // µs per acquisition, of the server's process
-  'commandTime', // µs of the server per command, by its own command statistics
+  'commandTime', // µs of server time per command, by the server's command statistics
   'clientCpu', // µs per acquisition, of all workers
-  'releaseCost', // µs of the server per release, by its own command statistics
+  'releaseCost', // µs of server time per release, by the server's command statistics
   'jain', // Jain's index of acquisitions per waiter, 0..1
-  'overtaken', // the most later requests that were granted ahead of one request
+  'overtaken', // the largest number of later requests that were granted before one request
   'starved', // waiters without any acquisition
-  'overlaps', // must be 0
+  'overlaps', // acquisitions that violated mutual exclusion; must be 0
   'unfinished', // calls that did not return
   'errors', // calls that rejected
-  'admission', // ms from a writer's release to the last of the readers that waited for it
+  'admission', // ms from a writer's release until the last waiting reader holds
   'messages', // messages that clients received because of the writer's release
   'drain', // ms from the first release to the last acquisition
   'inversions', // share of pairs granted against the order of asking, 0..1
   'nextGrant', // ms from the crash (or the release after it) to the next grant
-  'ordinaryHandoff', // ms, the same without a crash
+  'ordinaryHandoff', // ms from a release to the next grant, without a crash
   'commandsPerSecond', // while all waiters are parked
   'residentPerWaiter', // bytes of the client process
   'heapPerWaiter', // bytes of the client's heap
@@ -258,14 +257,12 @@ export interface Trial {
   readonly rival: string
   readonly scenario: string
   readonly round: number
-  /**
-   * 'skipped': not tried in this scenario, or not repeated after a round that failed or left calls that did not return.
-   */
+  /** 'skipped': not tried in this scenario, or not tried again after a round that failed or left unfinished calls. */
   readonly outcome: 'measured' | 'failed' | 'skipped'
   /** Why it failed or was skipped. */
   readonly reason?: string
   readonly figures: Figures
-  /** Hand-off gaps in µs: counts in buckets of equal width on a log axis (`Distribution`). */
+  /** The distribution of the hand-off times in µs. */
   readonly handoffs?: Distribution
   /** Jain's index of the waiters' acquisitions in each tenth of the trial, for the plot of fairness over time. */
   readonly fairness?: readonly number[]
@@ -273,7 +270,7 @@ export interface Trial {
   readonly busy?: number
 }
 
-/** `counts[i]` values are in [low × step^i, low × step^(i+1)). */
+/** A histogram with logarithmic buckets. `counts[i]` is the number of values in [low × step^i, low × step^(i+1)). */
 export interface Distribution {
   readonly low: number
   readonly step: number
@@ -301,11 +298,11 @@ export interface Results {
   readonly trials: readonly Trial[]
   /** The project's goals that this run can judge. Absent in runs from before goals were recorded. */
   readonly goals?: readonly Attainment[]
-  /** Whatever the reader has to know: a busy machine, a missing rival. */
+  /** Notes for the reader, for example about a busy machine or a missing rival. */
   readonly notes: readonly string[]
 }
 
-/** A goal, and what a run shows about it. */
+/** A goal, and whether a run reached it. */
 export interface Attainment {
   readonly what: string
   /** For instance '≤ 1.15'. */

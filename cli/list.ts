@@ -1,4 +1,4 @@
-/** `baton list`: all locks that are held or waited for. */
+/** `baton list`: lists all locks that are held or have a queue. */
 import type { Command } from 'commander'
 import type { LockState } from '../src/index.ts'
 import { type ConnectionOptions, connected, oneLook, withConnection } from './connection.ts'

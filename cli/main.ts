@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * The program `baton`: one file per command, which registers itself. Scripts start commands often, so only the file of
- * the given command is loaded. All files are loaded if the user asks for help.
+ * The program `baton`. Each command has a file of its own. Scripts start commands often, so only the file of the given
+ * command is loaded, or all files if the user asks for help.
  */
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'

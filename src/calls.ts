@@ -1,7 +1,6 @@
 /**
  * The public calls on the locks of one kind. `Calls` checks arguments, adds the key to errors, and releases the locks
- * that its calls took. A client has one `Calls` for each kind that it uses, shared by all its `Lock` objects of that
- * kind.
+ * that its calls took. A client has one `Calls` for each kind in use, shared by its `Lock` objects of that kind.
  */
 import { about, LockClosedError, LockTimeoutError, named } from './errors.ts'
 import type { Inspection } from './kind.ts'

@@ -117,10 +117,7 @@ class AwakeClock implements Clock {
     }
   }
 
-  /**
-   * Plans the end of the current step, no later than any timer needs. An overdue step is left alone: it is about to
-   * end.
-   */
+  /** Ends the current step early enough for every timer. An overdue step is left alone: it is about to end. */
   #plan(): void {
     const now = this.now()
     let length = Number.POSITIVE_INFINITY

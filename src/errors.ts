@@ -2,6 +2,7 @@
  * The holder of a lock, and how long it has held the lock, at the moment when the error or event was made. It is the
  * holder in Redis's last answer, with the time since then added; or a hold of this client, if that was granted in the
  * meantime. Absent if that holder is known to have released the lock since.
+ * @since 0.1.0
  */
 export interface HolderInfo {
   /** The `label` of the call that holds the lock, or of its client. @since 0.1.0 */
@@ -215,9 +216,7 @@ export function outOfReach(error: Error, what = 'Redis is out of reach'): LockCo
   return error instanceof LockConnectionError ? error : new LockConnectionError(what, error)
 }
 
-/**
- * Whether the server, or enough servers of a quorum, refused the command. Another attempt would get the same answer.
- */
+/** Whether the server, or enough servers of a quorum, refused the command. A retry would get the same answer. */
 export function isRefusal({ cause }: LockConnectionError): boolean {
   if (cause instanceof AggregateError) return cause.errors.some(isRefusal)
   return cause instanceof Error && cause.name === 'ReplyError'

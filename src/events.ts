@@ -8,9 +8,7 @@ import type { Via } from './kind.ts'
  * @since 0.1.0
  */
 export interface ClientEvents {
-  /**
-   * A call was refused for the first time, and now waits. `position`: its place in the fair queue, from 1. @since 0.1.0
-   */
+  /** A call was refused for the first time. `position`: its place in the fair queue, from 1. @since 0.1.0 */
   waiting: { key: string; owner: string; position?: number; holder?: HolderInfo }
   /** A lock was granted, `waited` ms after the call. @since 0.1.0 */
   acquired: { key: string; owner: string; fencingToken: number; waited: number; via: Via }

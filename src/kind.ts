@@ -25,9 +25,7 @@ export interface Channels {
   /** Subscribes. Undefined: the channel is heard already. A promise: resolves when the server confirms. */
   hear(key: string, channel: Channel): Promise<void> | undefined
   drop(key: string, channel: Channel): void
-  /**
-   * Whether the server has confirmed the subscription. May still be true after the last user has dropped the channel.
-   */
+  /** Whether the server has confirmed the subscription. May still be true after the last `drop`. */
   hears(key: string, channel: Channel): boolean
 }
 
@@ -235,9 +233,7 @@ export interface Kind<State = unknown> {
   giveBack(hold: HoldName): Promise<void>
   /** Ends a hold. `used`: the last token that this client issued in hand-offs; undefined: it issued none. */
   release(hold: HoldName, used?: number): Promise<Released>
-  /**
-   * Renews holds of one place: each lasts until its `ms` from now. With `ms` 0, only confirms that replicas have it.
-   */
+  /** Renews holds of one place, each to its `ms` from now. With `ms` 0, only confirms that replicas have it. */
   renew(asked: readonly Prolonging[]): Promise<Renewed[]>
   /**
    * A re-entry with a longer lease raises its owner's first hold. Returns until when that first hold then lasts, in
@@ -329,9 +325,7 @@ export interface Reply<S extends Script> {
   readonly repeated: boolean
 }
 
-/**
- * Runs scripts by name. Rejects with LockConnectionError. `run` may send a script again: all scripts are repeatable.
- */
+/** Runs scripts by name. Rejects with LockConnectionError. Every script, and so `run`, may be repeated. */
 export interface Runner<S extends ScriptSet> {
   /**
    * `read` is called as soon as the reply has come, and returns the result. If it needs further calls, it returns a

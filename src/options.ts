@@ -333,10 +333,7 @@ export function checkOwner(owner: unknown): asserts owner is string {
   text(1)('owner', owner)
 }
 
-/**
- * Checks the id of a holder. In a script, the id is the name of a hash field, so it must not equal the name of another
- * field.
- */
+/** Checks the id of a holder. In a script, it names a hash field, so it must not equal another field's name. */
 export function checkId(id: unknown): void {
   if (typeof id !== 'string' || !/^[\w-]{28}$/.test(id)) {
     throw new LockArgumentError('id', id, 'the id of a holder, as `inspect` returns it')

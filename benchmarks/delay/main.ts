@@ -1,10 +1,14 @@
 /**
- *   node main.js <ms each way> <host:port>… sends its ports over IPC, one per server, and ends when the channel does
+ * A proxy that delays all traffic between clients and servers.
  *
- * One process serves all servers, because it uses a whole core while data is in transit. Each chunk is forwarded
- * `delay` ms after it came, in order. Node's timers fire on whole milliseconds, which is as long as the delays of a
- * local network. So while a chunk is due within two milliseconds, this process spins through its event loop: each turn
- * checks the clock and accepts new data. While no data is in transit, it sleeps.
+ *   node main.js <ms each way> <host:port>…
+ *
+ * Listens on one port per server, sends the ports over IPC, and ends when the IPC channel closes. Each chunk of data is
+ * forwarded `delay` ms after its arrival, in order.
+ *
+ * Node's timers fire on whole milliseconds, which is too coarse for the delays of a local network. So while a chunk is
+ * due within two milliseconds, the process spins through its event loop, checking the clock and accepting new data. This
+ * takes a whole core, so one process serves all servers.
  */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
@@ -17,10 +21,10 @@ interface Parcel {
 
 const [each = '0', ...servers] = process.argv.slice(2)
 const delay = Number(each)
-/** In ms: for a chunk that is due sooner than this, the process spins. */
+/** In ms: if the next chunk is due sooner than this, the process spins. */
 const spinning = 2
 
-/** All chunks have the same delay, so the first to arrive is the first to be due. Entries before `next` are done. */
+/** Chunks in the order of arrival, in which they are also due. Entries before `next` have been forwarded. */
 let underWay: Parcel[] = []
 let next = 0
 let awake = false
@@ -66,7 +70,7 @@ function proxyOf(server: string): Promise<number> {
       [upstream, client],
     ] as const) {
       from.on('data', chunk => post(to, chunk))
-      from.on('error', () => {}) // the close event follows
+      from.on('error', () => {}) // 'close' follows
       from.on('close', () => post(to, undefined))
     }
   })

@@ -1,18 +1,18 @@
 /**
- * Which release admitted which holder. The release that made room for a holder is, by the kind of lock:
+ * Finds for each holder the release that admitted it:
  *
- *  mutex, writer   the last release of all holders before it
- *  reader          the last release of the writers before it
- *  semaphore       the release of the permit that it took; permits are taken in the order in which they came back
+ *  mutex, writer   the latest release of all earlier holders
+ *  reader          the latest release of the earlier writers
+ *  semaphore       the release of the permit that the holder took. Permits are taken in the order of their return
  *
- * Samples are in the order of `acquired`, and a hold counts until release was called. A correct lock grants again only
- * after that, so a holder without room is a real fault and never an artefact.
+ * Samples are in the order of `acquired`. A hold counts until release is *called*, and a correct lock grants again only
+ * after that. So every overlap found here is a real fault of the lock.
  */
 import type { Samples } from './samples.ts'
 
-/** Instead of a sample: there was room from the start. */
+/** In place of a sample: the holder needed no release, because the lock had not been taken before. */
 export const nobody = -1
-/** Instead of a sample: there was no room. */
+/** In place of a sample: the holder acquired while earlier holders excluded it. */
 export const overlap = -2
 
 /** For each sample, the sample whose release admitted it, `nobody` or `overlap`. */
@@ -28,7 +28,7 @@ export function admissions(samples: Samples): Int32Array {
   return of
 }
 
-/** Several readers or one writer. A mutex counts as always writing. */
+/** The rule for read-write locks. Holders of a mutex count as writers. */
 function phases({ reading, acquired, released }: Samples): (sample: number) => number {
   let lastEnd = nobody
   let lastWriterEnd = nobody
@@ -42,13 +42,13 @@ function phases({ reading, acquired, released }: Samples): (sample: number) => n
 }
 
 function permits({ permits = 1, acquired, released }: Samples): (sample: number) => number {
-  /** The current holders, in the order of their ends. */
+  /** The current holders, sorted by `released`. */
   const held: number[] = []
-  /** The samples that gave back the free permits, in that order. */
+  /** For each free permit, the sample that released it, in the order of the releases. */
   const free = new Array<number>(permits).fill(nobody)
   return i => {
     while (held.length > 0 && released[held[0]!]! <= acquired[i]!) free.push(held.shift()!)
-    // If a semaphore granted too many, it gets back more than it has. Then the last ones count.
+    // A semaphore that granted too many permits also gets too many back. Then only the latest releases count.
     free.splice(0, free.length + held.length - permits)
     const by = free.shift() ?? overlap
     const at = held.findIndex(other => released[other]! > released[i]!)

@@ -1,26 +1,26 @@
 /**
  * Counts how many commands the clients of a rival have sent.
  *
- * Neither of the server's counters shows this: INFO commandstats and total_commands_processed count calls by scripts
- * and by clients alike, but a lock whose script makes ten calls has sent only one command. Counting in the clients
- * would have to be done in every library, and a counting proxy would change what is measured. MONITOR does distinguish
- * the two (calls by a script come from "lua"), but costs the server as much as the lock does. So both are combined:
+ * The server's counters (INFO commandstats, total_commands_processed) do not show this, because they also count the
+ * calls that scripts make. MONITOR distinguishes the two (the source of a script's call is "lua"), but costs the server
+ * as much as the lock does. A counting proxy would change what is measured. So the benchmark combines MONITOR and INFO:
  *
- *  once, before the trials    a short contended loop under MONITOR shows for each command which share of its calls came
- *                             from clients (1 for EVALSHA, 0 for HSET in most rivals)
- *  in each trial              INFO commandstats before and after: the calls of each command, times its share
+ *  once, before the trials    A short contended loop under MONITOR shows, for each command, the share of calls that
+ *                             came from clients (in most rivals 1 for EVALSHA and 0 for HSET).
+ *  in each trial              INFO commandstats before and after gives the calls of each command. They are multiplied
+ *                             by the command's share.
  *
- * This is exact unless a rival both sends a command and calls it in a script, which is rare. A command that the loop
- * did not show counts as sent, so the result may be too high, never too low.
+ * The result is exact unless a rival both sends a command and calls it in a script, which is rare. A command that was
+ * not seen in the short loop counts as sent by clients, so the result may then be too high.
  */
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { Snapshot } from './server.ts'
 
-/** Commands that the benchmark itself sends, and that clients send when they connect. */
+/** Commands that do not count: the benchmark itself sends them, or clients send them when they connect. */
 const housekeeping = new Set(['info', 'monitor', 'client', 'hello', 'config', 'flushall', 'auth', 'select', 'quit'])
 
-/** The share of a command's calls that clients sent, by its name in lower case. */
+/** For each command (in lower case), the share of its calls that came from clients and not from scripts, 0..1. */
 export type Census = ReadonlyMap<string, number>
 
 export interface Sighting {
@@ -31,8 +31,8 @@ export interface Sighting {
 }
 
 /**
- * Watches a server with MONITOR, on a bare socket: client libraries lose track of its output on a busy server. `unseen`
- * are addresses of clients that do not count.
+ * Watches a server with MONITOR. Uses a bare socket, because client libraries lose track of MONITOR's output on a busy
+ * server. `unseen`: addresses of clients whose commands do not count.
  */
 export async function watchCommands(url: string, unseen: ReadonlySet<string> = new Set()): Promise<Sighting> {
   const byClient = new Map<string, number>()
@@ -63,9 +63,7 @@ export async function watchCommands(url: string, unseen: ReadonlySet<string> = n
 const monitored = /^\+[\d.]+ \[\d+ ([^\]]+)\] "([^"\\]*)"/
 const answerWithin = 5_000
 
-/**
- * Resolves when MONITOR is in effect: its OK comes before the first command. `heard` receives the line of each command.
- */
+/** Resolves when MONITOR is in effect. From then on, `heard` receives a line for each command. */
 export async function monitor(url: string, heard: (line: string) => void): Promise<Socket> {
   const { protocol, hostname, port, username, password } = new URL(url)
   const where = { host: hostname, port: Number(port || 6379) }
@@ -80,7 +78,7 @@ export async function monitor(url: string, heard: (line: string) => void): Promi
         rest = lines.pop()!
         for (const line of lines) {
           if (line.startsWith('-')) reject(new Error(`MONITOR is refused: ${line.slice(1)}`))
-          // With a password there are two OKs, one right after the other.
+          // With a password there are two OKs, one for AUTH and one for MONITOR, one right after the other.
           if (line === '+OK') resolve(void socket.setTimeout(0))
           else heard(line)
         }
@@ -100,11 +98,11 @@ export async function monitor(url: string, heard: (line: string) => void): Promi
 
 export interface Sent {
   readonly commands: number
-  /** The server's time for them, by its own measure, in µs. */
+  /** The time of these commands in µs, by the server's own statistics. */
   readonly usec: number
 }
 
-/** What clients sent between two snapshots. */
+/** The commands that clients sent between two snapshots. */
 export function sentBetween(before: Snapshot, after: Snapshot, census: Census): Sent {
   let commands = 0
   let usec = 0

@@ -1,7 +1,7 @@
 /**
- * Counts the messages that clients receive while something happens. The server's count of PUBLISH commands is not
- * enough, and the number of receivers is reported only to the caller, which may be a script. So MONITOR shows the
- * channels, at a moment when nothing is timed, and PUBSUB shows their subscribers beforehand.
+ * Counts the messages that clients receive during `happening`. The server does not count received messages: it reports
+ * the receivers of a PUBLISH only to the publisher. So PUBSUB first shows the subscribers of each channel, and then
+ * MONITOR shows to which channels messages are published. MONITOR slows the server, so nothing is timed meanwhile.
  */
 import { randomUUID } from 'node:crypto'
 import { monitor } from './census.ts'
@@ -26,7 +26,7 @@ export async function deliveries({ url, redis }: Server, happening: () => Promis
   })
   try {
     await happening()
-    // By then MONITOR has shown everything before it.
+    // When MONITOR shows this ECHO, it has shown all earlier commands.
     await redis.echo(end)
     await seenTheEnd
     return received

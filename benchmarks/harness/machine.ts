@@ -22,18 +22,19 @@ export function machine(): Machine {
 
 /** Ticks of processor time since the boot. */
 export interface Usage {
-  /** The ticks of all cores, idle or not. */
+  /** All ticks of all cores, including idle ticks. */
   readonly total: number
   readonly used: number
-  /** Used by this process and its descendants, including those that have ended. */
+  /** Ticks used by this process and its descendants, including descendants that have ended. */
   readonly ours: number
 }
 
-/** Undefined if the system does not report it; only Linux does. */
+/** Undefined if the system does not report processor times. Only Linux does. */
 export function usage(): Usage | undefined {
   try {
     const [, ...fields] = readFileSync('/proc/stat', 'utf8').split('\n', 1)[0]!.trim().split(/\s+/)
-    // user nice system idle iowait irq softirq steal; the guests' time after these is already part of user and nice
+    // The fields are: user nice system idle iowait irq softirq steal. The guest times that follow are already part of
+    // user and nice.
     const ticks = fields.slice(0, 8).map(Number)
     const total = ticks.reduce((sum, tick) => sum + tick, 0)
     return { total, used: total - ticks[3]! - ticks[4]!, ours: ticksOfFamily() }
@@ -69,11 +70,12 @@ function ticksOfFamily(): number {
   return sum
 }
 
-/** Includes the time of the children that it has waited for. Undefined if it has ended in the meantime. */
+/** Includes the ticks of ended children. Undefined if the process no longer exists. */
 function statOf(pid: number): { pid: number; parent: number; ticks: number } | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // After the name, which may contain blanks and parentheses: state ppid … utime stime cutime cstime
+    // The name in parentheses may contain blanks and parentheses. The fields after it: state ppid … utime stime cutime
+    // cstime.
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
     const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0)
     return { pid, parent: Number(fields[1]), ticks }

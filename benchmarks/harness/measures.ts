@@ -4,15 +4,16 @@
  * Samples are in the order of `acquired`, so the holders of one key follow each other in that order. For a mutex:
  *
  *      asked      acquired   released
- *   A ├───────────┼══════════┤ hand-off A → B: A's released to B's acquired; counts B ├─────────────────·──┼═══════┤
- *   only if B had asked before A's release C ├──────────┼·· overlap: acquired before every earlier holder had released
+ *   A    ├───────────┼══════════┤                      hand-off A → B: from A's `released` to B's `acquired`. It
+ *   B          ├─────────────────·──┼═══════┤          counts only if B asked before A's release.
+ *   C             ├──────────┼··                       overlap: C acquired before A released
  *
- * `released` is the moment at which release was *called*, so whatever the release costs before it takes effect is part
- * of the gap. If several hold at a time, admissions.ts decides whose release a holder waited for.
+ * `released` is the moment at which release was *called*, so the hand-off includes the time that the release takes. If
+ * several callers hold at a time, admissions.ts decides whose release admitted a holder.
  *
- * Overtaking is a property of pairs: a later request that was granted earlier. For each sample, the number of such
- * requests is the number of greater `asked` values among the samples before it. A Fenwick tree over the ranks of
- * `asked` finds it in log n, because a trial has up to a million samples.
+ * A request is overtaken by each later request that is granted before it. So the number of requests that overtook a
+ * sample is the number of samples before it with a greater `asked`. A trial has up to a million samples, so a Fenwick
+ * tree over the ranks of `asked` counts them, in O(log n) for each sample.
  */
 import { asksFair, type Distribution, type Figures } from '../contract.ts'
 import { admissions, overlap } from './admissions.ts'
@@ -23,14 +24,14 @@ export interface Window {
   readonly to: number
 }
 
-/** Hand-off gaps in µs, unsorted, in the order of the acquisitions. */
+/** The durations of hand-offs in µs, in the order of the acquisitions. */
 export interface Handoffs {
   readonly all: Float64Array
-  /** The gaps between different processes. */
+  /** Only the hand-offs to another process. */
   readonly cross: Float64Array
-  /** Of the acquisitions with a predecessor, the share that went to the waiter whose release had made room. */
+  /** Of the acquisitions that needed a release, the share that went to the waiter that had released. */
   readonly backToReleaser: number
-  /** Holds for which the earlier ones left no room, over all samples, not only those in the window. */
+  /** The number of acquisitions that violated mutual exclusion, in the window or outside it. */
   readonly overlaps: number
 }
 
@@ -59,7 +60,10 @@ export function handoffs(samples: Samples, window: Window): Handoffs {
   return { all: all.subarray(0, gaps), cross: cross.subarray(0, crossings), backToReleaser, overlaps }
 }
 
-/** The largest overtaking, and the share of all pairs of one key that were granted against the order of asking. */
+/**
+ * `most`: the largest number of requests that overtook a single request. `share`: of all pairs of requests for the same
+ * key, the share that was granted in reverse order.
+ */
 export function overtaking(samples: Samples): { readonly most: number; readonly share: number } {
   let most = 0
   let inverted = 0
@@ -74,7 +78,7 @@ export function overtaking(samples: Samples): { readonly most: number; readonly 
   return { most, share: pairs === 0 ? 0 : inverted / pairs }
 }
 
-/** For each value, how many before it are greater. Returns the largest of these numbers and their sum. */
+/** Counts, for each value, the greater values before it. Returns the largest of these counts and their sum. */
 function greaterBefore(values: readonly number[]): { largest: number; sum: number } {
   const sorted = Float64Array.from(values).sort()
   const tree = new Int32Array(values.length + 1)
@@ -120,7 +124,7 @@ export function shares({ length, waiter, acquired }: Samples, waiters: number, w
   return counts
 }
 
-/** Jain's index: 1 if all have the same, 1/n if one has everything. */
+/** Jain's index: 1 if all of the n counts are equal, 1/n if only one is not 0. */
 export function jain(counts: Int32Array): number {
   let sum = 0
   let squares = 0
@@ -140,7 +144,7 @@ export function fairnessOverTime(samples: Samples, waiters: number, { from, to }
   })
 }
 
-/** The differences of two columns, over the samples acquired in the window, without those that are not a number. */
+/** `later` minus `earlier` for each sample acquired in the window, without NaN. */
 export function differences(samples: Samples, later: Float64Array, earlier: Float64Array, window: Window) {
   const values = new Float64Array(samples.length)
   let count = 0
@@ -151,7 +155,10 @@ export function differences(samples: Samples, later: Float64Array, earlier: Floa
   return values.subarray(0, count)
 }
 
-/** Cycles that were under way in the window. A cycle longer than the window would otherwise be in none. */
+/**
+ * The durations of all cycles that overlap the window, in ms. Counting only cycles that begin or end in the window would
+ * miss a cycle that is longer than the window.
+ */
 function cyclesIn({ length, asked, done }: Samples, { from, to }: Window): Float64Array {
   const values = new Float64Array(length)
   let count = 0
@@ -159,7 +166,7 @@ function cyclesIn({ length, asked, done }: Samples, { from, to }: Window): Float
   return values.subarray(0, count)
 }
 
-/** By nearest rank; NaN for an empty list. Sorts in place. */
+/** The quantile by nearest rank; NaN if there are no values. Sorts `values` in place. */
 export function quantile(values: Float64Array, share: number): number {
   values.sort()
   return values[Math.min(values.length - 1, Math.floor(share * values.length))] ?? Number.NaN
@@ -179,14 +186,12 @@ export function distribution(values: Float64Array): Distribution {
   return { low, step, counts: counts.slice(0, counts.findLastIndex(count => count > 0) + 1) }
 }
 
-/**
- * The moments of asking from which waits count: not before `openAt`, because until then waiters were still queuing up.
- */
+/** For each sample, the moment from which its wait counts: `asked`, or `openAt` if the waiter asked before that. */
 function countedFrom({ asked }: Samples, openAt: number): Float64Array {
   return asked.map(moment => Math.max(moment, openAt))
 }
 
-/** The figures of every trial with samples. */
+/** The figures that every kind of trial with samples has. */
 export function ordinary(samples: Samples, waiters: number, window: Window, openAt = 0): Figures {
   const found = handoffs(samples, window)
   const counts = shares(samples, waiters, window)

@@ -6,12 +6,12 @@ export interface Plan {
   readonly scenarios: readonly Scenario[]
   readonly rivals: readonly Rival[]
   readonly rounds: number
-  /** Length of the measured part of a loop. */
+  /** The length of the measured part of a loop. */
   readonly seconds: number
   /** ms added to the round trip between clients and server. */
   readonly rtt: number
   readonly warmCores: boolean
-  /** Undefined: start a server. */
+  /** The server to use. Undefined: start servers for the run. */
   readonly url: string | undefined
   readonly limits?: Partial<Limits>
   /** A module with rivals for the workers, in addition to the registered ones. */
@@ -25,7 +25,7 @@ export interface Turn {
   readonly round: number
 }
 
-/** A rival has no turns in scenarios for a kind of lock that it does not have. */
+/** All turns of a run, in order. A rival has no turns in scenarios for a kind of lock that it does not have. */
 export function turnsOf({ scenarios, rivals, rounds }: Plan): Turn[] {
   return scenarios.flatMap(scenario =>
     Array.from({ length: rounds }, (_, i) =>

@@ -1,19 +1,16 @@
 import { readFile } from 'node:fs/promises'
 import { reads, type Sharing, sampleFields } from '../contract.ts'
 
-/**
- * The samples of all workers of a trial, in the order of their `acquired`. One column per field, all of the same
- * length.
- */
+/** The samples of all workers of a trial, sorted by `acquired`. Each field is a column with one entry per sample. */
 export interface Samples {
   readonly length: number
-  /** The waiter's number, counted over all processes. */
+  /** The waiter's number, which is unique across processes. */
   readonly waiter: Int32Array
   readonly process: Int32Array
   readonly key: Int32Array
-  /** 1 if it was the read lock of a read-write lock. */
+  /** 1 if the waiter acquired the read lock of a read-write lock. */
   readonly reading: Uint8Array
-  /** Permits of the semaphore, if it was one. */
+  /** The permits of the semaphore; undefined for other locks. */
   readonly permits: number | undefined
   readonly asked: Float64Array
   readonly acquired: Float64Array
@@ -76,7 +73,7 @@ export function merge(parts: readonly Part[], crowd: Crowd): Samples {
 
 export async function readPart(process: number, path: string): Promise<Part> {
   const bytes = await readFile(path)
-  // Copied, because a Buffer may begin anywhere, but a Float64Array only at a multiple of 8.
+  // Copied, because a Float64Array must begin at a multiple of 8 bytes, and a Buffer may begin anywhere.
   const records = new Float64Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength))
   return { process, records }
 }

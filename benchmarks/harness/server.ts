@@ -3,22 +3,20 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { now } from './clock.ts'
 
-/** In ms, how often incoming traffic is checked; and in bytes, how much of it counts as none. */
+/** In ms: how often `settle` checks the incoming traffic. */
 const lookEvery = 50
+/** In bytes: less traffic than this between two checks counts as none. */
 const quiet = 1_000
 
 export interface Snapshot {
-  /** Monotonic ms: the middle of the request. */
+  /** The time of the snapshot in monotonic ms: the middle between request and reply. */
   readonly at: number
   /** User and system time of the server's process in µs. */
   readonly cpu: number
   readonly bytes: number
   readonly memory: number
   readonly calls: ReadonlyMap<string, number>
-  /**
-   * Time in each command by the server's own measure, in µs. A script's time includes that of the commands that it
-   * calls.
-   */
+  /** For each command, its total time in µs by the server's own statistics. A script's time includes its calls. */
   readonly usec: ReadonlyMap<string, number>
 }
 
@@ -40,7 +38,7 @@ export function together(snapshots: readonly Snapshot[]): Snapshot {
 }
 
 export class Server {
-  /** Monotonic ms: the server has been up at least since then. */
+  /** In monotonic ms: the server started at this time or earlier. */
   readonly since = now()
   #frozen = false
 
@@ -48,13 +46,13 @@ export class Server {
     readonly url: string,
     readonly redis: Redis,
     readonly version: string,
-    /** Whether it was started for this run, and so may be emptied. */
+    /** Whether the server was started for this run. Only then may it be emptied. */
     readonly own: boolean,
-    /** Set if it was started for this run and is a process of this machine. */
+    /** The server's process, if the server was started for this run on this machine. */
     private readonly pid: number | undefined,
   ) {}
 
-  /** Rejects if it cannot be reached. */
+  /** Connects to a server. Rejects if the server cannot be reached. */
   static async reach(url: string, own: boolean, pid?: number): Promise<Server> {
     const redis = new Redis(url, { lazyConnect: true, connectTimeout: 5_000, maxRetriesPerRequest: 2 })
     let reason: Error | undefined
@@ -98,7 +96,7 @@ export class Server {
     return this.pid !== undefined
   }
 
-  /** Stops the process: connections stay open, and nothing is answered until `thaw`. */
+  /** Suspends the server's process: connections stay open, but the server answers nothing until `thaw`. */
   freeze(): void {
     if (this.pid === undefined) throw new Error('this server was not started for the run, so it cannot be frozen')
     process.kill(this.pid, 'SIGSTOP')
@@ -110,10 +108,7 @@ export class Server {
     this.#frozen = false
   }
 
-  /**
-   * Removes what a trial has left. On a server that existed before the run, only keys with the trial's name are
-   * removed.
-   */
+  /** Removes a trial's keys: all keys if the server was started for this run, otherwise keys with this namespace. */
   async clear(namespace: string): Promise<void> {
     if (this.own) {
       await this.redis.flushall()
@@ -124,13 +119,13 @@ export class Server {
     }
   }
 
-  /** Addresses of all clients, as MONITOR shows them. */
+  /** The addresses of all clients, in the form that MONITOR shows. */
   async clients(): Promise<Set<string>> {
     const list = String(await this.redis.client('LIST'))
     return new Set([...list.matchAll(/ addr=(\S+)/g)].map(([, address]) => address!))
   }
 
-  /** Resolves when hardly any traffic arrives, so everything that was sent has arrived; or after `limit` ms. */
+  /** Waits `least` ms, and then until hardly any traffic arrives, but at most `limit` ms in total. */
   async settle(least: number, limit: number): Promise<void> {
     const deadline = now() + limit
     await sleep(least)

@@ -1,6 +1,6 @@
-/** How a client got its grants, since it was opened. */
+/** Counts of a quorum client since it was opened. */
 export interface Tally {
-  /** How often it asked all servers for a lock. */
+  /** How often the client asked all servers for a lock. */
   readonly attempts: number
   /** How many grants needed another round trip after a majority had agreed. */
   readonly secondRounds: number

@@ -18,7 +18,7 @@ const kinds: Record<Scenario['kind'], (stage: Stage) => Promise<Findings>> = {
   idle,
 }
 
-/** A failure of the rival becomes the trial's outcome. Rejects only if the run is interrupted. Cleans up in any case. */
+/** A failure of the rival becomes the outcome of the trial. Rejects only if the run is interrupted. Always cleans up. */
 export async function runTrial(round: number, terms: Terms): Promise<Trial> {
   const { rival, scenario, signal, servers, namespace } = terms
   const about = { rival: rival.name, scenario: scenario.name, round }

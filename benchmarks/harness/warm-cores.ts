@@ -1,7 +1,7 @@
 /**
- * One busy loop per core, in the scheduling class SCHED_IDLE: it runs only while the core has nothing else to do, and
- * gives way at once. A halted virtual core needs 50 to 100 µs to wake up. That is more than a hand-off takes, and it
- * varies from run to run. The cores of a busy production machine never halt.
+ * Keeps the cores awake with one busy loop per core. A halted virtual core takes 50 to 100 µs to wake up, which is more
+ * than a hand-off takes and varies from run to run. The cores of a busy production machine rarely halt. The loops run in
+ * the scheduling class SCHED_IDLE, so a loop runs only while its core has nothing else to do.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -9,12 +9,12 @@ import { availableParallelism } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface WarmCores {
-  /** Why the cores are not kept warm. */
+  /** Why the cores are not kept awake; undefined if they are. */
   readonly refused: string | undefined
   stop(): void
 }
 
-/** Checks regularly whether its parent still exists, so that it cannot outlive it, however it ends. */
+/** A shell loop that ends when its parent process has ended. */
 const burn = `while kill -0 "$PPID" 2>/dev/null; do i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; done`
 
 const schedIdle = 5
@@ -24,7 +24,7 @@ export async function warmCores(): Promise<WarmCores> {
   const loops = Array.from({ length: availableParallelism() }, () =>
     spawn('chrt', ['--idle', '0', 'sh', '-c', burn], { stdio: 'ignore' }),
   )
-  for (const loop of loops) loop.on('error', () => {}) // chrt is missing, which is noticed below
+  for (const loop of loops) loop.on('error', () => {}) // if chrt is missing, the checks below notice it
   const stop = () => {
     for (const loop of loops) loop.kill('SIGKILL')
   }
@@ -34,11 +34,11 @@ export async function warmCores(): Promise<WarmCores> {
     if (loops.some(({ pid, exitCode }) => pid === undefined || exitCode !== null)) break
     await sleep(20)
   }
-  stop() // without this class, the loops would take time from what is measured
+  stop() // outside of SCHED_IDLE, the loops would take time from the locks
   return { refused: 'chrt (util-linux) is missing or SCHED_IDLE is not allowed', stop }
 }
 
-/** Asks the kernel, because `chrt` sets its own class and then becomes the loop. */
+/** `chrt` may not have set the scheduling class yet, so this asks the kernel. */
 function isIdleClass({ pid }: ChildProcess): boolean {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')

@@ -1,30 +1,30 @@
 /**
- * The least that Redis itself costs: no lease, no fencing token, no owner, no renewal, no handling of crashes. Not
- * locks to use.
+ * Floors show the least that Redis itself costs. They are not usable locks: they have no renewed lease, no fencing token
+ * and no handling of crashes.
  *
- *  floor-blpop     A token in a list; for a semaphore one for each permit. Asking is BLPOP, releasing is LPUSH: the
+ *  floor-blpop     A list with a token (for a semaphore, one per permit). BLPOP acquires and LPUSH releases. The
  *                  server's own queue of blocked clients hands over, first come, first served. One connection per
  *                  waiter, two commands per acquisition.
  *
- *  floor-publish   A token that goes from process to process by message, one EVALSHA per acquisition:
+ *  floor-publish   A token goes from process to process by message, with one EVALSHA per acquisition:
  *
  *                    process 0: release ──EVALSHA──▶ RPUSH me to my process's queue    (my next request rides along)
  *                                                    LPOP one of the other process's   (or else of mine)
  *                                                    PUBLISH it to its process ───message──▶ process 1: acquired
  *
- *                  The token goes to the other process whenever a waiter is there, so each hand-off takes one command in
- *                  and one message out, and is never shorter. Each process has one connection for commands and one for
- *                  messages, shared by its waiters.
+ *                  If a waiter of the other process is queued, the token goes there, so each hand-off takes one command
+ *                  in and one message out. Each process has one connection for commands and one for messages, which its
+ *                  waiters share.
  *
- *                  A request rides along if the waiter that released asks again before its process has done anything
- *                  else, as in the loops. Otherwise asking is an EVALSHA of its own, which takes a free token or queues,
- *                  and releasing is one that only passes the token on. So release sends nothing until that is known, and
- *                  resolves at once: its return is no evidence about the server.
+ *                  In the loops, a waiter asks again right after its release. Then one EVALSHA carries both the release
+ *                  and the next request. Otherwise, asking is a separate EVALSHA, which takes a free token or queues, and
+ *                  the release's EVALSHA only passes the token on. So `release` resolves before anything is sent, and
+ *                  its return says nothing about the server.
  *
- *  floor-broadcast A writer's end is one PUBLISH, on a channel to which each process with readers subscribes. Nothing
- *                  is excluded: the readers that wait when the message comes are let in, and that is all.
+ *  floor-broadcast A writer's release is one PUBLISH on a channel to which each process with readers subscribes. The
+ *                  message admits the readers that wait when it comes. No caller is excluded.
  *
- *  floor-set       SET NX PX, then compare-and-delete by EVALSHA: what a lock costs without competition.
+ *  floor-set       SET NX PX acquires, and a compare-and-delete script releases: the cost of an uncontended lock.
  */
 import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
@@ -53,7 +53,7 @@ export const floorBlpop: Rival = {
 
 async function openBlpop({ url, permits = 1 }: Setting): Promise<RivalClient> {
   const connections: Redis[] = []
-  /** The first to name a key puts its tokens there. Several processes may be the first. */
+  /** Puts the tokens of a key into its list, unless another process has done so. */
   const mint = `if redis.call('SET', KEYS[2], 1, 'NX') then for i = 1, ARGV[1] do redis.call('LPUSH', KEYS[1], i) end end`
   const minted = new Set<string>()
   return {
@@ -88,13 +88,19 @@ export const floorPublish: Rival = {
   open: openPublish,
 }
 
-/** KEYS: this process's queue, the other's, the mark that the token is taken. ARGV: channel prefix, own entry or ''. */
+/**
+ * Passes the token on. KEYS: this process's queue, the other process's queue, the mark that the token is taken. ARGV:
+ * channel prefix, entry of the next request or ''.
+ */
 const pass = `
 if ARGV[2] ~= '' then redis.call('RPUSH', KEYS[1], ARGV[2]) end
 local next = redis.call('LPOP', KEYS[2]) or redis.call('LPOP', KEYS[1])
 if next then redis.call('PUBLISH', ARGV[1] .. string.sub(next, 1, 1), next) else redis.call('DEL', KEYS[3]) end`
 
-/** KEYS: this process's queue, the mark that the token is taken. ARGV: own entry. Replies 1 if it got the token. */
+/**
+ * Takes a free token, or queues. KEYS: this process's queue, the mark that the token is taken. ARGV: the request's entry.
+ * Replies 1 if the caller got the token.
+ */
 const ask = `
 if redis.call('SET', KEYS[2], 1, 'NX') then return 1 end
 redis.call('RPUSH', KEYS[1], ARGV[1])
@@ -105,7 +111,7 @@ async function openPublish({ url, namespace, process: own }: Setting): Promise<R
   const [passSha, askSha] = (await Promise.all([redis.script('LOAD', pass), redis.script('LOAD', ask)])).map(String)
   const channels = `${namespace}:floor:`
   const granted = new Map<string, (release: Release) => void>()
-  /** The last release called, while a request may still ride along with it. */
+  /** The last release, as long as it has not been sent and the next request may be sent with it. */
   let held: { entry: string; key: string } | undefined
 
   const send = (key: string, entry: string) =>
@@ -117,7 +123,7 @@ async function openPublish({ url, namespace, process: own }: Setting): Promise<R
   const releaseOf = (entry: string, key: string) => async () => {
     flush()
     held = { entry, key }
-    process.nextTick(flush) // after all synchronous code has run, including the loop's next request
+    process.nextTick(flush) // by then, the loop has made its next request
   }
   inbox.on('message', (_channel, entry: string) => {
     const grant = granted.get(entry)
@@ -210,7 +216,7 @@ async function openBroadcast({ url }: Setting): Promise<RivalClient> {
 
 async function connect(url: string): Promise<Redis> {
   const redis = new Redis(url, { lazyConnect: true })
-  redis.on('error', () => {}) // a command that fails reports its own error
+  redis.on('error', () => {}) // failed commands reject anyway
   await redis.connect()
   return redis
 }

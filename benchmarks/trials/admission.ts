@@ -1,11 +1,11 @@
 /**
- * The time from a writer's end until all waiting readers run. The writer is in a process of its own; all waiters ask
- * for the read lock:
+ * The time from a writer's release until all waiting readers hold the read lock at the same time. The writer has its own
+ * process:
  *
- *  hold ──▶ all ask ──▶ settle ──▶ the writer releases ──▶ … ──▶ the last reader holds     they all hold at once
- *                                  │◀────── admission ─────────▶│
+ *  writer holds ──▶ all readers ask ──▶ settle ──▶ the writer releases ──▶ … ──▶ the last reader holds
+ *                                                  │◀────── admission ─────────▶│
  *
- * Before it is timed, one round counts the messages.
+ * This is done once to count the messages, and then several times to take the time.
  */
 import type { Drained } from '../contract.ts'
 import { sentBetween } from '../harness/census.ts'
@@ -16,7 +16,7 @@ import { merge, type Part } from '../harness/samples.ts'
 import { enqueue } from './queue.ts'
 import { ending, type Findings, type Stage } from './stage.ts'
 
-/** How often it is timed in one trial. */
+/** How often one trial takes the time. */
 const times = 10
 
 export async function admission(stage: Stage): Promise<Findings> {
@@ -29,7 +29,7 @@ export async function admission(stage: Stage): Promise<Findings> {
     await writer.ask({ op: 'hold' }, limits.answer)
     await enqueue(stage, readers, 0, scenario.hold)
   }
-  /** The moment at which the last reader held. */
+  /** Resolves to the moment at which the last reader got the lock. */
   const collect = async () => {
     const files = readers.map(() => stage.file())
     const giveUpAt = now() + limits.drain

@@ -1,4 +1,4 @@
-/** What a crash costs the waiters: the time until the next of them gets the lock. */
+/** The time from a crash until the next waiter gets the lock. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Drained } from '../contract.ts'
 import { now } from '../harness/clock.ts'
@@ -8,10 +8,10 @@ import { merge, type Samples } from '../harness/samples.ts'
 import { enqueue } from './queue.ts'
 import { ending, type Findings, type Stage } from './stage.ts'
 
-/** In ms; used for every rival whose users can choose it. */
+/** In ms: the lease of every rival that has a setting for it. */
 const lease = 2_000
 
-/** A process is killed while it holds the lock; another one has waiters. */
+/** Kills a process that holds the lock, while another process has waiters. */
 export async function crashHolder(stage: Stage): Promise<Findings> {
   const { scenario, limits } = stage.terms
   const [holder, survivor] = await Promise.all([stage.hire(0, 0, lease), stage.hire(1, scenario.waiters, lease)])
@@ -27,14 +27,12 @@ const ordinaryTimes = 5
 const crashes = 3
 /** The number of waiters behind the crashed ones. */
 const survivors = 10
-/**
- * In ms: time for the server to notice that a killed process's connections have ended, as it has before most releases.
- */
+/** In ms: time for the server to notice that the connections of a killed process have ended. */
 const noticed = 100
 
 /**
- * The processes are a holder, the survivors, and one to kill for each repetition. In each repetition all waiters queue
- * behind the holder, first those that will be killed.
+ * Each repetition has a holder, a victim process and a surviving process. The victim's waiters queue behind the holder,
+ * and the survivor's waiters queue after them. Then the victim is killed and the holder releases.
  */
 export async function crashWaiters(stage: Stage): Promise<Findings> {
   const { scenario, limits } = stage.terms
@@ -44,7 +42,7 @@ export async function crashWaiters(stage: Stage): Promise<Findings> {
     ...Array.from({ length: crashes }, (_, i) => stage.hire(2 + i, scenario.waiters)),
   ])
   const answers: Drained[] = []
-  /** ms from the release to the next grant; undefined if not all have had their turns. */
+  /** ms from the release to the next grant; undefined if some waiter of the survivor got no turn. */
   const grant = async (prepare: () => Promise<void>): Promise<number | undefined> => {
     await holder.ask({ op: 'hold' }, limits.crash)
     await prepare()
@@ -69,7 +67,7 @@ export async function crashWaiters(stage: Stage): Promise<Findings> {
   }
 }
 
-/** Repeats until one fails: the others would fail too, and each takes the longest time allowed. */
+/** Stops at the first failure, because later repetitions would fail as well and use up their whole time limit. */
 async function repeat(times: number, one: (time: number) => Promise<number | undefined>): Promise<Float64Array> {
   const values: number[] = []
   for (let time = 0; time < times; time++) {

@@ -1,4 +1,4 @@
-/** What idle waiters cost: commands, and memory on both sides. */
+/** The cost of idle waiters: commands, and memory of client and server. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { watchCommands } from '../harness/census.ts'
 import { now } from '../harness/clock.ts'
@@ -6,16 +6,16 @@ import { withoutGaps } from '../harness/measures.ts'
 import { enqueue } from './queue.ts'
 import type { Findings, Stage } from './stage.ts'
 
-/** In ms: until the server has freed the buffers that connecting and asking needed. */
+/** In ms: within this time, the server frees the buffers that it used for connecting and asking. */
 const calm = 2_500
-/** In ms: time for a request to arrive. */
+/** In ms: a request has arrived after this time. */
 const settled = 300
-/** Watched at least this long, so as not to miss commands that are sent every few seconds. */
+/** The waiters are watched at least this long, because some rivals send a command only every few seconds. */
 const leastSeconds = 5
 
 /**
- * There is so little traffic that MONITOR can watch it, which shows exactly what is sent. The holder is in a separate
- * process, and its renewals do not count.
+ * Idle waiters cause little traffic, so MONITOR can count their commands exactly. The holder has its own process, whose
+ * renewals do not count.
  */
 export async function idle(stage: Stage): Promise<Findings> {
   const { scenario, server, limits, seconds, signal } = stage.terms
@@ -28,10 +28,10 @@ export async function idle(stage: Stage): Promise<Findings> {
   try {
     const pause = (ms: number) => sleep(ms, undefined, { signal })
     const memory = () => parked.ask({ op: 'memory' }, limits.answer)
-    // One waiter waits and is served first, so that one-time costs of compiling and connecting are not counted per
-    // waiter.
+    // Before the measurement, one caller waits and gets the lock, so that the one-time costs of compiling and connecting
+    // are not counted.
     const first = parked.ask({ op: 'hold' }, limits.answer)
-    first.catch(() => {}) // a failure in between ends the trial, and with it this call
+    first.catch(() => {}) // if the trial fails before `await first`, this rejection must not be unhandled
     await server.settle(settled, settled)
     await holder.ask({ op: 'drop' }, limits.answer)
     await first

@@ -4,13 +4,14 @@
  *  startAt ──queue up──▶ openAt ──warm up──▶ from ──────── the window: --seconds ────────▶ endAt ──finish──▶ giveUpAt
  *                                            │ snapshot                                   │ snapshot
  *
- * With a hold, the waiters of the processes ask in turn, A B A B …, while the first keeps the lock until all have
- * asked. A lock that keeps order then crosses processes at each hand-off, for as long as the loop lasts. If each
- * process asked at once for all its waiters, the queue would be in blocks of one process. Seven hand-offs of eight
- * would then stay within a process, and the eighth would come so rarely that its code is in no cache. Waits count from
- * `openAt` on. Without a hold all ask at once: within a few turns the lock itself determines the order.
+ * With a hold, waiters of process A and B first ask in turn, A B A B …, while the first waiter keeps the lock until all
+ * have asked (`openAt`). If the lock keeps this order, every hand-off of the loop goes to the other process. If each
+ * process asked at once for all its waiters, the queue would consist of blocks: seven of eight hand-offs would stay
+ * within a process, and the eighth would be so rare that its code is not in the CPU caches. Waits count from `openAt` on.
  *
- * Some measures cover the whole loop rather than the window: starved waiters, overlaps, overtaking, the longest wait.
+ * Without a hold, all waiters ask at once, because the lock itself determines the order after a few turns.
+ *
+ * Starved waiters, overlaps, overtaking and the longest wait are measured over the whole loop, not only in the window.
  */
 import type { Scenario } from '../contract.ts'
 import { sentBetween } from '../harness/census.ts'
@@ -30,27 +31,24 @@ import { merge, type Samples } from '../harness/samples.ts'
 import { type Snapshot, together } from '../harness/server.ts'
 import { ending, type Findings, type Stage } from './stage.ts'
 
-/**
- * In ms, added to the warm-up for each waiter of a process: with many waiters the first turn takes longest, and all
- * must have had one.
- */
+/** In ms, added to the warm-up for each waiter of a process, so that every waiter has had a turn before the window. */
 const perWaiter = 1
-/** ms between two requests while all queue up. A process that is late by less than this does not change the order. */
+/** In ms: time between two requests while waiters queue up. A delay shorter than this does not change the order. */
 const apart = 25
 /**
- * In ms, added for a mixed crowd. Its unfair callers join the queue after a second, their default. Until then a loop
- * shows only the fair ones, and the first wait of the others began before `openAt`.
+ * In ms, added to the warm-up of a mixed crowd. Its unfair callers join the queue after a second (the default). Until
+ * then, only the fair callers get the lock.
  */
 export const patience = 2_000
-/** In ms, if permits are in use: so long that none of them is renewed in the window. */
+/** In ms: the lease if other permits are in use. It is so long that none of them is renewed in the window. */
 const leaseInUse = 120_000
-/** In ms: time from the order to the start, so that all processes have received it. */
+/** In ms: time between the order and the start, so that all processes have received the order in time. */
 const lead = 50
 
 export async function loop(stage: Stage): Promise<Findings> {
   const { scenario, seconds, limits, census } = stage.terms
   const { processes, waiters, keys, hold, lock, mixed, inUse, frozen } = scenario
-  // All have the same lease: some rivals use the asking caller's lease to judge whether other holds have lapsed.
+  // The waiters have this lease, too: some rivals use the caller's own lease to decide whether others' holds expired.
   const [crew] = await Promise.all(inUse ? [stage.hireAll(leaseInUse), holdOthers(stage, inUse)] : [stage.hireAll()])
   const files = crew.map(() => stage.file())
   const every = hold > 0 ? apart : 0
@@ -77,11 +75,11 @@ export async function loop(stage: Stage): Promise<Findings> {
       ),
     ),
   )
-  // Raced with the workers, so that a worker that fails ends the wait.
+  // If a worker fails, `finished` rejects and ends the wait.
   const reach = (moment: number) => Promise.race([finished, until(moment)])
   const snapshot = async () => together(await Promise.all(stage.answering.map(server => server.snapshot())))
   if (frozen) {
-    // By then all are connected, and the initial effects of freezing are over before the window begins.
+    // At this moment all clients are connected, and the first effects of freezing end before the window begins.
     await reach((openAt + from) / 2)
     stage.freeze()
   }
@@ -118,19 +116,19 @@ export async function loop(stage: Stage): Promise<Findings> {
   }
 }
 
-/** A process besides the crew takes this many permits, and keeps them until the trial ends. */
+/** An additional process takes `inUse` permits and keeps them until the trial ends. */
 async function holdOthers(stage: Stage, inUse: number): Promise<void> {
   const { scenario, limits } = stage.terms
   const holder = await stage.hire(scenario.processes, 0, leaseInUse)
   await holder.ask({ op: 'hold', count: inUse }, limits.open)
 }
 
-/** ms until all have asked. */
+/** The ms from the start of a loop until all waiters have asked. */
 export function queueUp({ processes, waiters, hold }: Scenario): number {
   return hold > 0 ? processes * waiters * apart : 0
 }
 
-/** Per acquisition between the two snapshots. Empty for a rival with its own server. */
+/** Figures per acquisition between the two snapshots. Empty if the rival uses its own server. */
 export function serverFigures(
   { length, acquired }: Samples,
   before: Snapshot,
@@ -149,5 +147,5 @@ export function serverFigures(
   }
 }
 
-/** Fewer commands than this in a trial come from others, such as a health check. */
+/** If a trial has fewer commands than this, they are not the rival's but, for example, those of a health check. */
 const ownCommands = 10

@@ -4,7 +4,7 @@
  *  hold ──▶ each asks once, `gap` after the one before ──▶ settle ──▶ the holder releases ──▶ … ──▶ the last one holds
  *                                                                     │◀────────── drain ─────────▶│
  *
- * A short queue is filled and drained several times, because a few releases are too few to tell what one costs.
+ * A short queue is filled and drained several times, because a few releases are too few to measure their cost.
  */
 
 import type { Figures } from '../contract.ts'
@@ -16,9 +16,9 @@ import { merge, type Part } from '../harness/samples.ts'
 import { ending, type Findings, type Stage } from './stage.ts'
 
 const lead = 50
-/** ms between two requests of one process in a burst, so that their order is known even across processes. */
+/** In ms: time between two requests of a process in a burst, so that the order is known even across processes. */
 const gap = 4
-/** The number of acquisitions for which drains of short queues are repeated. */
+/** Drains of a short queue are repeated until there are about this many acquisitions. */
 const enough = 300
 
 export async function queue(stage: Stage): Promise<Findings> {
@@ -70,7 +70,7 @@ export async function queue(stage: Stage): Promise<Findings> {
       throughput: samples.length / (drained / 1_000),
       clientCpu: cpu / samples.length,
       drain: drained / times,
-      // Over several drains the share of inverted pairs would be diluted by pairs that cannot be inverted.
+      // Two requests of different drains are never inverted, so they would make the share too small.
       inversions: times === 1 ? overtaking(samples).share : Number.NaN,
       jain: jain(counts),
       starved: counts.filter(count => count === 0).length,

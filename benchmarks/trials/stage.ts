@@ -1,4 +1,4 @@
-/** What a trial uses: its workers, the server, its names and limits. Everything that it starts ends with it. */
+/** The workers, servers, names and limits of one trial. `clear` ends everything that the trial has started. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,9 +9,9 @@ import { type Part, readPart } from '../harness/samples.ts'
 import type { Server } from '../harness/server.ts'
 import { type Tally, tallyOf } from '../harness/tally.ts'
 
-/** In ms. No trial can take longer than these together plus its window. */
+/** Time limits in ms. No trial takes longer than their sum plus its window. */
 export interface Limits {
-  /** How long a loop runs at least before it is measured. */
+  /** The minimum time that a loop runs before its window. */
   readonly warmUp: number
   /** For a worker to start, import its library and connect. */
   readonly open: number
@@ -38,10 +38,10 @@ export interface Terms {
   readonly rival: Rival
   readonly scenario: Scenario
   readonly worker: Command
-  /** The first of `servers`, and the only one unless the scenario uses a quorum. */
+  /** The first of `servers`. Only a quorum has more than this one. */
   readonly server: Server
   readonly servers: readonly Server[]
-  /** The servers as the workers reach them, perhaps through the proxy. */
+  /** The servers' URLs for the workers. With a proxy, these are the proxy's URLs. */
   readonly urls: readonly string[]
   readonly namespace: string
   readonly census: Census | undefined
@@ -69,7 +69,7 @@ export class Stage {
     return new Stage(terms, await mkdtemp(join(tmpdir(), 'baton-bench-')))
   }
 
-  /** Starts another worker, and resolves when it is ready. */
+  /** Starts another worker. Resolves when the worker is ready. */
   async hire(process: number, waiters: number, lease?: number): Promise<Worker> {
     const { rival, scenario, worker: command, urls, namespace, limits, signal } = this.terms
     signal.throwIfAborted()
@@ -110,7 +110,7 @@ export class Stage {
     return servers.slice(0, servers.length - (scenario.frozen ?? 0))
   }
 
-  /** Freezes the last servers, so that clients of only the first one are not affected. */
+  /** Freezes the last servers. Rivals that use only the first server are not affected. */
   freeze(): void {
     const { servers } = this.terms
     for (const server of servers.slice(this.answering.length)) server.freeze()
@@ -129,7 +129,7 @@ export class Stage {
   }
 }
 
-/** Adds up all workers' answers. If nothing was acquired at all, throws with the workers' reason. */
+/** Adds up the answers of all workers. Throws if no call acquired the lock. */
 export function ending(answers: readonly Drained[]): { figures: Figures; cpu: number; tally: Tally | undefined } {
   const total = (of: (answer: Drained) => number) => answers.reduce((sum, answer) => sum + of(answer), 0)
   const samples = total(({ samples }) => samples)

@@ -1,9 +1,10 @@
 /**
- * A worker process: one rival, some waiters, orders on stdin and a report for each on stdout.
+ * A worker process, with one rival and its waiters. Reads orders from stdin and writes a report for each to stdout.
  *
- *   node --expose-gc main.js [module] the module's default export are further rivals, for tests
+ *   node --expose-gc main.js [module]
  *
- * It ends when its stdin does, so it cannot outlive the runner.
+ * Tests add rivals by a module, whose default export is a list of rivals. The worker ends when its stdin closes, so it
+ * cannot outlive the runner.
  */
 import { createInterface } from 'node:readline'
 import { pathToFileURL } from 'node:url'
@@ -15,7 +16,7 @@ const further = process.argv[2]
 let station: Station | undefined
 
 const write = process.stdout.write.bind(process.stdout)
-// If a library prints, it must not do so between the reports.
+// Output of a library must not mix with the reports, so it goes to stderr.
 process.stdout.write = process.stderr.write.bind(process.stderr)
 
 function say(report: Report): void {

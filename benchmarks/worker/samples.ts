@@ -5,14 +5,14 @@ const width = sampleFields.length
 const firstCapacity = 1 << 16
 
 /**
- * The samples of one order, in one flat array: a sample needs no object, and the file is the array's bytes. Growing
- * copies everything, which takes about a millisecond at 100,000 samples, and happens once per doubling.
+ * The samples of one order, in one flat array whose bytes become the file. No objects are created per sample. When the
+ * array is full, it is copied into one of twice the size, which takes about a millisecond at 100,000 samples.
  */
 export class SampleStore {
   count = 0
   #numbers = new Float64Array(firstCapacity * width)
 
-  /** Called when release is called. `finish` adds when it returned; that stays NaN if it never did. */
+  /** Adds a sample when release is called, and returns its number. `finish` adds `done`, which is NaN until then. */
   add(waiter: number, asked: number, acquired: number, released: number): number {
     const offset = this.count * width
     if (offset === this.#numbers.length) {
@@ -33,7 +33,7 @@ export class SampleStore {
     this.#numbers[sample * width + 4] = done
   }
 
-  /** Writes the samples so far and returns their number, because more may come while the file is written. */
+  /** Writes the samples so far and returns their number. More samples may be added while the file is written. */
   async write(file: string): Promise<number> {
     const { count } = this
     await writeFile(file, this.#numbers.slice(0, count * width))

@@ -1,9 +1,8 @@
 /**
- * The waiters of one worker process, and how they carry out each order.
+ * The waiters of one worker process, which carry out the orders.
  *
- * Everything that is measured happens in `turn`: ask, hold, release, with a reading of the clock before and after each
- * call. Between two readings there is nothing but the call. A turn that never ends is abandoned: the runner kills the
- * process afterwards.
+ * Everything that is measured happens in `#turn`: ask, hold, release. Between the two readings of the clock around a
+ * call, there is nothing but the call. A turn that never ends is abandoned, because the runner later kills the process.
  */
 import { setImmediate as breathe, setTimeout as sleep } from 'node:timers/promises'
 import {
@@ -65,7 +64,7 @@ export class Station {
     return this.#drain('loop', giveUpAt, file, () => user + system)
   }
 
-  /** Runs turns of one waiter until the end. */
+  /** Runs turns of one waiter until `endAt`. */
   async #round(
     contender: Contender,
     waiter: number,
@@ -77,7 +76,7 @@ export class Station {
     for (let asked = now(); asked < endAt; asked = now()) {
       const errors = this.#errors
       await this.#turn(contender, waiter, key, asked, hold, openAt)
-      // Otherwise a lock that rejects at once would block the event loop.
+      // Without this pause, a lock that rejects immediately would block the event loop.
       if (this.#errors > errors) await breathe()
     }
   }
@@ -118,14 +117,14 @@ export class Station {
     })
   }
 
-  /** Without the memory that the waiting turns themselves need, which is the benchmark's and not the rival's. */
+  /** Reports the memory in use, without the memory that the benchmark itself needs for the waiting turns. */
   async memory(): Promise<Report> {
     this.#turnHeap ??= await this.#measureTurn()
     const { rss, heapUsed } = await afterCollection()
     return { op: 'memory', resident: rss, heap: heapUsed - this.#underWay.size * this.#turnHeap }
   }
 
-  /** The heap of one waiting turn, with a lock that takes none, behind an adapter like those of the rivals. */
+  /** The heap that one waiting turn needs in the benchmark itself, measured with a lock that only waits. */
   async #measureTurn(): Promise<number> {
     const turns = 1_000
     const never = new Promise<void>(() => {})
@@ -149,7 +148,7 @@ export class Station {
     return { op: 'close' }
   }
 
-  /** `asked` is the current time: the caller has just read the clock to decide whether there is another turn. */
+  /** `asked` is the current time, which the caller has just read. */
   async #turn(
     contender: Contender,
     waiter: number,

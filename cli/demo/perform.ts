@@ -14,7 +14,7 @@ import { assess, asTable, asText, headline, passed, summary } from './verdict.ts
 import { type Display, openDisplay } from './view.ts'
 import { judge } from './witness.ts'
 
-/** In ms. A sale takes about ten seconds, so one that takes this long is stuck. */
+/** The longest time that a sale may take, in ms. It usually takes about ten seconds. */
 const patience = 60_000
 
 interface Options {

@@ -46,7 +46,7 @@ export interface Section {
   /** The hold's id and fencing token; null without the lock. */
   readonly hold: string | null
   readonly token: number | null
-  /** The mark that the section found in the shop. */
+  /** The id of another section whose mark this section found in the shop, or null. */
   readonly found: string | null
   end: number
   how: 'open' | 'released' | 'killed' | 'lost'

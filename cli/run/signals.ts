@@ -9,7 +9,7 @@ const forwarded = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2
 const fromTerminal: readonly string[] = ['SIGINT', 'SIGQUIT']
 
 export class Signals {
-  /** The number of the first signal received, or 0. */
+  /** The number of the first signal received; 0 if there was none. */
   number = 0
   #command: Command | undefined
   readonly #listeners: { readonly name: NodeJS.Signals; readonly listener: () => void }[] = []

@@ -104,7 +104,7 @@ function checkBound({ source, bound }: Inclusion, includer: Source, fail: (probl
     else if (value === 'nil' && !taken.optional) fail(`its include "${source.name}" has to have "${name}"`)
   }
   for (const { name } of source.header.gives) {
-    // The include's locals are declared before the bound expressions are evaluated.
+    // The include's locals are declared first, so an expression that names one of them would read the wrong variable.
     if ([...bound.values()].some(value => new RegExp(`\\b${name}\\b`).test(value)))
       fail(`its include "${source.name}" is given "${name}", which it gives itself`)
   }

@@ -1,4 +1,4 @@
-/** Measures other work of the library that might become slower with large numbers. */
+/** Measures `tryLock`, `lock`, `stats`, `close` and re-entry: each might become slower with many locks or waiters. */
 import { Crew } from './crew.ts'
 import type { Chores } from './figures.ts'
 import { each, Meter, round } from './meter.ts'

@@ -72,14 +72,10 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
     this.#waiterTtl = parts.waiterTtl
   }
 
-  /**
-   * Replaces the `wants` of every claim, if all claims of this kind want the same; undefined: each claim has its own.
-   */
+  /** Replaces the `wants` of every claim of this kind; undefined: each claim has its own. */
   protected readonly wants: string | undefined = undefined
 
-  /**
-   * Called if a holder's claim has a number of permits (`among`) other than this claim's. `label`: that holder's label.
-   */
+  /** Called if a holder's claim has another number of permits (`among`) than this claim. `label`: that holder's. */
   protected differs?(claim: Claim, among: string, label: string): void
 
   /** How many tokens after its own a grant may reserve for hand-offs within the client. */

@@ -68,18 +68,13 @@ export interface LockState {
   readonly fencingToken?: number
   /** ms until the holder's lease ends. @since 0.1.0 */
   readonly ttl?: number
-  /**
-   * For a semaphore: its number of permits, according to the latest caller; absent without holders and waiters. @since
-   * 0.2.0
-   */
+  /** For a semaphore: its number of permits, by the latest caller; absent if nobody holds or waits. @since 0.2.0 */
   readonly permits?: number
   /** For a semaphore: how many of its permits are taken. @since 0.2.0 */
   readonly taken?: number
   /** All holders in the order of their grants; for a mutex, at most one. @since 0.2.0 */
   readonly holders: readonly HolderState[]
-  /**
-   * The fair queue in the order of grants. Unfair waiters are missing: only their own clients know them. @since 0.1.0
-   */
+  /** The fair queue in the order of grants. Only their own clients know the unfair waiters. @since 0.1.0 */
   readonly waiters: readonly WaiterState[]
 }
 

@@ -171,9 +171,7 @@ export class Holds {
     for (const hold of this.#locks.holds) if (this.#renewal.forsake(hold)) this.#forsaken.push(hold)
   }
 
-  /**
-   * Ends all holds, including those that `loseAll` gave up. Called once. Resolves when Redis has answered all releases.
-   */
+  /** Ends all holds, even those that `loseAll` gave up. Called once. Resolves when Redis has answered all releases. */
   async releaseAll(): Promise<void> {
     this.loseAll()
     for (const { name, run, key } of this.#forsaken.splice(0)) {
@@ -278,9 +276,7 @@ export class Holds {
     this.#ending.add(ended)
   }
 
-  /**
-   * After a release in Redis: passes the news to waiters of this client, some of which may have been granted the lock.
-   */
+  /** Applies the reply to a release in Redis: it may have granted the lock to waiters of this client. */
   #follow(key: string, { heard, successors = [] }: Released): void {
     for (const { id, grant } of successors) {
       if (this.#locks.grantedByReply(id, grant)) continue

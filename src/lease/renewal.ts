@@ -1,6 +1,5 @@
 /**
- * Renews the leases of a client that are renewed automatically, and notices the end of every hold. One timer serves
- * all.
+ * Renews a client's leases, where renewal is automatic, and notices the end of every hold. One timer serves all.
  *
  * A hold needs attention at the earlier of two times:
  *   due       when Redis has to be asked again: a third of the lease after the request that last proved the hold.
@@ -135,10 +134,7 @@ export class Renewal {
     }
   }
 
-  /**
-   * Makes one hold last until `ms` from now. Rejects with LockLostError, or with LockConnectionError if the renewal
-   * fails.
-   */
+  /** Makes one hold last until `ms` from now. Rejects with LockLostError, or LockConnectionError if that fails. */
   async renew(hold: Hold, ms: number): Promise<void> {
     this.expire(hold)
     const { state } = hold
@@ -294,9 +290,7 @@ export class Renewal {
     if (hold.lose(loss)) this.#listener.lost(hold, loss)
   }
 
-  /**
-   * Loses a hold that Redis may still have. Calls `remains` first, because a listener of the loss may close the client.
-   */
+  /** Loses a hold that Redis may still have. Calls `remains` first: a listener of the loss may close the client. */
   #leaveBehind(hold: Hold, why: string): void {
     this.#listener.remains(hold)
     this.#lose(hold, why)

@@ -25,19 +25,13 @@ export interface Asker {
   /** How many waiters it has. */
   readonly waiting: number
   answered(waiter: Waiter, attempt: Attempt, join: boolean, answer: Granted | Refused): void
-  /**
-   * Replicas were asked at `begun`, and have the grant until `deadline`; if `deadline` is not a number, the grant is
-   * gone.
-   */
+  /** Replicas were asked at `begun`, and have the grant until `deadline`; not a number: the grant is gone. */
   confirmed(waiter: Waiter, grant: Granted, begun: number, deadline: Renewed): void
   /** Too few replicas have the grant. */
   unconfirmed(waiter: Waiter, begun: number, error: Error): void
   /** A grant that replicas did not confirm has been taken back. */
   undone(waiter: Waiter): void
-  /**
-   * Called when the waiter's wait is over, but one of its requests may have queued it or granted it the lock. Undoes
-   * that.
-   */
+  /** Takes back what a request of a waiter whose wait is over may have done: queued it, or granted it the lock. */
   takeBack(waiter: Waiter): void
   /** It is time to read the lock's state from Redis again. */
   look(): void

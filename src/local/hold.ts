@@ -46,10 +46,7 @@ const NEVER = Number.POSITIVE_INFINITY
 
 export class Hold {
   readonly claim: Claim
-  /**
-   * The name by which Redis knows the hold. After a hand-off within this client, that is the name of the run's first
-   * hold.
-   */
+  /** The name by which Redis knows the hold. After hand-offs within this client, that of the run's first hold. */
   readonly name: HoldName
   readonly token: number
   readonly via: Via

@@ -197,10 +197,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
 
   // The end of a wait.
 
-  /**
-   * The wait ends without the lock: with an error, because the caller gave up, or because its single attempt was
-   * refused.
-   */
+  /** The wait ends without the lock: by an error, or because the caller gave up or a single attempt was refused. */
   end(waiter: WaiterRecord, error: Error | undefined): void {
     const { end } = inState[waiter.state.is]
     if (end === 'ignore') return
@@ -318,9 +315,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
 
   // Handing on within the client.
 
-  /**
-   * Ends the hold and hands the lock on to the next waiter of this client. False: the lock must be released in Redis.
-   */
+  /** Ends the hold and hands the lock on to the next waiter here. False: the lock must be released in Redis. */
   handOn(hold: Hold): boolean {
     const { run } = hold
     if (!run || !this.#heir(hold) || !this.tenancy.end(hold, this.now())) return false
@@ -359,9 +354,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     this.#forgetIfIdle()
   }
 
-  /**
-   * The waiter that may take over a lease of this length without asking Redis. No waiter of this client is ahead of it.
-   */
+  /** The waiter that may take over a lease of this length without asking Redis. No waiter here is ahead of it. */
   #heir({ length }: Hold): WaiterRecord | undefined {
     const head = this.#queue?.size ? undefined : this.line.head
     return head && !head.wish.mayReenter && head.claim.lease === length ? head : undefined

@@ -49,9 +49,7 @@ export type State =
   /** Its wait has ended without the lock. */
   | { readonly is: 'over' }
 
-/**
- * The effect of an event on a waiter, by its place. While replicas confirm a grant, the waiter's previous place counts.
- */
+/** The effect of an event on a waiter, by its place. While a grant is being confirmed, its previous place counts. */
 export const atPlace = {
   /**
    *   message  A message announces a grant. The grant may be old, so it has to be proven. Redis sends such a message
@@ -97,10 +95,7 @@ export type HoldState =
   /** Its deadline passed, Redis no longer knew the hold, or the client was closed. */
   | { readonly is: 'lost'; readonly loss: Loss }
 
-/**
- * The states that may follow each state of a hold. `released` follows `held` directly when the lock is handed on within
- * the client.
- */
+/** The states that may follow each state of a hold. `released` follows `held` directly in a hand-off. */
 export const mayFollow: Readonly<Record<HoldState['is'], readonly HoldState['is'][]>> = {
   held: ['releasing', 'released', 'lost'],
   releasing: ['released', 'lost'],

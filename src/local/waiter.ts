@@ -41,9 +41,7 @@ export class WaiterRecord {
   unanswered = 0
   /** The last refusal. It says why the waiter still waits. */
   refusal: Refused | undefined
-  /**
-   * When the newest request was sent that found the waiter in the queue; before that, when it first asked for a place.
-   */
+  /** When the newest request was sent that found the waiter queued; before that, when it first asked for a place. */
   seen: number | undefined
   /** Whether a grant has already arrived after the end of its lease. */
   late = false

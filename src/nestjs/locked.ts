@@ -101,10 +101,7 @@ function methodOf(target: unknown, name: unknown, descriptor: PropertyDescriptor
 /** The property for each client name. Another copy of the package has its own properties and its own clients. */
 const properties = new Map<string | undefined, symbol>()
 
-/**
- * Makes Nest inject the client into the objects of this class and its subclasses. Returns the property in which Nest
- * stores it.
- */
+/** Makes Nest inject the client into objects of this class and its subclasses. Returns the property that has it. */
 function injectInto(prototype: object, client: string | undefined): symbol {
   const which = client === undefined ? '' : `name: '${client}', `
   // If the module is not imported, Nest's error contains this text.

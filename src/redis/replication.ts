@@ -27,9 +27,7 @@ export class Replication implements Executor {
   readonly #replicas: Readonly<Required<Replicas>>
   readonly #outageTimeout: number
   readonly #placeOf: (lock: string) => string
-  /**
-   * For each place, the requests that wait for the next round. A place is in the map while a round of it is under way.
-   */
+  /** For each place, the requests for the next round. A place is in the map while a round of it is under way. */
   readonly #next = new Map<string, Unconfirmed[]>()
 
   /** `placeOf`: the place of a lock. Locks of one place are on one server. */

@@ -92,10 +92,7 @@ export function aclRule(
   return ['resetkeys', `~${pattern}`, 'resetchannels', `&${pattern}`, '-@all', ...plus]
 }
 
-/**
- * The rules for a user of the sentinels. It may find the master and the other sentinels, and receive the message about
- * a switch.
- */
+/** The rules for a user of the sentinels: it may find the master and the sentinels, and learn of a switch. */
 export function sentinelRule(): string[] {
   const asked = ['get-master-addr-by-name', 'sentinels'].map(word => `+sentinel|${word}`)
   return ['resetkeys', 'resetchannels', '&+switch-master', '-@all', ...asked, '+subscribe']

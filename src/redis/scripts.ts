@@ -35,9 +35,7 @@ interface Loaded {
 /** A part of a script that only clusters need. For other servers, it remains a comment. */
 const clusterOnly = /--\[\[cluster\n([\s\S]*?)--\]\]\n/g
 
-/**
- * Settings that never change for a client. They are written into the scripts' texts, so requests do not contain them.
- */
+/** Settings that never change for a client. They are written into the scripts' texts, not sent with requests. */
 export interface TextSettings {
   /** Whether the scripts publish with SPUBLISH, and run the parts that only clusters need. */
   readonly cluster: boolean
@@ -104,9 +102,7 @@ export class Scripts<S extends ScriptSet> implements Runner<S> {
 /** The script's text or its hash, the number of keys, the keys, and the other arguments. */
 type CallArgs = [script: string, count: string, ...rest: string[]]
 
-/**
- * One call of a script. A class uses less memory than an object with closures, and thousands of calls may be under way.
- */
+/** One call of a script. A class uses less memory than closures, and thousands of calls may be under way. */
 class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   readonly #script: Loaded
   /** The arguments of EVALSHA; if the server does not know the script, then those of EVAL. */

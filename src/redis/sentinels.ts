@@ -30,10 +30,7 @@ export class Sentinels {
   #trouble: Error | undefined
   #probe: NodeJS.Timeout | undefined
 
-  /**
-   * `switched` is called when another server is the master, or may be. `deaf` is called when a sentinel refuses the
-   * subscription.
-   */
+  /** `switched`: another server is the master, or may be. `deaf`: a sentinel refuses the subscription. */
   constructor({ options, make }: SentinelClients, switched: () => void, deaf: (error: Error) => void) {
     this.#name = options.name ?? ''
     this.#switched = switched

@@ -25,9 +25,7 @@ export class Requests implements Sending {
   readonly #single: SingleAttempts
   readonly #cleanup: Cleanup
   readonly #freed: (key: string) => void
-  /**
-   * Timers of fair waiters whose subscriptions took long. Each fires when the rest of the waiter's patience is over.
-   */
+  /** Timers of fair waiters whose subscriptions took long. Each fires when its waiter's patience is over. */
   readonly #joining = new Map<Waiter, Timer>()
 
   /**

@@ -1,7 +1,4 @@
-/**
- * Single attempts. They do not wait for the end of an outage, because their callers want an answer now. They share one
- * timer.
- */
+/** Single attempts. They do not wait for the end of an outage: their callers want an answer now. They share a timer. */
 import { awake, type Clock, type Timer } from '../clock.ts'
 import type { Waiter } from '../local/waiter.ts'
 

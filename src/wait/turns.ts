@@ -28,9 +28,7 @@ const MISSED = 3
 const SHARE = 0.2
 const CREDIT = 5 * TURN
 
-/**
- * How many ms this client leaves the lock to clients that listen but have taken no turns, so that they can take one.
- */
+/** For how many ms the lock is left to clients that listen but have taken no turns, so that they can take one. */
 const CHANCE = 3
 /** The shortest time between two such chances, in ms. */
 const PAUSE = 100
@@ -38,10 +36,7 @@ const PAUSE = 100
 /** How long data about a key is kept after its last use, if this client has no waiter for the key, in ms. */
 const MEMORY = 1_000
 
-/**
- * Data about the other clients that listen to one key. A round lasts from one release by this client to its next
- * release.
- */
+/** Data about the other clients that listen to one key. A round is the time between two releases by this client. */
 class Others {
   /** How many other clients received the message of this client's last release. */
   listening = 0
@@ -157,9 +152,7 @@ export class Turns implements TurnTaking {
   #sweep: Timer | undefined
   #closed = false
 
-  /**
-   * `hears`: whether this client listens to the key's unlock channel. `awaited`: whether it has a waiter for the key.
-   */
+  /** `hears`: whether this client listens to the key's unlock channel. `awaited`: whether it has a waiter for it. */
   constructor(clock: Clock, hears: (key: string) => boolean, awaited: (key: string) => boolean) {
     this.#clock = clock
     this.#hears = hears
@@ -174,9 +167,7 @@ export class Turns implements TurnTaking {
     this.#others.get(key)?.startRound(this.#clock.now())
   }
 
-  /**
-   * This client has released the lock, and `heard` clients received the message. Returns how many of them are others.
-   */
+  /** This client has released the lock, and `heard` clients received the message. Returns how many are others. */
   released(key: string, heard: number): number {
     const known = this.#others.get(key)
     if (heard === 0 && !known) return 0

@@ -118,7 +118,7 @@ describe('a bad key', () => {
 })
 
 test.each(['k', 'k'.repeat(1024), 'é'.repeat(512), '😀'.repeat(256)])(
-  'I6: a key of up to 1,024 bytes is a key',
+  'I6: a key of up to 1,024 bytes is accepted',
   async start => {
     const locks = client({ prefix: freshKey('prefix') })
     const lease = await locks.lock(start)

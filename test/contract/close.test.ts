@@ -169,7 +169,7 @@ describe('close', () => {
   })
 
   test.each(['by a listener that is notified of it', 'right after it'])(
-    'I7: at a lapse, %s: ends a hold that other holds of its owner would keep alive',
+    'I7: called when a lease has run out, %s: ends a hold that other holds of its owner would keep alive',
     async when => {
       const { source, proxy } = await place().proxied()
       const [one, two] = [client({}, source), client()]

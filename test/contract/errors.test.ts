@@ -101,7 +101,7 @@ describe('LockTimeoutError', () => {
   })
 
   test.each(['fair', 'unfair'])(
-    'of a %s waiter: how long the lock has been held by now, not at the last answer',
+    'of a %s waiter: shows how long the lock has been held by now, not up to the last reply',
     async way => {
       const [holder, waiter] = clients(2)
       const key = freshKey()

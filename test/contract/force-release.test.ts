@@ -134,7 +134,7 @@ describe('forceRelease', () => {
   })
 
   test.each(kindsHere)(
-    'I4: a fair waiter of the forcing client, and of the holder’s client, gets the lock promptly ($kind)',
+    'I4: a fair waiter of the client that forces the release, or of the holder’s client, gets the lock promptly ($kind)',
     async ({ clients }) => {
       const [one, two] = clients(2)
       const key = freshKey()

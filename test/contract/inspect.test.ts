@@ -222,7 +222,7 @@ describe('list', () => {
     ['order:?', ['order:1']],
     ['nothing*', []],
     ['', []],
-  ])('takes the pattern %j', async (pattern, expected) => {
+  ])('accepts the pattern %j', async (pattern, expected) => {
     const prefix = freshKey('prefix')
     const locks = client({ prefix })
     await Promise.all(keys.map(key => locks.lock(key)))

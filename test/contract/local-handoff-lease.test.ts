@@ -176,7 +176,7 @@ describe('re-entry works at once', () => {
   })
 
   test.each(Object.keys(nestings))(
-    '%s: also if the server has forgotten all scripts',
+    '%s: even if the server has forgotten all scripts',
     async name => {
       const own = await ownPlace()
       const [locks, admin] = [client({}, own.source()), own.admin()]

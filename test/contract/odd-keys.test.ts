@@ -101,7 +101,7 @@ const odd = [
 
 describe('odd keys', () => {
   test.each(kindsHere)(
-    'I1: all can be held at the same time, and each excludes only callers of the same key ($kind)',
+    'I1: locks of all odd keys can be held at the same time, and each excludes only callers of the same key ($kind)',
     async ({ client }) => {
       const prefix = freshKey('prefix')
       const [one, two] = [client({ prefix }), client({ prefix })]

@@ -18,7 +18,7 @@ describe('an owner with several waiting calls (I4)', () => {
     test.each([
       { where: 'one client', of: 1 },
       { where: 'two clients', of: 2 },
-    ])('enters with all of them when one is granted, from $where', async ({ of }) => {
+    ])('enters with all waiting calls when one is granted, from $where', async ({ of }) => {
       const [other, ...own] = clients(1 + of) as [LockClient, ...LockClient[]]
       const key = freshKey()
       const holder = await other.lock(key)

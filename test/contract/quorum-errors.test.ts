@@ -70,7 +70,7 @@ describe('the constructor refuses an array that is no quorum', () => {
   })
 
   test.each([undefined, null, 5, 'no URL', ['redis://127.0.0.1:1'], new Map()])(
-    'with a part that is no source: %s',
+    'with a part that is not a source: %s',
     part => {
       const [one, two] = nowhere(2)
       expect(refused([one, part, two]).option).toBe('redis')
@@ -238,7 +238,7 @@ describe('servers that refuse', () => {
   })
 
   test.each([[0], [0, 1]])(
-    'I6: close does not wait for servers that keep refusing to take a claim back: server %i',
+    'I6: close does not wait for servers that keep refusing the leave of a claim: server %i',
     async (...strange) => {
       const scene = scenes.get(3)!
       const locks = made(scene.source)

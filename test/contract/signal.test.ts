@@ -167,7 +167,7 @@ test('a signal that aborts after the grant changes nothing', async () => {
 
 describe('timeout', () => {
   test.each(ways)(
-    '%s: lock rejects with LockTimeoutError, tryLock resolves to null, not before its time',
+    '%s: after the timeout and not before, lock rejects with LockTimeoutError and tryLock resolves to null',
     async (_, options) => {
       const [holder, waiter] = clients(2)
       const key = freshKey()

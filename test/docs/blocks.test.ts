@@ -1,6 +1,6 @@
 /**
- * Every code block in the documentation is type-checked and run, as docs/testing.md describes. Errors are reported with
- * the lines of the page.
+ * Every code block in the documentation is type-checked and run, as docs/testing.md describes. Errors have the line
+ * numbers of the page.
  */
 import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -10,7 +10,7 @@ import { pageNames, parsePage, readPage, root } from './page.ts'
 import { matches } from './printed.ts'
 import { commandOf, programsOf } from './program.ts'
 
-/** A page with mistakes, all of which have to be found. */
+/** A page with mistakes. The tests have to find all of them. */
 const wrong = parsePage('test/docs/wrong.md', readFileSync(new URL('wrong.md', import.meta.url), 'utf8'))
 const pages = pageNames().map(readPage)
 const programs = new Map([...pages, wrong].map(page => [page, programsOf(page)]))
@@ -28,7 +28,7 @@ describe.each(pages.filter(page => programs.get(page)!.length > 0))('$name', pag
   })
 
   const shown = page.blocks.filter(({ prints }) => prints)
-  test.each(shown)('line $line shows what is printed', block => {
+  test.each(shown)('line $line shows the real output', block => {
     const before = page.blocks[page.blocks.indexOf(block) - 1]
     const program = own.find(({ blocks }) => before !== undefined && blocks.includes(before))
     const { output } = results.of.get(program!)!
@@ -83,17 +83,17 @@ describe('mistakes are found', () => {
     expect(results.of.get(program!)?.problems).toEqual([expect.stringMatching(problem)])
   })
 
-  test('and each has its block', () => {
+  test('each mistake has its block', () => {
     expect(programs.get(wrong)).toHaveLength(found.length)
   })
 
-  test('a hidden comment that has no meaning, or no block', () => {
+  test('a hidden comment without a meaning or without a block', () => {
     expect(() => parsePage('page', '<!-- chekc: 1 -->')).toThrow('page:1: no such comment here: chekc')
     expect(() => parsePage('page', '<!-- check: 1 -->')).toThrow('page:1: no such comment here: check')
     expect(() => parsePage('page', '<!-- with: 1 -->')).toThrow('page: no block follows')
   })
 
-  test('output that differs from what the page shows', () => {
+  test('output that differs from the output on the page', () => {
     const printed = 'k is held by web-1:4711\n  held for       1m 12.5s\n\n1  web-2:12  3s\nend'
     expect(matches('k is held by web-7:1\n  held for 3ms', printed)).toBe(true)
     expect(matches('k is held by …\n…\n1 web-2:3 1h 2m', printed)).toBe(true)

@@ -1,6 +1,6 @@
 /**
- * The blocks that are not run, each with the reason. All other blocks are run. An entry that no longer matches a block
- * fails the test, so this list stays up to date.
+ * The blocks that are not run, each with the reason. All other blocks are run. If an entry no longer matches a block, a
+ * test fails, so this list stays up to date.
  */
 
 interface Declared {
@@ -50,7 +50,7 @@ interface Elsewhere {
   /** The command without its trailing comment. */
   readonly command: string
   readonly reason: string
-  /** A file that contains these texts: it either runs the command, or is run by it. */
+  /** The file contains the texts below. Either the file runs the command, or the command runs the file. */
   readonly file: string
   readonly texts: readonly string[]
 }

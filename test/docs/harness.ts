@@ -1,4 +1,6 @@
-/** Checks the types of all programs in one run of the compiler, and runs them in a few processes side by side. */
+/**
+ * Checks the types of all programs in one run of the compiler, and runs the programs in a few processes side by side.
+ */
 import { execFile, fork } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
@@ -20,20 +22,20 @@ export interface Result {
 export interface Results {
   readonly of: ReadonlyMap<Program, Result>
   /**
-   * The compiler's errors about the globals that every module gets. If there are any, the programs' types may be
+   * The compiler's errors about the globals of the modules. If there are any, the types of the programs may be
    * unchecked.
    */
   readonly aboutScene: readonly string[]
 }
 
-/** Number of processes that run programs, each with servers of its own. */
+/** The number of processes that run programs. Each has servers of its own. */
 const LANES = 2
-/** In ms: a lane that takes this long is stuck in a way that its own timeout does not handle. */
+/** In ms. If a lane takes this long, it hangs in a way that its own timeout does not handle. */
 const LIMIT = 240_000
 
 /**
- * The servers of a lane: `127.0.0.1:6379` stands for `one`, and on pages about quorums `redis-a:6379` to `redis-e:6379`
- * stand for `quorum`.
+ * The servers of a lane. Pages call `one` `127.0.0.1:6379`. Pages about quorums call the servers of `quorum`
+ * `redis-a:6379` to `redis-e:6379`.
  */
 interface Servers {
   readonly one: RunningServer
@@ -45,7 +47,7 @@ const quorumHosts = /\bredis-([a-e]):6379\b/g
 const keepsEachWrite = ['--appendonly', 'yes', '--appendfsync', 'always']
 
 export async function runAll(programs: readonly Program[]): Promise<Results> {
-  // Inside the project, so that modules find its packages; separate from those of other runs.
+  // The folder is inside the project, so that modules find the project's packages. Each run has its own.
   const folder = fileURLToPath(new URL(`.cache/docs/${process.pid}/`, root))
   mkdirSync(folder, { recursive: true })
   const source = await findServerSource()
@@ -90,7 +92,7 @@ function usesQuorum(source: string): boolean {
   return source.search(quorumHosts) >= 0
 }
 
-/** The lane of each program: each page goes to the lane with the least work. */
+/** Chooses the lane of each program: each page goes to the lane with the least work so far. */
 function shareOut(programs: readonly Program[]): (program: Program) => number {
   const lanes = new Map<string, number>()
   const loads = Array.from({ length: LANES }, () => 0)
@@ -121,7 +123,10 @@ function jobOf({ page, blocks, work }: Program, id: number, folder: string, { on
   return { id, name, module, others }
 }
 
-/** As strict as for the rest of the project, except rules of tidiness. The package's names lead to its sources. */
+/**
+ * The compiler is as strict as for the rest of the project, except for rules of tidiness. The package's names refer to
+ * its sources.
+ */
 function writeSettings(folder: string): string {
   const paths = Object.fromEntries(entries.map(({ name, source }) => [name, [`../../../${source}`]]))
   const tidiness = { noUnusedLocals: false, noUnusedParameters: false, noPropertyAccessFromIndexSignature: false }
@@ -172,7 +177,10 @@ function resultOf(program: Program, { module }: Job, types: string[], outcome: O
   return { problems, output: outcome?.output ?? '' }
 }
 
-/** The error with the page's name instead of the generated module's, without the lines that do not concern the page. */
+/**
+ * The error with the page's name instead of the generated module's name, and without the lines that do not concern the
+ * page.
+ */
 function asOnPage(error: string, { page }: Program, module: string | undefined): string {
   const lines = (module ? error.replaceAll(pathToFileURL(module).href, page).replaceAll(module, page) : error).split(
     '\n',

@@ -1,7 +1,7 @@
 /**
- * Runs programs one after another, in a process of its own, with a server of its own. So whatever a program does to its
- * process or to Redis cannot affect the tests, and a program that hangs can be killed. Reports each outcome as it
- * comes.
+ * Runs programs one after another, in its own process and with its own server. So a program's effects on its process or
+ * on Redis cannot reach the tests, and a program that hangs can be killed. Each outcome is reported as soon as it is
+ * known.
  */
 import { readFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
@@ -12,9 +12,9 @@ export interface Job {
   readonly id: number
   readonly module?: string
   readonly script?: string
-  /** Further servers that it uses. */
+  /** Further servers that the program uses. */
   readonly others?: readonly string[]
-  /** The name of the script in the shell's errors. */
+  /** The script's name in the error messages of the shell. */
   readonly name: string
 }
 
@@ -24,11 +24,11 @@ export interface Outcome {
   readonly error?: string
 }
 
-/** A block that takes this long, in ms, hangs. */
+/** A block that takes longer than this, in ms, counts as hanging. */
 const PATIENCE = 60_000
 
 let interrupt: (error: unknown) => void = () => {}
-// Without the tests nobody receives the results.
+// If the tests end, no process receives the results, so this one ends as well.
 process.on('disconnect', () => process.exit(1))
 process.on('unhandledRejection', error => interrupt(error))
 process.on('uncaughtException', error => interrupt(error))
@@ -56,7 +56,7 @@ for (const job of jobs) {
   const outcome = { id: job.id, output, ...(error !== undefined && { error: told(error, job) }) }
   await new Promise(resolve => process.send!(outcome, resolve))
 }
-// A block need not close what it has opened.
+// A block may leave connections open, so the process has to be ended.
 process.exit(0)
 
 async function run({ module, script, name }: Job, scene: Scene): Promise<void> {
@@ -73,7 +73,7 @@ async function emptied(url: string): Promise<void> {
   redis.disconnect()
 }
 
-/** The stack of the error, if it leads through the page. */
+/** For a program that is a module, the error's stack; otherwise only its message. */
 function told(error: unknown, { module }: Job): string {
   if (!(error instanceof Error)) return String(error)
   return module === undefined ? error.message : (error.stack ?? error.message)

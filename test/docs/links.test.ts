@@ -1,6 +1,4 @@
-/**
- * Every link of the documentation that stays in this project has a target: the file exists, and so does the heading.
- */
+/** Every link in the documentation to a place in this project has a target: both the file and the heading exist. */
 import { existsSync, readFileSync } from 'node:fs'
 import { posix } from 'node:path'
 import { expect, test } from 'vitest'
@@ -9,10 +7,10 @@ import { type Page, pageNames, parsePage, readPage, root } from './page.ts'
 const pages = new Map(pageNames().map(name => [name, readPage(name)]))
 
 const { homepage } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as { homepage: string }
-/** The address by which a published page links to an unpublished one. */
+/** The address with which a published page links to an unpublished page. */
 const repository = `${homepage.replace('#readme', '')}/blob/main/`
 
-/** What is wrong with the links of a page. */
+/** The links of a page that have no target. */
 function brokenLinks({ name, links, anchors }: Page): string[] {
   return links.flatMap(({ text: url, line }) => {
     const here = url.startsWith(repository) ? posix.relative(posix.dirname(name), url.slice(repository.length)) : url

@@ -1,6 +1,6 @@
 /**
- * A page of the documentation as its tests see it: the code blocks, their hidden comments, the links, and the anchors
- * that links may lead to. docs/testing.md describes how to write a page.
+ * A page of the documentation, parsed for its tests: the code blocks, their hidden comments, the links, and the anchors
+ * of its headings. docs/testing.md describes how to write a page.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import GithubSlugger from 'github-slugger'
@@ -13,7 +13,7 @@ import { visit } from 'unist-util-visit'
 
 export const root = new URL('../../', import.meta.url)
 
-/** Some text of a page, and the line on which it begins, from 1. */
+/** A piece of a page's text, and the line on which it begins, counted from 1. */
 export interface Piece {
   readonly text: string
   readonly line: number
@@ -22,27 +22,27 @@ export interface Piece {
 export interface Block extends Piece {
   /** The word after the three backticks. */
   readonly language: string | undefined
-  /** Hidden: code to run before the block. */
+  /** Code from hidden comments that runs before the block. */
   readonly before: readonly Piece[]
-  /** Hidden: checks to run after the block. */
+  /** Checks from hidden comments that run after the block. */
   readonly after: readonly Piece[]
-  /** The block continues the one before it. */
+  /** Whether the block continues the previous one. */
   readonly goesOn: boolean
-  /** The block shows what the one before it prints. */
+  /** Whether the block shows the output of the previous one. */
   readonly prints: boolean
 }
 
 export interface Page {
   /** The page's path from the root of the project. */
   readonly name: string
-  /** Hidden: code to put before each TypeScript block of the page. */
+  /** Code from hidden comments that is put before each TypeScript block of the page. */
   readonly setUp: readonly Piece[]
   readonly blocks: readonly Block[]
   readonly links: readonly Piece[]
   readonly anchors: ReadonlySet<string>
 }
 
-/** Names of all pages: those in the root, and those in these folders. */
+/** The names of all pages: those in the root folder, and those in these folders. */
 export function pageNames(): string[] {
   const folders = ['docs', 'lua', 'examples', 'benchmarks']
   const inside = folders.flatMap(folder =>
@@ -74,7 +74,7 @@ class Reader {
   readonly #links: Piece[] = []
   readonly #anchors = new Set<string>()
   readonly #slugger = new GithubSlugger()
-  /** What hidden comments have said about the next block. */
+  /** The instructions of hidden comments for the next block. */
   #before: Piece[] = []
   #goesOn = false
   #prints = false
@@ -104,7 +104,7 @@ class Reader {
   }
 
   #block({ value, lang, position }: Code, line: number): void {
-    // A block that is only indented has no fence above its first line.
+    // An indented block has no line with a fence above its first line.
     const fences = position ? position.end.line - line - value.split('\n').length : 1
     this.#blocks.push({
       text: value,
@@ -137,7 +137,7 @@ class Reader {
     else if (said === 'prints') this.#prints = true
     const [head, word] = /^\s*(\w+):/.exec(comment) ?? []
     if (head === undefined) return
-    // The rest of the first line keeps its line number, so that errors are reported with the lines of the page.
+    // The rest of the first line keeps its line number, so that errors have the line numbers of the page.
     const piece = { text: comment.slice(head.length), line: line + head.split('\n').length - 1 }
     if (word === 'page') this.#setUp.push(piece)
     else if (word === 'with') this.#before.push(piece)

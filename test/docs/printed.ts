@@ -1,8 +1,8 @@
-/** Compares the output that a page shows with the real output, ignoring what differs from run to run. */
+/** Compares the output that a page shows with the real output. Differences between runs are ignored. */
 
 /**
- * Whether `shown` is a part of `printed`, in whole lines. Any number or time matches any other, and so does any run of
- * blanks. `…` matches anything on its line; alone on a line, it matches any lines.
+ * Whether `shown` is a part of `printed`, in whole lines. Numbers and times match any others, and so do runs of blanks.
+ * `…` matches any text on its line; alone on a line, it matches any number of lines.
  */
 export function matches(shown: string, printed: string): boolean {
   const lines = shown.trimEnd().split('\n')
@@ -17,7 +17,7 @@ function patternOf(line: string): string {
     .join('.*')
 }
 
-/** A number, or a time, which may have several parts: 1m 5s. */
+/** A number, or a time, which may have several parts, as in 1m 5s. */
 const number = /\d+(?:[.,]\d+)*(?: ?(?:ns|µs|ms|[smhd])\b(?: \d+(?:\.\d+)?(?:ms|[smhd])\b)*)?/g
 
 function alike(text: string): string {

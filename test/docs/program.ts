@@ -1,13 +1,13 @@
 /**
- * Turns the blocks of a page into programs: TypeScript modules, and scripts for the shell. Each program has its text on
- * the same lines as the page, and nothing on the others. So the line numbers in errors of the compiler, of Node and of
- * the shell are those of the page.
+ * Turns the blocks of a page into programs: TypeScript modules, and shell scripts. Each program's text is on the same
+ * lines as on the page; all other lines are empty. So errors of the compiler, of Node and of the shell have the line
+ * numbers of the page.
  */
 import { parseAllDocuments } from 'yaml'
 import { elsewhere, notRun, typesOnly } from './declared.ts'
 import type { Block, Page, Piece } from './page.ts'
 
-/** One or more blocks that are run as one. */
+/** One or more blocks that are run as one program. */
 export interface Program {
   readonly page: string
   /** Line and language of its first block. */
@@ -19,12 +19,12 @@ export interface Program {
 export type Work =
   | { readonly kind: 'module'; readonly source: string; readonly typesOnly: boolean }
   | { readonly kind: 'script'; readonly source: string }
-  /** Data that only has to be parsed, which has been done. */
+  /** Data, which is only parsed. It has been parsed without an error. */
   | { readonly kind: 'data' }
-  /** A block that cannot be checked, and is not declared. */
+  /** A block that cannot be checked, and is not declared in declared.ts. */
   | { readonly kind: 'unusable'; readonly why: string }
 
-/** The programs of a page, without drawings and without blocks that are declared not to be run. */
+/** The programs of a page. Drawings and blocks that are declared not to be run are left out. */
 export function programsOf(page: Page): Program[] {
   const groups: [Block, ...Block[]][] = []
   for (const block of page.blocks) {
@@ -75,7 +75,10 @@ function whyUnusable(block: Block): string | undefined {
     : `nothing runs what begins at line ${line}: docs/testing.md says what a block needs`
 }
 
-/** A block in another language becomes a string, for the hidden check. `var`, because another block may follow. */
+/**
+ * Turns a block in another language into a string that the hidden check can use. `var`, because a later block may
+ * declare it again.
+ */
 function asTypeScript({ language, text, line }: Block): Piece {
   return language === 'ts' ? { text, line } : { text: `var code = ${JSON.stringify(text)}`, line }
 }
@@ -95,7 +98,7 @@ export function commandOf(line: string): string {
   return line.replace(/(^|\s)#.*$/, '').trim()
 }
 
-/** The block without the lines that run elsewhere. */
+/** The block without the lines that are declared to run elsewhere. */
 function withoutOthers({ text, line }: Piece): Piece {
   const run = (line: string) => !elsewhere.some(({ command }) => command === commandOf(line))
   return {
@@ -116,7 +119,7 @@ function onTheirLines(pieces: readonly Piece[]): string {
   for (const { text, line } of pieces) {
     for (const [index, each] of text.split('\n').entries()) {
       const at = line - 1 + index
-      // Two comments may be on one line of the page, or the end of a comment on a line of code.
+      // Two comments may be on one line of the page, or a comment may end on a line of code.
       lines[at] = lines[at]?.trim() ? `${lines[at]}; ${each}` : each
     }
   }

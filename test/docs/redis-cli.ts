@@ -18,9 +18,9 @@ import { usualTexts } from '../../scripts/lua/usual-texts.ts'
 import { matches } from './printed.ts'
 import type { Scene } from './scene.ts'
 
-/** A token or a ticket. */
+/** A token or a ticket: 16 digits. */
 const STAMP = /\b\d{16}\b/g
-/** How long a message may take to arrive, in ms. */
+/** The time within which a message has to arrive, in ms. */
 const MESSAGE_WITHIN = 2_000
 
 export async function session({ redis, sh }: Pick<Scene, 'redis' | 'sh'>, text: string): Promise<void> {
@@ -34,11 +34,11 @@ export async function session({ redis, sh }: Pick<Scene, 'redis' | 'sh'>, text: 
       const answered: string[] = []
       if (program !== 'redis-cli') {
         const { output, errors } = await sh(command)
-        // Errors come first, so that a line of output can comment on them.
+        // Errors come before the output, so that a line of output can comment on them.
         answered.push(`${errors}${output}`)
       } else if (words.at(-1) === '&') listening.push(await listen(redis, words.slice(1, -1), messages))
       else answered.push(await answer(redis, words))
-      // A message may arrive before or after the answer.
+      // A message may arrive before or after the command's reply.
       const printed = () => [...answered, ...messages].join('\n')
       const until = Date.now() + (listening.length > 0 ? MESSAGE_WITHIN : 0)
       while (!matches(shown, printed()) && Date.now() < until) await new Promise(resolve => setTimeout(resolve, 10))
@@ -52,7 +52,7 @@ export async function session({ redis, sh }: Pick<Scene, 'redis' | 'sh'>, text: 
   }
 }
 
-/** Commands, with the lines below them. Lines that begin with # are for the reader. */
+/** The commands, each with the lines below it. Lines that begin with # are comments for the reader. */
 function stepsOf(text: string): { command: string; shown: string }[] {
   const steps: { command: string; shown: string[] }[] = []
   const lines = text

@@ -1,6 +1,6 @@
 /**
- * What a block can use when it runs. These are globals, so that a block may have its own `locks`, or import its own
- * `assert`.
+ * The names that a block can use when it runs. They are globals, so that a block may declare its own `locks`, or import
+ * its own `assert`.
  */
 import assert from 'node:assert/strict'
 import { format } from 'node:util'
@@ -20,7 +20,7 @@ export class Scene {
     this.#shell = new Shell(url)
   }
 
-  /** A client for each block, made on first use. */
+  /** A client for the current block, made on first use. */
   get locks(): LockClient {
     this.#locks ??= new LockClient(this.#url)
     return this.#locks
@@ -31,10 +31,10 @@ export class Scene {
     return this.#redis
   }
 
-  /** What the block has printed so far. */
+  /** The text that the block has printed so far. */
   readonly printed = (): string => this.#printed.join('\n')
 
-  /** Runs a shell script as blocks of the shell are run. */
+  /** Runs a shell script in the way in which shell blocks are run. */
   readonly sh = (script: string, name?: string): Promise<Ended> => this.#shell.run(script, name)
 
   readonly print = (...values: unknown[]): void => {
@@ -57,7 +57,10 @@ export class Scene {
   }
 }
 
-/** The same for the compiler. It is a text, because a file in this folder would define the names for all tests. */
+/**
+ * Declares the globals for the compiler. It is a text, because a declaration file in this folder would define the names
+ * for all tests.
+ */
 export const declarations = `import type { Scene } from '../../../test/docs/scene.ts'
 declare global {
   var locks: Scene['locks']

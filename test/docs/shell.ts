@@ -1,4 +1,4 @@
-/** Runs the shell blocks of pages: with the real program, and with stand-ins for what a reader would run with it. */
+/** Runs the shell blocks of pages, with the real `baton` program and with stand-ins for the reader's own programs. */
 import { spawn } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,8 +16,8 @@ export interface Ended {
 const program = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 
 /**
- * The programs that blocks call. `top` and `ui` run until their user ends them. These stand-ins end them once they have
- * shown something: `top` by `q` on a terminal of its own, `ui` by Ctrl-C.
+ * The programs that blocks call. `top` and `ui` run until the user ends them, so their stand-ins end them when they
+ * have shown something: `top` by `q` on its own terminal, `ui` by Ctrl-C.
  */
 const programs: Record<string, string> = {
   npx: 'exec "$@"',
@@ -43,7 +43,7 @@ fi
 rm "$shown"
 [ $code = 130 ] || exit $code`,
 }
-/** The scripts that blocks run under a lock, in the folder of the block. */
+/** The scripts that blocks run under a lock. They are put into the folder of the block. */
 const scripts = ['report.sh', 'import.sh', 'deploy.sh', 'backup.sh']
 
 export class Shell {
@@ -54,7 +54,7 @@ export class Shell {
   }
 
   /**
-   * Runs each script in a folder of its own. Afterwards the processes that it has started are ended, and the folder is
+   * Runs each script in its own folder. Afterwards, the processes that the script started are ended, and the folder is
    * removed.
    */
   run(script: string, name = 'script'): Promise<Ended> {
@@ -63,12 +63,12 @@ export class Shell {
     for (const each of [work, bin]) mkdirSync(each)
     for (const [file, text] of Object.entries(programs)) executable(join(bin, file), text)
     for (const file of scripts) executable(join(work, file), `\necho "${file} is done"`)
-    // The shell's errors contain the name of the file and the line.
+    // The shell's error messages contain the file's name and the line.
     writeFileSync(join(folder, name), script)
 
     const child = spawn('sh', ['-eu', join('..', name)], {
       cwd: work,
-      // A process group of its own, so that it can be ended as a whole.
+      // The script has a process group of its own, so that all its processes can be ended together.
       detached: true,
       env: { ...process.env, REDIS_URL: this.#url, PATH: `${bin}${delimiter}${process.env['PATH']}`, NO_COLOR: '1' },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -79,7 +79,8 @@ export class Shell {
         process.kill(-child.pid!, signal)
       } catch {} // all have ended
     }
-    // The command of a `baton run` that still runs has a group of its own; `baton run` forwards SIGTERM to it.
+    // If a `baton run` still runs, its command has a process group of its own. `baton run` forwards SIGTERM to that
+    // group.
     const endGroup = () => {
       toGroup('SIGTERM')
       const last = setTimeout(() => toGroup('SIGKILL'), 10_000)

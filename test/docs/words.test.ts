@@ -1,6 +1,6 @@
 /**
- * One thing has one name everywhere: the words below are others' names for things of ours. Read are the comments, the messages
- * and the documentation; names in the code are for those who read the code.
+ * Each thing has one name everywhere. These tests look for other names for it, in comments, messages and documentation.
+ * Names in the code are not checked.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
@@ -8,7 +8,7 @@ import { commented, commentsIn } from '../../scripts/words/comments.ts'
 import { messagesIn } from '../../scripts/words/messages-in.ts'
 import { pageNames, root } from './page.ts'
 
-/** What is not said, and what is said instead. */
+/** Words that are not used, and the words that are used instead. */
 const instead: readonly [word: RegExp, ours: string][] = [
   [/\bwatchdogs?\b/gi, 'automatic renewal'],
   [/\brefresh(?:es|ed|ing)?\b/gi, 'renew, tend'],
@@ -19,7 +19,7 @@ const instead: readonly [word: RegExp, ours: string][] = [
   [/\butils?\b/gi, 'say what is in it'],
 ]
 
-/** Where such a word is right: the file, the word, and why. */
+/** Places in which such a word is right: the file, the word, and the reason. */
 const exceptions: readonly [file: string, word: string, why: string][] = [
   ['src/redis/shards.ts', 'refresh', 'an event of ioredis'],
   ['docs/migrating.md', 'refresh', 'how redis-semaphore renews'],
@@ -37,7 +37,7 @@ interface Line {
   readonly text: string
 }
 
-/** The places of such words, each with what is wrong with it. */
+/** Where such words occur, each with what is wrong. */
 function wrongIn(lines: readonly Line[]): string[] {
   return lines.flatMap(line =>
     found(line)
@@ -54,7 +54,7 @@ function linesOf(file: string, text: string, from = 1): Line[] {
   return text.split('\n').map((each, i) => ({ file, line: from + i, text: each }))
 }
 
-/** What is to be read of a source file. */
+/** The text of a source file that is checked: its comments and messages. */
 function wordsOf(file: string, text: string): Line[] {
   const comments = commentsIn(file, text).flatMap(({ line, text: words }) => linesOf(file, words, line))
   return file.endsWith('.ts') ? [...comments, ...messagesIn(file, text)] : comments
@@ -87,7 +87,7 @@ test.each(exceptions)('the exception is needed: %s, %s', (file, excused) => {
 
 test('such words are found in comments of TypeScript and Lua and in messages, and nowhere else', () => {
   const code = [
-    'class Longer extends Shorter {', // The code itself is not read.
+    'class Longer extends Shorter {', // The code itself is not checked.
     '  #refresh = util(external) // the watchdog',
     "  why = new LockLostError(key, 'its identifier is unknown')",
     '}',

@@ -13,12 +13,12 @@ import { eventually, sleep } from '../kit/time.ts'
 
 // While the clock is a minute slow, a lease seems to last a minute longer. A holder that schedules its next renewal by
 // this time renews too late: the clock is right again, and the lease has lapsed. Two rules prevent this. A holder never
-// counts on a longer lease than it has asked for, and it renews at a fixed pace. Break: `Math.min(this.#deadline -
-// (this.length * 2) / 3, now + this.length / 3)` to `this.#deadline - (this.length * 2) / 3` in src/local/hold.ts and
-// `Math.min(deadline, this.#askedUntil)` to `deadline` in src/local/hold.ts: two callers hold for as long as the clock
-// was slow.
+// counts on a longer lease than it has asked for, and it renews at a fixed pace.
+// Break: `Math.min(this.#deadline - (this.length * 2) / 3, now + this.length / 3)` to
+// `this.#deadline - (this.length * 2) / 3` in src/local/hold.ts and `Math.min(deadline, this.#askedUntil)` to
+// `deadline` in src/local/hold.ts: two callers hold for as long as the clock was slow.
 test.each([undefined, 'somebody'])(
-  'a holder with renewal renews at a fixed pace, and keeps the lock: %s',
+  'a holder with renewal renews at a fixed pace, and so keeps the lock: %s',
   async owner => {
     const { url, step } = await steppedServer()
     const [holder, other] = [client({ lease: 1_500 }, url), client({ lease: 1_500, waiterTtl: 900 }, url)]
@@ -35,8 +35,9 @@ test.each([undefined, 'somebody'])(
 
 describe('a holder counts on its lease for no longer than it has asked for', () => {
   // While the clock is slow, Redis overstates every remaining lease by the step. A holder that believes this still
-  // holds when the clock is right again and the next caller gets the lock. Break: `Math.min(deadline,
-  // this.#askedUntil)` to `deadline` in src/local/hold.ts: the holder counts on its lease for a minute.
+  // holds when the clock is right again and the next caller gets the lock.
+  // Break: `Math.min(deadline, this.#askedUntil)` to `deadline` in src/local/hold.ts: the holder counts on its lease
+  // for a minute.
   test('without renewal, after a status check: the holder has lost the lock before the next caller gets it', async () => {
     const { url, step } = await steppedServer()
     const lease = 2_500
@@ -60,7 +61,7 @@ describe('a holder counts on its lease for no longer than it has asked for', () 
   // lua/permits/read-write/re-enter.lua and `Math.min(Number(ttl), claim.lease)` to `Number(ttl)` in
   // src/kinds/queued-kind.ts: the same.
   test.each(kinds.filter(({ kind }) => kind !== 'semaphore'))(
-    'after a re-entry: it has lost the lock when the next caller gets it ($kind)',
+    'after a re-entry: the holder has lost the lock before the next caller gets it ($kind)',
     async ({ client }) => {
       const { url, step } = await steppedServer()
       const lease = 2_500

@@ -17,7 +17,7 @@ const STEP = 60_000
 
 // Break: `now: () => performance.now()` to `now: () => Date.now()` in src/clock.ts: a jump forward ends the leases.
 test.each([DAY, -DAY])(
-  'the time of day of a process is off by %i ms, and jumps while it holds and waits: I1 I2 I3 I4, no effect',
+  'the time of day of a process is off by %i ms, and jumps while it holds and waits: I1 I2 I3 I4, this has no effect',
   async jump => {
     const lease = 1_200
     const [peer, locks, last] = [await Peer.start({ lease, waiterTtl: 900 }), client(), client()]
@@ -81,7 +81,7 @@ describe('the time of day of Redis steps', () => {
   // is not notified before its own deadline. This is a limit of I1: the lease ends early on the server, and the holder
   // learns of this only by its next renewal.
   test.each(kindsAndWays)(
-    'forward, while a caller holds: I2 I4 I8, the next is granted, the holder is told ($kind, fair: $fair)',
+    'forward, while a caller holds: I2 I4 I8, the next caller is granted, the holder is notified ($kind, fair: $fair)',
     async ({ fair, client }) => {
       const { url, redis, step } = await steppedServer()
       const key = freshKey()
@@ -108,7 +108,7 @@ describe('the time of day of Redis steps', () => {
   // Break: `'NX', unpack(joins)` to `'XX', unpack(joins)` in lua/permits/tend.lua and
   // `redis.call('ZRANK', line, claim) + 1` to `(redis.call('ZRANK', line, claim) or 0) + 1` in lua/permits/semaphore/position.lua: the same.
   test.each(kinds)(
-    'forward, just before a release: I4, waiters that seem to have expired are granted within a heartbeat each ($kind)',
+    'forward, just before a release: I4, each waiter that seems to have expired is granted within a heartbeat ($kind)',
     async ({ client }) => {
       const { url, redis, step } = await steppedServer()
       const key = freshKey()
@@ -131,7 +131,7 @@ describe('the time of day of Redis steps', () => {
 
   // Break: `if clock < micros then` to `if micros then` in lua/shared/clock.lua: the later ticket is smaller.
   test.each(kinds)(
-    'back, while some wait: I1 I3 I4, a release hands on at once, in order of arrival ($kind)',
+    'back, while callers wait: I1 I3 I4, a release hands the lock on at once, in order of arrival ($kind)',
     async ({ client }) => {
       const { url, redis, step } = await steppedServer()
       const key = freshKey()
@@ -154,12 +154,13 @@ describe('the time of day of Redis steps', () => {
   )
 
   // Break: `if queued and not (holder and ends >= now) then` to `if false then` in lua/mutex/tend.lua: no waiter
-  // notices the lapsed lease. Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in
-  // src/wait/heartbeat.ts: the lapse is noticed a minute later. A limit: a dead holder's lease lasts for its length
-  // *and* the step. Break: `-- include: lapse` to `local more, word = false, 'expiry'` in lua/permits/tend.lua: no
-  // waiter notices the lapsed lease.
+  // notices the lapsed lease.
+  // Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: the lapse is
+  // noticed a minute later. A limit: a dead holder's lease lasts for its length *and* the step.
+  // Break: `-- include: lapse` to `local more, word = false, 'expiry'` in lua/permits/tend.lua: no waiter notices the
+  // lapsed lease.
   test.each(kinds)(
-    'back, while a dead process holds: I4, its lease is longer by the step, not more; then it can be taken ($kind)',
+    'back, while a dead process holds: I4, its lease is longer by the step, but not more; then the lock can be taken ($kind)',
     async ({ client, peer: start }) => {
       const { url, step } = await steppedServer()
       const [key, taken] = [freshKey(), freshKey('taken')]

@@ -16,7 +16,7 @@ describe('a request arrives after its client has gone on', () => {
   // Break: `-- include: live` to `local lives = ends` in lua/mutex/renew.lua and `tonumber(token) > known` to `false`
   // in lua/mutex/renew.lua: the late renewal prolongs another caller's hold.
   test.each(kinds)(
-    'a renewal, after another has taken the lock: I5, it changes nothing ($kind)',
+    'a renewal, after another caller has taken the lock: I5, it changes nothing ($kind)',
     async ({ client, clientBehindProxy }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy(patient)
@@ -36,10 +36,11 @@ describe('a request arrives after its client has gone on', () => {
   )
 
   // Break: `and holder:sub(HELD_ID_AT, HELD_ID_END) == id` away in lua/mutex/release.lua: the late release ends another
-  // caller's hold. Break: `dropped = hold == id` to `dropped = hold ~= nil` in lua/shared/drop.lua: the same. Break:
-  // `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the same.
+  // caller's hold.
+  // Break: `dropped = hold == id` to `dropped = hold ~= nil` in lua/shared/drop.lua: the same.
+  // Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the same.
   test.each(kinds)(
-    'a release, after another has taken the lock: I5, it changes nothing ($kind)',
+    'a release, after another caller has taken the lock: I5, it changes nothing ($kind)',
     async ({ client, clientBehindProxy }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy(patient)
@@ -115,10 +116,11 @@ describe('a request arrives after its client has gone on', () => {
 
   // Break: `stamp .. ' ' .. claim` to `string.format('%.0f', stamp + 8000 * lease) .. ' ' .. claim` in
   // lua/shared/grant.lua: the hold outlasts its lease. A limit: nothing distinguishes such a hold from a live one
-  // before its lease ends, so the test checks only that it ends then. Break: `now + claim:match(LEASE, TERMS_AT)` to
-  // `now + 9 * claim:match(LEASE, TERMS_AT)` in lua/shared/hold.lua: the same.
+  // before its lease ends, so the test checks only that it ends then.
+  // Break: `now + claim:match(LEASE, TERMS_AT)` to `now + 9 * claim:match(LEASE, TERMS_AT)` in lua/shared/hold.lua: the
+  // same.
   test.each(kinds)(
-    'an acquire of a free lock, after its caller has left: I4, the ghost ends with its lease ($kind)',
+    'an acquire of a free lock, after its caller has left: I4, the unwanted hold ends with its lease ($kind)',
     async ({ client, clientBehindProxy }) => {
       const key = freshKey()
       const lease = 800

@@ -64,8 +64,9 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
 
   // Break: `this.acquirer.lookAgain(key)` away in src/locks.ts: no client checks its locks after the reconnect. (Tests
   // fail only if the message connections alone are killed: after a reconnect of its command connection, a client checks
-  // anyway.) Break: `call.error = this.#torn ?? error` to `return this.#fail(call, new LockConnectionError('lost',
-  // error))` in src/redis/connection.ts: calls are rejected.
+  // anyway.)
+  // Break: `call.error = this.#torn ?? error` to `return this.#fail(call, new LockConnectionError('lost', error))` in
+  // src/redis/connection.ts: calls are rejected.
   test.each(kinds.flatMap(each => Object.keys(fairnesses).map(how => ({ ...each, how }))))(
     'I1 I2 I4: under load, all callers are served ($kind, $how)',
     { timeout: 40_000 },
@@ -93,10 +94,11 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
 
   // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in
   // lua/mutex/tend.lua: positions follow the order of the heartbeats. (No test fails if only command connections are
-  // killed, because then no waiter is passed over.) Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] =
-  // string.format('%.0f', micros + i)` in lua/permits/tend.lua: the same.
+  // killed, because then no waiter is passed over.)
+  // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in
+  // lua/permits/tend.lua: the same.
   test.each(kinds)(
-    'I3: fair waiters are granted in the order of their tickets, except those that were cut off at the time ($kind)',
+    'I3: fair waiters are granted in the order of their tickets, except waiters whose connection was cut at that time ($kind)',
     async ({ client }) => {
       const { url } = await ownServer()
       const key = freshKey()

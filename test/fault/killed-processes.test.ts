@@ -15,7 +15,7 @@ const long = { waiterTtl: 60_000, lease: 60_000, tokenMemory: 200 }
 // Break: `-- include: lapse` to `local more, word = false, 'expiry'` in lua/permits/acquire.lua and `-- include: lapse`
 // to `local more, word = false, 'expiry'` in lua/permits/tend.lua: the dead process's lock is never free.
 test.each(kindsAndWays)(
-  'of the holder: I1 I4 I7, the next is granted as its lease ends, nothing stays ($kind, fair: $fair)',
+  'of the holder: I1 I4 I7, the next caller is granted when its lease ends, nothing is left ($kind, fair: $fair)',
   async ({ fair, client, peer: start }) => {
     const key = freshKey()
     const lease = 1_000
@@ -42,7 +42,7 @@ test.each(kindsAndWays)(
 // Break: `if reached ~= 0 then` to `if true then` in lua/shared/promote.lua: the lock goes to a dead waiter.
 // Break: `if reached == 0 then` to `if false then` in lua/shared/admit.lua: the same.
 test.each(kinds.flatMap(each => [1, 50].map(dead => ({ ...each, dead }))))(
-  'of $dead at the head of the queue: I3 I4 I7, passed over by the release itself; the others keep their order ($kind)',
+  'of $dead waiters at the head of the queue: I3 I4 I7, the release itself passes over them; the others keep their order ($kind)',
   async ({ dead, client, peer: start }) => {
     const key = freshKey()
     const peer = await start(long)
@@ -82,7 +82,7 @@ test.each(kinds)(
 // lease.
 // Break: `if reached == 0 then` to `if false then` in lua/shared/admit.lua: the same.
 test.each(kinds)(
-  'of a process that holds, with twenty fair waiters among those of others: I1 I3 I4 I7 ($kind)',
+  'of a process that holds, and has twenty fair waiters among those of other processes: I1 I3 I4 I7 ($kind)',
   async ({ client, peer: start }) => {
     const key = freshKey()
     const lease = 1_200
@@ -114,8 +114,9 @@ test.each(kinds)(
 )
 
 // Break: `redis.call('PEXPIREAT', queue, queued)` to `redis.call('EXISTS', queue)` in lua/shared/enqueue.lua: the queue
-// of dead waiters remains for ever. Break: `redis.call('PEXPIREAT', deadlines, keep)` to `redis.call('EXISTS',
-// deadlines)` in lua/shared/hold.lua: the deadlines remain, too.
+// of dead waiters remains for ever.
+// Break: `redis.call('PEXPIREAT', deadlines, keep)` to `redis.call('EXISTS', deadlines)` in lua/shared/hold.lua: the
+// deadlines remain, too.
 test.each(kinds)(
   'of all processes: I7, nothing at all is left in Redis after their leases and waiters have expired ($kind)',
   async ({ peer: start }) => {

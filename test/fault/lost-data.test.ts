@@ -40,16 +40,19 @@ const losing = (name: string) =>
   name === 'DEL of the deadlines' ? kindsAndWays.filter(({ kind }) => kind !== 'mutex') : kindsAndWays
 
 describe.each(Object.entries(losses))('%s', (name, lose) => {
-  // I2. Break: `clock, tick = micros, stamp` to `clock, tick = math.max(clock + 1, 1e15), stamp and
-  // string.format('%.0f', math.max(clock + 1, 1e15))` in lua/shared/clock.lua: tokens are counted, and start again.
-  // (Only with unfair callers does the test fail: a fair caller's ticket is larger than the previous token.) I4. Break:
-  // `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: no waiter checks before
-  // the lease would have ended. I8. Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `renewed =
-  // this.#clock.now() + question.ms` in src/lease/renewal.ts: a missing hold counts as renewed, and the holder is never
-  // notified. Deadlines. Break: `elseif redis.call('EXISTS', deadlines) == 0 then` to `elseif false then` in
+  // I2. Break: `clock, tick = micros, stamp` to
+  // `clock, tick = math.max(clock + 1, 1e15), stamp and string.format('%.0f', math.max(clock + 1, 1e15))` in
+  // lua/shared/clock.lua: tokens are counted, and start again. (Only with unfair callers does the test fail: a fair
+  // caller's ticket is larger than the previous token.)
+  // I4. Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: no waiter
+  // checks before the lease would have ended.
+  // I8. Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to
+  // `renewed = this.#clock.now() + question.ms` in src/lease/renewal.ts: a missing hold counts as renewed, and the
+  // holder is never notified.
+  // Deadlines. Break: `elseif redis.call('EXISTS', deadlines) == 0 then` to `elseif false then` in
   // lua/shared/lapse.lua: a hold without a deadline never ends.
   test.each(losing(name))(
-    'I2 I4 I5 I8: the next is granted with a larger token; the holder is told and harms nobody ($kind, fair: $fair)',
+    'I2 I4 I5 I8: the next caller is granted a larger token; the holder is notified and harms no other caller ($kind, fair: $fair)',
     async ({ fair, client, nameOf }) => {
       const { url } = await ownServer()
       const redis = plainRedis(url)
@@ -103,7 +106,7 @@ test.each(kinds)(
 // Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `renewed = this.#clock.now() + question.ms` in
 // src/lease/renewal.ts: a missing hold counts as renewed, and the holder is never notified.
 test.each(kinds)(
-  'a restart without data: I2 I4 I8, processes are told, and continue ($kind)',
+  'a restart without data: I2 I4 I8, processes are notified, and continue ($kind)',
   async ({ client, peer }) => {
     const server = await ownServer()
     const key = freshKey()
@@ -126,7 +129,7 @@ test.each(kinds)(
 describe.each(['', ':queue', ':deadlines'])('the key <lock>%s has the wrong type', suffix => {
   // Break: `silence >= this.#patience` to `false` in src/wait/requests.ts: the fair waiter is never rejected.
   test.each(kinds.filter(({ kind }) => kind !== 'mutex' || suffix !== ':deadlines'))(
-    'I6 I8: holder and waiters settle with a clear error; the key is left alone; all works again once it is gone ($kind)',
+    'I6 I8: holder and waiters settle with a clear error; the key is left alone; once it is deleted, the lock works again ($kind)',
     async ({ client, nameOf }) => {
       const { url } = await ownServer()
       const redis = plainRedis(url)
@@ -163,7 +166,7 @@ describe.each(['', ':queue', ':deadlines'])('the key <lock>%s has the wrong type
 // Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `renewed = this.#clock.now() + question.ms` in
 // src/lease/renewal.ts: a missing hold counts as renewed, and the holder is never notified.
 test.each(kinds)(
-  'a key expires by an operator’s PEXPIRE: I4 I8, as if it were deleted ($kind)',
+  'a key expires because of an operator’s PEXPIRE: I4 I8, the effect is that of a deletion ($kind)',
   async ({ client, nameOf }) => {
     const key = freshKey()
     const redis = plainRedis()

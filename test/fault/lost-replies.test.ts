@@ -16,10 +16,10 @@ const patient = { waiterTtl: 60_000, lease: 60_000 }
 
 describe.each([1, 3])('the reply is lost %i times in a row, and the connection cut each time', times => {
   // Break: `if lives and lives >= now then` to `if false then` in lua/mutex/acquire.lua: the second execution is
-  // refused, because the first has taken the lock. Break: `if lives then` to `if false then` in
-  // lua/permits/acquire.lua: the same.
+  // refused, because the first has taken the lock.
+  // Break: `if lives then` to `if false then` in lua/permits/acquire.lua: the same.
   test.each(kindsAndWays)(
-    'of an acquire: I1 I5, one hold, and nothing of it after one release ($kind, fair: $fair)',
+    'of an acquire: I1 I5, there is one hold, and nothing of it is left after one release ($kind, fair: $fair)',
     async ({ fair, client, clientBehindProxy }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy(patient)
@@ -34,11 +34,11 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
   )
 
   // Break: `redis.call('ZADD', queue, 'NX', ticket, claim)` to `redis.call('ZADD', queue, ticket, claim)` in
-  // lua/mutex/acquire.lua: the second execution gives the waiter a new ticket, so it is behind the later waiter. Break:
-  // `redis.call('ZADD', line, 'NX', ticket, claim)` to `redis.call('ZADD', line, ticket, claim)` in
+  // lua/mutex/acquire.lua: the second execution gives the waiter a new ticket, so it is behind the later waiter.
+  // Break: `redis.call('ZADD', line, 'NX', ticket, claim)` to `redis.call('ZADD', line, ticket, claim)` in
   // lua/permits/acquire.lua: the same.
   test.each(kinds)(
-    'of an acquire that was queued: I3, one position, the old one ($kind)',
+    'of an acquire that was queued: I3, the waiter has one position, the original one ($kind)',
     async ({ client, clientBehindProxy }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy(patient)
@@ -61,10 +61,11 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
   )
 
   // Break: `status === 'released' || repeated` to `status === 'released'` in src/kinds/queued-kind.ts: the release that
-  // ended the hold resolves to false. Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the second
-  // execution ends the hold again, and so frees the next holder's permits.
+  // ended the hold resolves to false.
+  // Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the second execution ends the hold again, and
+  // so frees the next holder's permits.
   test.each(['another', 'the same'].flatMap(where => kindsAndWays.map(each => ({ ...each, where }))))(
-    'of a release: I5, "true" exactly once, and the next holder, of $where client, keeps the lock ($kind, fair: $fair)',
+    'of a release: I5, it resolves to true exactly once, and the next holder, of $where client, keeps the lock ($kind, fair: $fair)',
     async ({ where, fair, client, clientBehindProxy }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy(patient)
@@ -89,8 +90,9 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
 
   // Break: `hold ~= id and not holds` to `outcome == 'left'` in lua/mutex/leave.lua and `dropped = hold == id` to
   // `dropped = hold ~= nil` in lua/shared/drop.lua: a repeated leave ends the next holder's hold. Either check
-  // suffices. Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the second execution gives back the
-  // next holder's permits.
+  // suffices.
+  // Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the second execution gives back the next
+  // holder's permits.
   test.each(kinds)(
     'of a leave that gave a grant back: I5 I7, the lock is handed on once ($kind)',
     async ({ client, clientBehindProxy }) => {
@@ -148,7 +150,7 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
 // Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in
 // src/local/local-lock.ts: the woken waiter's grant is never used.
 test.each(kinds)(
-  'of the attempt of a woken waiter that gives up: I4 I6 I7, the lock goes on at once ($kind)',
+  'of the attempt of a woken waiter that gives up: I4 I6 I7, the lock is passed on at once ($kind)',
   async ({ client, clientBehindProxy }) => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)
@@ -176,7 +178,7 @@ test.each(kinds)(
 // Break: `call.repeated = true` to `return this.#fail(call, new LockConnectionError('unknown', error))` in
 // src/redis/connection.ts: the request is not sent again at once.
 test.each(kinds)(
-  'a leave that is lost itself is sent again: I7, no position in the queue stays taken ($kind)',
+  'a leave that does not arrive is sent again: I7, no position in the queue stays taken ($kind)',
   async ({ client, clientBehindProxy }) => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)
@@ -193,10 +195,11 @@ test.each(kinds)(
 )
 
 // Break: `call.repeated = true` to `return this.#fail(call, new LockConnectionError('unknown', error))` in
-// src/redis/connection.ts: calls are rejected. Break: `status === 'released' || repeated` to `status === 'released'` in
-// src/kinds/queued-kind.ts: a release resolves to false.
+// src/redis/connection.ts: calls are rejected.
+// Break: `status === 'released' || repeated` to `status === 'released'` in src/kinds/queued-kind.ts: a release resolves
+// to false.
 test.each(kinds)(
-  'I1 I2 I5: replies of all scripts are lost all the time; every release resolves to "true" once ($kind)',
+  'I1 I2 I5: replies of all scripts are lost all the time; every release resolves to true once ($kind)',
   async ({ client, clientBehindProxy }) => {
     const keys = [freshKey('a'), freshKey('b')]
     const parties = await Promise.all(Array.from({ length: 3 }, () => clientBehindProxy()))

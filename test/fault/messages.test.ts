@@ -26,7 +26,7 @@ describe('messages are lost', () => {
   // Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: no waiter checks
   // before the lease ends.
   test.each(kindsAndWays)(
-    'that of a release: I4, its waiter notices within a heartbeat ($kind, fair: $fair)',
+    'the message of a release: I4, the waiter notices within a heartbeat ($kind, fair: $fair)',
     async ({ fair, client, clientBehindProxy }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy({ waiterTtl })
@@ -45,7 +45,7 @@ describe('messages are lost', () => {
   // Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `renewed = this.#clock.now() + question.ms`
   // in src/lease/renewal.ts: a missing hold counts as renewed, and the holder is never notified.
   test.each(kinds)(
-    'that of a forced release: I8, the holder learns of it by its next renewal ($kind)',
+    'the message of a forced release: I8, the holder learns of it by its next renewal ($kind)',
     async ({ client, clientBehindProxy }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy({ lease: 1_500 })
@@ -87,7 +87,7 @@ describe('every message comes twice', () => {
 // Break: `if (!waiter) return false` to `if (!waiter?.refusal) return false` in src/wait/acquire.ts: the waiter's grant
 // is given back.
 test.each(kinds)(
-  'a grant comes before the reply that its waiter is queued: I4, it is a grant at once ($kind)',
+  'a grant comes before the reply that its waiter is queued: I4, the grant counts at once ($kind)',
   async ({ client, clientBehindProxy }) => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(patient)
@@ -111,10 +111,11 @@ test.each(kinds)(
 describe('a grant comes late', () => {
   // Break: `hold ~= id and not holds` to `outcome == 'left'` in lua/mutex/leave.lua and `dropped = hold == id` to
   // `dropped = hold ~= nil` in lua/shared/drop.lua: the late grant is given back, and with it another caller's hold.
-  // Either check suffices. Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the grant is given
-  // back twice, and the second time frees the next holder's permits.
+  // Either check suffices.
+  // Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the grant is given back twice, and the second
+  // time frees the next holder's permits.
   test.each(kinds)(
-    'after its waiter has given up and the next holds: I1 I5, the next keeps the lock ($kind)',
+    'after its waiter has given up and the next caller holds: I1 I5, that caller keeps the lock ($kind)',
     async ({ client, clientBehindProxy }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy(patient)
@@ -140,7 +141,7 @@ describe('a grant comes late', () => {
 
   // Break: `token > (this.refusal?.clock ?? 0)` to `true` in src/local/waiter.ts: two callers hold.
   test.each(kinds)(
-    'after it has lapsed, another holds, and its waiter has joined again: I1, it is not believed ($kind)',
+    'after it has lapsed, another caller holds, and its waiter has joined again: I1, the message is not believed ($kind)',
     async ({ client, clientBehindProxy, nameOf }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy({ waiterTtl: 600 })
@@ -231,9 +232,9 @@ describe('messages are forged', () => {
     },
   )
 
-  // Break: `this.#waiters.set(id, waiter)` away in src/local/local-locks.ts: the grant in transit is given back. Break:
-  // `if (!place || atPlace[place.is].message === 'ignore') return` away in src/local/local-lock.ts: the client believes
-  // the message.
+  // Break: `this.#waiters.set(id, waiter)` away in src/local/local-locks.ts: the grant in transit is given back.
+  // Break: `if (!place || atPlace[place.is].message === 'ignore') return` away in src/local/local-lock.ts: the client
+  // believes the message.
   test.each([
     ['once', { timeout: 0 }],
     ['unfair', {}],
@@ -279,10 +280,10 @@ describe('messages are forged', () => {
     },
   )
 
-  // Break: `this.#locks.get(key)?.unlocked()` to `const lock = this.#locks.get(key); lock?.hold(lock.line.head!, {
-  // granted: true, token: 1, deadline: 1e9, via: 'wakeup' })` in src/wait/acquire.ts: the client believes the message
-  // without a check. Break: `if (!this.asking) this.#tryHead()` to `this.#tryHead()` in src/local/line.ts: each message
-  // costs a request.
+  // Break: `this.#locks.get(key)?.unlocked()` to
+  // `const lock = this.#locks.get(key); lock?.hold(lock.line.head!, { granted: true, token: 1, deadline: 1e9, via: 'wakeup' })`
+  // in src/wait/acquire.ts: the client believes the message without a check.
+  // Break: `if (!this.asking) this.#tryHead()` to `this.#tryHead()` in src/local/line.ts: each message costs a request.
   test.each(kinds)(
     'saying that the lock is free: I1, no caller takes it, and a storm of them costs a few requests ($kind)',
     async kind => {

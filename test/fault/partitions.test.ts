@@ -21,11 +21,13 @@ describe('a holder is cut off for longer than its lease', () => {
   const lease = 1_000
 
   // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 300` in src/clock.ts: the holder counts on its lease for too
-  // long. Break: `dropped = hold == id` to `dropped = true` in lua/shared/drop.lua: the late request ends the next
-  // holder's hold. Break: `redis.call('HDEL', lock, unpack(over))` away in lua/shared/lapse.lua: the late request ends
-  // the hold a second time.
+  // long.
+  // Break: `dropped = hold == id` to `dropped = true` in lua/shared/drop.lua: the late request ends the next holder's
+  // hold.
+  // Break: `redis.call('HDEL', lock, unpack(over))` away in lua/shared/lapse.lua: the late request ends the hold a
+  // second time.
   test.each(kindsAndWays)(
-    'I1 I5 I8: it is told before the next caller holds; its late requests change nothing ($kind, fair: $fair)',
+    'I1 I5 I8: the holder is notified before the next caller holds; its late requests change nothing ($kind, fair: $fair)',
     async ({ fair, client, clientBehindProxy }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy({ lease })
@@ -83,7 +85,7 @@ describe('a waiter is cut off when its turn comes', () => {
   // Break: `newer && deadline - now >= lease / 2` to `true` in src/local/waiter.ts: the old message creates a second
   // holder.
   test.each(kinds)(
-    'I1 I4: the next is granted when its lease ends; once back, it continues to wait, and is granted ($kind)',
+    'I1 I4: the next waiter is granted when the lease of this grant ends; once back, the first one continues to wait, and is granted ($kind)',
     async ({ client, clientBehindProxy }) => {
       const key = freshKey()
       const lease = 900
@@ -126,7 +128,7 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
   // Break: `this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` to `false` in
   // src/redis/connection.ts: the client never gives the connection up.
   test.each(ways)(
-    'that for commands, of a waiter: I4 I6, it is granted soon after the release (fair: %s)',
+    'the one for commands, of a waiter: I4 I6, the waiter is granted soon after the release (fair: %s)',
     async fair => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy(options)
@@ -145,12 +147,17 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
     // Break: `this.#single?.connection.reset(new Error('messages no longer arrive'))` away in src/redis/link.ts: the
     // client stays deaf.
     test.each([
-      ...ways.map(fair => ({ which: 'that for messages', fair, terms: options, limit: options.waiterTtl / 3 + 500 })),
+      ...ways.map(fair => ({
+        which: 'the one for messages',
+        fair,
+        terms: options,
+        limit: options.waiterTtl / 3 + 500,
+      })),
       ...ways.map(fair => ({ which: 'both', fair, terms: options, limit: 2 * options.waiterTtl })),
       // The half-open connection is noticed before any heartbeat.
-      { which: 'that for messages', fair: false, terms: { waiterTtl: 60_000 }, limit: 15_000 },
+      { which: 'the one for messages', fair: false, terms: { waiterTtl: 60_000 }, limit: 15_000 },
     ])(
-      '$which, of a waiter: I4, it is granted, and receives messages again (fair: $fair, $terms.waiterTtl ms)',
+      '$which, of a waiter: I4, the waiter is granted, and receives messages again (fair: $fair, $terms.waiterTtl ms)',
       async ({ which, fair, terms, limit }) => {
         const key = freshKey()
         const { locks, proxy } = await clientBehindProxy(terms)
@@ -167,7 +174,7 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
   if (direction === 'down')
     // Break: `if (Number(id) === this.#beat.sent) this.#beat.heard =` to `this.#beat.heard = Number(id) ||` in
     // src/redis/link.ts: the forged beat counts for all later ones, so the client does not notice that none arrives.
-    test('that for messages, after a forged beat: I4, its waiter is granted nevertheless', async () => {
+    test('the one for messages, after a forged beat: I4, its waiter is granted nevertheless', async () => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy({ waiterTtl: 60_000 })
       const inbox = `lock:inbox:${(await locks.lock(freshKey())).id.slice(0, 12)}`
@@ -184,7 +191,7 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
   if (direction === 'up')
     // Break: `this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` to `false` in
     // src/redis/connection.ts: the subscription is never confirmed.
-    test('that for messages, of a waiter that subscribes: I4 I6, it is granted', async () => {
+    test('the one for messages, of a waiter that subscribes: I4 I6, it is granted', async () => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy(options)
       const held = await client().lock(key)

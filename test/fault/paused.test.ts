@@ -21,7 +21,7 @@ describe.each([
   // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 5_000` in src/clock.ts: the holder does not know that its lease
   // has ended.
   test.each(kindsAndWays)(
-    'by SIGSTOP: I1 I2 I8, replaced when its lease is over; late operations change nothing ($kind, fair: $fair)',
+    'by SIGSTOP: I1 I2 I8, another caller gets the lock when the lease ends; late operations change nothing ($kind, fair: $fair)',
     async ({ fair, client, peer: start }) => {
       const key = freshKey()
       const peer = await start()
@@ -76,9 +76,10 @@ describe.each([
 })
 
 // Break: `-- include: live` to `local lives = ends` in lua/mutex/renew.lua and `tonumber(token) > known` to `false` in
-// lua/mutex/renew.lua: another caller's lease is prolonged. Break: `dropped = hold == id` to `dropped = true` in
-// lua/shared/drop.lua: another caller's hold is ended. Break: `redis.call('HDEL', lock, unpack(over))` away in
-// lua/shared/lapse.lua: the lapsed hold ends a second time, which frees the next holder's permits.
+// lua/mutex/renew.lua: another caller's lease is prolonged.
+// Break: `dropped = hold == id` to `dropped = true` in lua/shared/drop.lua: another caller's hold is ended.
+// Break: `redis.call('HDEL', lock, unpack(over))` away in lua/shared/lapse.lua: the lapsed hold ends a second time,
+// which frees the next holder's permits.
 test.each(kinds)(
   'a stopped holder’s requests arrive when another caller holds: I5, they change nothing ($kind)',
   async ({ client, peer: start }) => {
@@ -106,11 +107,12 @@ test.each(kinds)(
   },
 )
 
-// Break: `redis.call('ZADD', queue, unpack(joins))` away in lua/mutex/tend.lua and `redis.call('ZRANK', queue,
-// waiters[i]) + 1` to `1` in lua/mutex/tend.lua: the waiter never joins the queue again. Break: `newer && deadline -
-// now >= lease / 2` to `true` in src/local/waiter.ts: the old message ends the waiter's wait.
+// Break: `redis.call('ZADD', queue, unpack(joins))` away in lua/mutex/tend.lua and
+// `redis.call('ZRANK', queue, waiters[i]) + 1` to `1` in lua/mutex/tend.lua: the waiter never joins the queue again.
+// Break: `newer && deadline - now >= lease / 2` to `true` in src/local/waiter.ts: the old message ends the waiter's
+// wait.
 test.each(kinds)(
-  'a fair waiter is stopped when its turn comes: I1 I4, it costs one lease, and continues to wait when it runs ($kind)',
+  'a fair waiter is stopped when its turn comes: I1 I4, this costs the others one lease; when the waiter runs again, it continues to wait ($kind)',
   async ({ client, peer: start }) => {
     const key = freshKey()
     const [peer, holder, next] = [await start({ waiterTtl: 900 }), client(), client({ waiterTtl: 900 })]

@@ -20,9 +20,10 @@ async function queued(lock: Lock, behind: number): Promise<{ lease: Promise<Leas
 }
 
 // Break: `if writer and taken == 0 and left > 0 then` to `if writer and left > 0 then` in
-// lua/permits/read-write/choose.lua: the writer is admitted while living readers hold. Break: `over =
-// redis.call('ZRANGE', deadlines, 0, math.min(many, MOST_LAPSED) - 1)` to `over = redis.call('ZRANGE', deadlines, 0,
-// -1)` in lua/shared/lapse.lua: when the first lease ends, all leases count as ended.
+// lua/permits/read-write/choose.lua: the writer is admitted while living readers hold.
+// Break: `over = redis.call('ZRANGE', deadlines, 0, math.min(many, MOST_LAPSED) - 1)` to
+// `over = redis.call('ZRANGE', deadlines, 0, -1)` in lua/shared/lapse.lua: when the first lease ends, all leases count
+// as ended.
 test('SIGKILL of some readers, while others read: I1 I4, a writer gets the lock when the last lease is over, or released', async () => {
   const key = freshKey()
   const dead = [await Peer.start(patient), await Peer.start(patient)]

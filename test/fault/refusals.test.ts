@@ -83,8 +83,9 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
   })
 
   // Break: `const answer = answers ? answers[i] : 'unknown'` to `const answer = answers?.[i]` in src/lease/renewal.ts:
-  // a refused renewal counts as a lost lock. Break: `if (silence >= this.#patience)` away in src/wait/requests.ts: the
-  // waiter gives up at the first heartbeat that is refused.
+  // a refused renewal counts as a lost lock.
+  // Break: `if (silence >= this.#patience)` away in src/wait/requests.ts: the waiter gives up at the first heartbeat
+  // that is refused.
   test('I1 I4 I8: a refusal shorter than a lease: the holder and the fair waiter keep their places', async () => {
     const { dir, redis, key, holder, queuing } = await scene()
     const held = await holder.lock(key)
@@ -166,7 +167,8 @@ describe.each(kinds)('maxmemory is reached ($kind)', kind => {
   })
 
   // Break: `-- include: trim { timetable = expiry }` away in lua/mutex/tend.lua: heartbeats are refused, and so the
-  // waiter is passed over. Break: `-- include: trim { timetable = expiry }` away in lua/permits/tend.lua: the same.
+  // waiter is passed over.
+  // Break: `-- include: trim { timetable = expiry }` away in lua/permits/tend.lua: the same.
   test('I3 I4: heartbeats keep a waiter in its place', async () => {
     const { redis, key, holder, queuing } = await scene(kind)
     const held = await holder.lock(key)
@@ -181,8 +183,9 @@ describe.each(kinds)('maxmemory is reached ($kind)', kind => {
   })
 
   // Break: `local outcome = 'absent'` to `local outcome = 'absent'; redis.call('HSET', lock, 'keep', keep)` in
-  // lua/mutex/leave.lua: the first write is HSET, so every leave is refused. Break: `local outcome = 'absent'` to
-  // `local outcome = 'absent'; redis.call('HSET', lock, 'keep', keep)` in lua/permits/leave.lua: the same.
+  // lua/mutex/leave.lua: the first write is HSET, so every leave is refused.
+  // Break: `local outcome = 'absent'` to `local outcome = 'absent'; redis.call('HSET', lock, 'keep', keep)` in
+  // lua/permits/leave.lua: the same.
   test('I7: a waiter can leave', async () => {
     const { redis, key, holder, queuing } = await scene(kind)
     await holder.lock(key)

@@ -47,9 +47,9 @@ test('I2: a confirmation of another grant to the same waiter does not count', as
 })
 
 // Break: `milliseconds: this.#outageTimeout,` to `milliseconds: 60_000,` in src/redis/replication.ts: the call waits
-// for the end of the first confirmation, and only then begins to wait for its own. Break: `waiter.unconfirmedSince ??=
-// begun` to `waiter.unconfirmedSince ??= this.now()` in src/local/local-lock.ts: the call's outageTimeout begins a
-// second time.
+// for the end of the first confirmation, and only then begins to wait for its own.
+// Break: `waiter.unconfirmedSince ??= begun` to `waiter.unconfirmedSince ??= this.now()` in src/local/local-lock.ts:
+// the call's outageTimeout begins a second time.
 test('I6: a confirmation that waits for another also ends within outageTimeout', async () => {
   const outageTimeout = 2_000
   const { url } = await ownServer()

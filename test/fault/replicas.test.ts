@@ -71,8 +71,8 @@ describe('with a replica that receives writes', () => {
   )
 
   // Break: `this.renewUntil > now ? this.length : 0` to `0` in src/local/hold.ts: the lease is confirmed but not
-  // prolonged, and so is lost. Break: `if (count >= min)` to `if (count > min)` in src/redis/replication.ts: the grant
-  // does not count.
+  // prolonged, and so is lost.
+  // Break: `if (count >= min)` to `if (count > min)` in src/redis/replication.ts: the grant does not count.
   test('a lease is renewed, and tryLock takes a free lock and is null for a held one', async () => {
     const { key, careful } = await scene()
     const [holder, other] = [careful({ ...patient, lease: 1_500 }), careful(patient)]
@@ -98,8 +98,9 @@ describe('with a replica that receives writes', () => {
 
 describe('with a replica that does not receive writes', () => {
   // Break: `if (!confirm)` to `if (true)` in src/local/local-lock.ts: the attempt gets the lock, although no replica
-  // knows of it. Break: `'newest', end: 'leave' }` to `'newest', end: 'asked' }` in src/local/states.ts: the lock is
-  // not free until the lease ends.
+  // knows of it.
+  // Break: `'newest', end: 'leave' }` to `'newest', end: 'asked' }` in src/local/states.ts: the lock is not free until
+  // the lease ends.
   test.each(ways)('a single attempt rejects, and the lock is free (fair: %s)', async fair => {
     const { key, careful, careless, loseWrites } = await scene()
     const [locks, other] = [careful(), careless()]
@@ -129,8 +130,9 @@ describe('with a replica that does not receive writes', () => {
   })
 
   // Break: `waiter.unconfirmedSince ??= begun` to `waiter.unconfirmedSince = begun` in src/local/local-lock.ts: the
-  // call's outageTimeout begins again with each grant, so the call waits for ever. Break: `'newest', end: 'leave' }` to
-  // `'newest', end: 'asked' }` in src/local/states.ts: the last grant is not undone (unfair).
+  // call's outageTimeout begins again with each grant, so the call waits for ever.
+  // Break: `'newest', end: 'leave' }` to `'newest', end: 'asked' }` in src/local/states.ts: the last grant is not
+  // undone (unfair).
   test.each(ways)('I6: if the replica stays away, the call rejects after outageTimeout (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites } = await scene()
     const locks = careful({ outageTimeout: 800 })
@@ -163,14 +165,15 @@ describe('with a replica that does not receive writes', () => {
   })
 
   // Break: `if (!confirm)` to `if (true)` in src/local/local-lock.ts: the first waiter gets the lock, although no
-  // replica knows of it. Break: `this.#common.requests.undo(this, waiter)` to `this.undone(waiter)` in
-  // src/local/local-lock.ts: the hand-off is not undone, and the next waiter does not get the lock. Break:
-  // `joins[#joins + 1] = ticket` to `joins[#joins + 1] = micros + 60000000` in lua/mutex/tend.lua: with a ticket from a
-  // minute later, the first waiter joins behind later ones. (With a ticket from the present moment the test would not
-  // fail: the first waiter joins again as soon as the hand-off is undone, and so would still be ahead.) Break:
-  // `joins[#joins + 1] = ticket` to `joins[#joins + 1] = micros + 60000000` in lua/permits/tend.lua: the same.
+  // replica knows of it.
+  // Break: `this.#common.requests.undo(this, waiter)` to `this.undone(waiter)` in src/local/local-lock.ts: the hand-off
+  // is not undone, and the next waiter does not get the lock.
+  // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = micros + 60000000` in lua/mutex/tend.lua: with a ticket
+  // from a minute later, the first waiter joins behind later ones. (With a ticket from the present moment the test
+  // would not fail: the first waiter joins again as soon as the hand-off is undone, and so would still be ahead.)
+  // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = micros + 60000000` in lua/permits/tend.lua: the same.
   test.each(kinds)(
-    'I3 I4: a hand-off that it lacks is undone; the next waiter gets the lock, the first keeps its place ($kind)',
+    'I3 I4: a hand-off that the replica lacks is undone; the next waiter gets the lock, the first keeps its place ($kind)',
     async kind => {
       const { key, careful, careless, loseWrites, heal } = await scene(kind)
       const [holder, first, second] = [careless(), careful(), careless()]
@@ -206,16 +209,17 @@ describe('with a replica that does not receive writes', () => {
 })
 
 // Break: `'the lock was not replicated', cause` to `'the lock was not replicated'` in src/redis/replication.ts: the
-// error has no cause. Break: `if (count >= min)` to `if (count >= 0)` in src/redis/replication.ts: the call gets the
-// lock.
+// error has no cause.
+// Break: `if (count >= min)` to `if (count >= 0)` in src/redis/replication.ts: the call gets the lock.
 test('without any replica a call reports how many replicas it found', async () => {
   const { url } = await ownServer()
   const { error } = await outcomeOf(client({ replicas: { min: 2, timeout: 50 } }, url).tryLock(freshKey()))
   expect(wordsOf(error)).toBe('0 of 2 replicas confirmed it within 50 ms')
 })
 
-// Break: `...(waits ? [[waits]] : [])` away in src/redis/rights.ts: the rule does not contain the right. Break:
-// `this.#names, waitFor(this.#replicas)` to `this.#names` in src/redis/survey.ts: the missing right is not named.
+// Break: `...(waits ? [[waits]] : [])` away in src/redis/rights.ts: the rule does not contain the right.
+// Break: `this.#names, waitFor(this.#replicas)` to `this.#names` in src/redis/survey.ts: the missing right is not
+// named.
 test('the right to WAIT is in the rule, and is named if it is missing', async () => {
   const { url, port } = await ownServer()
   const admin = plainRedis(url)

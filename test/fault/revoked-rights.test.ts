@@ -77,8 +77,8 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
   })
 
   // Break: `this.#leaveBehind(hold, 'its lease ran out')` to `this.remove(hold)` in src/lease/renewal.ts: the holder is
-  // not notified. Break: `if (silence >= this.#patience)` to `if (false)` in src/wait/requests.ts: fair waiters wait
-  // for ever.
+  // not notified.
+  // Break: `if (silence >= this.#patience)` to `if (false)` in src/wait/requests.ts: fair waiters wait for ever.
   test('I1 I6 I8: a holder is notified when its lease runs out; its waiters are rejected; others get the lock', async () => {
     const { redis, limited, other, key } = await scene()
     const mine = await limited.lock(key)
@@ -135,7 +135,7 @@ describe('a right that only affects speed is revoked', () => {
   // lua/mutex/release.lua: the same (unfair).
   // Break: `redis.pcall('PUBLISH'` to `redis.call('PUBLISH'` in lua/permits/semaphore/opened.lua: the same (unfair).
   test.each(kindsAndWays)(
-    'to publish: I4 I6, releases are complete, waiters notice by heartbeat ($kind, fair: $fair)',
+    'to publish: I4 I6, releases are complete, waiters notice them by heartbeat ($kind, fair: $fair)',
     async ({ fair, ...kind }) => {
       const { redis, limited, other, key } = await scene(kind)
       const held = await limited.lock(key)

@@ -39,10 +39,11 @@ const waysOf: Record<string, boolean[]> = { 'CLIENT PAUSE': [true], 'DEBUG SLEEP
 
 describe.each(Object.entries(stalls))('%s for longer than the lease', (name, begin) => {
   // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 1_500` in src/clock.ts: the holder counts on its lease for too
-  // long. Break: `dead && waiter.waits && !again` to `false` in src/wait/requests.ts: the newcomer's lease has ended
-  // before its grant arrives.
+  // long.
+  // Break: `dead && waiter.waits && !again` to `false` in src/wait/requests.ts: the newcomer's lease has ended before
+  // its grant arrives.
   test.each(waysOf[name] ?? ways)(
-    'I1 I4 I8: the holder is told in time, the next is granted when it is over (fair: %s)',
+    'I1 I4 I8: the holder is notified in time, the next caller is granted when the stall ends (fair: %s)',
     async fair => {
       const { url } = await ownServer('--enable-debug-command', 'local', '--lua-time-limit', '50')
       const redis = plainRedis(url)

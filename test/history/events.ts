@@ -85,7 +85,7 @@ interface Kinds {
     /** The time until which the process itself counts on the hold: monotonic ms, like all times here. */
     deadline: number
   }
-  /** The process has extended its deadline. */
+  /** The process has moved its deadline to a later time. */
   renewed: { worker: string; id: string; deadline: number }
   /** The process calls `release`. `held` is the lease's own state at that moment. */
   release: { worker: string; id: string; held: boolean }

@@ -22,7 +22,7 @@ export function checkExclusion(history: History): Violation[] {
 
 /**
  * No process counts on a hold for longer than the longest lease that any caller requests, whatever the server's clock
- * says. This holds even if a taking excuses an overlap. Nothing else may extend a hold: not the predecessor in a local
+ * says. This holds even if a taking excuses an overlap. Nothing else may prolong a hold: not the predecessor in a local
  * hand-off, and not other holds of the same owner.
  */
 export function checkBelief(history: History): Violation[] {

@@ -109,7 +109,7 @@ describe('other losses of data', () => {
   })
 
   test.each(['loading', 'misconf', 'output buffer', 'wall clock', 'late requests', 'early messages', 'delete queue'])(
-    '%s takes nothing, and excuses no overlap',
+    '%s takes no hold away, and excuses no overlap',
     name => {
       const fault = (t: number, phase: 'begin' | 'end') => at(t, 'fault', { fault: 1, name, phase, reach: 'server' })
       expect(found(old(10), fault(150, 'begin'), fault(250, 'end'), next(300))).toEqual(['I1'])

@@ -62,7 +62,7 @@ export const tokensSwapped: Mutation = events => {
 }
 
 /**
- * A hold lasts longer than any caller may request, as if its predecessor or another hold of its owner had extended it.
+ * A hold lasts longer than any caller may request, as if its predecessor or another hold of its owner had prolonged it.
  */
 export const foreignLease: Mutation = events => {
   const grant = all(events, 'grant').at(-1)

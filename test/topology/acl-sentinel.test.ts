@@ -74,7 +74,7 @@ test('limited users of all kinds, as in docs/operations.md: locks work, and the 
 })
 
 test.each(['+sentinel|get-master-addr-by-name', '+sentinel|sentinels'])(
-  'without %s no call is served, and each error says why',
+  'without %s no call is served, and each error gives the reason',
   async right => {
     const rules = sentinelRule().map(rule => (rule === right ? right.replace('+', '-') : rule))
     await using at = await scene(`without-${right.replace(/\W/g, '')}`, rules)

@@ -82,7 +82,7 @@ test('docs/operations.md lists these rights', () => {
 describe('without one of its rights', () => {
   // Break: `this.#survey.look()` in src/session.ts, or any of the commands in src/redis/rights.ts.
   test.concurrent.each(rights)(
-    '%s: something fails, and the client has reported at its start what is missing',
+    '%s: something fails, and the client has reported the missing right at its start',
     async right => {
       const name = `without-${rights.indexOf(right)}`
       await using at = await scene(name, without(right), right === '+eval' ? quiet : server)

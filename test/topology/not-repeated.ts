@@ -6,11 +6,11 @@ export interface Exception {
   readonly because: string
 }
 
-/** Topologies that differ in how scripts and messages work. */
+/** Topologies in which no server takes over from another. */
 const single = ['standalone', 'tls', 'acl', 'quorum']
-/** Topologies that also differ in the effects on leases and waiters. */
+/** Topologies that differ in how scripts and messages work. */
 const byScripts = ['standalone', 'cluster']
-/** Topologies in which the effects on leases and waiters differ, too. */
+/** Topologies that also differ in the effects on leases and waiters. */
 const byAnswers = [...byScripts, 'quorum']
 const ofOneServer = ['standalone', 'cluster', 'sentinel', 'tls', 'acl']
 const mutexesOnly =

@@ -1,12 +1,12 @@
-/** Names of locks, for both sides. */
+/** Names of locks, for the server and the page. */
 import type { LockName } from './messages.ts'
 
-/** Names the key's mutex, unless another kind is given. */
+/** Names the key's lock of this kind, or its mutex if `kind` is no other kind. */
 export function lockName(key: string, kind: unknown): LockName {
   return kind === 'readWrite' || kind === 'semaphore' ? { key, kind } : { key }
 }
 
-/** A text that is unique to the lock. */
+/** A text that identifies the lock. */
 export function textOf({ key, kind }: LockName): string {
   return `${kind ?? 'mutex'}/${key}`
 }

@@ -11,7 +11,7 @@ export type Condition =
   | { readonly name: 'live' | 'lost' | 'over'; readonly age: number | null }
   | { readonly name: 'late'; readonly age: number | null; readonly reason: string | null }
 
-/** How often the page checks the clock, in ms. */
+/** How often the page checks whether its picture is late, in ms. */
 const TICK = 1_000
 /**
  * The server sends something every two seconds. After this many ms without a message, the connection is considered

@@ -126,14 +126,13 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
     ballot.granted = ballot.token = undefined
     const { places, members, majority, clearing } = this.#ballots
     let heard = 0
-    /** What each server that had voted for the hold says of it. */
-    const said: ('unknown' | 'ended' | 'gone')[] = []
+    /** A server whose vote is unknown may have the hold all the same: then its part is taken back, without an answer. */
+    const said: ('unknown' | 'ended' | 'gone')[] = places.map(() => 'unknown')
     const count = (what: (typeof said)[number]) => said.filter(each => each === what).length
     const decided = () => count('ended') >= majority || count('ended') + count('unknown') < majority
     const round = new Round(members, majority, this.#clock)
     for (const [i, { kind }] of places.entries()) {
       const voted = ballot.seats[i]?.vote !== undefined
-      if (voted) said[i] = 'unknown'
       const release = async () => {
         if (!voted) return clearing.clear(ballot, i)
         const released = await kind.release(hold, used || undefined)
@@ -155,7 +154,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
       )
     }
     await round.over
-    // A server that does not answer may still have had the hold.
+    // If more than a minority had lost the hold, no majority had it any more.
     return { ended: count('ended') > 0 && count('ended') + count('unknown') >= majority, heard }
   }
 

@@ -1,7 +1,4 @@
-/**
- * The mutual-exclusion lock. One owner holds it at a time, and that owner's client may hand it on among its own
- * waiters.
- */
+/** The mutual-exclusion lock. One owner holds it at a time, and its client may hand it on to its own waiters. */
 import { surelyUntil } from '../../clock.ts'
 import type {
   Claim,

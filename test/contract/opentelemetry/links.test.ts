@@ -18,7 +18,7 @@ describe('within a client', () => {
   test.each([
     ['fair', true],
     ['unfair', false],
-  ])('each holder that waited is linked to the one before: %s', async (_, fair) => {
+  ])('each holder that waited is linked to the previous holder: %s', async (_, fair) => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client()
     const key = freshKey()

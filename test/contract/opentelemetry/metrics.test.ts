@@ -93,7 +93,7 @@ describe('durations are seconds', () => {
   test.each([
     ['fair', { fair: true }],
     ['unfair', {}],
-  ])('of the hand-off to a waiter of the same client, as in stats(): %s', async (_, options) => {
+  ])('of a hand-off to a waiter of the same client, as in stats(): %s', async (_, options) => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client()
     const key = freshKey()

@@ -1,10 +1,12 @@
-/** The comments that say which line to break: they are parsed as intended, and the quoted lines still exist. */
+/**
+ * Comments of tests that name a line to break. They are parsed as intended, and the lines that they quote still exist.
+ */
 import { describe, expect, test } from 'vitest'
 import { breaksIn, troubleOf, unbroken } from '../../../scripts/breaks/comments.ts'
 import { folders, guardedIn } from '../../../scripts/breaks/guarded.ts'
 
 describe.each(folders.flatMap(guardedIn))('$file', ({ breaks, text }) => {
-  test('each line to break exists, once', () => {
+  test('each line to break exists exactly once', () => {
     expect(breaks.flatMap(each => troubleOf(each)?.concat(`, line ${each.line}`) ?? [])).toEqual([])
   })
 
@@ -22,7 +24,7 @@ describe('a comment', () => {
     expect(read('// Break: `a > b` to', '// `a >= b` in src/a.ts: too late.', "test('x', () => {")).toEqual(expected)
   })
 
-  test('may remove a line, or break several together, or name other ways', () => {
+  test('may remove a line, break several lines together, or name alternative breaks', () => {
     const text =
       '  // It is so. Break: `a > b` to `a >= b` in src/a.ts and `c()` away in lua/c.lua: late. Break: `d` away in src/d.ts.'
     expect(read(text, "  test('x', () => {").map(({ changes }) => changes)).toEqual([
@@ -43,7 +45,7 @@ describe('a comment', () => {
     expect(read("test('y', () => {", '// Break: `d` away in src/d.ts.', '', "test('z', () => {")).toEqual([])
   })
 
-  test('that names no line is found, and so is a line that does not exist or exists twice', () => {
+  test('is reported if it names no line, or a line that does not exist exactly once', () => {
     const at = (...words: string[]) =>
       read(`// Break: ${words.join(' ')}`, "test('x', () => {").map(each => troubleOf(each))
     expect(at('something else.')).toEqual(['names no change'])
@@ -51,7 +53,7 @@ describe('a comment', () => {
     expect(at('`e` to `f` in src/clock.ts')).toEqual([expect.stringMatching(/^src\/clock.ts has "e" \d\d+ times$/)])
   })
 
-  test('above a group counts for the tests in it', () => {
+  test('above a group applies to all tests of the group', () => {
     const group = ["describe('g', () => {", "  test('x', () => {", '  })', '})', "test('y', () => {"]
     expect(unbroken(group.join('\n'))).toEqual([2, 5])
     expect(unbroken(['// Break: `d` away in src/d.ts.', ...group].join('\n'))).toEqual([6])

@@ -1,4 +1,7 @@
-/** examples/api-quota.ts: three processes share five calls at a time; one is killed while it uses two. */
+/**
+ * examples/api-quota.ts: three processes share a quota of five concurrent calls. One is killed while it uses two of
+ * them.
+ */
 import { expect, test } from 'vitest'
 import { eventually } from '../../kit/time.ts'
 import { Scene } from './scene.ts'
@@ -20,7 +23,7 @@ async function log(): Promise<Line[]> {
   })
 }
 
-/** How much was under way after each line. */
+/** The number of calls under way after each line. */
 function underWay(lines: readonly Line[]): number[] {
   let sum = 0
   return lines.map(({ begins, weight }) => {
@@ -29,10 +32,10 @@ function underWay(lines: readonly Line[]): number[] {
   })
 }
 
-test('never more than five, also while a killed process has two, and five again when its lease is over', async () => {
+test('never more than five calls, even while a killed process counts for two; five again when its lease has ended', async () => {
   const start = (NAME: string, CALL_MS = '50', CALLS = '4') =>
     scene.start('api-quota.ts', { NAME, CALL_MS, CALLS, LEASE_MS: '1500' })
-  // Its report runs for as long as the process lives.
+  // The report of this process lasts until the process is killed.
   const doomed = start('c', '60000', '1')
   await eventually(async () => (await log()).some(({ name, weight }) => name === 'c' && weight === 2), 15_000)
   const [a, b] = [start('a'), start('b')]
@@ -52,7 +55,7 @@ test('never more than five, also while a killed process has two, and five again 
   const lines = (await log()).filter(({ id }) => !killed.has(id))
   expect(Math.max(...underWay(lines))).toBe(5)
   expect(underWay(lines).at(-1)).toBe(0)
-  // Ordinary calls do not delay reports for ever.
+  // Reports succeed although ordinary calls keep coming.
   for (const name of ['a', 'b']) {
     expect(
       lines.some(line => line.name === name && line.weight === 2 && !line.begins),

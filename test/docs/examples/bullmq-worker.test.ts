@@ -18,7 +18,7 @@ afterAll(() => queue?.close())
 
 const lockOf = (customer: string) => `example:customer:${customer}`
 const books = (customer: string) => scene.redis.hgetall(lockOf(customer))
-/** What the workers printed about the job's failed attempts. */
+/** The lines that the workers printed about failed attempts of this job. */
 const failuresOf = ({ id }: Job) =>
   workers.flatMap(({ lines }) => lines.filter(line => line.startsWith(`${id}: attempt`)))
 
@@ -48,12 +48,12 @@ test.concurrent('jobs of one customer run one by one, on any worker', async () =
   await scene.waiters(lockOf('ada'), 24)
   await held.release()
   await done(...jobs)
-  // Each job reads the balance and writes it back increased. If two ran at the same time, one increase would be
-  // missing.
+  // Each job reads the balance and writes the increased value. If two jobs of a customer ran at the same time, one
+  // increase would be lost.
   expect(await books('ada')).toMatchObject({ balance: '24' })
 })
 
-test.concurrent('the oldest is first, whoever asked first; another customer need not wait', async () => {
+test.concurrent('the oldest job runs first, whichever asked first; another customer’s job does not wait', async () => {
   const held = await scene.locks.lock(lockOf('bob'))
   const jobs = [
     await add('bob', { amount: 100, age: 10_000 }),
@@ -77,7 +77,7 @@ test.concurrent('a job may take longer than the lease, which is renewed', async 
   expect(failuresOf(slow)).toEqual([])
 })
 
-test.concurrent('a job whose lock is taken away fails, and its next attempt books it once', async () => {
+test.concurrent('a job whose lock is taken away fails, and its next attempt books the order once', async () => {
   const job = await add('emil', { amount: 7, takes: 1_000 })
   await eventually(() => scene.locks.isLocked(lockOf('emil')))
   const { fencingToken } = await scene.locks.inspect(lockOf('emil'))
@@ -89,7 +89,7 @@ test.concurrent('a job whose lock is taken away fails, and its next attempt book
   expect(failuresOf(job)).toEqual([expect.stringMatching(/^\d+: attempt 1 failed: lock ".+" was lost/)])
 })
 
-test('SIGTERM: a job that still waits goes back to the queue, and to the other worker', async () => {
+test('SIGTERM: a waiting job goes back to the queue, and then to the other worker', async () => {
   const held = await scene.locks.lock(lockOf('fritz'))
   const job = await add('fritz', { amount: 3 })
   await scene.waiters(lockOf('fritz'), 1)
@@ -102,6 +102,6 @@ test('SIGTERM: a job that still waits goes back to the queue, and to the other w
   expect(await books('fritz')).toMatchObject({ balance: '3' })
   expect(failuresOf(job)).toEqual([])
   await scene.expectNothingLeft()
-  // There was no warning, for example about too many listeners on one signal.
+  // There were no warnings, for example about too many listeners on one signal.
   expect(workers.flatMap(({ lines }) => lines).filter(line => /warning/i.test(line))).toEqual([])
 })

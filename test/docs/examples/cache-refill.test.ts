@@ -1,4 +1,4 @@
-/** examples/cache-refill.ts: four processes read a cache, which is refilled once for each edition. */
+/** examples/cache-refill.ts: four processes read a cache that is refilled once for each edition. */
 import { expect, test } from 'vitest'
 import { example, runNode } from '../../kit/program.ts'
 import { Scene } from './scene.ts'
@@ -6,7 +6,7 @@ import { Scene } from './scene.ts'
 const scene = new Scene()
 const editions = Array.from({ length: 40 }, (_, i) => `${i + 1}`)
 
-/** Returns what it prints, and which editions it has requested. It must succeed. */
+/** Runs the example, which must succeed. Returns what it prints, and the editions that it has requested. */
 async function run(...args: string[]): Promise<{ given: number; asked: string[]; mixed: number }> {
   const { code, output, errors } = await runNode(example('cache-refill.ts', ...args), { env: { REDIS_URL: scene.url } })
   expect(code, errors).toBe(0)
@@ -18,7 +18,7 @@ async function run(...args: string[]): Promise<{ given: number; asked: string[];
   return { given: given!, asked, mixed: mixed! }
 }
 
-test('however many readers miss at once, each edition is requested once, and every answer is of one edition', async () => {
+test('however many readers miss the cache at once, each edition is requested once, and no answer mixes editions', async () => {
   const { given, asked, mixed } = await run()
   expect(asked).toEqual(editions)
   expect(mixed).toBe(0)
@@ -26,7 +26,7 @@ test('however many readers miss at once, each edition is requested once, and eve
   expect(await scene.locks.readWrite('example:prices').inspect()).toMatchObject({ locked: false, waiters: [] })
 }, 100_000)
 
-test('without the lock many processes ask the origin, and answers mix two editions', async () => {
+test('without the lock many processes request an edition, and answers mix two editions', async () => {
   const { asked, mixed } = await run('--no-lock')
   expect(new Set(asked)).toEqual(new Set(editions))
   expect(asked.length).toBeGreaterThan(editions.length)

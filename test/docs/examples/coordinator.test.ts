@@ -1,4 +1,4 @@
-/** examples/coordinator.ts: three workers share six shards; one is killed. */
+/** examples/coordinator.ts: three workers share six shards. One worker is killed. */
 import { expect, test } from 'vitest'
 import { eventually } from '../../kit/time.ts'
 import { Scene } from './scene.ts'
@@ -8,8 +8,8 @@ const shards = [0, 1, 2, 3, 4, 5]
 const keyOf = (shard: number) => `example:shard:{${shard}}`
 
 /**
- * Waits until each of these workers has this many shards, and no other worker has any, according to the locks. Returns
- * the holder of each shard.
+ * Waits until, according to the locks, each of these workers has this number of shards and no other worker has any.
+ * Returns the holder of each shard.
  */
 async function shared(wanted: Record<string, number>): Promise<string[]> {
   let names: string[] = []
@@ -27,7 +27,7 @@ interface Entry {
   readonly worker: string
 }
 
-/** What has been done for a shard, in order. */
+/** The work that has been done for a shard, in order. */
 async function log(shard: number): Promise<Entry[]> {
   const lines = await scene.redis.lrange(`${keyOf(shard)}:log`, 0, -1)
   return lines.map(line => {
@@ -46,7 +46,7 @@ test('shards are divided evenly, go from a killed worker to the others, and ever
   const orphans = shards.filter(shard => before[shard] === 'b')
   const left = await Promise.all(orphans.map(async shard => (await log(shard)).length))
   await shared({ a: 3, c: 3 })
-  // Work continues where the killed worker left it.
+  // Work continues where the killed worker stopped.
   await eventually(async () => {
     const logs = await Promise.all(orphans.map(log))
     return logs.every((entries, i) => entries.length > left[i]! && entries.at(-1)!.worker !== 'b')
@@ -62,7 +62,7 @@ test('shards are divided evenly, go from a killed worker to the others, and ever
       else expect(later.token).toBeGreaterThan(earlier.token)
     }
   }
-  // No worker came too late, or at the same time as another: the store would have refused its write.
+  // No worker wrote too late or at the same time as another; the store would have refused its write.
   const refused = [a, b, c].flatMap(({ lines }) => lines).filter(line => line.includes('refused'))
   expect(refused).toEqual([])
   await scene.expectNothingLeft()

@@ -1,18 +1,18 @@
-/** examples/cron.ts, as cron would start it on two machines in the same minute. */
+/** examples/cron.ts, run as cron would start it on two machines in the same minute. */
 import { expect, test } from 'vitest'
 import { example, runNode } from '../../kit/program.ts'
 import { Scene } from './scene.ts'
 
 const scene = new Scene()
 
-/** Returns what it prints about the night. It must succeed. */
+/** Runs the example, which must succeed. Returns what it prints about the night. */
 async function run(night: string): Promise<string> {
   const { code, output, errors } = await runNode(example('cron.ts', night), { env: { REDIS_URL: scene.url } })
   expect(code, errors).toBe(0)
   return output.trim()
 }
 
-test('one of two machines does it, whether they come at once or one after the other', async () => {
+test('one of two machines does the work, whether they start together or one after the other', async () => {
   const both = await Promise.all([run('2030-01-01'), run('2030-01-01')])
   expect(both).toContain('2030-01-01: written')
   expect(both.filter(line => line !== '2030-01-01: written')).toEqual([
@@ -23,7 +23,7 @@ test('one of two machines does it, whether they come at once or one after the ot
   await scene.expectNothingLeft()
 }, 70_000)
 
-test('while another machine is at work, it does not wait', async () => {
+test('while another machine works, the program ends without waiting', async () => {
   await using _held = await scene.locks.lock('example:nightly-report')
   expect(await run('2030-01-02')).toBe('2030-01-02: the other machine is at it')
   expect(await scene.redis.hexists('example:reports', '2030-01-02')).toBe(0)

@@ -6,8 +6,8 @@ import { client, redisUrl } from '../../kit/redis.ts'
 const folder = new URL('../../../examples/', import.meta.url)
 
 /**
- * The output of each example that ends on its own. The others, which keep running or need arguments, have test files of
- * their own.
+ * The output of each example that ends on its own. The other examples keep running or need arguments, and have test
+ * files of their own.
  */
 const printed: Record<string, string[]> = {
   'scoped-use.ts': [
@@ -68,17 +68,17 @@ describe('an example ends on its own, prints what it shows, and leaves nothing l
   })
 })
 
-describe('no example is overlooked', async () => {
+describe('every example is covered', async () => {
   const examples = (await readdir(folder)).filter(name => name !== 'README.md')
   const tests = (await readdir(new URL('.', import.meta.url))).filter(name => name.endsWith('.test.ts'))
 
-  test('each has a test, and each test its example', () => {
+  test('each example has a test, and each test has its example', () => {
     const tested = tests.filter(name => name !== 'examples.test.ts').map(name => name.replace(/\.test\.ts$/, ''))
     const named = [...tested, ...Object.keys(printed).map(name => name.replace(/\.ts$/, ''))]
     expect(examples.map(name => name.replace(/\.ts$/, '')).sort()).toEqual(named.sort())
   })
 
-  test('each has its line in the README, with a link', async () => {
+  test('each example has a line in the README, with a link', async () => {
     const readme = await readFile(new URL('README.md', folder), 'utf8')
     const linked = [...readme.matchAll(/^- \[(.+?)\/?\]\(\1.*?\): .+$/gm)].map(([, name]) => name)
     expect(linked.sort()).toEqual(examples.sort())

@@ -1,4 +1,4 @@
-/** examples/express.ts: two servers side by side. One gives up soon, so that this can be seen; the other is patient. */
+/** examples/express.ts on two servers. One gives up waiting soon, so that a test can see this. The other is patient. */
 import { beforeAll, expect, test } from 'vitest'
 import type { Running } from '../../kit/program.ts'
 import { eventually } from '../../kit/time.ts'
@@ -24,18 +24,18 @@ test('no withdrawal is lost among requests to both servers', async () => {
   const requests = Array.from({ length: 12 }, (_, i) => withdraw(i % 2 ? hasty : patient, 'shared'))
   const answers = await Promise.all(requests)
   const paid = answers.filter(({ status }) => status === 200).map(({ body }) => body['balance'] as number)
-  // The patient server serves all its requests; the impatient one may have rejected some.
+  // The patient server serves all six of its requests. The other may have rejected some.
   expect(paid.length).toBeGreaterThanOrEqual(6)
   expect(answers.filter(({ status }) => status !== 200 && status !== 503)).toEqual([])
-  // Each withdrawal left one less than another one: two at the same time would have left the same.
+  // All balances differ by one. Two withdrawals at the same time would have left the same balance.
   expect(paid.sort((a, b) => b - a)).toEqual(paid.map((_, i) => 99 - i))
   expect(await scene.redis.hget(lockOf('shared'), 'balance')).toBe(String(100 - paid.length))
 })
 
-test('a request that waits in vain is told to come again, and leaves nothing behind', async () => {
+test('a request that waits in vain is asked to come again, and leaves nothing behind', async () => {
   const held = await scene.locks.lock(lockOf('busy'))
   expect(await withdraw(hasty, 'busy')).toMatchObject({ status: 503, retryAfter: '1' })
-  await scene.waiters(held.key, 0) // it leaves the queue while the answer goes out
+  await scene.waiters(held.key, 0) // the request leaves the queue while the answer is sent
   await held.release()
   expect(await scene.redis.exists(held.key)).toBe(0)
 })
@@ -47,19 +47,19 @@ test('a client that disconnects leaves the queue at once', async () => {
   await scene.waiters(held.key, 1)
   client.abort()
   await expect(request).rejects.toThrow()
-  await scene.waiters(held.key, 0) // well before it would have given up
+  await scene.waiters(held.key, 0) // long before the request would have given up
   await held.release()
   await scene.expectNothingLeft()
 })
 
-test('a request that fails for its own reason leaves the account free', async () => {
+test('a request that fails for another reason leaves the account free', async () => {
   await scene.redis.hset(lockOf('poor'), 'balance', 0)
   expect(await withdraw(patient, 'poor')).toMatchObject({ status: 409 })
   expect(await post(`${patient}/accounts/poor/withdrawals`, {})).toMatchObject({ status: 400 })
   await scene.expectNothingLeft()
 })
 
-test('SIGTERM: waiting requests are rejected, those being served are completed, and the process ends', async () => {
+test('SIGTERM: waiting requests are rejected, running requests are completed, and the process ends', async () => {
   const held = await scene.locks.lock(lockOf('waiting'))
   const waits = withdraw(patient, 'waiting')
   await scene.waiters(held.key, 1)

@@ -1,4 +1,4 @@
-/** examples/fastify.ts: two servers side by side. One gives up soon, so that this can be seen; the other is patient. */
+/** examples/fastify.ts on two servers. One gives up waiting soon, so that a test can see this. The other is patient. */
 import { beforeAll, expect, test } from 'vitest'
 import type { Running } from '../../kit/program.ts'
 import { eventually } from '../../kit/time.ts'
@@ -26,16 +26,16 @@ const begun = (cart: string) => eventually(() => scene.locks.isLocked(lockOf(car
 const listeners = (cart: string, count: number) =>
   eventually(async () => (await scene.redis.pubsub('CHANNELS', `*${lockOf(cart)}*`)).length === count)
 
-test.concurrent('impatient clicks, on both servers, are charged once', async () => {
+test.concurrent('several clicks, on both servers, are charged once', async () => {
   const clicks = [patient, hasty, patient, hasty].map(server => checkOut(server, 'clicked'))
   const statuses = (await Promise.all(clicks)).map(({ status }) => status)
   expect(statuses.filter(status => status === 200)).toEqual([200])
-  // The other requests came when it was paid for, or had given up before.
+  // The other requests found the cart paid for, or had given up before.
   expect(statuses.filter(status => ![200, 409, 423].includes(status))).toEqual([])
   expect(await charges('clicked')).toBe('1')
 })
 
-test.concurrent('a request that waits in vain is told that another one is at work', async () => {
+test.concurrent('a request that waits in vain is told that another request is at work', async () => {
   const held = await scene.locks.lock(lockOf('busy'))
   expect(await checkOut(hasty, 'busy')).toMatchObject({ status: 423, retryAfter: '1' })
   await held.release()
@@ -59,11 +59,11 @@ test.concurrent('a client that disconnects stops waiting at once', async () => {
   await listeners('left', 1)
   client.abort()
   await expect(request).rejects.toThrow()
-  await listeners('left', 0) // well before it would have given up
+  await listeners('left', 0) // long before the request would have given up
   await held.release()
 })
 
-test('SIGTERM: waiting requests are rejected, those being served are completed, and the process ends', async () => {
+test('SIGTERM: waiting requests are rejected, running requests are completed, and the process ends', async () => {
   const held = await scene.locks.lock(lockOf('waiting'))
   const waits = checkOut(patient, 'waiting')
   await listeners('waiting', 1)

@@ -1,4 +1,4 @@
-/** examples/nestjs: two servers side by side. One gives up soon, so that this can be seen; the other is patient. */
+/** examples/nestjs on two servers. One gives up waiting soon, so that a test can see this. The other is patient. */
 import { fileURLToPath } from 'node:url'
 import { beforeAll, expect, test } from 'vitest'
 import { type Running, runNode } from '../../kit/program.ts'
@@ -27,20 +27,20 @@ test('no withdrawal is lost among requests to both servers', async () => {
   const requests = Array.from({ length: 12 }, (_, i) => withdraw(i % 2 ? hasty : patient, 'shared'))
   const answers = await Promise.all(requests)
   const paid = answers.filter(({ status }) => status === 200).map(({ body }) => body['balance'] as number)
-  // The patient server serves all its requests; the impatient one may have rejected some.
+  // The patient server serves all six of its requests. The other may have rejected some.
   expect(paid.length).toBeGreaterThanOrEqual(6)
   expect(answers.filter(({ status }) => status !== 200 && status !== 423)).toEqual([])
-  // Each withdrawal left one less than another one: two at the same time would have left the same.
+  // All balances differ by one. Two withdrawals at the same time would have left the same balance.
   expect(paid.sort((a, b) => b - a)).toEqual(paid.map((_, i) => 99 - i))
 })
 
-test('a request that waits in vain is told to come again', async () => {
+test('a request that waits in vain is asked to come again', async () => {
   const held = await scene.locks.lock(lockOf('busy'))
   expect(await withdraw(hasty, 'busy')).toMatchObject({ status: 423, retryAfter: '1' })
   await held.release()
 })
 
-test('a request that fails for its own reason leaves the account free', async () => {
+test('a request that fails for another reason leaves the account free', async () => {
   await scene.redis.hset(lockOf('poor'), 'balance', 0)
   expect(await withdraw(patient, 'poor')).toMatchObject({ status: 409 })
   expect(await post(`${patient}/accounts/poor/withdrawals`, {})).toMatchObject({ status: 400 })

@@ -1,4 +1,4 @@
-/** The part of the module that the tests use. The package has no types. */
+/** Types for the part of the package that the tests use. The package itself has no types. */
 declare module 'parse-prometheus-text-format' {
   export interface Family {
     readonly name: string
@@ -7,7 +7,7 @@ declare module 'parse-prometheus-text-format' {
     readonly metrics: readonly {
       readonly value?: string
       readonly labels?: Readonly<Record<string, string>>
-      /** For a histogram: counts by their upper bounds. */
+      /** For a histogram: the counts of its buckets, by their upper bounds. */
       readonly buckets?: Readonly<Record<string, string>>
       readonly count?: string
       readonly sum?: string

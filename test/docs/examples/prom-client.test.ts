@@ -1,4 +1,6 @@
-/** examples/prom-client.ts: its output is parsed as Prometheus' text format, and checked for consistency. */
+/**
+ * examples/prom-client.ts: its output is parsed as Prometheus' text format, and its numbers must agree with each other.
+ */
 import parse, { type Family } from 'parse-prometheus-text-format'
 import { expect, test } from 'vitest'
 import { freePort } from '../../../local-redis/port.ts'
@@ -14,7 +16,7 @@ async function scrape(url: string): Promise<Map<string, Family>> {
   return new Map(families.map(family => [family.name, family]))
 }
 
-/** The value of a family without labels. */
+/** The value of a metric without labels. */
 const total = (served: Map<string, Family>, name: string) => Number(served.get(name)?.metrics[0]?.value)
 
 /** The cumulative counts of the buckets in the order of their bounds, the total count, and the sum. */
@@ -25,14 +27,14 @@ function histogramOf(served: Map<string, Family>, name: string) {
   return { counts, all: Number(buckets['+Inf']), count: Number(count), sum: Number(sum) }
 }
 
-test('serves gauges, counters and histograms that agree with each other, and stops when it is told to', async () => {
+test('serves gauges, counters and histograms that agree with each other, and stops on request', async () => {
   const port = await freePort()
   const worker = scene.start('prom-client.ts', { METRICS_PORT: String(port) })
   await worker.line(/^metrics on /)
   const url = `http://127.0.0.1:${port}/metrics`
   await eventually(async () => total(await scrape(url), 'locks_released_total') >= 20)
 
-  // While the test holds the lock, all three wait and the figures do not change.
+  // While the test holds the lock, all three callers wait and the numbers do not change.
   const held = await scene.locks.lock('example:report', { fair: true })
   await eventually(async () => total(await scrape(url), 'locks_waiting') === 3)
   await sleep(300)

@@ -1,6 +1,6 @@
 /**
- * The worker of the example serves what its alerts and its dashboard ask for. Their expressions are parsed with
- * Prometheus' own grammar, and every metric and label in them must be served by a running worker.
+ * The alerts and the dashboard of the example ask for metrics that its worker must serve. Their expressions are parsed
+ * with Prometheus' own grammar, and a running worker must serve every metric and label in them.
  */
 import { readFile } from 'node:fs/promises'
 import { parser } from '@prometheus-io/lezer-promql'
@@ -41,13 +41,15 @@ interface Alerts {
 const dashboard: Dashboard = JSON.parse(await readFile(new URL('grafana-dashboard.json', folder), 'utf8'))
 const alerts: Alerts = parse(await readFile(new URL('alerts.yml', folder), 'utf8'))
 
-/** Each expression, with the place where it is. */
+/** All expressions, each with its place in the files. */
 const expressions = [
   ...dashboard.panels.flatMap(({ title, targets }) => targets.map(({ expr }) => [title, expr] as const)),
   ...alerts.groups.flatMap(({ rules }) => rules.map(({ alert, expr }) => [alert, expr] as const)),
 ]
 
-/** What an expression asks for. Grafana's own variables are replaced first, as Grafana would. */
+/**
+ * The metrics and labels that an expression asks for. Grafana's own variables are first replaced, as Grafana would do.
+ */
 function asked(expression: string): { metrics: string[]; labels: string[]; wrong: string[] } {
   const text = expression.replace(/\$__(?:rate_interval|range)\b/g, '5m')
   const [metrics, labels, wrong]: [string[], string[], string[]] = [[], [], []]
@@ -65,7 +67,7 @@ function asked(expression: string): { metrics: string[]; labels: string[]; wrong
 /** The labels that Prometheus adds to each series that it scrapes. */
 const added = ['job', 'instance']
 
-/** The metrics and labels that are requested but not served. */
+/** The metrics and labels that are asked for but not served. */
 function missing(served: string): string[] {
   const series = [...served.matchAll(/^([a-zA-Z_:][\w:]*)(\{.*\})? /gm)]
   const names = new Set(series.map(([, name]) => name))
@@ -80,7 +82,7 @@ function missing(served: string): string[] {
 }
 
 describe('the worker', () => {
-  test('serves every metric and label that the dashboard and the alerts ask for, and stops when it is told to', async () => {
+  test('serves every metric and label that the dashboard and the alerts ask for, and stops on request', async () => {
     const port = await freePort()
     const worker = new Running(example('prometheus/worker.ts'), { REDIS_URL: redisUrl(), METRICS_PORT: String(port) })
     onTestFinished(() => worker.end('SIGKILL').then(() => {}))
@@ -89,7 +91,7 @@ describe('the worker', () => {
 
     const absent = await eventually(async () => {
       const served = await scrape()
-      // The last metric to appear: it requires a release while a caller waits.
+      // This is the last metric to appear, because it needs a release while a caller waits.
       return served.includes('redis_baton_handoff_duration_bucket') && missing(served)
     }, 10_000)
     expect(absent).toEqual([])
@@ -113,7 +115,7 @@ describe('the expressions', () => {
     for (const metric of metrics) expect(metric).toMatch(/^redis_baton_/)
   })
 
-  test('invalid PromQL would be noticed', () => {
+  test('invalid PromQL is noticed', () => {
     expect(asked('sum by (le (rate(redis_baton_waiters[5m]))').wrong).not.toEqual([])
   })
 
@@ -131,7 +133,7 @@ describe('the expressions', () => {
 describe('the dashboard', () => {
   const { panels, templating } = dashboard
 
-  test('asks only the data source that is chosen at the top', () => {
+  test('uses only the data source that is chosen at the top', () => {
     expect(templating.list.find(({ type }) => type === 'datasource')).toMatchObject({
       name: 'datasource',
       query: 'prometheus',
@@ -152,7 +154,7 @@ describe('the dashboard', () => {
     expect(new Set(cells).size).toBe(cells.length)
   })
 
-  test('uses no variable that it does not have', () => {
+  test('uses only variables that it defines', () => {
     const known = templating.list.map(({ name }) => name)
     const text = JSON.stringify([panels, templating])
     const used = [...text.matchAll(/\$\{?(\w+)/g)].map(([, name]) => name as string)

@@ -1,6 +1,6 @@
 /**
- * examples/quorum/: three workers over the five servers of compose.yaml. Two servers are killed, then a third one for a
- * while.
+ * examples/quorum/: three workers use the five servers of compose.yaml. Two servers are killed; then a third one is
+ * away for a while.
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ interface Compose {
 
 const folder = new URL('../../../examples/quorum/', import.meta.url)
 const { services }: Compose = parse(await readFile(new URL('compose.yaml', folder), 'utf8'), { merge: true })
-/** Longer than a worker may need for its next turn on a busy machine, in ms. */
+/** A worker's next turn takes less than this, even on a busy machine, in ms. */
 const SOON = 20_000
 
 test('the workers know the servers of the compose file', async () => {
@@ -36,7 +36,7 @@ test('turns continue without two of the servers, stop without three, and never o
     Object.values(services).map(async ({ command }) => {
       const [program, ...args] = command.split(' ')
       expect(program).toBe('redis-server')
-      // Each server has a folder of its own, so its data survives a restart.
+      // Each server has its own folder, so its data survives a restart.
       return source.start({ args, dir: await emptyFolder() })
     }),
   )
@@ -48,7 +48,7 @@ test('turns continue without two of the servers, stop without three, and never o
   await Promise.all(workers.map(worker => worker.line(/ready$/)))
 
   const lines = async () => (await readFile(ledger, 'utf8').catch(() => '')).trimEnd().split('\n')
-  /** Waits until each worker has had a turn that began after now. */
+  /** Waits until each worker has had a turn that began after this call. */
   const everyoneGoesOn = async () => {
     const before = (await lines()).length
     await eventually(async () => {
@@ -69,7 +69,8 @@ test('turns continue without two of the servers, stop without three, and never o
 
   for (const worker of workers) expect(await worker.end('SIGTERM')).toBe(0)
   expect(workers.map(worker => worker.lines.at(-1))).toEqual(['a: stopped', 'b: stopped', 'c: stopped'])
-  // No lease ran out, so each turn's end directly follows its beginning, and its token is larger than the previous one.
+  // No lease ran out. So the end of each turn directly follows its beginning, and its token is larger than the previous
+  // one.
   const written = (await lines()).map(line => line.split(' ') as [string, string, string])
   const turns = written.filter(([what]) => what === 'begin')
   expect(written).toEqual(

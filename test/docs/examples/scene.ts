@@ -1,5 +1,5 @@
 /**
- * What the tests of long-running examples share: a Redis of the file's own, since examples use fixed keys, and the
+ * Helpers for the tests of long-running examples: a Redis for each test file, because examples use fixed keys, and the
  * started programs.
  */
 import { Redis } from 'ioredis'
@@ -15,7 +15,7 @@ export class Scene {
   #redis: Redis | undefined
   #locks: LockClient | undefined
 
-  /** Create one at the top of a file. */
+  /** Create a scene at the top of a test file. */
   constructor() {
     beforeAll(async () => {
       this.#server = await (await findServerSource()).start({ args: [] })
@@ -38,7 +38,7 @@ export class Scene {
     return this.#redis!
   }
 
-  /** The test's own client: to the examples, another program. */
+  /** The test's own client, which is another program to the examples. */
   get locks(): LockClient {
     return this.#locks!
   }
@@ -55,7 +55,7 @@ export class Scene {
     await eventually(async () => (await this.locks.inspect(key)).waiters.length === count)
   }
 
-  /** Expects that nobody holds or waits any longer. */
+  /** Expects that no caller holds or waits any longer. */
   async expectNothingLeft(): Promise<void> {
     for await (const state of this.locks.list()) expect(state).toBeUndefined()
   }

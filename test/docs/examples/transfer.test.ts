@@ -1,18 +1,18 @@
-/** examples/transfer.ts: four processes, two accounts in each transfer, in any order. */
+/** examples/transfer.ts: four processes make transfers between two accounts, in any order. */
 import { expect, test } from 'vitest'
 import { example, runNode } from '../../kit/program.ts'
 import { Scene } from './scene.ts'
 
 const scene = new Scene()
 
-/** Returns what it prints. It must succeed. */
+/** Runs the example, which must succeed. Returns what it prints. */
 async function run(...args: string[]): Promise<string[]> {
   const { code, output, errors } = await runNode(example('transfer.ts', ...args), { env: { REDIS_URL: scene.url } })
   expect(code, errors).toBe(0)
   return output.trim().split('\n')
 }
 
-/** The balances according to the book, transfer by transfer. No account may be overdrawn on the way. */
+/** The balances that follow from the book's transfers. No account may be overdrawn after any of them. */
 async function byTheBook(count: number): Promise<Record<string, number>> {
   const transfers = await scene.redis.lrange('example:transfers', 0, -1)
   expect(transfers).toHaveLength(count)
@@ -31,7 +31,7 @@ async function balances(): Promise<Record<string, number>> {
   return Object.fromEntries(accounts.map(([name, balance]) => [name, Number(balance)]))
 }
 
-test('10,000 transfers: each is made, no money is made or lost, and no caller waits for ever', async () => {
+test('10,000 transfers: each is made, no money appears or disappears, and no caller waits for ever', async () => {
   expect(await run('2500')).toEqual([
     '10 accounts have 10000',
     '10000 transfers by 4 processes',

@@ -1,4 +1,4 @@
-/** What docs/migrating.md says about other libraries, and what would surprise their users. */
+/** The statements of docs/migrating.md about other libraries, including those that would surprise their users. */
 import { readFileSync } from 'node:fs'
 import { Redlock } from '@sesamecare-oss/redlock'
 import type { Redis } from 'ioredis'
@@ -10,7 +10,7 @@ import { runNode } from '../../kit/program.ts'
 import { client, freshKey, ownServer, plainRedis, redisUrl } from '../../kit/redis.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 
-// Its package hides its declarations, so those of its fork are used: the calls are the same.
+// This package hides its type declarations, so the test uses those of its fork, whose calls are the same.
 const { default: Redlock5 } = await load<{ default: typeof Redlock }>('redlock')
 const redlocks = [
   ['redlock', Redlock5],
@@ -54,7 +54,7 @@ describe('redis-semaphore', () => {
     await mutex.release()
   })
 
-  test('a semaphore and a multi-semaphore count together, but not with ours; each caller’s own number counts', async () => {
+  test('a semaphore and a multi-semaphore share their permits, but not with ours; each caller uses its own total', async () => {
     const [redis, key] = [plainRedis(), freshKey()]
     const once = { acquireAttemptsLimit: 1 }
     const two = new MultiSemaphore(redis, key, 3, 2, once)
@@ -81,7 +81,7 @@ describe('redis-semaphore', () => {
     await Promise.all([first!.release(), second!.release()])
   })
 
-  test('a request for several permits is overtaken by small ones as long as they keep coming', async () => {
+  test('small requests overtake a request for several permits as long as they keep coming', async () => {
     const [redis, key] = [plainRedis(), freshKey()]
     const small = async () => {
       const semaphore = new Semaphore(redis, key, 2)
@@ -139,7 +139,7 @@ describe.each(redlocks)('%s', (name, Locks) => {
     await expect(redlock.using([key], 5_000, routine)).rejects.toThrow('unable to achieve a quorum')
   })
 
-  test('several keys: all or none at each attempt, and none while it waits for the next', async () => {
+  test('several keys: each attempt takes all or none, and holds none until the next attempt', async () => {
     const [redis, a, b] = [plainRedis(), freshKey(), freshKey()]
     const redlock = new Locks([redis], quick)
     const other = await redlock.acquire([b], 60_000)
@@ -173,7 +173,7 @@ describe.each(redlocks)('%s', (name, Locks) => {
     expect(aborted).toBe(name === 'redlock')
   })
 
-  test('quit closes the connections that it was given', async () => {
+  test('quit closes the connections that were passed in', async () => {
     const redis = plainRedis()
     await redis.ping()
     await new Locks([redis]).quit()
@@ -187,7 +187,7 @@ describe.each(redlocks)('%s', (name, Locks) => {
     const errors: string[] = []
     redlock.on('error', error => errors.push(error.name))
     await expect(redlock.acquire([key], 1_000)).rejects.toThrow('unable to achieve a quorum')
-    // Three attempts, and the release after them.
+    // Three attempts fail, and then the release.
     expect(errors).toEqual(Array(4).fill('ResourceLockedError'))
   })
 })
@@ -197,13 +197,14 @@ describe.each(redlocks)('%s over three servers', (_, Locks) => {
     const servers = await Promise.all([1, 2, 3].map(() => ownServer()))
     const [a, b, c] = servers.map(({ url }) => plainRedis(url)) as [Redis, Redis, Redis]
     const key = freshKey()
-    // Another client has a, and for a moment b, so the first attempt gets only c.
+    // Another client has server a, and for a moment b. So the first attempt gets only c.
     await a.set(key, 'somebody', 'PX', 60_000)
     await b.set(key, 'somebody', 'PX', 300)
     const redlock = new Locks([a, b, c], { retryCount: 10, retryDelay: 100, retryJitter: 0 })
     const call = redlock.acquire([key], 60_000)
     const refused = expect(call).rejects.toThrow('unable to achieve a quorum')
-    // Once b is free, two of three are available. The call itself has both, and they refuse its own next attempts.
+    // When b is free, two of three servers are available. But the call itself holds both, and so refuses its own next
+    // attempts.
     await eventually(async () => (await b.get(key)) === (await c.get(key)))
     await refused
     expect([await b.exists(key), await c.exists(key)]).toEqual([0, 0])

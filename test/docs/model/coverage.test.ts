@@ -1,4 +1,4 @@
-/** The models cover what they model. `npm run model` checks whether they hold. */
+/** The models in spec/ cover the scripts and files that they name. `npm run model` checks whether the models hold. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { models } from '../../../scripts/models.ts'
@@ -17,7 +17,7 @@ describe.each(models)('$file', ({ file, scripts, configurations, mutants }) => {
   const model = read(`spec/${file}`)
   const subjects = [...configurations, ...mutants]
 
-  test('says what it makes of every script', () => {
+  test('says how it models every script', () => {
     const names = readdirSync(new URL(scripts, root)).filter(name => name.endsWith('.lua'))
     expect(names.length).toBeGreaterThan(7)
     expect(names.filter(name => !model.includes(`${scripts}${name}`))).toEqual([])
@@ -36,7 +36,7 @@ describe.each(models)('$file', ({ file, scripts, configurations, mutants }) => {
     expect(unknown).toEqual([])
   })
 
-  test('every mutant is one that it lists', () => {
+  test('every mutant is in its list', () => {
     const list = /Each mutant removes one rule: ([\w,\s*]+)\./.exec(model)?.[1]
     const listed = list?.split(/[^\w]+/).sort()
     expect(mutants.map(({ name }) => name.toUpperCase().replaceAll('-', '_')).sort()).toEqual(listed)

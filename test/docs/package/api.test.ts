@@ -8,7 +8,7 @@ describe('the public surface', () => {
     current = await surface()
   }, 70_000)
 
-  test('is described: every item and option, with units, defaults, errors and the version it came with', () => {
+  test('is described: every item and option, with units, defaults, errors and the version that introduced it', () => {
     expect(current.complaints, 'mend the doc comments').toEqual([])
     expect(current.reports.get('test/docs/package/surface/redis-baton.api.md')).toContain('class LockClient')
   })

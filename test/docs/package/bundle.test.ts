@@ -18,7 +18,8 @@ async function bundle(entry: string, options: BuildOptions = {}) {
     format: 'esm',
     write: false,
     logLevel: 'silent',
-    // As for a user: the package is found by its `exports`, not by a shortcut of this project.
+    // As in a user's project, the bundler finds the package through its `exports`, not through a path mapping of this
+    // project.
     tsconfigRaw: {},
     ...options,
     metafile: true,
@@ -29,7 +30,7 @@ async function bundle(entry: string, options: BuildOptions = {}) {
 }
 
 describe('one bundled file', () => {
-  // ioredis is CommonJS. Its calls of `require` for Node's own modules need a `require` in an ES module.
+  // ioredis is CommonJS and calls `require` for Node's own modules. So an ES module with it needs a `require`.
   const banner = { js: `import { createRequire } from 'node:module'\nconst require = createRequire(import.meta.url)` }
 
   test('that includes the package locks, hands over and releases, far from the package', async () => {
@@ -45,7 +46,7 @@ describe('one bundled file', () => {
 })
 
 describe('the library', () => {
-  test('needs three packages, which npm installs with it, and nothing of the command line', async () => {
+  test('needs three packages, which npm installs with it, and none that only the command line uses', async () => {
     const { inputs, packages } = await bundle('src/index.ts', { packages: 'external' })
     expect([...packages].sort()).toEqual(['eventemitter3', 'ioredis', 'p-timeout'])
     const { dependencies, peerDependencies } = JSON.parse(await readFile(new URL('package.json', root), 'utf8'))
@@ -62,7 +63,7 @@ describe('a client that uses one kind of lock', () => {
     mutex: `import { mutex as kind } from './src/kinds/mutex/mutex.ts'`,
     flag: `import { flag as kind } from './test/kit/flag.ts'`,
   }
-  /** A line from a script of each kind. */
+  /** For each kind, a line from one of its scripts. */
   const lines = { mutex: `redis.call('ZPOPMIN'`, flag: `redis.call('INCR', KEYS[2])` }
 
   test.each([

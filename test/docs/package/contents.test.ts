@@ -25,7 +25,7 @@ beforeAll(async () => {
   manifest = JSON.parse(await readFile(new URL('package.json', root), 'utf8'))
 })
 
-test('the package contains the library, the program, and what to read where it is installed', async () => {
+test('the package contains the library, the program, and its documents', async () => {
   const { code, output, errors } = await run('npm', ['pack', '--dry-run', '--json'], { cwd: root })
   expect(code, errors).toBe(0)
   const [packed] = JSON.parse(output) as [Packed]
@@ -49,7 +49,8 @@ test('the package contains the library, the program, and what to read where it i
   const expected = /^(dist|data)\/|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/
   expect(paths.filter(path => !expected.test(path))).toEqual([])
   expect(paths.filter(path => path.endsWith('.ts') && !path.endsWith('.d.ts'))).toEqual([])
-  // The published package starts an existing server, but fetches none. In a clone, the build makes the file that does.
+  // The published package can start an existing server, but cannot download one. In a clone, the build also makes this
+  // file, which can.
   expect(existsSync(new URL('dist/cli/parts/debian.js', root))).toBe(true)
   const texts = await Promise.all(paths.map(path => readFile(new URL(path, root), 'utf8')))
   expect(paths.filter((_, i) => /apt-get (update|install)|'apt-get'|"apt-get"|`apt-get`/.test(texts[i]!))).toEqual([])
@@ -72,15 +73,15 @@ describe('package.json', () => {
   })
 })
 
-test('no file names the host of a package registry: the installing user decides where packages come from', async () => {
+test('no file names the host of a package registry: the user’s own settings decide where packages come from', async () => {
   const { code, output, errors } = await run('git', ['ls-files', '-z'], { cwd: root })
   expect(code, errors).toBe(0)
   const files = output.split('\0').filter(Boolean)
   expect(files).toContain('package-lock.json')
-  // Assembled, so that this file does not name them.
+  // The names are assembled, so that this file does not contain them.
   const hosts = ['registry npmjs', 'www npmjs', 'registry yarnpkg'].map(words => words.replace(' ', '.'))
   const naming = async (file: string) => {
-    // A file that has been removed, but not committed yet, is also listed.
+    // The list may include a file that was removed without a commit. It is skipped.
     const text = await readFile(new URL(file, root), 'utf8').catch(() => '')
     return hosts.some(host => text.includes(host)) ? [file] : []
   }

@@ -1,6 +1,6 @@
 /**
- * Several copies of the package in one process: by `import` and by `require`, and a second installation, like two
- * versions in one application. Each locks, and each recognises the errors and the clients of the others.
+ * Several copies of the package in one process: loaded by `import` and by `require`, and from a second installation,
+ * like two versions in one application. Each copy locks, and each recognises the errors and the clients of the others.
  */
 import { cp, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -51,7 +51,7 @@ async function withCopies(program: string): Promise<unknown> {
   return JSON.parse(output)
 }
 
-test('there are four, so that the tests below can fail', async () => {
+test('there are four copies, so that the tests below are meaningful', async () => {
   expect(await withCopies(`print(new Set(Object.values(copies).map(copy => copy.LockError)).size)`)).toBe(4)
 })
 
@@ -84,7 +84,7 @@ describe('instanceof', () => {
     expect(wrong).toEqual({ names: ['LockError', ...leaves], wrong: [] })
   })
 
-  test('with a class that a user has derived matches that class only; its errors match our classes everywhere', async () => {
+  test('with a derived class of a user matches only that class; its errors match our classes in every copy', async () => {
     const answers = await withCopies(`
       class Mine extends imported.LockTimeoutError { name = 'Mine' }
       const mine = new Mine('key', 1)
@@ -110,7 +110,7 @@ describe('instanceof', () => {
     expect(answers).toEqual(Array(7).fill(false))
   })
 
-  test('an error does not show how that is done', async () => {
+  test('an error shows nothing of this mechanism', async () => {
     const answers = await withCopies(`
       const error = new imported.LockTimeoutError('key', 5)
       print([Object.keys(error), Object.getOwnPropertySymbols({ ...error }).length, error.name, String(error).split(':')[0]])
@@ -149,7 +149,7 @@ test('a client re-enters, whichever copy the code around it uses', async () => {
     for (const { LockClient } of Object.values(copies)) {
       const locks = new LockClient(url)
       for (const { locked } of Object.values(copies)) {
-        // As the compiler calls the decorator: on a method of a library with its own copy.
+        // Calls the decorator as a compiler does, for a method of a library with its own copy.
         const method = locked(locks, key)(() => nestedVia(locks), { kind: 'method', name: 'method' })
         vias.push(await locks.using(key, () => method.call({})))
       }

@@ -1,4 +1,4 @@
-/** A user's program, to be bundled: two clients, the first of which hands its lock over to the second. */
+/** A user's program that is bundled. It has two clients; the first hands its lock over to the second. */
 import { LockClient } from 'redis-baton'
 
 const [url, key] = process.argv.slice(2) as [string, string]

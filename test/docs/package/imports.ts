@@ -1,19 +1,20 @@
 /**
- * Which source file imports which, including types: bundlers and compilers drop those, but layers must respect them.
+ * The imports between source files, including those of types: bundlers and compilers drop type imports, but layers must
+ * respect them.
  */
 import { readdir, readFile } from 'node:fs/promises'
 import { posix } from 'node:path'
 
 export const root = new URL('../../../', import.meta.url)
 
-/** The library, and its users: all that is compiled and published. */
+/** The folders of the library and its users: everything that is compiled and published. */
 export const folders = ['src', 'cli', 'benchmarks', 'local-redis']
 
 /** `import … from 'x'`, `export … from 'x'`, `import 'x'`, `import('x')`. */
 const statement =
   /^\s*(?:import|export)\b[^'"`;=]*?\bfrom\s*['"](.+?)['"]|^\s*import\s*['"](.+?)['"]|\bimport\(\s*['"](.+?)['"]/gm
 
-/** What a source text imports, as written there. */
+/** The imports of a source text, as written there. */
 export function importsIn(source: string): string[] {
   return [...source.matchAll(statement)].map(([, from, bare, dynamic]) => (from ?? bare ?? dynamic) as string)
 }

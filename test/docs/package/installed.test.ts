@@ -1,4 +1,4 @@
-/** The package as it would be published: packed, installed into an empty folder, and used from there. */
+/** The package as it would be published: it is packed, installed into an empty folder, and used from there. */
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -14,7 +14,7 @@ import { freshKey, redisUrl } from '../../kit/redis.ts'
 import { root } from './imports.ts'
 
 const at = (path: string) => fileURLToPath(new URL(path, root))
-/** Time for npm, a compiler or a program to end, in ms. Generous: it only has to be finite. */
+/** Time limit for npm, a compiler or a program, in ms. It is generous, because it only has to be finite. */
 const LIMIT = 130_000
 
 let folder: string
@@ -47,7 +47,7 @@ describe('the packed package', () => {
       const attw = at('node_modules/@arethetypeswrong/cli/dist/index.js')
       const { code, output, errors } = await runNode([attw, tarball, '--no-color', '--no-emoji'])
       expect(code, output + errors).toBe(0)
-      // The checker also has nothing to report if there are no types at all, so each entry must be in its output.
+      // If there were no types at all, the checker would report nothing. So each entry must appear in its output.
       for (const { name } of entries) expect(output).toContain(`"${name}"`)
     },
     LIMIT,
@@ -153,7 +153,7 @@ describe('the packed package', () => {
 describe('a strict user', () => {
   beforeAll(async () => {
     await writeFile(join(folder, 'consumer.ts'), await readFile(at('test/docs/package/consumer.program.ts')))
-    // Users of TypeScript on Node have these types; here they are the project's own.
+    // Users of TypeScript on Node have these types. The test links the project's own.
     for (const types of ['@types/node', '@opentelemetry/api']) {
       const place = join(folder, 'node_modules', types)
       await mkdir(dirname(place), { recursive: true })
@@ -179,7 +179,7 @@ describe('a strict user', () => {
         exactOptionalPropertyTypes: true,
         noUncheckedIndexedAccess: true,
         skipLibCheck: false,
-        // The compiler's own declarations.
+        // This skips only the compiler's own declarations.
         skipDefaultLibCheck: true,
         noEmit: true,
       }

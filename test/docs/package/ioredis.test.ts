@@ -1,4 +1,4 @@
-/** The package with ioredis 5, with 6, and without ioredis, in a user's folder with nothing else. */
+/** The package with ioredis 5, with ioredis 6, and without ioredis, in a user's folder that contains nothing else. */
 import { cp, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
@@ -13,7 +13,10 @@ import { root } from './imports.ts'
 const at = (path: string) => fileURLToPath(new URL(path, root))
 const LIMIT = 130_000
 
-/** Installs the package with its dependencies, and ioredis under the name that this version has here. */
+/**
+ * Installs the package with its dependencies. `ioredis` is the name under which the wanted version is installed in this
+ * project.
+ */
 async function furnish(folder: string, ioredis?: string): Promise<void> {
   const place = (name: string) => join(folder, 'node_modules', name)
   const packages = ['eventemitter3', 'p-timeout', '@types/node', '@opentelemetry/api']
@@ -41,7 +44,9 @@ new LockClient(options)
 new LockClient({ hst: 'x' })
 `
 
-/** Locks with each kind of source, and reports which major version made the connections. */
+/**
+ * A program that locks with each kind of source, and reports the major version of ioredis that made the connections.
+ */
 const program = `
 import { Redis } from 'ioredis'
 import { LockClient } from 'redis-baton'

@@ -6,9 +6,9 @@ import { runNode } from '../../kit/program.ts'
 import { emptyFolder } from '../../kit/temp.ts'
 import { folders, importGraph, importsIn, reachable, root } from './imports.ts'
 
-/** What each part must not depend on, not even indirectly or for a type. */
+/** The modules that each part must not depend on, neither indirectly nor for a type. */
 const forbidden: Record<string, string[]> = {
-  // Decisions depend neither on Redis nor on the parts that carry them out.
+  // Decisions depend neither on Redis nor on the parts that carry out the decisions.
   'src/local/': ['src/redis/', 'src/kinds/', 'src/wait/', 'src/lease/', 'src/options.ts', 'src/client.ts', 'ioredis'],
   'src/wait/': ['src/redis/', 'src/kinds/', 'src/lease/', 'src/client.ts', 'ioredis'],
   'src/lease/': ['src/redis/', 'src/kinds/', 'src/wait/', 'src/client.ts', 'ioredis'],
@@ -64,13 +64,13 @@ describe('the cycle check of the linter', () => {
   const lint = async (cwd: string, ...parts: string[]) =>
     runNode([biome, 'lint', '--only=suspicious/noImportCycles', '--error-on-warnings', ...parts], { cwd })
 
-  test('finds none', async () => {
+  test('finds no cycle', async () => {
     const { code, output, errors } = await lint(fileURLToPath(root), ...folders)
     expect(code, output + errors).toBe(0)
     expect(output + errors).toMatch(/Checked \d{2,} files/)
   })
 
-  test('finds one of two files, with the same rules', async () => {
+  test('finds a cycle of two files, with the same rules', async () => {
     const folder = await emptyFolder()
     const { linter } = JSON.parse(await readFile(new URL('biome.json', root), 'utf8'))
     await writeFile(join(folder, 'biome.json'), JSON.stringify({ root: true, linter }))

@@ -1,6 +1,6 @@
 /**
- * What a user's compiler must accept, infer and refuse for `@locked`. Checked by the compiler and never run, like
- * `public-api.types.ts`.
+ * What a user's compiler must accept, infer and refuse for `@locked`. Like `public-api.types.ts`, the file is checked
+ * by the compiler and never run.
  */
 import { type LockClient, locked } from 'redis-baton'
 import { expectTypeOf } from 'vitest'
@@ -12,7 +12,7 @@ class Account {
   readonly #locks: LockClient = locks
   static readonly locks: LockClient = locks
 
-  // The key is fixed, or made from the arguments and from `this`, whose types are those of the method.
+  // The key is fixed, or made from the arguments and `this`. In the key function, these have the types of the method.
   @locked(locks, 'account')
   async deposit(amount: number, note?: string): Promise<{ amount: number; note: string | undefined }> {
     return { amount, note }
@@ -26,7 +26,7 @@ class Account {
   })
   async withdraw(_from: string, _amount: number): Promise<void> {}
 
-  // The client may be found in the object, or for a static method in the class.
+  // The client may be found through the object, or for a static method through the class.
   @locked(
     self => {
       expectTypeOf(self).toEqualTypeOf<Account>()
@@ -78,19 +78,19 @@ class Account {
     return value
   }
 
-  // @ts-expect-error it does not return a promise
+  // @ts-expect-error the method does not return a promise
   @locked(locks, 'account')
   balance(): number {
     return 0
   }
 
-  // @ts-expect-error a getter has no calls
+  // @ts-expect-error a getter is not called
   @locked(locks, 'account')
   get total(): Promise<number> {
     return Promise.resolve(0)
   }
 
-  // @ts-expect-error a field is no method
+  // @ts-expect-error a field is not a method
   @locked(locks, 'account')
   later = async () => {}
 
@@ -98,7 +98,7 @@ class Account {
   @locked(self => self.lucks, 'account')
   async typo(): Promise<void> {}
 
-  // @ts-expect-error that is no client
+  // @ts-expect-error the id is not a client
   @locked(self => self.id, 'account')
   async wrongClient(): Promise<void> {}
 
@@ -112,7 +112,7 @@ class Account {
   @locked(locks, (_id: number, name: string) => name)
   async wrongArguments(_id: number): Promise<void> {}
 
-  // @ts-expect-error options are known by name
+  // @ts-expect-error there is no such option
   @locked(locks, 'account', { timout: 5 })
   async wrongOption(): Promise<void> {}
 }

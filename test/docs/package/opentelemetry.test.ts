@@ -13,7 +13,7 @@ const lockOnce = `
 `
 
 describe('without @opentelemetry/api', () => {
-  test('the lock works, and what needs it says so', async () => {
+  test('the lock works, and modules that need the API say so', async () => {
     const cwd = await projectWith(needed)
     const run = (code: string) => runNode(['--input-type=module', '--eval', code, redisUrl()], { cwd })
     const lock = await run(lockOnce)
@@ -40,7 +40,7 @@ describe('with it', () => {
   }, 70_000)
 })
 
-test('nothing else of the package imports it, not even for a type', async () => {
+test('no other part of the package imports the API, not even for a type', async () => {
   const graph = await importGraph()
   const isOurs = (file: string) => file.startsWith('src/opentelemetry/') || file.startsWith('@opentelemetry/')
   const others = [...graph].filter(([file, imported]) => !isOurs(file) && imported.some(isOurs)).map(([file]) => file)

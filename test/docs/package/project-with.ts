@@ -6,10 +6,10 @@ import { root } from './imports.ts'
 
 const at = (path: string) => fileURLToPath(new URL(path, root))
 
-/** The packages without which the lock does not work. */
+/** The packages that the lock needs to work. */
 export const needed = ['ioredis', 'eventemitter3', 'p-timeout']
 
-/** A project that has installed the built package, with only these of its dependencies. */
+/** A project with the built package and only these of its dependencies. */
 export async function projectWith(packages: string[]): Promise<string> {
   const folder = await emptyFolder()
   const installed = join(folder, 'node_modules', 'redis-baton')

@@ -1,6 +1,6 @@
 /**
- * What a user's compiler must accept, infer and refuse. This file is checked by the compiler and never run. If a line
- * below `@ts-expect-error` is accepted, that is an error, too.
+ * What a user's compiler must accept, infer and refuse. The compiler checks this file, and it is never run. If the
+ * compiler accepts a line below `@ts-expect-error`, that is an error, too.
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import type { Cluster as Cluster5, Redis as Redis5 } from 'ioredis-5'
@@ -28,7 +28,7 @@ interface Account {
   balance: number
 }
 
-// A client is made from anything that names a Redis.
+// A client can be made from any value that names a Redis.
 expectTypeOf(LockClient).toBeConstructibleWith('redis://127.0.0.1:6379', { prefix: 'app', fair: true })
 expectTypeOf<string | Redis | Cluster | RedisOptions>().toExtend<ConstructorParameters<typeof LockClient>[0]>()
 expectTypeOf<Redis5 | Cluster5>().toExtend<ConstructorParameters<typeof LockClient>[0]>()
@@ -37,7 +37,7 @@ declare const ofNodeRedis:
   | ReturnType<typeof nodeRedis5.createClient | typeof nodeRedis5.createCluster>
 new LockClient(ofNodeRedis)
 declare const hidden: ReturnType<typeof nodeRedis5.createSentinel>
-// @ts-expect-error its options cannot be read
+// @ts-expect-error the options of this client cannot be read
 new LockClient(hidden)
 // @ts-expect-error a number names no Redis
 new LockClient(6379)
@@ -45,7 +45,7 @@ new LockClient(6379)
 new LockClient(Promise.resolve(ofNodeRedis))
 declare const ofIoredis: Redis | Cluster | Redis5 | Cluster5
 instrument(locks, { links: { redis: ofIoredis } })
-// @ts-expect-error options are known by name
+// @ts-expect-error there is no such option
 new LockClient('redis://127.0.0.1:6379', { timout: 5 })
 
 // `lock` resolves to a lease; `tryLock` may resolve to null; both are disposable.
@@ -54,7 +54,7 @@ expectTypeOf(
 ).resolves.toEqualTypeOf<Lease>()
 expectTypeOf(locks.tryLock('key')).resolves.toEqualTypeOf<Lease | null>()
 expectTypeOf<Lease | LockClient>().toExtend<AsyncDisposable>()
-// An option that is undefined counts as absent, so that it can be passed on.
+// An option whose value is undefined counts as absent, so a caller can pass it on.
 locks.lock('key', { timeout: undefined, signal: undefined, owner: undefined })
 // @ts-expect-error times are numbers
 locks.lock('key', { timeout: '5s' })
@@ -64,7 +64,7 @@ expectTypeOf(locks.using('key', () => 1)).toEqualTypeOf<Promise<number>>()
 expectTypeOf(locks.using('key', async lease => lease.fencingToken)).toEqualTypeOf<Promise<number>>()
 expectTypeOf(locks.using('key', { fair: true }, async () => 'done')).toEqualTypeOf<Promise<string>>()
 locks.using('key', { lease: 5_000 }, lease => expectTypeOf(lease).toEqualTypeOf<Lease>())
-// @ts-expect-error there is nothing to run
+// @ts-expect-error the function is missing
 locks.using('key', { fair: true })
 // @ts-expect-error the function comes last
 locks.using('key', () => 1, { fair: true })
@@ -93,7 +93,7 @@ const deposit = locks.wrap('account', function (this: Account, amount: number) {
 })
 expectTypeOf(deposit).thisParameter.toEqualTypeOf<Account>()
 expectTypeOf(deposit.call(account, 5)).toEqualTypeOf<Promise<number>>()
-// @ts-expect-error it is a method of an account
+// @ts-expect-error the function needs an account as `this`
 deposit(5)
 
 const report = locks.wrap(locks.semaphore('reports', 5), (name: string) => name.length, { permits: 2 })
@@ -118,10 +118,10 @@ locks.forceRelease('key', undefined)
 expectTypeOf(locks.stats()).toEqualTypeOf<ClientStats>()
 expectTypeOf(locks.close()).toEqualTypeOf<Promise<void>>()
 expectTypeOf(locks.close).toBeCallableWith({ drain: 5_000 })
-// @ts-expect-error it is a number of ms
+// @ts-expect-error `drain` is a number of ms
 locks.close({ drain: '5s' })
 
-// A lease's fields cannot be set by its user.
+// Users cannot set the fields of a lease.
 expectTypeOf<Lease['fencingToken']>().toEqualTypeOf<number>()
 expectTypeOf<Lease['signal']>().toEqualTypeOf<AbortSignal>()
 expectTypeOf<Lease['renew']>().toBeCallableWith(5_000)

@@ -1,5 +1,5 @@
 /**
- * The workflows of the repository's host cannot run here. These tests check that everything they name exists, and
+ * The repository host's workflows cannot run here. These tests check that everything that the workflows name exists and
  * agrees with the rest of the project.
  */
 import { existsSync } from 'node:fs'
@@ -84,7 +84,7 @@ test('each job has a time limit, and only the rights that it needs', () => {
   ])
 })
 
-test('everything that steps run exists', () => {
+test('all files that steps run exist', () => {
   const commands = steps().flatMap(({ run, with: inputs }) =>
     [run, inputs?.['version']].filter(text => typeof text === 'string'),
   )
@@ -105,7 +105,7 @@ test('actions have the tag of a version', () => {
 })
 
 describe('what is tested on what', () => {
-  test('Node: everything on the lowest that package.json admits, the tests on later ones that the project tests', () => {
+  test('Node: everything on the lowest version that package.json admits, the tests on the later versions that the project supports', () => {
     const version = (one: Job) =>
       one.steps.find(({ uses }) => uses?.startsWith('actions/setup-node@'))?.with?.['node-version']
     const lowest = Number(/^>=(\d+)/.exec(engines)![1])
@@ -128,7 +128,7 @@ describe('what is tested on what', () => {
   })
 })
 
-test('updates are looked for wherever something can be updated', async () => {
+test('updates are checked in every place that has dependencies', async () => {
   interface Update {
     readonly 'package-ecosystem': 'npm' | 'github-actions' | 'maven'
     readonly directory?: string
@@ -143,7 +143,7 @@ test('updates are looked for wherever something can be updated', async () => {
   expect(places.filter(path => !existsSync(new URL(path, root)))).toEqual([])
 })
 
-test('forms ask for what is needed, each field once', async () => {
+test('forms ask for the necessary information, each field once', async () => {
   interface Form {
     readonly name: string
     readonly description: string

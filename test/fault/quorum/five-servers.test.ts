@@ -14,9 +14,9 @@ afterEach(() => lasting.mend())
 afterAll(() => Promise.all([lasting.stop(), forgetting.stop()]))
 
 // I4. Break: `this.majority = Math.floor(places.length / 2) + 1` to `this.majority = places.length - 1` in
-// src/compose/quorum/ballots.ts: one server may be missing, but not two. I7. Break: `return await
-// this.#ballots.clearing.clear(ballot, i)` to `return` in src/compose/quorum/quorum-kind.ts: a late grant by a server
-// that was silent is not withdrawn.
+// src/compose/quorum/ballots.ts: one server may be missing, but not two.
+// I7. Break: `return clearing.clear(ballot, i)` to `return` in src/compose/quorum/quorum-kind.ts: a
+// late grant by a server that was silent is not withdrawn.
 test.each(faults)('I1 I2 I4 I6 I7 I8: two of five servers: $name', fault =>
   trial(fault.forgets ? forgetting : lasting, fault),
 )

@@ -180,10 +180,10 @@ describe('of a read-write lock', () => {
   test('readers are let in by the last writer, a writer by the last of all holders', () => {
     const samples = samplesOf(
       [
-        [0, 0, 1, 10, 20], // writes
+        [0, 0, 1, 10, 20], // a writer
         [0, 1, 2, 21, 40],
         [1, 1, 2, 22, 30],
-        [1, 0, 3, 43, 50], // writes
+        [1, 0, 3, 43, 50], // a writer
         [0, 2, 25, 54, 60],
       ],
       lock,
@@ -198,8 +198,8 @@ describe('of a read-write lock', () => {
     const rows: Row[] = [
       [0, 1, 1, 10, 30],
       [1, 1, 1, 11, 20],
-      [0, 0, 2, 25, 40], // writes, beside the first
-      [1, 2, 3, 35, 50], // reads, beside the writer
+      [0, 0, 2, 25, 40], // a writer, beside the first holder
+      [1, 2, 3, 35, 50], // a reader, beside the writer
       [1, 1, 3, 41, 42],
     ]
     expect(handoffs(samplesOf(rows, lock), always).overlaps).toBe(2)

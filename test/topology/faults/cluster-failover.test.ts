@@ -56,8 +56,8 @@ describe('CLUSTER FAILOVER', () => {
 describe('SIGKILL of a master', () => {
   // I1 and I3 have a limit here: the data that the replica did not have when its master died. On keys of that master,
   // holds from before the promotion may overlap with later holds, and queue positions may be lost. On all other keys
-  // neither may happen. Break: `else this.#send(call)` away in src/redis/connection.ts: interrupted requests are not
-  // sent again.
+  // neither may happen.
+  // Break: `else this.#send(call)` away in src/redis/connection.ts: interrupted requests are not sent again.
   test('I1 to I8: all callers are served again; lost holds are signalled', { timeout: 90_000 }, async () => {
     const cluster = await ownCluster()
     const crowd = new Crowd(cluster, contests)

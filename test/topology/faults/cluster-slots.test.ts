@@ -19,8 +19,9 @@ async function errors(cluster: RedisCluster, name: string): Promise<number> {
 describe('a slot that moves', () => {
   // While the slot's keys are on two nodes, scripts are refused temporarily, or run on a node on which no client has
   // subscribed yet. In that case queue positions may be lost, but nothing else. Keys of other slots must not be
-  // affected. Break: `|\bnon local key\b` away in src/redis/refusals.ts: calls that are refused temporarily fail,
-  // including releases, so these locks are not granted before their leases end.
+  // affected.
+  // Break: `|\bnon local key\b` away in src/redis/refusals.ts: calls that are refused temporarily fail, including
+  // releases, so these locks are not granted before their leases end.
   test('I1 I2 I4 to I8: moves back and forth, and to an added node', { timeout: 90_000 }, async () => {
     const cluster = await ownCluster()
     const moving: Contest[] = [

@@ -18,8 +18,9 @@ const patient = { waiterTtl: 60_000, lease: 60_000, outageTimeout: 3_000 }
 
 describe('a subscriber connection', () => {
   // Break: `for (const channel of lost) this.#lose(channel)` away in src/redis/shards.ts: the client does not subscribe
-  // again. Break: `if (missed || before) this.#ears.heard(channel.name)` away in src/redis/shards.ts: no waiter checks
-  // for messages that it has missed.
+  // again.
+  // Break: `if (missed || before) this.#ears.heard(channel.name)` away in src/redis/shards.ts: no waiter checks for
+  // messages that it has missed.
   test('I4: that is killed is replaced, and its waiters check their locks', { timeout: 60_000 }, async () => {
     const cluster = await ownCluster()
     const [holder, waiter] = [clusterLocks(cluster, patient), clusterLocks(cluster, patient)]

@@ -9,8 +9,9 @@ import { eventually } from '../../kit/time.ts'
 import { freeze, patient, scene } from './sentinel-scene.ts'
 
 // Break: `socketTimeout: PROBE,` away in src/redis/sentinels.ts: the connections stay open for ever, and the client
-// stays with its old master. Break: `if (sentinel.status === 'ready')` to `if (false)` in src/redis/sentinels.ts: the
-// same, because the client sends nothing on them.
+// stays with its old master.
+// Break: `if (sentinel.status === 'ready')` to `if (false)` in src/redis/sentinels.ts: the same, because the client
+// sends nothing on them.
 test('I1: a client with half-open connections to the sentinels leaves a stale master, too', {
   timeout: 60_000,
 }, async () => {

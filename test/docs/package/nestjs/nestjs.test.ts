@@ -14,7 +14,7 @@ import { eventually } from '../../../kit/time.ts'
 import { listening } from '../../examples/scene.ts'
 import { projectOf, versions } from './project.ts'
 
-/** The cases of the application, by their names in its files. */
+/** The cases of the application: their names, read from its files. */
 const cases = ['container', 'decorator', 'module'].flatMap(group => {
   const source = readFileSync(new URL(`app/${group}.ts`, import.meta.url), 'utf8')
   return [...source.matchAll(/^export async function (\w+)/gm)].map(([, name]) => `${group} ${name}`)
@@ -26,7 +26,7 @@ interface Answer {
   readonly body: Record<string, unknown>
 }
 
-/** Each request has its own connection: a kept one would delay a server that ends. */
+/** Each request has its own connection, because a connection that stays open would delay the end of a server. */
 async function post(url: string, body: unknown = {}, headers: Record<string, string> = {}): Promise<Answer> {
   const sent = request(url, {
     method: 'POST',
@@ -96,7 +96,7 @@ describe.each(versions)('with Nest $major', nest => {
     },
   )
 
-  test.each(adapters)('%s: a Redis that is out of reach is a 503', async (_, url) => {
+  test.each(adapters)('%s: with Redis out of reach, the answer is 503', async (_, url) => {
     const message = 'The lock service cannot be reached'
     const body = { statusCode: 503, message, error: 'Service Unavailable' }
     expect(await post(`${url()}/orders/1/away`)).toEqual({ status: 503, retryAfter: '5', body })
@@ -108,7 +108,7 @@ describe.each(versions)('with Nest $major', nest => {
     expect(await lost).toMatchObject({ status: 500, retryAfter: null })
   })
 
-  test('without the filter, Nest answers', async () => {
+  test('without the filter, Nest handles the error', async () => {
     const id = freshKey()
     await using _held = await client().lock(`nest:${id}`)
     const body = { statusCode: 500, message: 'Internal server error' }
@@ -116,7 +116,7 @@ describe.each(versions)('with Nest $major', nest => {
   })
 
   describe.each(adapters)('%s: a locked route', (_, url) => {
-    test.each(['above', 'below'])('keeps path, status and guard of decorators that are %s', async where => {
+    test.each(['above', 'below'])('keeps path, status and guard of decorators %s it', async where => {
       const id = freshKey()
       const route = `${url()}/orders/${id}/${where}`
       expect(await post(route)).toMatchObject({ status: 403 })
@@ -127,28 +127,31 @@ describe.each(versions)('with Nest $major', nest => {
     })
   })
 
-  test.each(['express', 'fastify'])('%s: at its end, holders are served and waiters are rejected', async ADAPTER => {
-    const server = start({ ADAPTER })
-    const url = await listening(server)
-    const [id, other] = [freshKey(), freshKey()]
-    const locks = client()
-    const works = post(`${url}/orders/${id}/work`, { ms: 600 })
-    await eventually(() => locks.isLocked(`nest:${id}`))
-    const held = await locks.lock(`nest:${other}`)
-    const waits = post(`${url}/orders/${other}/add`)
-    const redis = new Redis(redisUrl())
-    await eventually(async () => (await redis.pubsub('CHANNELS', `*nest:${other}*`)).length === 1)
-    redis.disconnect()
-    const ended = server.end('SIGTERM')
-    const message = 'This server is about to stop'
-    expect(await waits).toMatchObject({ status: 503, retryAfter: null, body: { message } })
-    expect(await works).toMatchObject({ status: 201, body: { via: 'reentry' } })
-    await ended
-    expect(await locks.isLocked(`nest:${id}`)).toBe(false)
-    expect(await held.release()).toBe(true)
-  })
+  test.each(['express', 'fastify'])(
+    '%s: at the end of the application, requests that hold are served and waiting requests are rejected',
+    async ADAPTER => {
+      const server = start({ ADAPTER })
+      const url = await listening(server)
+      const [id, other] = [freshKey(), freshKey()]
+      const locks = client()
+      const works = post(`${url}/orders/${id}/work`, { ms: 600 })
+      await eventually(() => locks.isLocked(`nest:${id}`))
+      const held = await locks.lock(`nest:${other}`)
+      const waits = post(`${url}/orders/${other}/add`)
+      const redis = new Redis(redisUrl())
+      await eventually(async () => (await redis.pubsub('CHANNELS', `*nest:${other}*`)).length === 1)
+      redis.disconnect()
+      const ended = server.end('SIGTERM')
+      const message = 'This server is about to stop'
+      expect(await waits).toMatchObject({ status: 503, retryAfter: null, body: { message } })
+      expect(await works).toMatchObject({ status: 201, body: { via: 'reentry' } })
+      await ended
+      expect(await locks.isLocked(`nest:${id}`)).toBe(false)
+      expect(await held.release()).toBe(true)
+    },
+  )
 
-  test('a request that holds for longer than the drain loses the lock, is told so, and the lock is free', async () => {
+  test('a request that holds for longer than the drain loses the lock and is notified, and the lock is free', async () => {
     const server = start({ DRAIN: '200' })
     const id = freshKey()
     const locks = client()

@@ -1,6 +1,6 @@
 /**
- * The project of a Nest user: one version of Nest from the registry, the built package, the application next to this
- * file and the code of docs/nestjs.md, compiled by the user's compiler. The installation is kept in the cache.
+ * The project of a Nest user: one version of Nest from the registry, the built package, the application in app/, and
+ * the code of docs/nestjs.md, compiled by the user's compiler. The installation is kept in the cache.
  */
 import { execFile } from 'node:child_process'
 import { cp, mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
@@ -14,7 +14,7 @@ const at = (path: string) => fileURLToPath(new URL(path, root))
 
 export interface Nest {
   readonly major: string
-  /** The kind of modules that its users write: Nest before 12 is CommonJS. */
+  /** The kind of modules that this project uses: Nest before 12 is CommonJS. */
   readonly type: 'commonjs' | 'module'
   readonly dependencies: Readonly<Record<string, string>>
 }
@@ -28,10 +28,13 @@ const nest = (major: string, type: Nest['type'], schedule: string): Nest => {
 /** @nestjs/schedule has version numbers of its own. */
 export const versions = [nest('10', 'commonjs', '^4'), nest('11', 'commonjs', '^6'), nest('12', 'module', '^12')]
 
-/** What the package needs, and the types that users of TypeScript on Node have; here they are the project's own. */
+/**
+ * The dependencies of the package, and the types that users of TypeScript on Node have. They are linked to the
+ * project's own.
+ */
 const linked = ['ioredis', 'eventemitter3', 'p-timeout', '@types/node']
 
-/** The folder of the compiled application. Rejects with the compiler's output. */
+/** Compiles the application and returns its folder. Rejects with the compiler's output. */
 export async function projectOf({ major, type, dependencies }: Nest): Promise<string> {
   const folder = at(`.cache/nestjs/${major}`)
   await mkdir(folder, { recursive: true })
@@ -61,7 +64,7 @@ export async function projectOf({ major, type, dependencies }: Nest): Promise<st
     strict: true,
     experimentalDecorators: true,
     emitDecoratorMetadata: true,
-    // The published package has no errors together with the types of any version.
+    // The package's declarations are checked, too: they must fit the types of each version.
     skipLibCheck: false,
     rootDir: 'src',
     outDir: out,
@@ -73,7 +76,10 @@ export async function projectOf({ major, type, dependencies }: Nest): Promise<st
   return out
 }
 
-/** Once for each manifest. If npm was interrupted, the marker file is missing. */
+/**
+ * Installs once for each manifest. If npm was interrupted, the marker file is missing, and the installation is
+ * repeated.
+ */
 async function install(folder: string, manifest: string): Promise<void> {
   const [wanted, done] = [join(folder, 'package.json'), join(folder, 'installed.json')]
   if ((await readFile(done, 'utf8').catch(() => '')) === manifest) return

@@ -9,7 +9,7 @@ import { needed, projectWith } from '../project-with.ts'
 const isNest = (name: string) => /^(@nestjs\/|reflect-metadata$|rxjs$)/.test(name)
 const isOurs = (file: string) => file.startsWith('src/nestjs/') || isNest(file)
 
-test('without it the lock works, and what needs it says so', async () => {
+test('without Nest the lock works, and modules that need Nest say so', async () => {
   const cwd = await projectWith(needed)
   const run = (code: string) => runNode(['--input-type=module', '--eval', code, redisUrl()], { cwd })
   const lock = await run(`
@@ -26,14 +26,14 @@ test('without it the lock works, and what needs it says so', async () => {
   expect(errors).toMatch(/Cannot find package '(@nestjs\/common|reflect-metadata)'/)
 }, 70_000)
 
-test('nothing else of the package imports it, not even for a type', async () => {
+test('no other part of the package imports Nest, not even for a type', async () => {
   const graph = await importGraph()
   const others = [...graph].filter(([file, imported]) => !isOurs(file) && imported.some(isOurs)).map(([file]) => file)
   expect(others).toEqual([])
   expect([...reachable(graph, 'src/index.ts').keys()].filter(isOurs)).toEqual([])
 })
 
-test('what it imports from Nest is an optional peer of the package, and nothing else is', async () => {
+test('exactly the packages that it imports from Nest are optional peers of the package', async () => {
   const manifest = JSON.parse(await readFile(new URL('package.json', root), 'utf8'))
   const imported = [...reachable(await importGraph(), 'src/nestjs/index.ts').keys()].filter(isNest)
   const peers = Object.keys(manifest.peerDependencies).filter(isNest)

@@ -28,7 +28,7 @@ test('the faults of a run follow from its seed', () => {
 })
 
 test.each(sizes)(
-  'over %i servers every kind of fault comes within a minute, in the order of time, and keeps coming',
+  'over %i servers every kind of fault comes within a minute, and again later; the faults are in the order of time',
   servers => {
     for (let seed = 0; seed < 200; seed++) {
       const plans = minute(planner(seed, servers))
@@ -42,7 +42,7 @@ test.each(sizes)(
 )
 
 test.each(sizes)(
-  'over %i servers a blow affects a minority, unless it says otherwise; a calm has nothing else',
+  'over %i servers a blow affects a minority, unless it names a majority; a calm has only blows against minorities',
   servers => {
     for (let seed = 0; seed < 50; seed++) {
       const one = planner(seed, servers)

@@ -1,5 +1,6 @@
 /**
- * How the module and the decorator work in Nest's container. Reports what went wrong in each case, as a line of JSON.
+ * Cases of the module and the decorator in Nest's container. Reports the failure of each case, if any, as a line of
+ * JSON.
  */
 import * as container from './container.js'
 import * as decorator from './decorator.js'
@@ -14,5 +15,6 @@ async function main() {
   }
 }
 
-// Refused applications have left clients open; exiting closes them, as in a process that ends because of the refusal.
+// Applications that were refused have left clients open. The exit closes them, as it would in a process that ends
+// because of the refusal.
 main().finally(() => process.exit())

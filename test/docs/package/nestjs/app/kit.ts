@@ -7,14 +7,14 @@ export const redis = process.env['REDIS_URL'] ?? ''
 let keys = 0
 export const freshKey = () => `nest-case:${process.pid}:${++keys}`
 
-/** Makes a new module for each call. Otherwise Nest would take them for the same one. */
+/** Makes a new module class for each call. Otherwise Nest would consider all of them the same module. */
 export function moduleWith(metadata: ModuleMetadata): Type | DynamicModule {
   class Root {}
   Module(metadata)(Root)
   return Root
 }
 
-/** Runs an application without HTTP until `use` is done. */
+/** Runs an application without HTTP until `use` has ended. */
 export async function withApp<T>(
   metadata: ModuleMetadata,
   use: (app: Awaited<ReturnType<typeof NestFactory.createApplicationContext>>) => Promise<T>,

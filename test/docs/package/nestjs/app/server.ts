@@ -1,4 +1,4 @@
-/** A Nest application as users write it. It is compiled and run with each version of Nest, in its own process. */
+/** A Nest application as users write it. It is compiled and run with each version of Nest, in a process of its own. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   Body,
@@ -27,7 +27,7 @@ const keyOf = (id: string) => `nest:${id}`
 class Orders {
   constructor(private readonly locks: LockClient) {}
 
-  /** Without the lock, it would lose concurrent increments. */
+  /** Without the lock, this method would lose concurrent increments. */
   @Locked((id: string) => keyOf(id))
   async add(id: string): Promise<number> {
     const before = Number(await redis.get(`count:${id}`))

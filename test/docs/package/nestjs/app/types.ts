@@ -1,4 +1,4 @@
-/** What a user's compiler must accept and refuse for `@Locked`. Compiled, and never run. */
+/** What a user's compiler must accept and refuse for `@Locked`. The file is compiled and never run. */
 import type { LockClient } from 'redis-baton'
 import { Locked } from 'redis-baton/nestjs'
 
@@ -55,7 +55,7 @@ export class Accounts {
     return value
   }
 
-  // @ts-expect-error it does not return a promise
+  // @ts-expect-error the method does not return a promise
   @Locked('accounts')
   balance(): number {
     return 0
@@ -87,7 +87,7 @@ export class Accounts {
   @Locked(() => 7)
   async wrongKey(): Promise<void> {}
 
-  // @ts-expect-error options are known by name
+  // @ts-expect-error there is no such option
   @Locked('accounts', { timout: 5 })
   async wrongOption(): Promise<void> {}
 }
