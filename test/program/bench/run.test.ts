@@ -165,7 +165,7 @@ describe('a run', () => {
     // The failed rival would not have been tried in the second round.
     expect(results.notes[0]).toBe('The run was interrupted by SIGINT after 2 of 11 trials.')
     expect(tables(results)).toMatch(/baton-fair .*\n *1 of 2 rounds/)
-    expect(tables(results)).toMatch(/never begun\n *Nothing was measured$/)
+    expect(tables(results)).toMatch(/never begun\n *Nothing was measured\.$/)
   })
 
   test('leaves nothing of an interrupted trial on a server that already existed', {
