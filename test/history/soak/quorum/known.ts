@@ -19,9 +19,10 @@ const PATIENCE = 300
 
 /**
  * The numbers of the locks on which too few servers agreed before and after, including locks that changed hands in
- * between.
+ * between. `lost` is what the servers said before that something happens to: the vote of one of them for another claim
+ * may count later, together with votes that do not exist yet.
  */
-export function inDoubt(before: Sight, after: Sight, servers: number): number[] {
+export function inDoubt(before: Sight, after: Sight, servers: number, lost: Sight = []): number[] {
   const locks = Math.max(0, ...[...before, ...after].map(list => list.length))
   return Array.from({ length: locks }, (_, lock) => lock).filter(lock => {
     const counts = new Map<Said, number>()
@@ -29,7 +30,9 @@ export function inDoubt(before: Sight, after: Sight, servers: number): number[] 
       const said = list[lock]
       if (said !== undefined && said === after[i]?.[lock]) counts.set(said, (counts.get(said) ?? 0) + 1)
     }
-    return Math.max(0, ...counts.values()) < majorityOf(servers)
+    const agreed = [...counts.keys()].find(said => (counts.get(said) ?? 0) >= majorityOf(servers))
+    const others = lost.flatMap(list => list[lock] ?? [])
+    return agreed === undefined || others.some(said => said !== agreed && said !== 'free')
   })
 }
 
@@ -41,10 +44,11 @@ export async function lostBy(
   happen: () => Promise<void>,
 ): Promise<string[]> {
   const others = all.filter(({ number }) => !lost.includes(number))
-  const before = await sight(others, keys)
+  const meant = all.filter(({ number }) => lost.includes(number))
+  const [before, votes] = await Promise.all([sight(others, keys), sight(meant, keys)])
   await happen()
   const after = await sight(others, keys)
-  return inDoubt(before, after, all.length).map(lock => keys[lock]!)
+  return inDoubt(before, after, all.length, votes).map(lock => keys[lock]!)
 }
 
 function sight(servers: readonly QuorumServer[], keys: readonly string[]): Promise<Sight> {

@@ -79,6 +79,10 @@ test('a lock is in doubt unless a majority of servers that keep their data agree
   expect(doubt(['a', 'a', 'a', 'free'], ['a', 'a', 'b', 'free'])).toBe(true)
   expect(doubt(['a', 'a', 'a', 'a'], ['b', 'b', 'b', 'b'])).toBe(true)
   expect(doubt(['a', 'a', undefined, undefined])).toBe(true)
+  // The server that is lost had voted for a claim that the others do not know yet.
+  const free = [['free'], ['free'], ['free'], ['free']]
+  expect(inDoubt(free, free, 5, [['free']])).toEqual([])
+  expect(inDoubt(free, free, 5, [['a']])).toEqual([0])
   // Servers that do not answer say nothing about any lock.
   expect(inDoubt([['a', 'b'], ['a', 'b'], ['a', 'x'], []], [['a', 'b'], ['a', 'b'], ['a', 'b'], []], 5)).toEqual([1])
 })
