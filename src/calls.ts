@@ -1,6 +1,6 @@
 /**
  * The public calls on the locks of one kind. `Calls` checks arguments, adds the key to errors, and releases the locks
- * that its calls took. A client has one `Calls` for each kind in use, shared by its `Lock` objects of that kind.
+ * that its calls took. A client has one `Calls` for each kind in use, which all its `Lock` objects of that kind share.
  */
 import { about, LockClosedError, LockTimeoutError, named } from './errors.ts'
 import type { Inspection } from './kind.ts'
@@ -23,7 +23,7 @@ export interface Caller {
   readonly session: Session
   readonly settings: Settings
   readonly reentry: Reentry
-  /** Observes every call, for tracing; undefined: no observer. */
+  /** Observes every call, for tracing. */
   spectator?: Spectator | undefined
 }
 
@@ -48,7 +48,7 @@ export class Calls<State = unknown> {
   readonly #locks: Locks<State>
   /** The terms of a call without options. */
   readonly #usual: CallTerms
-  /** The outcome of a call that gets no lease: `lock` rejects, `tryLock` resolves null. */
+  /** Makes the outcome of a `lock` call that gets no lease: it rejects, where `tryLock` resolves to null. */
   readonly #rejects = this.#without(true)
   readonly #resolvesNull = this.#without(false)
 
@@ -66,8 +66,8 @@ export class Calls<State = unknown> {
 
   /**
    * Resolves to the lease, or to null if another owner has the lock and the call is not `blocking`. `permits`: how many
-   * the semaphore has. It is not an async function, because the frame of each of thousands of waiting calls would stay
-   * in memory.
+   * permits the semaphore has. Not an async function, because thousands of calls may wait, and each would keep an async
+   * frame in memory.
    */
   acquire(
     key: string,
@@ -77,8 +77,8 @@ export class Calls<State = unknown> {
   ): Promise<Lease | null> {
     const { spectator } = this.caller
     if (!spectator) return this.#acquire(key, options, blocking, permits)
-    // `bind` instead of a closure: because of a closure, V8 would copy the arguments to the heap in every call, even
-    // without a spectator.
+    // `bind` instead of a closure, for which V8 would copy the arguments to the heap in every call, even without a
+    // spectator.
     const make = this.#acquire.bind(this, key, options, blocking, permits)
     return spectator.call(this, blocking ? 'lock' : 'tryLock', key, options, make)
   }

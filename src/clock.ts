@@ -40,13 +40,12 @@ export const systemClock: Clock = {
 }
 
 /**
- * Returns until when a lease of `ttl` ms is certainly ours. `sent`: when the request was sent that was granted the
- * lease, or found it.
+ * Returns until when a lease of `ttl` ms is certainly ours. `sent`: when the client sent the request that was granted
+ * the lease, or that read it.
  *
- * The lease counts from before the request was sent, because the server started to count at some later moment. It is
- * shortened by a margin for two errors of monotonic clocks: the two machines' clocks may run at different speeds (0.1
- * %), and a timer may fire a little late (2 ms). So the client's deadline comes before anyone else can own the lock
- * (I1, I8).
+ * The lease counts from `sent`, because the server started to count at some later moment. It is shortened by a margin
+ * for two errors of monotonic clocks: the two machines' clocks may run at different speeds (0.1 %), and a timer may
+ * fire a little late (2 ms). So the client's deadline comes before anyone else can own the lock (I1, I8).
  */
 export function surelyUntil(sent: number, ttl: number): number {
   return sent + ttl - Math.min(ttl / 10, 2 + ttl / 1000)
@@ -54,7 +53,7 @@ export function surelyUntil(sent: number, ttl: number): number {
 
 /** `AwakeClock` counts time in steps of at most this many ms. */
 const STEP = 1_000
-/** A step that ends this many ms late was a stall: the event loop was blocked, or the process was stopped. */
+/** A step that ends more than this many ms late was a stall: the event loop was blocked, or the process was stopped. */
 const LATE = 20
 /**
  * After a stall, timers fire this many ms late, so that messages that arrived during the stall are read before a server
@@ -91,7 +90,7 @@ interface Sleeper {
 class AwakeClock implements Clock {
   readonly #clock: Clock
   readonly #sleepers = new Set<Sleeper>()
-  /** How many ms the process did not run. */
+  /** How many ms the process has not run so far. */
   #missed = 0
   /** When the current step should end. */
   #due = Number.POSITIVE_INFINITY
@@ -140,7 +139,7 @@ class AwakeClock implements Clock {
   /** Ends the step and returns how many ms late it ended. */
   #endStep(): number {
     const late = Math.max(0, this.#clock.now() - this.#due)
-    // Small delays are not counted: every timer is a little late, and they would add up over many steps.
+    // Small delays do not count as stalls: every timer is a little late, and the delays would add up over many steps.
     if (late > LATE) this.#missed += late
     this.#due = Number.POSITIVE_INFINITY
     this.#step?.cancel()

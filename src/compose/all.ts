@@ -6,8 +6,8 @@
  * deadlock in multitasking systems", 1968).
  *
  *   1. All parts are tried at once. If they are all free, this takes one round trip.
- *   2. The parts before the first refused one are kept, and all later ones are given back. Otherwise A, which has y and
- *      waits for x, and B, which has x and waits for y, would wait for ever.
+ *   2. The parts before the first refused part are kept, and all later parts are given back. Otherwise A, which has y
+ *      and waits for x, and B, which has x and waits for y, would wait for ever.
  *   3. The missing parts are waited for one after the other, within the rest of the timeout.
  *
  * If a part is lost while another is waited for, the wait ends. Whenever a wait fails, the parts that it has taken are
@@ -68,7 +68,7 @@ export class MultiLock {
     const begun = performance.now()
     const { timeout = Number.POSITIVE_INFINITY, signal } = callTermsOf(options, this.#settings)
     const left = () => Math.max(0, timeout - (performance.now() - begun))
-    // A part whose server cannot be reached now counts as missing, and the loop below waits for it.
+    // A part whose server cannot be reached now counts as refused, and the loop below waits for it.
     const taken = await this.#tryAll(options, left(), error => error instanceof LockConnectionError)
     const missing = taken.indexOf(undefined)
     const kept = taken.slice(0, missing < 0 ? undefined : missing) as Taken[]
@@ -89,7 +89,7 @@ export class MultiLock {
       }
       return new MultiLease(leases)
     } catch (error) {
-      // In the background: while Redis does not answer, this would keep the caller waiting for too long (I6).
+      // Given back in the background: if Redis does not answer, the caller would otherwise wait for too long (I6).
       for (const [i, lease] of leases.entries()) giveBack({ lock: this.#parts[i]!, lease })
       if (!(error instanceof LockTimeoutError)) throw error
       const { key, holder, position, cause } = error
@@ -180,7 +180,7 @@ export class MultiLock {
   }
 }
 
-/** Gives the part back in the background. Never rejects. Redis handles later requests of this client after it. */
+/** Gives the part back. Never rejects. Redis handles this client's later requests after this one. */
 function giveBack({ lock, lease }: Taken): Promise<boolean> {
   return lock.giveBack(lease)
 }

@@ -68,7 +68,7 @@ export class MultiLease implements AsyncDisposable {
   }
 }
 
-/** As `Promise.all`, but settles only when all calls have settled. */
+/** Works like `Promise.all`, but settles only when all calls have settled. */
 async function all<T>(calls: readonly Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(calls)
   return Promise.all(calls)

@@ -7,7 +7,7 @@ import type { LockState } from './state.ts'
 /** One script call reads at most this many waiters or holders. This bounds the time for which it blocks the server. */
 export const PAGE = 500
 
-/** The only script that this class calls. A kind may have others. */
+/** The only script that this class calls. A kind may have more scripts. */
 type ForcingScripts = Pick<typeof scripts, 'forceRelease'>
 
 export abstract class QueuedInspection implements Inspection<LockState> {

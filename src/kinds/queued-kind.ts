@@ -33,14 +33,14 @@ import type { scripts } from './mutex/scripts.generated.ts'
 import type { scripts as readWriteScripts } from './permits/read-write/scripts.generated.ts'
 import type { LockState } from './state.ts'
 
-/** The scripts that this class calls. A kind may have others. */
+/** The scripts that this class calls. A kind may have more scripts. */
 export type QueueScripts = Pick<typeof scripts, 'tend' | 'leave' | 'sweep' | 'release' | 'renew'> & {
   readonly acquire: (typeof scripts | typeof readWriteScripts)['acquire']
 }
 
 /** One script call renews at most this many locks. This bounds the time for which it blocks the server. */
 const RENEWALS_PER_CALL = 200
-/** One script call tends at most this many waiters. lua/mutex/tend.lua relies on it. */
+/** One script call sends the heartbeat of at most this many waiters. lua/mutex/tend.lua relies on this limit. */
 const WAITERS_PER_CALL = 500
 
 type Mode = VoteMode | undefined
@@ -75,10 +75,10 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   /** Replaces the `wants` of every claim of this kind; undefined: each claim has its own. */
   protected readonly wants: string | undefined = undefined
 
-  /** Called if a holder's claim has another number of permits (`among`) than this claim. `label`: that holder's. */
+  /** Called if a holder's claim has another number of permits (`among`) than this claim. `label`: the holder's label. */
   protected differs?(claim: Claim, among: string, label: string): void
 
-  /** How many tokens after its own a grant may reserve for hand-offs within the client. */
+  /** How many tokens, after its own token, a grant may reserve for hand-offs within the client. */
   protected abstract readonly block: number
 
   attempt(claim: Claim, reserve: number): Promise<Granted | Refused> {
@@ -90,8 +90,8 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   }
 
   /**
-   * `mode` and `floor`: see the header of lua/mutex/acquire.lua; only the mutex has a floor. `block`: how many tokens
-   * after its own a grant reserves for hand-offs within the client.
+   * Makes an attempt. `mode` and `floor`: see the header of lua/mutex/acquire.lua; only the mutex has a floor. `block`:
+   * how many tokens, after its own token, a grant reserves for hand-offs within the client.
    */
   protected acquire(claim: Claim, mode: 'queue' | undefined, block: number): Promise<Granted | Refused>
   protected acquire(claim: Claim, mode: Mode, block: number, floor: number | undefined): Promise<Vote>
@@ -108,8 +108,8 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
         const grant = grantedUntil(token, surelyUntil(sent, claim.lease), via)
         return block > 0 ? { ...grant, block } : grant
       }
-      // If the server's clock was set back, the server reports too much time left. So the grant counts for at most the
-      // length of its lease.
+      // After its clock was set back, the server reports too much time left. So the grant counts for at most the length
+      // of its lease.
       return { ...grantedUntil(token, surelyUntil(sent, Math.min(Number(ttl), claim.lease)), via), around }
     })
   }
@@ -236,7 +236,7 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
 
 const noResult = () => {}
 
-/** The waiters of this client that a release has made holders. `values`: id, token and lease in ms of each. */
+/** Reads the waiters of this client that a release has made holders. `values`: id, token and lease in ms of each. */
 function passedTo(values: readonly string[], sent: number): Successor[] {
   const successors: Successor[] = []
   for (let i = 0; i < values.length; i += 3) {

@@ -95,7 +95,7 @@ export interface StatePage {
 
 interface QueuedClaim<Decoded extends DecodedClaim = DecodedClaim> {
   readonly claim: Decoded
-  /** When the waiter joined, µs by the server's clock. Its ticket is earlier if it has a head start. */
+  /** When the waiter joined the queue, in µs of the server's clock. With a head start, its ticket is an earlier time. */
   readonly joined: number
 }
 
@@ -110,7 +110,7 @@ export function decodeQueue<Decoded extends DecodedClaim>(
   })
 }
 
-/** The waiters of a queue that would not be passed over. */
+/** Returns the waiters of a queue that would not be passed over. */
 export function waitersOf(
   queue: readonly QueuedClaim[],
   deadlines: Map<string, string>,

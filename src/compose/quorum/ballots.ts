@@ -1,19 +1,19 @@
 /**
- * All claims of this client on a quorum, and what the servers have made of them. Everything that a server sends arrives
- * here: answers, messages, and what a release reports. The same rules apply to all of it:
+ * All claims of this client on a quorum, and the servers' votes for them. Everything that a server sends arrives here:
+ * answers, messages, and what a release reports. The same rules apply to all of it:
  *
  *   1. A vote for a claim that is still wanted is recorded. Any other vote is taken back.
- *   2. When a majority has voted, it is made to agree on one token: the largest, which is written to the voters with a
- *      smaller one (I2).
- *   3. When it agrees, the claim is granted if the leases of a majority still run. The grant goes to the call that waits
- *      for it; if there is none, the listener receives it.
+ *   2. When a majority has voted, its servers are made to agree on one token: the largest, which is written to the
+ *      servers that have voted with a smaller one (I2).
+ *   3. When a majority agrees, the claim is granted if the leases of a majority still run. The grant goes to the call
+ *      that waits for it; if no call waits, the listener receives the grant.
  *
- * The reason for 2: server 1 grants the lock to A with token 5, and server 2 grants it with token 9. Suppose that A
- * held the lock with 9 at once. After A's release, servers 1 and 3 might grant the lock to B: they know only of 5, so B
- * might get 6. So A holds the lock only once a majority has 9.
+ * The reason for rule 2: of three servers, server 1 grants the lock to A with token 5, and server 2 with token 9.
+ * Suppose that A held the lock with token 9 at once. After A's release, servers 1 and 3 might grant the lock to B. They
+ * know only of token 5, so B might get token 6. So A holds the lock only once a majority has token 9.
  *
- * Parts: election.ts (rules 2 and 3), clearing.ts (takes claims back), looks.ts (checks on waiters). The calls that
- * wait: poll.ts.
+ * election.ts has rules 2 and 3, clearing.ts takes claims back, looks.ts checks on waiters, and poll.ts has the calls
+ * that wait.
  */
 import { type Clock, surelyUntil } from '../../clock.ts'
 import type { Claim, Granted, HoldName, Queued, Refused, Via, VoteMode } from '../../kind.ts'
@@ -25,13 +25,13 @@ import { Looks } from './looks.ts'
 import type { Member } from './member.ts'
 import type { Place } from './place.ts'
 
-/** How far the clocks of a majority may drift in the course of a lease, as a share of it. */
+/** How far the servers' clocks may drift in the course of a lease, as a fraction of the lease. */
 const DRIFT = 0.01
 
 export interface BallotsListener {
-  /** A claim has been granted while no call waited for it. */
+  /** Called when a claim has been granted while no call waited for it. */
   won(claim: Claim, grant: Granted): void
-  /** A claim asks for a lease of this many ms. */
+  /** Called with the length of each claim's lease, in ms, before the servers are asked. */
   asks(lease: number): void
 }
 
@@ -86,7 +86,7 @@ export class Ballots implements BallotBox {
     }
   }
 
-  /** Judges all ballots again, after a server was connected or lost, or began to count. */
+  /** Judges all ballots again: a server was connected or lost, its clock was read, or its votes count from now on. */
   reconsider(): void {
     for (const ballot of [...this.#all.values()]) this.changed(ballot)
   }
@@ -95,7 +95,7 @@ export class Ballots implements BallotBox {
     return (this.places[server] as Place).member.counts
   }
 
-  /** Asks one server. `answered` is called after the answer has taken effect on the ballot. */
+  /** Asks one server for its vote. Calls `answered` after the answer has taken effect on the ballot. */
   ask(ballot: Ballot, server: number, mode: VoteMode, floor: number, answered?: (answer: Answer) => void): void {
     const seat = ballot.seats[server] as Seat
     if (seat.clearing) {
@@ -104,7 +104,7 @@ export class Ballots implements BallotBox {
         this.changed(ballot)
       }
       const cleared = () => {
-        // The caller has given up, and may have closed the client: nothing would take back a grant made now (I7).
+        // The caller has given up, and may have closed the client. Nothing would take back a grant made now (I7).
         if (ballot.over) failed(new Error('its caller has given up'))
         else this.ask(ballot, server, mode, floor, answered)
       }
@@ -130,7 +130,7 @@ export class Ballots implements BallotBox {
     ;(this.places[server] as Place).voting.vote(ballot.claim, mode, floor).then(settled, settled)
   }
 
-  /** The server has granted the claim, or confirmed the grant, with a lease of `lease` ms. */
+  /** Records that the server has granted the claim, or confirmed the grant, with a lease of `lease` ms. */
   voted(ballot: Ballot, server: number, grant: Granted, lease = ballot.claim.lease): void {
     const seat = ballot.seats[server] as Seat
     if (seat.clearing) return
@@ -144,29 +144,29 @@ export class Ballots implements BallotBox {
     const confirms = vote !== undefined && seat.counted && seat.epoch === epoch
     seat.counted = ballot.granted ? grant.token === ballot.granted.token : confirms || this.counts(server)
     seat.epoch = epoch
-    // A confirmation does not say how the vote came about: the first `via` is kept.
+    // A confirmation does not say how the vote came about, so the first `via` is kept.
     seat.vote = { ...grant, via: vote?.via ?? grant.via, deadline: grant.deadline - lease * DRIFT }
     seat.latest = Math.max(seat.latest, grant.token)
     seat.votedAt = this.#clock.now()
   }
 
-  /** The server has refused the claim, or queued it at `position`. */
+  /** Records that the server has refused the claim, or queued it at `position`. */
   refused(ballot: Ballot, server: number, { sent, clock }: Pick<Refused, 'sent' | 'clock'>, position = 0): void {
     const seat = ballot.seats[server] as Seat
     if (seat.clearing) return
     seat.seen = { sent, clock }
     seat.position = position
-    // A vote that arrived after `sent` is newer than this answer: its message was faster.
+    // Only a vote from before the request is outdated. A message may bring a newer vote ahead of this answer.
     if (seat.vote && seat.votedAt < sent) seat.vote = undefined
   }
 
-  /** A message from the server reports a grant. Returns false if this client does not know the claim. */
+  /** Handles a message from the server that reports a grant. Returns false if this client does not know the claim. */
   told(server: number, id: string, token: number, via: Via): boolean {
     const ballot = this.#all.get(id)
     if (!ballot) return false
     const seat = ballot.seats[server] as Seat
     const { lease } = ballot.claim
-    // The message is older than a vote that this client knows: it may arrive after a newer answer.
+    // The message is not newer than a vote that this client knows: it was slower than an answer.
     if (token <= seat.latest) return true
     const now = this.#clock.now()
     const deadline = seat.seen && surelyUntil(seat.seen.sent, lease)
@@ -181,13 +181,16 @@ export class Ballots implements BallotBox {
     return true
   }
 
-  /** The claim has a ticket now. A look needs one, so servers whose messages came before it are looked at now. */
+  /**
+   * Called when the claim has its ticket. Asks the servers whose messages about a grant came before the ticket, because
+   * that question needs the ticket.
+   */
   queued(ballot: Ballot): void {
     for (const [i, { told }] of ballot.seats.entries()) if (told) this.looks.lookSoon(ballot, i)
     this.changed(ballot)
   }
 
-  /** The claim waits in the queues. If its caller has received a grant before, that grant came too late to be used. */
+  /** Records that the claim waits in the queues. A grant that its caller received before came too late to be used. */
   waits({ claim, ticket }: Queued): void {
     const ballot = this.of(claim)
     ballot.ticket ??= ticket
@@ -196,7 +199,7 @@ export class Ballots implements BallotBox {
     if (this.election.until(ballot) <= this.#clock.now()) ballot.granted = undefined
   }
 
-  /** A message reports that the server has taken the hold away. */
+  /** Records the message that the server has taken the hold away. */
   taken(server: number, id: string, token: number): void {
     const seat = this.#all.get(id)?.seats[server]
     if (!seat?.vote || seat.vote.token > token) return
@@ -204,7 +207,7 @@ export class Ballots implements BallotBox {
     seat.goneAt = this.#clock.now()
   }
 
-  /** Takes the claim back from every server. Resolves once a majority has nothing of it any more. */
+  /** Takes the claim back from every server. Resolves once a majority has neither a vote nor a queue entry for it. */
   end(ballot: Ballot): Promise<void> {
     ballot.over = true
     ballot.granted = ballot.token = ballot.ticket = ballot.sharesUntil = undefined
@@ -213,7 +216,7 @@ export class Ballots implements BallotBox {
     return this.most(ballot.seats.map((_, i) => this.clearing.clear(ballot, i)))
   }
 
-  /** Resolves once a majority of `parts` has resolved, and rejects once no majority can any more. */
+  /** Resolves once a majority of `parts` has resolved, and rejects once no majority can resolve any more. */
   most(parts: readonly Promise<unknown>[]): Promise<void> {
     return new Promise((resolve, reject) => {
       let [done, failed] = [0, 0]
@@ -226,17 +229,17 @@ export class Ballots implements BallotBox {
     })
   }
 
-  /** The hold has been released on this server. */
+  /** Records that the hold has been released on this server. */
   released(ballot: Ballot, server: number): void {
     const seat = ballot.seats[server] as Seat
     seat.vote = undefined
-    // The server may run a request that is still unanswered after the release.
+    // The server may run a still unanswered request after the release.
     if (seat.asked > 0) this.clearing.clear(ballot, server)
     else seat.touched = false
     this.#forget(ballot)
   }
 
-  /** A release by this client has made one of its own waiters the holder on this server. */
+  /** Records that a release by this client has made one of its own waiters the holder on this server. */
   succeeded(server: number, { key, id }: HoldName, grant: Granted): void {
     const ballot = this.#all.get(id)
     if (!ballot) {
@@ -251,7 +254,7 @@ export class Ballots implements BallotBox {
   #answered(ballot: Ballot, server: number, answer: Answer, mode: VoteMode, sent: number): void {
     const seat = ballot.seats[server] as Seat
     if (answer instanceof Error) {
-      // The outcome is unknown. If the request was to replace the vote's token, so is the vote.
+      // The outcome is unknown. If the request was to replace the vote's token, the vote is unknown, too.
       if (mode === 'raise' || mode === 'same') seat.vote = undefined
       if (ballot.over) this.clearing.clear(ballot, server)
     } else if (answer?.granted) {
@@ -262,7 +265,7 @@ export class Ballots implements BallotBox {
     } else if (seat.vote && seat.votedAt < sent) seat.vote = undefined
   }
 
-  /** Judges the claim again, after it has changed, or another claim that it depends on. */
+  /** Judges the claim again, after this claim or another claim on which it depends has changed. */
   changed(ballot: Ballot): void {
     this.election.changed(ballot)
     const watchers = this.#watchers.get(ballot)

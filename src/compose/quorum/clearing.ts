@@ -1,8 +1,8 @@
 /**
  * Takes claims back from the servers, in the background, after their callers have given up, were refused, or were
- * granted the lock by other servers (I7). A failed attempt is repeated until the claim has lapsed on its own. If other
- * requests of the claim were unanswered during the attempt, the server may run them after it, so the attempt is
- * repeated, too.
+ * granted the lock by other servers (I7). A failed attempt is repeated until the claim has lapsed on its own. An
+ * attempt is also repeated if other requests of the claim were unanswered during it, because the server may run those
+ * requests after the attempt.
  */
 import type { Clock } from '../../clock.ts'
 import { LockClosedError } from '../../errors.ts'
@@ -22,7 +22,7 @@ export class Clearing {
   /** The releases under way, each with the number of its server. */
   readonly #releases = new Map<Promise<unknown>, number>()
 
-  /** `cleared` is called when a server has nothing of the claim any more. */
+  /** `cleared` is called when a server has neither a vote nor a queue entry for the claim any more. */
   constructor(places: readonly Place[], clock: Clock, waiterTtl: number, cleared: (ballot: Ballot) => void) {
     this.#places = places
     this.#clock = clock
@@ -32,7 +32,7 @@ export class Clearing {
 
   /**
    * Takes the claim back from one server, with repeated attempts until one succeeds or the claim has lapsed. The
-   * returned promise rejects as soon as an attempt fails: if the server refuses, its caller would otherwise wait for
+   * returned promise rejects as soon as an attempt fails. Otherwise, if the server refuses, the caller would wait for
    * the whole lease.
    */
   clear(ballot: Ballot, server: number): Promise<void> {
@@ -69,7 +69,7 @@ export class Clearing {
     }
   }
 
-  /** Makes `rest` wait for a release. Its caller waits only until a majority has answered. */
+  /** Makes `rest` wait for a release on one server. The release's caller waits only until a majority has answered. */
   releasing(server: number, release: Promise<unknown>): void {
     const over = () => void this.#releases.delete(release)
     this.#releases.set(release, server)
@@ -99,12 +99,12 @@ export class Clearing {
     for (;;) {
       seat.late = false
       await kind.leave(claim)
-      // A request that was unanswered when the leave was sent may have been sent again, and run after it: it may have
+      // A request that was unanswered when `leave` was sent may have been sent again and run after `leave`. It may have
       // joined the queue or been granted.
       if (seat.asked === 0 && !seat.late) break
       if (seat.asked > 0) await new Promise<void>(resolve => (seat.idle = resolve))
     }
-    // A leave that was sent over a lost connection may arrive late, and would end a grant that was made meanwhile.
+    // A `leave` that was sent over a lost connection may arrive late, and would end a grant that was made meanwhile.
     if (member.epoch !== epoch) await this.#pause()
   }
 

@@ -1,7 +1,7 @@
 /**
- * Decides which claim is granted the lock: one for which a majority has voted with the same token, and the leases of
- * that majority still run. If a majority has voted with different tokens, makes it agree on one: ballots.ts gives the
- * reason.
+ * Decides when a claim is granted the lock: when a majority has voted for it with the same token, and the leases of
+ * that majority still run. If a majority has voted with different tokens, makes its servers agree on one token;
+ * ballots.ts gives the reason.
  */
 import type { Clock } from '../../clock.ts'
 import type { Granted, Via } from '../../kind.ts'
@@ -25,15 +25,15 @@ export class Election {
     this.#floor = floor
   }
 
-  /** Judges the claim again after a change. */
+  /** Judges the claim again, after its votes or its state have changed. */
   changed(ballot: Ballot): void {
     this.#askYoung(ballot)
     this.#elect(ballot)
-    // A server that votes after the grant has the hold with a token of its own.
+    // A server that votes after the claim was granted may have given the hold another token.
     if (ballot.granted) this.#agree(ballot, ballot.granted.token, true)
   }
 
-  /** Until when a majority has the claim, as far as this client knows; 0: no majority has it. */
+  /** Returns until when a majority has granted the claim, as far as this client knows; 0: no majority has. */
   until(ballot: Ballot): number {
     const votes = this.votes(ballot)
     return untilMajority(
@@ -42,18 +42,18 @@ export class Election {
     )
   }
 
-  /** The votes that count. */
+  /** Returns the votes that count. */
   votes({ seats }: Ballot): Granted[] {
     return seats.flatMap(({ vote, counted }) => (vote && counted ? [vote] : []))
   }
 
-  /** The votes that count and whose leases have not ended. */
+  /** Returns the votes that count and whose leases have not ended. */
   live(ballot: Ballot): Granted[] {
     const now = this.#clock.now()
     return this.votes(ballot).filter(({ deadline }) => deadline > now)
   }
 
-  /** Grants the claim if a majority agrees on a token. If a majority has voted but disagrees, makes it agree. */
+  /** Grants the claim if a majority agrees on a token. If a majority has voted, but disagrees, makes it agree. */
   #elect(ballot: Ballot): void {
     if (ballot.over || ballot.granted) return
     // A server whose vote has lapsed may have granted the lock to another claim since.
@@ -79,16 +79,16 @@ export class Election {
     }
   }
 
-  /** Grants a claim although its leases have ended: the caller sees that from the deadline. */
+  /** Grants a claim although leases of its votes have ended. The caller sees that from the deadline. */
   grantLapsed(ballot: Ballot): void {
     const votes = this.votes(ballot)
     ballot.granted = { granted: true, token: this.#largest(votes), deadline: this.until(ballot), via: viaOf(votes) }
   }
 
   /**
-   * Writes the token to the servers that have the claim with a smaller one. Larger ones are replaced only if `lower` is
-   * set, which requires that a majority has this token already. Before that, the servers with larger tokens may be the
-   * only ones that know of the latest grant.
+   * Writes the token to the servers that have voted with a smaller one. Replaces larger tokens only if `lower` is set,
+   * which requires that a majority has this token already. Before that, the servers with larger tokens may be the only
+   * ones that know of the latest grant.
    */
   #agree(ballot: Ballot, token: number, lower: boolean): void {
     for (const [i, seat] of ballot.seats.entries()) {
@@ -101,14 +101,14 @@ export class Election {
     }
   }
 
-  /** A token that every later grant by any majority exceeds: the one that a majority has, or else the largest. */
+  /** Returns a token that every later grant by any majority exceeds: a majority's common token, or else the largest. */
   #largest(votes: readonly Granted[]): number {
     const tokens = votes.map(({ token }) => token)
     const most = tokens.find(token => tokens.filter(same => same === token).length >= this.#ballots.majority)
     return most ?? Math.max(...tokens)
   }
 
-  /** The token of another claim of the same owner for which a majority has voted; undefined: there is none. */
+  /** Returns the token of another claim of the same owner for which a majority has voted; undefined: there is none. */
   #sharedToken(ballot: Ballot): number | undefined {
     const { id, key, owner } = ballot.claim
     if (owner === id) return undefined
@@ -121,8 +121,9 @@ export class Election {
   }
 
   /**
-   * Another client may be granted the lock for the same owner at this moment, and both have to choose the same token.
-   * They do if both consider the votes of all servers. So the missing votes are waited for, for up to SHARING ms.
+   * Returns whether the grant has to wait for missing votes. Another client may be granted the lock for the same owner
+   * at this moment, and both clients have to choose the same token. They do if both consider the votes of all servers.
+   * So the grant waits for the missing votes for up to SHARING ms.
    */
   #mayShare(ballot: Ballot): boolean {
     const { claim, seats } = ballot
@@ -136,9 +137,9 @@ export class Election {
   }
 
   /**
-   * A server may have voted before it counted, with a smaller token than one that it has issued and forgotten. Once it
-   * counts, its vote is raised to the current floor (I2). Most of its lease is over by then, so the vote is renewed
-   * first.
+   * Makes votes valid that were given before their server's votes counted. Such a vote may have a smaller token than
+   * one that the server has issued and forgotten, so the vote's token is raised to the current floor (I2). Most of the
+   * vote's lease is over by then, so the vote is renewed first.
    */
   #askYoung(ballot: Ballot): void {
     if (ballot.over || ballot.granted) return

@@ -1,7 +1,7 @@
 /**
- * The floor for tokens and tickets: a time, in µs, slightly ahead of the clocks of all servers. Each server then issues
- * the floor itself, so all of them issue the same number. A grant needs no second round trip, and all queues have the
- * same order.
+ * The floor for tokens and tickets: a time, in µs, slightly ahead of the clocks of all servers. Each request contains
+ * the floor, and each server then issues exactly this number. So all servers issue the same number: a grant needs no
+ * second round trip, and all queues have the same order.
  *
  * A floor that is too low costs the second round trip. A floor that is too high is ahead of the time of day. A server
  * that has lost its data continues from the time of day, so its next token would be smaller (I2).
@@ -17,7 +17,7 @@ const AHEAD = 5_000
  * The longest round trip that the floor takes into account, in ms: a slow answer says little about the server's time.
  */
 const SLOWEST = 20
-/** How long the reading of a clock is used, in ms. The clocks are read again after half of that. */
+/** How long a reading of a clock is used, in ms. The clocks are read again after half of this time. */
 const MEMORY = 10_000
 
 interface Reading {
@@ -34,14 +34,14 @@ export class Floor {
   readonly #read: () => void
   #asked = Number.NEGATIVE_INFINITY
 
-  /** `read` reads the clocks of the servers, and calls `reading` for each. */
+  /** `read` starts to read the clocks of the servers, and calls `reading` for each answer. */
   constructor(now: () => number, servers: number, read: () => void) {
     this.#now = now
     this.#readings = new Array(servers).fill(undefined)
     this.#read = read
   }
 
-  /** The floor for a request that is sent now, in µs; 0: no clock is known. */
+  /** The floor for a request that is sent now, in µs; 0: no server's clock is known. */
   get next(): number {
     const now = this.#now()
     if (now - this.#asked >= MEMORY / 2) {

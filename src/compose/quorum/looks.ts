@@ -1,8 +1,8 @@
 /**
- * Looks at what the servers have of this client's waiters: by heartbeat, when a message proves too little, and when a
- * waiter has too few votes. Such a waiter puts back votes that cannot become a majority. It first pauses for a random
- * time that grows: of two waiters with one vote each, the one that puts its vote back first leaves that server to the
- * other.
+ * Asks the servers whether they have granted or queued this client's waiters: with each heartbeat, when a message
+ * proves too little, and when a waiter has too few votes. A waiter with too few votes gives them back if they cannot
+ * become a majority. Before that it pauses for a random time, which grows with each attempt. So of two waiters with one
+ * vote each, one gives its vote back first, and that server can vote for the other.
  */
 import type { Clock } from '../../clock.ts'
 import type { Queued, Tended } from '../../kind.ts'
@@ -13,7 +13,7 @@ import type { Place } from './place.ts'
 import { Round } from './round.ts'
 
 /**
- * The average pause of a waiter with too few votes before it looks for more, in ms: the first pause, and the longest.
+ * The average pause before a waiter with too few votes asks the servers again, in ms: the first pause, and the longest.
  */
 const PATIENCE = { first: 10, longest: 250 }
 
@@ -22,7 +22,7 @@ export class Looks {
   readonly #clock: Clock
   readonly #election: Election
   readonly #clearing: Clearing
-  /** Waiters with too few votes that will look again soon. */
+  /** Waiters with too few votes for which the servers will be asked again soon. */
   readonly #hoping = new Set<Ballot>()
 
   constructor(ballots: BallotBox, clock: Clock, election: Election, clearing: Clearing) {
@@ -32,7 +32,7 @@ export class Looks {
     this.#clearing = clearing
   }
 
-  /** Plans a look for a waiter that has votes, but too few. */
+  /** Plans to ask the servers again about a waiter that has votes, but too few. */
   hope(ballot: Ballot): void {
     if (this.#hoping.has(ballot) || !ballot.seats.some(({ vote }) => vote)) return
     this.#hoping.add(ballot)
@@ -63,12 +63,12 @@ export class Looks {
     })
   }
 
-  /** Looks now. If the server does not answer, the next heartbeat asks it again. */
+  /** Asks one server about a waiter now. If the server does not answer, the next heartbeat asks it again. */
   lookSoon(ballot: Ballot, server: number): void {
     this.#look(ballot, server).catch(() => {})
   }
 
-  /** Looks at what one server has of a waiter. */
+  /** Asks one server whether it has granted or queued a waiter. Does nothing if the waiter has no ticket. */
   async #look(ballot: Ballot, server: number): Promise<void> {
     const { ticket, claim } = ballot
     if (ticket === undefined) return
@@ -77,8 +77,9 @@ export class Looks {
   }
 
   /**
-   * Sends the heartbeat of waiters of one lock to one server, without those that are being taken back there. If all of
-   * them are, it is sent once one of them has been taken back. Resolves to undefined if none of them waits any more.
+   * Sends the heartbeat of waiters of one lock to one server. Omits waiters whose claims are being taken back there; if
+   * that is all of them, sends the heartbeat once one claim has been taken back. Resolves to undefined if none of them
+   * waits any more.
    */
   async tend(server: number, waiters: readonly Queued[]): Promise<Tended | undefined> {
     const { queue } = (this.#ballots.places[server] as Place).kind

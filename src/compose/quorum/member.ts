@@ -3,7 +3,7 @@ import { LockConnectionError, LockError } from '../../errors.ts'
 import type { Server } from '../../redis/server.ts'
 import type { Standing } from './standing.ts'
 
-/** A server that has unanswered requests and sends nothing for this long, in ms, is reported as unusable. */
+/** A server that leaves requests unanswered and sends nothing for this many ms is reported as unusable. */
 const SILENT = 500
 
 export class Member {
@@ -12,7 +12,7 @@ export class Member {
   readonly standing: Standing
   /** Why the last connection ended or could not be made; undefined: neither has happened yet. */
   down: Error | undefined
-  /** How many connections have ended. After each of them, the server may have been restarted. */
+  /** How many connections have ended or could not be made. After each of them, the server may have been restarted. */
   epoch = 0
 
   constructor(index: number, server: Server, standing: Standing) {
@@ -25,12 +25,12 @@ export class Member {
     return this.server.up
   }
 
-  /** The last connection ended or could not be made, and there is none now. */
+  /** Whether there is no connection now, and the last one ended or could not be made. */
   get away(): boolean {
     return !this.up && this.down !== undefined
   }
 
-  /** `host:port` or a path; undefined: it has more than one address, as a cluster or behind sentinels. */
+  /** `host:port` or a path; undefined: a cluster, or a server behind sentinels, has more than one address. */
   get address(): string | undefined {
     const { redis } = this.server.link.commands
     if ('nodes' in redis || redis.options.sentinels) return undefined
@@ -38,27 +38,26 @@ export class Member {
     return path || `${host}:${port}`
   }
 
-  /** The connection has ended, or could not be made. */
+  /** Records that the connection has ended, or could not be made. */
   lost(error: Error): void {
     this.down = error
     this.epoch += 1
     this.standing.forget()
   }
 
-  /** Its votes count now. */
+  /** Whether this server's votes count now. */
   get counts(): boolean {
     return this.standing.counts === true
   }
 
   /**
-   * Whether votes that it is asked for now may count: they may while it has not reported yet for how long it has been
-   * up.
+   * Whether this server's votes may count now: they do, or the server has not yet reported for how long it has been up.
    */
   get mayCount(): boolean {
     return this.up && this.standing.counts !== false
   }
 
-  /** Why it cannot be used now; undefined: it can. */
+  /** Why this server cannot be used now; undefined: it can be used. */
   get problem(): Error | undefined {
     if (!this.up) return this.down ?? new Error('not connected yet')
     if (this.standing.counts === false) return this.standing.reason
@@ -69,13 +68,13 @@ export class Member {
   }
 }
 
-/** Why this server has not answered. */
+/** Returns why this server has not answered. */
 export function reasonOf({ problem }: Member): Error {
   return problem ?? new Error('no answer')
 }
 
 /**
- * Says that no majority has answered, with the reason of each server that has not; undefined: this one has answered.
+ * Returns the error that no majority has answered. `reasons`: why each server has not; undefined: it has answered.
  */
 export function noMajority(reasons: readonly (Error | undefined)[]): LockError {
   const { length } = reasons
@@ -89,7 +88,7 @@ export function noMajority(reasons: readonly (Error | undefined)[]): LockError {
   return new LockConnectionError("no majority of the quorum's servers", new AggregateError(errors, answered))
 }
 
-/** The error from the server or the socket, where it is known. */
+/** Returns the error from the server or the socket, if it is known. */
 function causeOf(error: Error): Error {
   return error instanceof LockConnectionError && error.cause instanceof Error ? error.cause : error
 }

@@ -1,10 +1,10 @@
 /**
- * Every server sends its own message that a lock is free. A lock that is free on a minority of the servers is not free.
- * So the message that completes a majority wakes the waiters: an earlier one would wake them in vain, a later one a
- * second time.
+ * Counts the servers' messages that a lock is free. Every server sends its own message, but a lock that is free only on
+ * a minority of the servers is not free. So only the message that completes a majority wakes the waiters. An earlier
+ * message would wake them in vain, and a later one would wake them a second time.
  */
 
-/** A message that arrives later than this after the first one, in ms, is about another release. */
+/** A message that arrives more than this many ms after the first one is about another release. */
 const TOGETHER = 1_000
 
 interface Opening {
@@ -17,7 +17,7 @@ interface Opening {
 export class Openings {
   readonly #now: () => number
   readonly #majority: number
-  /** By the message and the lock, oldest first. */
+  /** The messages counted so far, by their text and lock, oldest first. */
   readonly #open = new Map<string, Opening>()
 
   constructor(now: () => number, majority: number) {
@@ -26,8 +26,8 @@ export class Openings {
   }
 
   /**
-   * Records a message of this server, caused by the client `by`. Undefined: this message is not the one that completes
-   * a majority.
+   * Records a message of this server, caused by the client `by`. Returns undefined unless this message completes a
+   * majority.
    */
   said(what: string, server: number, by?: string): Pick<Opening, 'by'> | undefined {
     const now = this.#now()
@@ -36,7 +36,7 @@ export class Openings {
       this.#open.delete(old)
     }
     let opening = this.#open.get(what)
-    // A second message of the same server: the lock was taken and released in the meantime.
+    // On a second message of the same server, the lock was taken and released in the meantime.
     if (!opening || opening.servers.has(server)) {
       this.#open.delete(what)
       opening = { since: now, servers: new Set(), by }

@@ -1,14 +1,14 @@
 /**
- * One call that asks all servers for a claim, until its outcome. It ends as soon as the answers decide the outcome, so
- * a dead or slow server costs nothing.
+ * A poll: one call that asks all servers to vote for a claim. It ends as soon as the answers decide the outcome, so a
+ * dead or slow server does not delay it.
  *
  *   granted    a majority has voted, and agrees on a token (ballots.ts)
  *   refused    no majority can vote for the claim any more, and a majority has answered
  *   an error   so many servers have failed that no majority can answer
  *
- * The call waits while its votes, together with those of servers that have not answered, could still become a majority.
- * Once a majority has answered, it waits only a few times as long as that took. Otherwise two callers with one vote
- * each would both wait for the same dead server.
+ * The poll waits as long as the missing answers could still complete a majority of votes. But once a majority of the
+ * servers has answered, it waits for the others only a few times as long as that majority took. Otherwise, of three
+ * servers with one of them dead, two callers with one vote each would both wait for the dead one's vote.
  */
 import type { Clock, Timer } from '../../clock.ts'
 import type { Granted, Refused, VoteMode } from '../../kind.ts'
@@ -20,7 +20,7 @@ import { graceAfter } from './round.ts'
 
 export interface Outcome {
   readonly answer: Granted | Refused
-  /** The claim is refused although some servers have voted for it: other claims may have the votes of the rest. */
+  /** Whether the claim is refused although some servers have voted for it. Other claims may have the other votes. */
   readonly split: boolean
 }
 
@@ -36,16 +36,16 @@ export class Poll {
   readonly #resolve: (outcome: Outcome) => void
   readonly #reject: (error: Error) => void
   #timer: Timer | undefined
-  /** Servers whose leases ended before the grant have been asked again. */
+  /** Whether the servers whose leases ended before the grant have been asked again. */
   #askedAgain = false
-  /** Servers that have not answered are no longer waited for. */
+  /** Whether the poll no longer waits for servers that have not answered. */
   #late = false
-  /** For how many ms after its beginning this call waits for votes that do not count yet. */
+  /** For how many ms after its beginning the poll waits for votes that do not count yet (standing.ts). */
   #patience = 0
   #counting: Timer | undefined
   #done = false
 
-  /** `patience`: for how many ms to wait for votes that do not count yet. */
+  /** Starts a poll. `patience`: for how many ms it waits for votes that do not count yet (standing.ts). */
   static ask(
     ballots: Ballots,
     ballot: Ballot,
@@ -127,15 +127,16 @@ export class Poll {
     if (answered < majority) return
     if (voted + open >= majority) return this.#waitForOthers()
     const answer = this.#refusal()
-    // Set at once: another call of the same claim may end with the same answer, and must not take the claim out of the
-    // queue.
+    // Set at once, because another call of the same claim may end with the same answer. Without a ticket here, it would
+    // take the claim out of the queue.
     if (this.#mode === 'queue') ballot.ticket = answer.ticket
     tellOutcome(ballot.claim, voted > 0 ? 'split' : 'refused')
     this.#end(() => this.#resolve({ answer, split: voted > 0 }))
   }
 
   /**
-   * Whether to wait for a vote of this server that does not count yet. If so, the call judges again when it may count.
+   * Returns whether to wait for a vote of this server that does not count yet. If so, the poll judges again when the
+   * vote may count.
    */
   #awaits({ standing }: Member): boolean {
     const left = this.#begun + this.#patience - this.#clock.now()
@@ -151,7 +152,7 @@ export class Poll {
   #askLapsed(): void {
     const now = this.#clock.now()
     if (this.#ballot.seats.every(({ vote }) => !vote || vote.deadline > now)) return
-    // Only once: a lease may be shorter than the round trip to the servers.
+    // Servers are asked again only once, because a lease may be shorter than the round trip to them.
     if (this.#askedAgain) {
       this.#ballots.election.grantLapsed(this.#ballot)
       return this.#judge()
@@ -183,7 +184,7 @@ export class Poll {
     this.#end(() => this.#reject(noMajority(reasons)))
   }
 
-  /** The refusals of the servers, merged into one. */
+  /** Returns the refusals of the servers, merged into one. */
   #refusal(): Refused {
     const refusals = this.#answers.filter(
       (answer): answer is Refused => !!answer && 'granted' in answer && !answer.granted,
@@ -202,8 +203,8 @@ export class Poll {
 }
 
 /**
- * Merges the refusals of several servers. `spare`: how many servers a majority can do without. `since`: when they were
- * asked, ms.
+ * Merges the refusals of several servers. `spare`: how many servers a majority can do without. `since`: when the
+ * servers were asked, in monotonic ms.
  */
 export function merged(refusals: readonly Refused[], spare: number, since: number): Refused {
   const byEnd = [...refusals].sort((a, b) => a.ttl - b.ttl)
@@ -222,7 +223,7 @@ export function merged(refusals: readonly Refused[], spare: number, since: numbe
     ticket: String(Math.max(0, ...tickets)),
     holder: says?.holder,
     owner: says?.owner,
-    // Not needed: each message is proven by what its own server has said (`Seat.seen`).
+    // Not needed: a server's message is checked against the refusal by the same server (`Seat.seen`).
     clock: 0,
   }
 }

@@ -1,6 +1,6 @@
 /**
- * What a majority of the servers says of a lock. A holder or waiter that only a minority has is not shown: it is about
- * to come or go.
+ * Inspects a lock on all servers of a quorum, and merges their answers. A holder or waiter that is known only to a
+ * minority is not shown: it is about to come or go.
  */
 import type { Clock } from '../../clock.ts'
 import type { Inspection } from '../../kind.ts'
@@ -9,7 +9,7 @@ import { untilMajority } from './ballot.ts'
 import type { Place } from './place.ts'
 import { Round } from './round.ts'
 
-/** How long a forced release waits for slow servers at least, in ms. */
+/** How long a forced release waits at least for slow servers, in ms. */
 const SLOW = 1_000
 
 export class QuorumInspection implements Inspection<LockState> {
@@ -41,8 +41,8 @@ export class QuorumInspection implements Inspection<LockState> {
   }
 
   /**
-   * True: some server has taken the lock from a holder, and together with the servers that have not answered, a
-   * majority may have.
+   * Resolves to true if a server has taken the lock from a holder, and a majority may have done so: those that have
+   * answered so, and all that have not answered.
    */
   async forceRelease(key: string, only?: string): Promise<boolean> {
     const { length } = this.#places
@@ -50,14 +50,14 @@ export class QuorumInspection implements Inspection<LockState> {
       const taken = answers.filter(Boolean).length
       return taken > 0 && taken + length - answers.length >= this.#majority
     }
-    // If the result depends on servers that have not answered, they are worth waiting for.
+    // The missing answers are worth waiting for only if the result depends on them.
     const decided = (answers: readonly boolean[]) => answers.length === length || !mayBe(answers)
     return mayBe(await this.#ask(({ kind }) => kind.inspection.forceRelease(key, only), decided, SLOW))
   }
 
   /**
-   * The answers of a majority, and of others until `decided`. `least`: for how many ms the others are waited for at
-   * least.
+   * Asks all servers. Resolves to the answers of a majority, and to further answers until `decided` returns true.
+   * `least`: for how many ms at least it waits for the further answers.
    */
   async #ask<T>(
     ask: (place: Place) => Promise<T>,

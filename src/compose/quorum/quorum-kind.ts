@@ -1,7 +1,7 @@
 /**
  * A mutex that is made of the same mutex on N independent servers. It is held while a majority of them agrees. It has
- * no scripts of its own: it passes on to each server what waiting and leases ask of it. ballots.ts combines the
- * answers; the calls that wait for an outcome are here and in poll.ts.
+ * no scripts of its own: it forwards each call of its `Kind` methods to every server. ballots.ts combines the answers;
+ * the calls that wait for an outcome are here and in poll.ts.
  */
 import type { Clock } from '../../clock.ts'
 import type {
@@ -27,7 +27,7 @@ import { Renewals } from './renewals.ts'
 import { Round } from './round.ts'
 import { tendAll } from './tending.ts'
 
-/** How often an attempt is made while votes are split, and the first pause between them, in ms: it doubles each time. */
+/** While votes are split: how many attempts are made, and the first pause between two, in ms. Each pause is doubled. */
 const SPLIT = { attempts: 4, pause: 2 }
 
 export class QuorumKind implements Kind<LockState>, FairQueue {
@@ -35,7 +35,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
   readonly reentrant = true
   readonly inTurns = true
   readonly queue: FairQueue = this
-  /** None: a majority would have to record a hand-off within the client before it counts. */
+  /** None: a hand-off within the client would count only after a majority has recorded it. */
   readonly handOff = undefined
   readonly confirmation = undefined
   readonly inspection: Inspection<LockState>
@@ -44,7 +44,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
   readonly #clock: Clock
   readonly #patience: number
   readonly #renewals: Renewals
-  /** Attempts that pause, and then ask again unless their claim has been taken back (I7). */
+  /** Attempts that pause before they ask again. `left`: the claim has been taken back, so they must not ask (I7). */
   readonly #pausing = new Set<{ readonly id: string; left: boolean }>()
 
   /** `patience`: for how many ms a call waits for servers whose votes do not count yet. */
@@ -83,7 +83,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
 
   async #poll(claim: Claim, mode: 'try' | 'queue') {
     const ballot = this.#ballots.of(claim)
-    // The caller asks again because that grant came too late to be used.
+    // The caller asks again because the earlier grant came too late to be used.
     if (ballot.granted && this.#ballots.election.until(ballot) <= this.#clock.now()) ballot.granted = undefined
     try {
       return await Poll.ask(this.#ballots, ballot, mode, this.#floor.next, this.#clock, this.#patience)
@@ -94,8 +94,8 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
   }
 
   /**
-   * Takes the claim back after a call has ended without a grant, unless another call still waits for it, or it is
-   * queued.
+   * Takes the claim back after a call has ended without a grant, unless the claim is queued or another call still waits
+   * for it.
    */
   #putBack({ id }: Claim): void {
     const ballot = this.#ballots.get(id)
@@ -126,7 +126,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
     ballot.granted = ballot.token = undefined
     const { places, members, majority, clearing } = this.#ballots
     let heard = 0
-    /** A server whose vote is unknown may have the hold all the same: then its part is taken back, without an answer. */
+    /** The result on each server. A server that is not known to have the hold is only cleared, and stays 'unknown'. */
     const said: ('unknown' | 'ended' | 'gone')[] = places.map(() => 'unknown')
     const count = (what: (typeof said)[number]) => said.filter(each => each === what).length
     const decided = () => count('ended') >= majority || count('ended') + count('unknown') < majority
@@ -154,7 +154,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
       )
     }
     await round.over
-    // If more than a minority had lost the hold, no majority had it any more.
+    // The hold was live only if a majority may still have had it.
     return { ended: count('ended') > 0 && count('ended') + count('unknown') >= majority, heard }
   }
 
@@ -163,8 +163,8 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
   }
 
   /**
-   * A server that grants the re-entry raises its lease of the first hold. The majority that has the re-entry may not be
-   * the one that has the first hold, so the deadline is raised for each server on its own.
+   * Each server that has granted the re-entry has also prolonged the first hold. The re-entry and the first hold may
+   * have different majorities, so the first hold's deadline is raised for each of these servers separately.
    */
   raised(first: HoldName, longer: HoldName): number {
     const [ballot, other] = [this.#ballots.get(first.id), this.#ballots.get(longer.id)]

@@ -1,6 +1,6 @@
 /**
- * Presents the connections to N independent servers as one Redis, which is up while a majority is. What a server sends
- * goes to the ballots (ballots.ts); the client receives what a majority says.
+ * Presents the connections to N independent servers as one Redis, which is up while a majority of them is. The servers'
+ * messages go to the ballots (ballots.ts), and the client receives what a majority says.
  *
  *      Session ──▶ Quorum ─┬─▶ Server ──▶ Redis 1       QuorumKind ─┬─▶ Mutex of server 1
  *                          ├─▶ Server ──▶ Redis 2                   ├─▶ Mutex of server 2
@@ -37,7 +37,7 @@ export class Quorum implements Ways {
   readonly #floor: Floor
   readonly #openings: Openings
   /**
-   * The ballots of the kind that is made first, whose locks this client takes. Kinds that are made later are only
+   * The ballots of the kind of lock that is made first. Only locks of that kind are taken; later kinds are only
    * inspected.
    */
   #ballots: Ballots | undefined
@@ -46,7 +46,7 @@ export class Quorum implements Ways {
   /** Whether a majority was up at the last change. */
   #whole: boolean | undefined
   #reported = false
-  /** Timers for the moment when the votes of a server begin to count. */
+  /** For each server whose votes do not count yet, the timer until they do. */
   readonly #waits = new Map<Standing, Timer>()
 
   constructor(sources: readonly RedisSource[], settings: Settings, clock: Clock, told: WaysListener) {
@@ -156,7 +156,7 @@ export class Quorum implements Ways {
     const errors = [...(await round.over)]
     const seen = new Set<string>()
     for (const [i, { pages, first }] of lists.entries()) {
-      // A server that has sent no page by now is not waited for.
+      // Servers that have sent no page by now are skipped.
       if (!round.has(i)) continue
       try {
         for (let page = await first; !page.done; page = await pages.next()) {
@@ -175,7 +175,7 @@ export class Quorum implements Ways {
     for (const { server } of this.#members) server.need(kinds)
   }
 
-  /** Resolves when a majority has confirmed its subscription. */
+  /** Resolves when a majority of the servers has confirmed the subscription. */
   async #heard(hearing: readonly Promise<void>[]): Promise<void> {
     const round = new Round(this.#members, this.#majority, this.#clock)
     for (const [i, each] of hearing.entries()) {
@@ -187,7 +187,7 @@ export class Quorum implements Ways {
     await round.over
   }
 
-  /** Nothing to do: each server is looked at when it is connected. */
+  /** Does nothing, because each server is checked when it is connected. */
   look(): void {}
 
   #readClocks(): void {
@@ -210,7 +210,7 @@ export class Quorum implements Ways {
     return this.#ballots?.places[server]?.keys
   }
 
-  /** The lock's name on the first server, by which the session knows it; undefined: this is no lock of this kind. */
+  /** Returns the lock's name on the first server, which the session uses; undefined: not a lock of this kind. */
   #nameOf(server: number, lock: string): string | undefined {
     const key = this.#keysOf(server)?.keyOf(lock)
     return key === undefined ? undefined : this.#keysOf(0)?.of(key).lock
@@ -266,7 +266,7 @@ export class Quorum implements Ways {
     }
   }
 
-  /** Reports the change when the votes of this server begin to count. */
+  /** Calls `#changed` when the votes of this server count, and at least once a second until then. */
   #waitFor(standing: Standing): void {
     const { wait } = standing
     if (standing.counts !== false || wait === Number.POSITIVE_INFINITY) return
@@ -280,15 +280,15 @@ export class Quorum implements Ways {
   }
 
   /**
-   * Whether so many servers are away or do not count that the others are no majority. A server whose first
-   * connection is still being made is not away: it may still come.
+   * Whether no majority is left without the servers that are away and those whose votes do not count. A server whose
+   * first connection is still being made is not away.
    */
   get #lacking(): boolean {
     const useless = this.#members.filter(({ away, standing }) => away || standing.counts === false)
     return useless.length > this.#members.length - this.#majority
   }
 
-  /** Called after a server was connected or lost, or began to count. */
+  /** Called after a server was connected or lost, and when its votes count from now on. */
   #changed(): void {
     const whole = this.up
     if (whole !== this.#whole || !whole) {

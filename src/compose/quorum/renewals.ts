@@ -1,10 +1,10 @@
 /**
- * Renews holds on a quorum. A hold is prolonged if a majority prolongs it, and gone if no majority has it any more. A
- * server that does not answer changes nothing: it keeps what it has granted until the end that it was asked for.
+ * Renews holds on a quorum. A hold is prolonged if a majority prolongs it, and gone if no majority has it any more. If
+ * a server does not answer, nothing changes: the hold there counts until the last deadline that the server has given.
  *
- * A server that does not have the hold is asked to join it, with the token that the other servers have. It was away
- * when the lock was granted, or another claim had its vote and has put it back since. Otherwise servers could lose the
- * hold one after the other until it ends, although a majority was up at any time (I8).
+ * A server that does not have the hold is asked to grant it too, with the token that the other servers have. It was
+ * away when the lock was granted, or it had voted for another claim that has given the vote back since. Otherwise
+ * servers could lose the hold one after the other until it ends, although a majority was up at any time (I8).
  */
 import type { Clock } from '../../clock.ts'
 import type { Prolonging, Renewed, VoteMode } from '../../kind.ts'
@@ -15,7 +15,7 @@ import { Round } from './round.ts'
 
 interface Question extends Prolonging {
   readonly ballot: Ballot | undefined
-  /** How many servers have prolonged it in this round. */
+  /** How many servers have prolonged the hold in this round. */
   prolonged: number
 }
 
@@ -32,8 +32,8 @@ export class Renewals {
   }
 
   /**
-   * Rejects if the outcome is unknown for every hold, because too few servers have answered. `again`: whether to renew
-   * once more after correcting tokens.
+   * Renews the holds on all servers. Rejects if the outcome is unknown for every hold, because too few servers have
+   * answered. `again`: whether to renew once more after correcting tokens.
    */
   async renew(asked: readonly Prolonging[], again = true): Promise<Renewed[]> {
     const { places, members, majority } = this.#ballots
@@ -94,9 +94,9 @@ export class Renewals {
   }
 
   /**
-   * Corrects the token on servers that have the claim with another one. Some have granted it again, with a token that
-   * this client does not know. To others, another token was being written at the moment of the grant: they do not count
-   * until they have the right one, so they are waited for. Resolves to whether there were such servers.
+   * Corrects the token on servers that have the hold with another token. Resolves to whether there were any. Some have
+   * granted the hold again, with a token that this client does not know. Others had another token when a majority
+   * agreed. Their votes do not count until the token is right, so this waits for their answers.
    */
   async #settle(ballot: Ballot): Promise<boolean> {
     const token = ballot.granted?.token
@@ -109,7 +109,7 @@ export class Renewals {
     return anew.length + other.length > 0
   }
 
-  /** Asks these servers. Resolves when all have answered, or as soon as a majority has the hold. */
+  /** Writes the token to these servers. Resolves when all have answered, or as soon as a majority has the hold. */
   #askUntilHeld(ballot: Ballot, servers: readonly number[], mode: VoteMode, token: number): Promise<void> {
     return new Promise(resolve => {
       let unanswered = servers.length
@@ -127,9 +127,9 @@ export class Renewals {
   }
 
   /**
-   * Asks the servers that do not have the hold to join it, except those that have lost it within the last TAKING ms. A
-   * forced release takes the hold from one server after the other. If servers joined again at once, it would never
-   * finish.
+   * Asks the servers that do not have the hold to grant it too, except those that have lost it within the last TAKING
+   * ms. A forced release takes the hold from one server after the other, and would never finish if servers granted the
+   * hold again at once.
    */
   #join(ballot: Ballot): void {
     const token = ballot.granted?.token

@@ -1,16 +1,16 @@
 /**
- * One question to all servers. The round is over as soon as the answers decide it. If they do not, it goes on after the
- * answer of a majority for a few times as long as that took, whichever servers are still missing then. If so many
- * servers have failed that no majority can answer, the round waits for the others likewise, so that the error can name
- * the reason of each server: most fail at about the same moment.
+ * One question to all servers. The round is over when a majority has answered and no other answer can make a
+ * difference. If one can, the round waits for the other servers, but only a few times as long as the majority took. It
+ * also waits that long when so many servers have failed that no majority can answer: most servers fail at about the
+ * same moment, and the error should name the reason of each.
  */
 import type { Clock, Timer } from '../../clock.ts'
 import { type Member, noMajority, reasonOf } from './member.ts'
 
-/** How long the remaining servers are waited for: `least` ms, plus `times` as long as the round has taken so far. */
+/** How long a round waits for the remaining servers: `least` ms, plus `times` the time that it has taken so far. */
 const OTHERS = { times: 3, least: 10 }
 
-/** For how long the remaining servers are waited for from `now` on, in ms. */
+/** Returns how long a round that began at `begun` waits for the remaining servers from `now` on, in ms. */
 export function graceAfter(begun: number, now: number, least = OTHERS.least): number {
   return least + OTHERS.times * (now - begun)
 }
@@ -23,7 +23,7 @@ export class Round {
   readonly #clock: Clock
   readonly #begun: number
   readonly #least: number | undefined
-  /** Undefined: the server has not answered. */
+  /** For each server: its error, or that it has answered; undefined: neither. */
   readonly #outcomes: (Error | 'answered' | undefined)[]
   #resolve!: (errors: readonly (Error | undefined)[]) => void
   #reject!: (error: Error) => void
@@ -43,7 +43,7 @@ export class Round {
     this.over.catch(() => {})
   }
 
-  /** `decided`: no other answer can make a difference. */
+  /** Records that the server has answered. `decided`: whether no other answer can make a difference. */
   answered(server: number, decided: boolean): void {
     this.#outcomes[server] = 'answered'
     if (this.#count('answered') < this.#majority) return

@@ -1,12 +1,12 @@
 /**
- * Whether the votes of a server count. A server that was restarted without its data has forgotten who holds what, so
- * its vote could give a second holder a majority (I1):
+ * Decides whether the votes of a server count. A server that was restarted without its data no longer knows the holders
+ * of its locks, so its vote could give a second holder a majority (I1):
  *
  *   A holds the lock on servers 1 and 2. Server 2 comes back empty. Servers 2 and 3 grant the lock to B: two holders.
  *
- * So its votes do not count until all leases that it may have granted before have ended: until it has been up for
- * longer than the longest lease of this client. They count at once if the server reports that it loses nothing: that it
- * writes each change to disk before it answers.
+ * So a server's votes do not count until all leases that it may have granted before its start have ended: until it has
+ * been up for longer than the longest lease of this client. They count at once if the server reports that it writes
+ * each change to disk before it answers, because then it loses nothing.
  */
 import type { Redis } from 'ioredis'
 import { LockConnectionError } from '../../errors.ts'
@@ -14,12 +14,12 @@ import type { Connection } from '../../redis/connection.ts'
 
 /** What a server reports about itself. */
 interface Account {
-  /** The latest time at which it may have started, in ms of this client's clock. */
+  /** The latest time at which the server may have started, in ms of this client's clock. */
   readonly since: number
   readonly persists: boolean
 }
 
-/** The ratio by which a server's clock may run faster than this client's. */
+/** How many times as fast as this client's clock a server's clock may run. */
 const DRIFT = 1.01
 
 export class Standing {
@@ -36,27 +36,27 @@ export class Standing {
     this.#longest = longest
   }
 
-  /** Undefined: the server has not reported yet. */
+  /** Whether the server's votes count now; undefined: the server has not reported about itself yet. */
   get counts(): boolean | undefined {
     if (this.#error) return false
     return this.#account && this.wait === 0
   }
 
-  /** Whether its votes counted at this time already, even if it has reported only since. */
+  /** Returns whether the server's votes counted at `time`, as far as its later report shows. */
   countedAt(time: number): boolean {
     if (!this.#account) return false
     const { since, persists } = this.#account
     return persists || since + this.#longest() * DRIFT <= time
   }
 
-  /** In how many ms its votes begin to count; 0: they count. */
+  /** How many ms it takes until the server's votes count; 0: they count now. */
   get wait(): number {
     if (!this.#account) return Number.POSITIVE_INFINITY
     const { since, persists } = this.#account
     return persists ? 0 : Math.max(0, since + this.#longest() * DRIFT - this.#now())
   }
 
-  /** Why its votes do not count. */
+  /** Why the server's votes do not count. */
   get reason(): Error {
     if (this.#error)
       return new LockConnectionError('its votes do not count, because its uptime could not be read', this.#error)
@@ -64,13 +64,13 @@ export class Standing {
     return new Error(`it may have restarted without its data: ${needs} (at once with appendfsync always)`)
   }
 
-  /** Called when the connection is lost: the server may have been restarted by the time of the next one. */
+  /** Forgets the server's report. Called when the connection is lost, because the server may have been restarted. */
   forget(): void {
     this.#looks += 1
     this.#account = this.#error = undefined
   }
 
-  /** Asks the server. Resolves when it has reported, or failed to. */
+  /** Asks the server about its uptime and persistence. Resolves when it has answered, or the question has failed. */
   async look(connection: Connection): Promise<void> {
     this.forget()
     const look = this.#looks
@@ -80,7 +80,7 @@ export class Standing {
         said => [said, undefined] as const,
         refused => [undefined, refused as Error] as const,
       )
-    // Another connection has been made and asked since.
+    // The connection has been lost since, so the answer is outdated.
     if (look !== this.#looks) return
     this.#account = account
     this.#error = error

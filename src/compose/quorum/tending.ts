@@ -1,6 +1,6 @@
 /**
- * The heartbeat of waiters on all servers of a quorum. It queues a waiter again on servers where it is missing, writes
- * its ticket to all of them, and finds grants whose messages were lost.
+ * Sends the heartbeat of waiters to all servers of a quorum. The heartbeat queues a waiter again on servers where it is
+ * missing, writes the waiter's ticket to all servers, and finds grants whose messages were lost.
  */
 import type { Clock } from '../../clock.ts'
 import type { Queued, Refused, Tended } from '../../kind.ts'
@@ -11,10 +11,10 @@ import { Round } from './round.ts'
 export async function tendAll(ballots: Ballots, waiters: readonly Queued[], clock: Clock): Promise<Tended> {
   const { places, members, majority } = ballots
   const answers: (Tended | undefined)[] = places.map(() => undefined)
-  // These callers still wait, whatever was granted to them or taken back before.
+  // The callers of these waiters still wait, even if a claim of theirs was granted or taken back before.
   for (const waiter of waiters) ballots.waits(waiter)
   const round = new Round(members, majority, clock)
-  // A waiter with too few votes may be about to get more, so the other servers are waited for.
+  // Waits for the other servers while a waiter has too few votes, because their answers may bring more.
   const settled = ({ claim }: Queued) => {
     const ballot = ballots.get(claim.id)
     return !ballot || ballot.granted !== undefined || ballots.election.votes(ballot).length === 0

@@ -20,7 +20,7 @@ export interface Found {
   readonly holders: readonly HolderState[]
   /** In queue order. If there are two queues, all waiters of one come before all waiters of the other. */
   readonly waiters: readonly WaiterState[]
-  /** The lock's number of permits, according to the latest caller; undefined: there are no holders and no waiters. */
+  /** The lock's number of permits, as given by the latest caller; undefined: there are no holders and no waiters. */
   readonly permits: number | undefined
 }
 
@@ -35,8 +35,8 @@ interface Page {
   /** For each queue that may have more entries, the last entry that was read. */
   readonly ends: readonly QueueEntry[]
   /**
-   * The lock's number of permits, according to each caller. `at`: the token of a holder, or the time when a waiter
-   * joined. Both are in µs, so the largest `at` is the latest caller.
+   * The lock's number of permits (`of`), as given by each caller. `at`: a holder's token, or the time when a waiter
+   * joined. Both are in µs, so the caller with the largest `at` is the latest.
    */
   readonly numbers: readonly (readonly [at: number, of: number])[]
 }
@@ -45,7 +45,7 @@ export class PermitsInspection extends QueuedInspection {
   readonly #parts: Parts<typeof scripts, PermitsNames>
   readonly #stateOf: (key: string, found: Found) => LockState
 
-  /** `stateOf`: turns what was found into the state that `inspect` returns. */
+  /** `stateOf`: turns holders and waiters into the state that `inspect` returns. */
   constructor(
     parts: Parts<typeof scripts, PermitsNames>,
     stateOf: (key: string, found: Found) => LockState,
@@ -127,8 +127,8 @@ export class PermitsInspection extends QueuedInspection {
 }
 
 /**
- * Sorts holders by grant, because the order of deadlines would change with each renewal. Holds of an owner that has
- * re-entered have the same token: its write holds come first.
+ * Sorts holders by the token of their grant, because the order of their deadlines would change with each renewal. The
+ * holds of an owner that has re-entered have the same token. Of these, write holds come first: they have more permits.
  */
 function inOrder(a: HolderState, b: HolderState): number {
   const byGrant = a.fencingToken - b.fencingToken || (b.permits ?? 0) - (a.permits ?? 0)
@@ -147,7 +147,7 @@ export function stateOfSemaphore(key: string, { holders, waiters, permits }: Fou
   }
 }
 
-/** The fields of a lock's state that describe a single holder. They describe the first one. */
+/** Returns the fields of a lock's state that describe a single holder, filled in for the first one. */
 export function firstOf(holders: readonly HolderState[]) {
   const [first] = holders
   return {

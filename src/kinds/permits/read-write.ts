@@ -1,9 +1,9 @@
 /**
  * The read-write lock: any number of readers, or one writer; phase-fair (lua/permits/read-write/choose.lua).
  *
- * It is a semaphore with more permits than there can be readers. A writer wants all of them, out of all. A reader wants
- * one, out of a total that is smaller by one. So no reader fits while a writer holds, and no writer fits while anyone
- * holds.
+ * It is a semaphore with more permits than there can be readers. A writer wants all of the permits. A reader wants one
+ * permit, and gives the lock's number of permits as one less. So no reader fits while a writer holds the lock, and no
+ * writer fits while anyone holds it.
  *
  * Reading and writing are two kinds with one name in Redis. So a client's unfair readers and writers wait in separate
  * lines, and a waiting writer does not block a reader that may enter.
@@ -17,7 +17,7 @@ import { scripts } from './read-write/scripts.generated.ts'
 
 type ReadWriteDefinition = KindDefinition<LockState, typeof scripts, ReadWriteNames>
 
-/** lua/permits/read-write/choose.lua has the same number. */
+/** The lock's number of permits. lua/permits/read-write/choose.lua has the same number. */
 const ALL = 1_000_000_000
 
 class ReadWrite extends QueuedKind {
@@ -48,8 +48,8 @@ function stateOfReadWrite(key: string, found: Found): LockState {
   const waiters = found.waiters.map(withMode)
   const readers = waiters.filter(({ mode }) => mode === 'read')
   const [writer, ...writers] = waiters.filter(({ mode }) => mode === 'write')
-  // Waiters in the order of grants. While a writer holds: all readers, then the writers. Otherwise: the first writer,
-  // the readers, the other writers.
+  // Sorts waiters in the order of their grants. While a writer holds the lock, that is all readers, then the writers;
+  // otherwise, the first writer, then the readers, then the other writers.
   const writing = holders.some(({ mode }) => mode === 'write')
   const first = writer ? [writer] : []
   const order = writing ? [...readers, ...first, ...writers] : [...first, ...readers, ...writers]

@@ -28,8 +28,8 @@ export class Semaphore extends QueuedKind {
   }
 
   /**
-   * Each claim is judged by its own number of permits. So a deployment can raise the number while old clients still
-   * run. But different numbers may also be a mistake: hence the warning.
+   * Warns that a claim and a holder give different numbers of permits. Each claim is judged by its own number, so a
+   * deployment can raise the number while old clients still run. But different numbers may also be a mistake.
    */
   protected override differs({ key, wants }: Claim, among: string, label: string): void {
     if (this.#warned.has(key) || this.#warned.size === MOST_WARNED) return
