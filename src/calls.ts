@@ -48,7 +48,7 @@ export class Calls<State = unknown> {
   readonly #locks: Locks<State>
   /** The terms of a call without options. */
   readonly #usual: CallTerms
-  /** Makes the outcome of a `lock` call that gets no lease: it rejects, where `tryLock` resolves to null. */
+  /** For `lock`: a call that gets no lease rejects. (`#resolvesNull` is for `tryLock`.) */
   readonly #rejects = this.#without(true)
   readonly #resolvesNull = this.#without(false)
 

@@ -75,7 +75,7 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   /** Replaces the `wants` of every claim of this kind; undefined: each claim has its own. */
   protected readonly wants: string | undefined = undefined
 
-  /** Called if a holder's claim has another number of permits (`among`) than this claim. `label`: the holder's label. */
+  /** Called if a holder's claim has another number of permits (`among`) than this claim. `label`: the holder's. */
   protected differs?(claim: Claim, among: string, label: string): void
 
   /** How many tokens, after its own token, a grant may reserve for hand-offs within the client. */

@@ -95,7 +95,7 @@ export interface StatePage {
 
 interface QueuedClaim<Decoded extends DecodedClaim = DecodedClaim> {
   readonly claim: Decoded
-  /** When the waiter joined the queue, in µs of the server's clock. With a head start, its ticket is an earlier time. */
+  /** When the waiter joined the queue, in µs of the server's clock. With a head start, its ticket is earlier. */
   readonly joined: number
 }
 

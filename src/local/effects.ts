@@ -1,4 +1,4 @@
-/** What a `LocalLock` asks others to do: everything that is I/O or takes time. */
+/** The interfaces through which a `LocalLock` asks its client to do everything that is I/O or takes time. */
 import type { Granted, Refused, Renewed } from '../kind.ts'
 import type { Hold } from './hold.ts'
 import type { Line, LineEffects, TurnTaking } from './line.ts'
@@ -17,31 +17,31 @@ export type Attempt =
   /** The waiter's owner holds the lock, here or in another process. The waiter asks to re-enter. */
   | 'to-re-enter'
 
-/** The lock for which something was asked. These methods take the answers. */
+/** The lock for which a request was sent. Its methods receive the answers. */
 export interface Asker {
   readonly key: string
   readonly line: Line
   readonly queue: Queue
-  /** How many waiters it has. */
+  /** How many waiters the lock has in this client. */
   readonly waiting: number
   answered(waiter: Waiter, attempt: Attempt, join: boolean, answer: Granted | Refused): void
-  /** Replicas were asked at `begun`, and have the grant until `deadline`; not a number: the grant is gone. */
+  /** Called when replicas, asked at `begun`, have the grant until `deadline`; not a number: the grant is gone. */
   confirmed(waiter: Waiter, grant: Granted, begun: number, deadline: Renewed): void
-  /** Too few replicas have the grant. */
+  /** Called when too few replicas have the grant. */
   unconfirmed(waiter: Waiter, begun: number, error: Error): void
-  /** A grant that replicas did not confirm has been taken back. */
+  /** Called after a grant that replicas did not confirm has been taken back. */
   undone(waiter: Waiter): void
-  /** Takes back what a request of a waiter whose wait is over may have done: queued it, or granted it the lock. */
+  /** Takes back what a late request of a waiter may have done after its wait: queued it, or granted it the lock. */
   takeBack(waiter: Waiter): void
-  /** It is time to read the lock's state from Redis again. */
+  /** Reads the lock's state from Redis again. */
   look(): void
   /** Ends the wait without a grant. */
   end(waiter: Waiter, error: Error | undefined): void
 }
 
-/** What is sent for waiters. wait/requests.ts implements it. */
+/** Sends the requests of waiters. wait/requests.ts implements it. */
 export interface Sending {
-  /** Monotonic ms. */
+  /** Returns the time, in monotonic ms. */
   now(): number
   /**
    * Sends an attempt, and calls `answered` with the answer. If the attempt fails, the waiter's wait ends; if the waiter
@@ -51,7 +51,7 @@ export interface Sending {
   ask(lock: Asker, waiter: Waiter, attempt: Attempt, join: boolean, reserve: boolean): void
   /** Sends a heartbeat of these waiters, and calls `Queue.tended` with the answer. */
   tend(lock: Asker, waiters: readonly Waiter[]): void
-  /** Asks replicas for a grant, and calls `confirmed` or `unconfirmed`. Undefined: grants do not need replicas. */
+  /** Asks replicas whether they have a grant, and calls `confirmed` or `unconfirmed`. Undefined: no replicas needed. */
   readonly confirm: ((lock: Asker, waiter: Waiter, grant: Granted) => void) | undefined
   /** Takes back a grant that replicas did not confirm, and calls `undone` a moment later. */
   undo(lock: Asker, waiter: Waiter): void
@@ -59,38 +59,38 @@ export interface Sending {
   leave(waiter: Waiter): void
 }
 
-/** Checks locks from time to time. wait/heartbeat.ts implements it. */
+/** Reads the state of locks from time to time. wait/heartbeat.ts implements it. */
 export interface Looking {
   /** Reads the lock's state now, and plans the next check. */
   look(lock: Asker): void
-  /** The holder's lease ends in `ttl` ms: plans a check for that time, unless an earlier one is planned. */
+  /** Plans a check for the end of the holder's lease, in `ttl` ms, unless an earlier check is planned. */
   lookWithin(lock: Asker, ttl: number): void
 }
 
-/** What else waiters need. wait/acquire.ts implements it. */
+/** Receives the events of waiters. wait/acquire.ts implements it. */
 export interface WaitEffects extends LineEffects {
   /**
-   * A grant arrived for a waiter that was granted the lock before. If its hold has ended, the new grant is taken back.
-   * If its hold is live and has a token older than `token`, Redis is asked whether the hold is gone.
+   * Called when a grant arrives for a waiter that was granted the lock before. If the waiter's hold has ended, takes
+   * the new grant back. If the hold is live and has a smaller token than `token`, asks Redis whether the hold is gone.
    */
   check(waiter: Waiter, token?: number): void
-  /** The waiter has parked. Its caller gets the `waiting` event. */
+  /** Called when the waiter has parked. Emits the `waiting` event. */
   parked(waiter: Waiter): void
-  /** The waiter's wait is over. Its promise has not settled yet. */
+  /** Called when the waiter's wait is over, before its promise settles. */
   settled(waiter: Waiter): void
-  /** The lock has no waiters left. */
+  /** Called when the lock has no waiters left. */
   empty(lock: Asker): void
 }
 
-/** What holds need. lease/holds.ts implements it. */
+/** Receives the events of holds. lease/holds.ts implements it. */
 export interface HoldEffects {
-  /** The hold has ended, because its lock is being handed on. */
+  /** Called when the hold has ended because its lock is being handed on. */
   handedOn(hold: Hold): void
-  /** The lock was handed on. Redis gets a record of the new holder, if that still holds a moment later. */
+  /** Called after the lock was handed on. Records the new holder in Redis, if it still holds a moment later. */
   recordLater(run: Run): void
-  /** The run is over. Drops its planned record. */
+  /** Drops the planned record of a run that is over. */
   forget(run: Run): void
-  /** No waiter was left to take the lock: releases the lock in Redis. */
+  /** Releases the lock in Redis, because no waiter was left to take it. */
   abandoned(run: Run): void
 }
 
@@ -107,9 +107,9 @@ export interface Common {
   readonly heartbeat: Looking
   readonly waitEffects: WaitEffects
   readonly holdEffects: HoldEffects
-  /** The lock has no waiters and no holds, and no call is about to add one. */
+  /** Called when the lock has no waiters and no holds, and no call is about to add one. */
   forget(lock: Asker): void
 }
 
-/** ms between taking back an unconfirmed grant and the next attempt. */
+/** The pause between taking back an unconfirmed grant and the next attempt, in ms. */
 export const UNDO_PAUSE = 50

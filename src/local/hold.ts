@@ -20,7 +20,7 @@ const RELEASED: HoldState = { is: 'released' }
 /** The terms of the call that was granted the lock. */
 export interface Asked {
   readonly claim: Claim
-  /** When the call was made, monotonic ms. */
+  /** When the call was made, in monotonic ms. */
   readonly since: number
   /** Whether the lease is renewed automatically, for `maxHold` ms at most. */
   readonly renew: boolean
@@ -31,14 +31,14 @@ export interface Asked {
 
 /** A question to Redis about a hold: a renewal, or only whether it exists. */
 export interface Question extends Prolonging {
-  /** The number of doubts when the question was sent. The answer settles these doubts, but no later ones. */
+  /** How many doubts the hold had when the question was sent. The answer settles these doubts, but no later ones. */
   readonly doubts: number
 }
 
 /**
- * A grant that came by message is proven only from an earlier request, so part of its lease may be over already. If
- * less than this fraction is left, and the lease is not renewed automatically, Redis is asked for the true deadline,
- * `CONFIRM_AFTER` ms after the grant, if the hold is still held then.
+ * The lease of a grant that came by message counts from an earlier request, so part of it may be over already. If less
+ * than this fraction of the lease is left, and the lease is not renewed automatically, Redis is asked for the true
+ * deadline, `CONFIRM_AFTER` ms after the grant, if the hold is still held then.
  */
 const PROVEN = 0.8
 const CONFIRM_AFTER = 25
@@ -46,25 +46,25 @@ const NEVER = Number.POSITIVE_INFINITY
 
 export class Hold {
   readonly claim: Claim
-  /** The name by which Redis knows the hold. After hand-offs within this client, that of the run's first hold. */
+  /** The name by which Redis knows the hold. After hand-offs within this client, the name of the run's first hold. */
   readonly name: HoldName
   readonly token: number
   readonly via: Via
   /** The run of hand-offs within this client to which this hold belongs. */
   readonly run: Run | undefined
-  /** When it was granted, monotonic ms. */
+  /** When the hold was granted, in monotonic ms. */
   readonly since: number
-  /** ms between the call and the grant. */
+  /** How many ms the call waited for the grant. */
   readonly waited: number
-  /** Until when the lease is renewed automatically, monotonic ms; not renewed if this is not later than `since`. */
+  /** Until when the lease is renewed automatically, in monotonic ms. Not later than `since`: it is not renewed. */
   readonly renewUntil: number
-  /** Numbers the client's holds in the order of their grants. */
+  /** The hold's number among the client's holds, in the order of their grants. */
   readonly number: number
   #state: HoldState = HELD
   #deadline: number
-  /** The end of the longest lease that this client has asked for, monotonic ms. */
+  /** The latest end of the lease that this client has asked for, in monotonic ms. */
   #askedUntil: number
-  /** When Redis is next to be asked about the hold, monotonic ms. */
+  /** When Redis is next to be asked about the hold, in monotonic ms. */
   #due: number
   /** Whether the scheduler has asked Redis and still waits for the answer. */
   #asking = false
@@ -103,7 +103,7 @@ export class Hold {
     return this.claim.owner
   }
 
-  /** Length of the lease, in ms. */
+  /** The length of the lease, in ms. */
   get length(): number {
     return this.claim.lease
   }
@@ -112,12 +112,12 @@ export class Hold {
     return this.#state
   }
 
-  /** Until when the hold is certainly ours, if nothing ends it earlier; monotonic ms. */
+  /** Until when the hold is certainly ours, if nothing ends it earlier, in monotonic ms. */
   get deadline(): number {
     return this.#deadline
   }
 
-  /** For how many ms the hold is certainly ours; 0: it is not. */
+  /** Returns for how many ms the hold is certainly still ours; 0: it is not. */
   remaining(now: number): number {
     return this.#state.is === 'held' ? Math.max(0, this.#deadline - now) : 0
   }
@@ -131,17 +131,17 @@ export class Hold {
     return this.#controller.signal
   }
 
-  /** The release has begun. Returns false if it was no longer held. */
+  /** Marks the hold as being released. Returns false if it was no longer held. */
   release(resolve: (live: boolean) => void): boolean {
     return this.#enter({ is: 'releasing', resolve })
   }
 
-  /** The release is over, or the lock was handed on. Returns false if the hold had ended before. */
+  /** Marks the hold as released, or as handed on. Returns false if it had ended before. */
   end(): boolean {
     return this.#enter(RELEASED)
   }
 
-  /** Marks it as lost, and aborts the signal. Returns false if the hold had ended before. */
+  /** Marks the hold as lost, and aborts the signal. Returns false if it had ended before. */
   lose(loss: Loss): boolean {
     if (!this.#enter({ is: 'lost', loss })) return false
     this.#controller?.abort(loss)
@@ -159,12 +159,12 @@ export class Hold {
     this.prolong(deadline)
   }
 
-  /** When the scheduler has to ask Redis about the hold, monotonic ms. */
+  /** When the scheduler (lease/renewal.ts) has to ask Redis about the hold, in monotonic ms. */
   get due(): number {
     return this.#asking || this.#state.is !== 'held' ? NEVER : this.#due
   }
 
-  /** Whether the hold is in doubt and the scheduler is about to ask Redis. */
+  /** Returns whether the hold is in doubt and the scheduler is about to ask Redis. */
   isNext(now: number): boolean {
     return !this.#asking && this.#doubts > 0 && this.#due <= now
   }
@@ -174,39 +174,39 @@ export class Hold {
     return this.#asking || this.#renewing > 0 || this.#doubts > 0
   }
 
-  /** The hold may be gone: the scheduler has to ask Redis now. */
+  /** Puts the hold in doubt, because it may be gone. The scheduler has to ask Redis now. */
   doubt(now: number): void {
     this.#due = Math.min(this.#due, now)
     this.#doubts += 1
   }
 
-  /** The scheduler asks Redis to prolong the hold by the whole lease, or only whether it still exists (0 ms). */
+  /** Returns the scheduler's question to Redis: to prolong the hold, or (0 ms) only whether the hold still exists. */
   ask(now: number): Question {
     this.#asking = true
     return this.#question(this.renewUntil > now ? this.length : 0)
   }
 
-  /** The scheduler's question was answered. `again`: it was not, and the scheduler asks again at this time. */
+  /** Called when the scheduler's question was answered, or has failed: then `again` is when to ask again. */
   answered(again = this.#due): void {
     this.#asking = false
     this.#due = again
   }
 
-  /** The user asks Redis to make the hold last `ms` from now. */
+  /** Returns the user's question, which asks Redis to make the hold last `ms` from now. */
   renew(ms: number): Question {
     this.#renewing += 1
     return this.#question(ms)
   }
 
-  /** The user's question was answered, or nobody waits for the answer any longer. */
+  /** Called when the user's question was answered, or nobody waits for the answer any longer. */
   renewed(): void {
     this.#renewing -= 1
   }
 
   /**
-   * Redis has confirmed the hold until this deadline. If the server's clock was set back, the lease seems longer than
-   * it is, until the clock is corrected. So the hold never counts for longer than was asked for, and Redis is asked
-   * again within a third of the lease's length.
+   * Called when Redis has confirmed the hold until this deadline. If the server's clock was set back, the lease seems
+   * longer than it is, until the clock is corrected. So the hold never counts for longer than was asked for, and Redis
+   * is asked again within a third of the lease's length.
    */
   confirmed({ ms, doubts }: Question, deadline: number, now: number): void {
     if (ms > 0) this.#askedUntil = Math.max(this.#askedUntil, surelyUntil(now, ms))

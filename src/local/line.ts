@@ -1,21 +1,22 @@
 /**
- * The line of the unfair waiters of one key, inside this client. Only the head of the line asks Redis, so a release
- * causes one request per process, not one per waiter (I9). Like local-lock.ts, this file has no I/O and no timer.
+ * The line of the unfair waiters of one key, inside this client. Only the head of the line, its first waiter, asks
+ * Redis. So a release causes one request per process, not one per waiter (I9). Like local-lock.ts, this file has no I/O
+ * and no timer.
  *
  *   1. A waiter joins the line. Only the head continues.
- *   2. The head tries.
- *   3. If refused, it listens to the unlock channel, and tries once more.
- *   4. If refused again, it parks until a wake-up or the slow timer, then tries again.
+ *   2. The head tries to take the lock.
+ *   3. If refused, the head listens to the unlock channel, and tries once more.
+ *   4. If refused again, the head parks until a wake-up or the slow timer, then tries again.
  *
  * A wake-up belongs to the line, not to the head: if the head gives up, the next head uses the wake-up.
  *
- * In a lock that several may hold, each grant lets the next waiter try, until one is refused. The more grants there
- * were in a row, the more waiters try at once. So all readers that waited for a writer are admitted within a few round
- * trips, however many they are, and no more waiters are refused than were granted (I9).
+ * In a lock that several owners may hold, each grant lets the next waiter try, until a waiter is refused. The more
+ * grants there were in a row, the more waiters try at once. So all readers that waited for a writer are admitted within
+ * a few round trips, however many they are, and at most as many waiters are refused as were granted the lock (I9).
  *
  * While a hold of this client may still hand the lock on to the head, the line neither asks nor listens, because this
- * client is the first to know when that hold ends. That lasts a few ms (run.ts). After that, the slow timer makes the
- * head ask.
+ * client is the first to know when that hold ends. A hold may do so for a few ms (run.ts). After that, the slow timer
+ * makes the head ask.
  *
  * The heads of different clients take turns (wait/turns.ts). So a head may leave the lock to other clients for a moment
  * before it tries. Meanwhile the client listens to the unlock channel, and a timer makes the head try if no message
@@ -26,7 +27,7 @@
 import type { Granted, Holder, Refused } from '../kind.ts'
 import type { Waiter, WaiterRecord } from './waiter.ts'
 
-/** In a lock that several may hold: at most this many waiters try at once. */
+/** In a lock that several owners may hold, at most this many waiters try at once. */
 const WIDEST = 128
 
 /** How long one client's turn lasts, in ms. */
@@ -34,27 +35,27 @@ export const TURN = 7
 
 /** How clients take turns. wait/turns.ts implements it. */
 export interface TurnTaking {
-  /** For how many ms this client must leave the lock to others. */
+  /** Returns for how many ms this client must leave the lock to others. */
   wait(key: string): number
-  /** This client has been granted the lock. `free`: the lock was free when this client tried. */
+  /** Called when this client has been granted the lock. `free`: the lock was free when this client tried. */
   taken(key: string, free: boolean): void
-  /** This client releases the lock now. */
+  /** Called when this client is about to release the lock. */
   releasing(key: string): void
   /**
-   * This client has released the lock, and `heard` clients received the message, including this one if it listens.
-   * Returns how many of them are other clients.
+   * Called when this client has released the lock, and `heard` clients have received the message, including this one if
+   * it listens. Returns how many of them are other clients.
    */
   released(key: string, heard: number): number
-  /** Another client has released the lock. */
+  /** Called when the client `by` has released the lock. */
   freed(key: string, by: string): void
-  /** This client has waited for as long as `wait` said, and tries now. */
+  /** Called when this client has waited for as long as `wait` said, and tries now. */
   waited(key: string): void
   close(): void
 }
 
-/** What the line asks others to do. */
+/** Does for the line what is I/O or takes time. */
 export interface LineEffects {
-  /** Whether the unlock channel is heard already. */
+  /** Returns whether the client already hears the unlock channel. */
   hearsUnlock(line: Line): boolean
   /** Subscribes to the unlock channel. Calls `heard` when the channel is heard, or when that takes too long. */
   hearUnlock(line: Line, head: Waiter): void
@@ -66,25 +67,25 @@ export interface LineEffects {
 /** The lock to which the line belongs. */
 export interface LineOwner {
   readonly key: string
-  /** Monotonic ms. */
+  /** Returns the time, in monotonic ms. */
   now(): number
   /** Sends a waiter's attempt. Then calls `answered` with the answer, or `failed` if there is no answer. */
   ask(head: WaiterRecord, attempt: 'as-head', reserve: boolean): void
   park(waiter: WaiterRecord): void
-  /** The holder's lease ends in `ttl` ms. */
+  /** Plans a check of the lock for the end of the holder's lease, in `ttl` ms. */
   lookWithin(ttl: number): void
-  /** The owner with this name holds the lock, so its waiters may re-enter. */
+  /** Called when the owner with this name holds the lock, so that its waiters may re-enter. */
   entered(owner: string): void
   /** Passes on the newest report of who holds the lock. */
   learn(holder: Holder | undefined): void
   /**
-   * While a hold of this client may hand the lock on: the refusal that a waiter gets without asking Redis. Undefined:
-   * no hold may.
+   * Returns the refusal that a waiter gets without asking Redis, while a hold of this client may hand the lock on.
+   * Undefined: no hold may.
    */
   ours(): Refused | undefined
-  /** The same refusal, with the newest known holder. */
+  /** Returns the same refusal, with the newest known holder. */
   upToDate(refusal: Refused): Refused
-  /** No attempt of the line is under way. */
+  /** Called when no attempt of the line is under way any more. */
   rested(): void
 }
 
@@ -110,9 +111,9 @@ export class Line {
   #woken = false
   /** Several attempts may be sent together: how many of them are unanswered. */
   #unanswered = 0
-  /** Whether any of them was refused. */
+  /** Whether any of the attempts sent together was refused. */
   #refused = false
-  /** How many times in a row every attempt sent together was granted. */
+  /** How many times in a row all attempts that were sent together were granted. */
   #row = 0
   /** Whether the unlock channel was already heard when the attempt under way was sent. */
   #heardBefore = false
@@ -164,21 +165,21 @@ export class Line {
     if (next && next.claim.wants !== waiter.claim.wants) this.tryNow()
   }
 
-  /** The lock may be free. The head tries when it is this client's turn. */
+  /** Called when the lock may be free. Lets the head try when it is this client's turn. */
   wake(): void {
     if (this.size === 0) return
     this.alone = false
     this.#tryInTurn()
   }
 
-  /** This client has released the lock, and `others` other clients received the message. */
+  /** Called when this client has released the lock, and `others` other clients have received the message. */
   released(others: number): void {
     if (this.size === 0 || this.#behindOurselves()) return
     this.alone = others === 0
     this.#tryInTurn()
   }
 
-  /** To read the lock's state, the head tries. A refusal names the holder, and so whose waiters may re-enter. */
+  /** Lets the head try in order to read the lock's state: a refusal names the holder, whose waiters may re-enter. */
   look(): void {
     if (this.size === 0) return
     if (this.releasedAt === undefined || this.#owner.now() - this.releasedAt >= TURN) return this.tryNow()
@@ -187,7 +188,7 @@ export class Line {
     this.#owner.lookWithin(TURN)
   }
 
-  /** The head tries now, regardless of turns. */
+  /** Lets the head try now, even if it is another client's turn. */
   tryNow(): void {
     this.#effects.endTurn(this)
     this.#woken = true
@@ -195,15 +196,15 @@ export class Line {
   }
 
   /**
-   * The client now hears the unlock channel, or has waited long enough for that. Earlier messages were missed, so the
-   * head tries again.
+   * Called when the client hears the unlock channel, or has waited long enough for that. Earlier messages may have been
+   * missed, so the head tries again.
    */
   heard(): void {
     this.#woken = true
     this.#tryHead()
   }
 
-  /** The head's attempt was answered, and the answer already applied to the head itself. */
+  /** Applies the answer to the head's attempt to the line. It has already been applied to the head itself. */
   answered(head: WaiterRecord, answer: Granted | Refused): void {
     this.#owner.lookWithin(answer.granted ? head.claim.lease : answer.ttl)
     if (!answer.granted) {
@@ -230,15 +231,15 @@ export class Line {
   }
 
   /**
-   * An attempt has failed, so the next waiter tries. The time of the failed attempt counts against the patience of all
-   * waiters, because all have waited for its answer.
+   * Called when an attempt has failed. Lets the next waiter try. The time of the failed attempt counts against the
+   * patience of all waiters, because all have waited for its answer.
    */
   failed(): void {
     this.#row = 0
     if (!this.#othersUnanswered()) this.heard()
   }
 
-  /** The line is empty: forgets what is known about the lock. */
+  /** Forgets what is known about the lock. Called when the line is empty. */
   forget(): void {
     this.refusal = undefined
     this.alone = false
@@ -252,7 +253,7 @@ export class Line {
     else this.#effects.leaveTurn(this, wait)
   }
 
-  /** The head tries if there is an unused wake-up. Must not be called while an attempt of this line is under way. */
+  /** Lets the head try if there is an unused wake-up. Must not be called while an attempt of the line is under way. */
   #tryHead(): void {
     const { head } = this
     this.asking = head !== undefined && this.#woken && !head.confirming
@@ -276,13 +277,13 @@ export class Line {
     }
   }
 
-  /** One of several attempts was answered. Returns whether others are still unanswered. */
+  /** Counts one answer to attempts that were sent together. Returns whether others are still unanswered. */
   #othersUnanswered(): boolean {
     this.#unanswered -= 1
     return this.#unanswered > 0
   }
 
-  /** How many ms this waiter may wait before it tries. It needs its refusal before it gives up or joins the queue. */
+  /** Returns how many ms this waiter may wait before it tries, to be refused before it gives up or joins the queue. */
   #patience(waiter: Waiter | undefined): number {
     if (!waiter || waiter.refusal) return Number.POSITIVE_INFINITY
     const { timeout, fairAfter } = waiter.wish
@@ -290,7 +291,7 @@ export class Line {
     return waiter.since + limit / 2 - this.#owner.now()
   }
 
-  /** Whether a hold of this client may hand the lock on to the line. If so, the line need not ask or listen. */
+  /** Returns whether a hold of this client may hand the lock on to the line. If so, the line need not ask or listen. */
   #behindOurselves(): boolean {
     const refusal = this.#owner.ours()
     if (!refusal) return false
@@ -299,7 +300,7 @@ export class Line {
     return true
   }
 
-  /** The head's refusal applies to all waiters of the line. A waiter that joins later gets it in `join`. */
+  /** Gives the head's refusal to all waiters of the line. A waiter that joins later gets it in `join`. */
   #share(refusal: Refused): void {
     const first = this.refusal === undefined
     this.refusal = refusal

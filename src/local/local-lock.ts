@@ -35,7 +35,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   #arriving = 0
   /** The newest report of who holds the lock, whichever waiter received it. Undefined: there was none. */
   #holder: Holder | 'released' | undefined
-  /** Whether a waiter is becoming a hold at this moment. */
+  /** Whether a waiter is being turned into a hold at this moment. */
   #granting = false
 
   constructor(key: string, common: Common) {
@@ -61,8 +61,8 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * The waiter asks for itself, outside the line. But if it is other clients' turn, the waiter joins the line, and so
-   * re-enters a few ms later.
+   * Sends an attempt of this waiter alone, outside the line. But if it is other clients' turn, the waiter joins the
+   * line, and so re-enters a few ms later.
    */
   tryAlone(waiter: WaiterRecord): void {
     if (waiter.wish.mode !== 'once' && this.#common.turns.wait(this.key) > 0) this.stand(waiter)
@@ -75,14 +75,14 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     this.line.join(waiter)
   }
 
-  /** The waiter becomes a fair one, and leaves the line. */
+  /** Makes the waiter a fair one, which leaves the line. */
   announce(waiter: WaiterRecord): void {
     this.#moveTo(waiter, announced)
     this.line.leave(waiter)
     this.queue.add(waiter)
   }
 
-  /** The waiter is fair and hears its inbox: it asks for a place in the queue. */
+  /** Asks Redis for a place in the queue, for a fair waiter that hears its inbox. */
   join(waiter: WaiterRecord): void {
     if (waiter.place?.is === 'announced') this.#moveTo(waiter, { is: 'joining', told: false })
     this.ask(waiter, 'to-join')
@@ -103,8 +103,8 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * Replicas were asked at `begun` about this grant, and have it until `deadline`. That deadline comes from the
-   * server's clock, so it is checked. If `deadline` is not a number, the grant is gone.
+   * Called when replicas, asked at `begun`, have this grant until `deadline`. The deadline comes from the server's
+   * clock, so it is checked. If `deadline` is not a number, the grant is gone.
    */
   confirmed(waiter: WaiterRecord, grant: Granted, begun: number, deadline: Renewed): void {
     if (!waiter.waits) return
@@ -118,12 +118,12 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     }
   }
 
-  /** Too few replicas have the grant. */
+  /** Called when too few replicas have the grant. */
   unconfirmed(waiter: WaiterRecord, begun: number, error: Error): void {
     if (waiter.waits && !this.#outOfPatience(waiter, begun, error)) this.#common.requests.undo(this, waiter)
   }
 
-  /** A grant that replicas did not confirm has been taken back. */
+  /** Called after a grant that replicas did not confirm has been taken back. */
   undone(waiter: WaiterRecord): void {
     const { place } = waiter
     if (!place) return
@@ -133,27 +133,27 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
 
   // News.
 
-  /** Another client has announced that the lock is free. The head tries when it is this client's turn. */
+  /** Called when another client has announced that the lock is free. The head tries when it is this client's turn. */
   unlocked(): void {
     if (this.#inUse) this.#holder = 'released'
     this.line.wake()
   }
 
-  /** This client is sending its release. The time from now to the next grant is the hand-off time. */
+  /** Called when this client sends its release. The hand-off time is the time from now to the next grant. */
   releasing(): void {
     this.#common.turns.releasing(this.key)
     if (this.#inUse) this.line.releasedAt = this.now()
   }
 
-  /** This client has released the lock, and `others` other clients received the message. */
+  /** Called when this client has released the lock, and `others` other clients have received the message. */
   released(others: number): void {
     if (this.#inUse) this.#holder = 'released'
     this.line.released(others)
   }
 
   /**
-   * The owner with this name holds the lock, so its waiters ask to re-enter. Each asks for itself, because each hold
-   * has its own id and is released by it.
+   * Called when the owner with this name holds the lock: its waiters ask to re-enter. Each waiter asks for itself,
+   * because each hold has its own id, by which it is released.
    */
   entered(owner: string): void {
     for (const waiter of [...this.line.waiters, ...(this.#queue?.waiters ?? [])]) {
@@ -161,7 +161,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     }
   }
 
-  /** A message brings a grant. The lease counts from an earlier request that proves it, or Redis is asked. */
+  /** Called when a message brings a grant. Its lease counts from an earlier request that proves it, or Redis is asked. */
   granted(waiter: WaiterRecord, token: number, via: Via): void {
     const { place } = waiter
     if (!place || atPlace[place.is].message === 'ignore') return
@@ -170,14 +170,14 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     else this.#prove(waiter)
   }
 
-  /** This grant was taken away before its reply arrived. The waiter must not believe that reply. */
+  /** Called when this grant was taken away before its reply arrived. The waiter must not believe that reply. */
   lost(waiter: WaiterRecord, token: number): void {
     waiter.lost = token
   }
 
   /**
-   * An answer to a heartbeat, or to this client's own release, contains a grant. If the lease is over by now, Redis is
-   * asked again before the grant is used, but only once, because the lease may be shorter than any round trip to Redis.
+   * Called when an answer to a heartbeat, or to this client's own release, contains a grant. If the lease is over by
+   * now, Redis is asked again before the grant is used, but only once: the lease may be shorter than any round trip.
    */
   found(waiter: WaiterRecord, grant: Granted): void {
     const dead = waiter.waits && grant.deadline <= this.now()
@@ -187,7 +187,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * It is time to read the lock's state again. The queue sends a heartbeat. The line sends an attempt, whose refusal
+   * Reads the lock's state from Redis again. The queue sends a heartbeat. The line sends an attempt, whose refusal
    * names the holder.
    */
   look(): void {
@@ -197,7 +197,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
 
   // The end of a wait.
 
-  /** The wait ends without the lock: by an error, or because the caller gave up or a single attempt was refused. */
+  /** Ends the wait without the lock: by an error, or because the caller gave up or a single attempt was refused. */
   end(waiter: WaiterRecord, error: Error | undefined): void {
     const { end } = inState[waiter.state.is]
     if (end === 'ignore') return
@@ -207,7 +207,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * The wait ends with the lock. Hand-offs within the client come directly here, because replicas have already
+   * Ends the wait with the lock. Hand-offs within the client come directly here, because replicas have already
    * confirmed the hold that is handed on.
    */
   hold(waiter: WaiterRecord, grant: Granted): void {
@@ -268,7 +268,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     return ended
   }
 
-  /** The waiter's grant did not count. The waiter asks again in the way of its place. */
+  /** Makes a waiter whose grant did not count ask again, in the way of its place (`atPlace` in states.ts). */
   #again(waiter: WaiterRecord): void {
     const { again } = atPlace[(waiter.place as Place).is]
     if (again === 'stand') this.stand(waiter)
@@ -288,7 +288,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     }
   }
 
-  /** The waiter's wait is over, but a late request may have queued it, or granted it the lock. */
+  /** Takes back what a late request of a waiter may have done after its wait: queued it, or granted it the lock. */
   takeBack(waiter: WaiterRecord): void {
     if (waiter.state === over) this.#common.requests.leave(waiter)
     else this.#effects.check(waiter)
@@ -336,14 +336,14 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     return true
   }
 
-  /** Whether the hold could hand the lock on if the lock had a waiter here. */
+  /** Returns whether the hold could hand the lock on if the lock had a waiter here. */
   wantsHeir(hold: Hold): boolean {
     return this.waiting === 0 && goesOn(hold, this.now())
   }
 
   /**
-   * While a hold of this client may hand the lock on: the refusal that a waiter gets without asking Redis. Undefined:
-   * no hold may.
+   * Returns the refusal that a waiter gets without asking Redis, while a hold of this client may hand the lock on.
+   * Undefined: no hold may.
    */
   ours(): Refused | undefined {
     return this.tenancy.refusal(this.now())
@@ -354,7 +354,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     this.#forgetIfIdle()
   }
 
-  /** The waiter that may take over a lease of this length without asking Redis. No waiter here is ahead of it. */
+  /** Returns the waiter that may take over the hold's lease without asking Redis. No waiter here is ahead of it. */
   #heir({ length }: Hold): WaiterRecord | undefined {
     const head = this.#queue?.size ? undefined : this.line.head
     return head && !head.wish.mayReenter && head.claim.lease === length ? head : undefined
@@ -380,7 +380,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     waiter.moveTo(to)
   }
 
-  /** Tells the caller, once, that it has to wait. */
+  /** Marks the waiter as parked, and emits its `waiting` event once. */
   park(waiter: WaiterRecord): void {
     if (waiter.parked || waiter.wish.mode === 'once') return
     waiter.parked = true
@@ -403,13 +403,13 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     this.#holder = holder
   }
 
-  /** The same refusal, with the newest known holder. */
+  /** Returns the same refusal, with the newest known holder. */
   upToDate(refusal: Refused): Refused {
     const holder = this.#holder === 'released' ? undefined : (this.#holder ?? refusal.holder)
     return holder === refusal.holder ? refusal : { ...refusal, holder }
   }
 
-  /** If the lock has no waiters here, forgets what is known about it. */
+  /** Forgets what is known about the lock, if it has no waiters here. */
   rested(): void {
     if (this.#inUse) return
     this.#holder = undefined

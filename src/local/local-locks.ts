@@ -1,4 +1,4 @@
-/** All locks of a client, by key; and its waiters and holds by id, because messages and replies name them by id. */
+/** The locks of one kind in a client, by key. Also finds waiters and holds by id, as messages and replies name them. */
 import type { Granted } from '../kind.ts'
 import type { Common, HoldEffects, Looking, Sending, WaitEffects } from './effects.ts'
 import type { Hold } from './hold.ts'
@@ -18,7 +18,7 @@ export class LocalLocks implements Common {
   /** Locks with waiters or holds in this client. */
   readonly #locks = new Map<string, LocalLock>()
   readonly #waiters = new Map<string, WaiterRecord>()
-  /** By the id by which Redis knows the hold. */
+  /** Holds, each by the id by which Redis knows it. */
   readonly #holds = new Map<string, Hold>()
 
   /** `patience`: for how many ms a waiter keeps trying while replicas do not confirm its grants. */
@@ -28,7 +28,7 @@ export class LocalLocks implements Common {
     this.patience = patience
   }
 
-  /** Undefined: the lock has no waiters and no holds here. */
+  /** Returns the lock of this key; undefined: it has no waiters and no holds here. */
   get(key: string): LocalLock | undefined {
     return this.#locks.get(key)
   }
@@ -52,7 +52,7 @@ export class LocalLocks implements Common {
 
   // Waiters.
 
-  /** The waiter with this id, while it waits. */
+  /** Returns the waiter with this id, while it waits. */
   waiter(id: string): WaiterRecord | undefined {
     return this.#waiters.get(id)
   }
@@ -88,17 +88,17 @@ export class LocalLocks implements Common {
     return this.#holds.size
   }
 
-  /** Oldest first. */
+  /** All holds, oldest first. */
   get holds(): Hold[] {
     return [...this.#holds.values()]
   }
 
-  /** The hold that Redis knows by this id. */
+  /** Returns the hold that Redis knows by this id. */
   hold(id: string): Hold | undefined {
     return this.#holds.get(id)
   }
 
-  /** False: the hold has ended. Another hold with the same name in Redis may have followed it. */
+  /** Returns false if the hold has ended, even if another hold with the same name in Redis has followed it. */
   has(hold: Hold): boolean {
     return this.#holds.get(hold.name.id) === hold
   }
@@ -115,13 +115,13 @@ export class LocalLocks implements Common {
 
   // Reports about releases.
 
-  /** This client has released the lock, and `heard` clients received the message, including this one if it listens. */
+  /** Called after a release by this client. `heard`: how many clients, including this one, received the message. */
   released(key: string, heard: number): void {
     const others = this.turns.released(key, heard)
     this.get(key)?.released(others)
   }
 
-  /** The reply to this client's own release grants the lock to a waiter. False: no waiter has that id. */
+  /** Called when the reply to this client's own release grants the lock to a waiter. False: no waiter has that id. */
   grantedByReply(id: string, grant: Granted): boolean {
     const waiter = this.#waiters.get(id)
     if (waiter) this.of(waiter.claim.key).found(waiter, grant)

@@ -10,17 +10,17 @@ import type { WaiterRecord } from './waiter.ts'
 export interface QueueOwner {
   /** Sends a heartbeat of these waiters, and calls `tended` with the answer. */
   tend(waiters: readonly WaiterRecord[]): void
-  /** A heartbeat has found a grant. */
+  /** Called when a heartbeat has found a grant. */
   found(waiter: WaiterRecord, grant: Granted): void
-  /** The waiter's wait is over, but a repeated request has queued it. */
+  /** Called when a waiter's wait is over, but a repeated request has queued it. */
   takeBack(waiter: WaiterRecord): void
   /** Passes on the newest report of who holds the lock. */
   learn(holder: Holder | undefined): void
-  /** The owner with this name holds the lock, so its waiters may re-enter. */
+  /** Called when the owner with this name holds the lock, so that its waiters may re-enter. */
   entered(owner: string): void
-  /** The holder's lease ends in `ttl` ms. */
+  /** Plans a check of the lock for the end of the holder's lease, in `ttl` ms. */
   lookWithin(ttl: number): void
-  /** No heartbeat is under way. */
+  /** Called when no heartbeat is under way any more. */
   rested(): void
 }
 
@@ -56,13 +56,13 @@ export class Queue {
     this.#waiters?.delete(waiter)
   }
 
-  /** It is time to read the lock's state again. */
+  /** Sends a heartbeat, which reads the lock's state, now or after the one under way. */
   look(): void {
     if (this.tending) this.#again = true
     else if (this.size > 0) this.#tend()
   }
 
-  /** The heartbeat of these waiters was answered. Undefined: the heartbeat failed. */
+  /** Applies the answer to the heartbeat of these waiters. Undefined: the heartbeat failed. */
   tended(waiters: readonly WaiterRecord[], answer: Tended | undefined): void {
     if (answer) this.#learn(waiters, answer)
     this.tending = false

@@ -12,12 +12,12 @@
  *                   nobody else meanwhile. The release says which token was the last, so that the lock's clock does not
  *                   run ahead of the time of day.
  *   Order (I3, I4)  a run ends with its block, or `LONGEST_RUN` after its start, or when a fair waiter is known to be
- *                   queued: then Redis decides who is next. Runs are short for the sake of other clients. If the last
- *                   release found none, a run may last `LONGEST_ALONE`.
+ *                   queued: then Redis decides who is next. Runs are short for the sake of other clients. If no other
+ *                   client received the last release, a run may last `LONGEST_ALONE`.
  */
 import type { Claim, Granted, HoldName } from '../kind.ts'
 
-/** A hand-off comes at most this many ms after the grant by Redis. */
+/** The longest time between the grant by Redis and a hand-off, in ms. */
 const LONGEST_RUN = 4
 /** The same limit if no other client received the last release. */
 const LONGEST_ALONE = 25
@@ -32,7 +32,7 @@ export class Run {
   readonly name: HoldName
   /** The newest token of this run that Redis knows. */
   recorded: number
-  /** The owner that has the lock now. It is the id of one hold, which nobody can guess. */
+  /** The owner that has the lock now. In a run, this is the id of the newest hold, which nobody can guess. */
   owner: string
   /** Whether a fair waiter is queued, so that the lock has to go back to Redis. */
   queued = false
@@ -52,13 +52,13 @@ export class Run {
     this.#until = now + (alone ? LONGEST_ALONE : LONGEST_RUN)
   }
 
-  /** How many ms the run may continue; 0: it is over. */
+  /** Returns for how many ms the run may continue; 0: it is over. */
   left(now: number): number {
     if (this.#over || this.queued || this.#used >= this.#size) return 0
     return Math.max(0, this.#until - now)
   }
 
-  /** The lock goes back to Redis, or is lost. */
+  /** Ends the run, because the lock goes back to Redis, or is lost. */
   end(): void {
     this.#over = true
   }

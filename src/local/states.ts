@@ -33,8 +33,8 @@ export type Place =
   /** Fair, and about to ask for a place in the queue. Redis has not seen this waiter yet. */
   | { readonly is: 'announced' }
   /**
-   * It has asked for a place in the queue. `told`: a message announced a grant to it before it had a ticket, and the
-   * grant is not proven yet.
+   * Fair, and has asked for a place in the queue. `told`: a message announced a grant before the waiter had a ticket,
+   * and the grant is not proven yet.
    */
   | { readonly is: 'joining'; readonly told: boolean }
   /** In the queue in Redis. If Redis loses the entry, the ticket restores the waiter's place. */
@@ -42,11 +42,11 @@ export type Place =
 
 export type State =
   | Place
-  /** It was granted the lock, and replicas are being asked whether they have the grant. */
+  /** The waiter was granted the lock, and replicas are being asked whether they have the grant. */
   | { readonly is: 'confirming'; readonly place: Place }
-  /** It has the lock. */
+  /** The waiter has the lock. */
   | { readonly is: 'holding' }
-  /** Its wait has ended without the lock. */
+  /** The wait has ended without the lock. */
   | { readonly is: 'over' }
 
 /** The effect of an event on a waiter, by its place. While a grant is being confirmed, its previous place counts. */
@@ -81,7 +81,7 @@ export const inState = {
   over: { grant: 'take-back', end: 'ignore' },
 } as const satisfies Record<State['is'], unknown>
 
-/** Undefined: the waiter no longer waits. */
+/** Returns the place where a waiter in this state waits; undefined: it no longer waits. */
 export function placeOf(state: State): Place | undefined {
   if (state.is === 'confirming') return state.place
   return state.is === 'holding' || state.is === 'over' ? undefined : state
@@ -89,10 +89,10 @@ export function placeOf(state: State): Place | undefined {
 
 export type HoldState =
   | { readonly is: 'held' }
-  /** `resolve` settles the promise of the release. If the deadline comes before the answer, it is called with false. */
+  /** `resolve` settles the promise of the release: with false, if the deadline comes before Redis's answer. */
   | { readonly is: 'releasing'; readonly resolve: (live: boolean) => void }
   | { readonly is: 'released' }
-  /** Its deadline passed, Redis no longer knew the hold, or the client was closed. */
+  /** The hold's deadline passed, Redis no longer knew the hold, or the client was closed. */
   | { readonly is: 'lost'; readonly loss: Loss }
 
 /** The states that may follow each state of a hold. `released` follows `held` directly in a hand-off. */

@@ -3,8 +3,8 @@
  *
  * The lock is handed on within the client, without a round trip, only if all of this is true:
  *   - The hold is held, and no question to Redis about it is under way.
- *   - At least half of the lease, and at most all of it, is certainly left. If it was prolonged beyond that, the heir
- *     would get more time than it asked for.
+ *   - At least half of the lease's length, and at most all of it, is certainly left. If the lease was prolonged beyond
+ *     its length, the heir would get more time than it asked for.
  *   - It is the owner's only hold, no other caller can name that owner, and the owner has not begun to re-enter.
  *
  * run.ts says why that is safe.
@@ -33,7 +33,7 @@ export class Tenancy {
     return undefined
   }
 
-  /** All holds of one grant: this one, and the holds that have re-entered it. */
+  /** Returns all holds of one grant: the first hold, and the re-entrant holds that have the same token. */
   ofGrant({ token }: Hold): Hold[] {
     return [...this.holds].filter(hold => hold.token === token)
   }
@@ -55,7 +55,7 @@ export class Tenancy {
     return goesOn(hold, now) && this.#holds === hold && !hold.inQuestion && hold.end()
   }
 
-  /** The run that a grant begins or continues; undefined: neither. `alone`: no waiter outside this client is known. */
+  /** Returns the run that a grant begins or continues, if any. `alone`: no waiter outside this client is known. */
   runOf(claim: Claim, grant: Granted | Inherited, now: number, alone: boolean): Run | undefined {
     if ('run' in grant) {
       grant.run.owner = claim.owner
@@ -70,8 +70,8 @@ export class Tenancy {
   }
 
   /**
-   * While a hold may hand the lock on: the refusal that a waiter gets without asking Redis. Its `ttl` is the time for
-   * which the hold may do so. Undefined: no hold may.
+   * Returns the refusal that a waiter gets without asking Redis, while a hold may hand the lock on. Its `ttl` is the
+   * time for which the hold may do so. Undefined: no hold may.
    */
   refusal(now: number): Refused | undefined {
     const hold = this.oldest
@@ -82,8 +82,8 @@ export class Tenancy {
   }
 
   /**
-   * A caller is about to send Redis a request that names this owner, and Redis must know the lock's holder before that.
-   * Returns the run of which Redis may not know the newest hold.
+   * Called before a caller sends Redis a request that names this owner: Redis must first know the lock's holder.
+   * Returns the run whose newest hold Redis may not know.
    */
   naming(owner: string): Run | undefined {
     // If this owner holds the lock, it may release that hold before its re-entry is answered. If an heir got the lock
@@ -92,14 +92,14 @@ export class Tenancy {
     return this.#run
   }
 
-  /** The lock goes back to Redis, or is lost. */
+  /** Ends the run, because the lock goes back to Redis, or is lost. */
   endRun(run: Run): void {
     run.end()
     if (this.#run === run) this.#run = undefined
   }
 }
 
-/** Whether the run may continue, and the time left of the lease suits an heir: at least half of it, at most all. */
+/** Returns whether the run may continue, and the lease's time left suits an heir: at least half of it, at most all. */
 export function goesOn({ run, deadline, length }: Hold, now: number): boolean {
   const left = deadline - now
   return run !== undefined && run.left(now) > 0 && left >= length / 2 && left <= length

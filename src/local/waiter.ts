@@ -1,4 +1,4 @@
-/** One call that waits for a lock: its terms, the place where it waits (states.ts), and what it has heard so far. */
+/** A waiter: one call that waits for a lock, with its terms, its place (states.ts), and what it has heard so far. */
 import { surelyUntil } from '../clock.ts'
 import type { Claim, Granted, Refused, Renewed, Via } from '../kind.ts'
 import { arriving, holding, over, type Place, placeOf, type State } from './states.ts'
@@ -14,8 +14,8 @@ export interface Wish {
   /** Whether the owner may hold the lock already, in any process. Such a waiter must not wait behind others. */
   readonly mayReenter: boolean
   /**
-   * Redis has to be informed of something first: the waiter sends nothing before this promise resolves. If the promise
-   * rejects, so does the wait.
+   * If set, Redis has to be informed of something first. The waiter sends nothing before this promise resolves. If it
+   * rejects, so does the call.
    */
   readonly after?: Promise<void> | undefined
 }
@@ -29,7 +29,7 @@ export type Settle = (end: Granted | Error | undefined, waiter: Waiter) => void
 /** A waiter. Only the `LocalLock` of its key may change it. */
 export class WaiterRecord {
   readonly wish: Wish
-  /** When the call was made, monotonic ms. */
+  /** When the call was made, in monotonic ms. */
   readonly since: number
   /** The same moment on a clock that counts only the time in which this process ran. */
   readonly begun: number
@@ -41,7 +41,7 @@ export class WaiterRecord {
   unanswered = 0
   /** The last refusal. It says why the waiter still waits. */
   refusal: Refused | undefined
-  /** When the newest request was sent that found the waiter queued; before that, when it first asked for a place. */
+  /** When the latest request that found the waiter queued was sent; before that, when it first asked for a place. */
   seen: number | undefined
   /** Whether a grant has already arrived after the end of its lease. */
   late = false
@@ -67,7 +67,7 @@ export class WaiterRecord {
     return this.wish.claim
   }
 
-  /** Undefined: the waiter no longer waits. */
+  /** The place where the waiter waits; undefined: it no longer waits. */
   get place(): Place | undefined {
     return placeOf(this.state)
   }
@@ -80,21 +80,21 @@ export class WaiterRecord {
     return this.state.is === 'confirming'
   }
 
-  /** Whether it has asked Redis for a place in the queue. */
+  /** Whether the waiter has asked Redis for a place in the queue. */
   get inQueue(): boolean {
     const is = this.place?.is
     return is === 'joining' || is === 'queued'
   }
 
-  /** While a grant is being confirmed, changes only the place to which the waiter may have to return. */
+  /** Changes the state. A new place of a waiter whose grant is being confirmed is only noted, for its possible return. */
   moveTo(to: State): void {
     const stays = this.state.is === 'confirming' && to !== holding && to !== over
     this.state = stays ? { is: 'confirming', place: to as Place } : to
   }
 
   /**
-   * The grant as the caller should see it. If a parked waiter tried and the lock was free, `via` is 'wakeup'. If the
-   * lease of a previous holder expired before this waiter parked, the lock counts as free.
+   * Returns the grant as the caller should see it. If a parked waiter tried and the lock was free, `via` is 'wakeup'.
+   * If the lease of a previous holder expired before this waiter parked, the lock counts as free.
    */
   asSeen(grant: Granted): Granted {
     if (grant.via === 'immediate' && this.parked) return { ...grant, via: 'wakeup' }
@@ -103,10 +103,10 @@ export class WaiterRecord {
   }
 
   /**
-   * The grant that a message announces, if at least half of its lease is certainly left. A delayed message may announce
-   * a grant that has expired, after which the waiter joined the queue again. The token of such a grant is not larger
-   * than the lock's clock in the last answer. So only a larger token counts: then the grant was made after the request
-   * for that answer was sent, and its lease counts from there.
+   * Returns the grant that a message announces, if at least half of its lease is certainly left. A delayed message may
+   * announce a grant that has expired, after which the waiter joined the queue again. The token of such a grant is not
+   * larger than the lock's clock in the last answer. A larger token proves that the grant was made after the request
+   * for that answer was sent, so its lease counts from there.
    */
   proven(token: number, via: Via, now: number): Granted | undefined {
     const { lease } = this.claim
@@ -115,7 +115,7 @@ export class WaiterRecord {
     return newer && deadline - now >= lease / 2 ? { granted: true, token, deadline, via } : undefined
   }
 
-  /** Replicas have to confirm this grant. False: they are being asked about a grant already. */
+  /** Notes that replicas have to confirm this grant. Returns false if they are being asked about a grant already. */
   confirm({ token }: Granted): boolean {
     this.latest = Math.max(this.latest, token)
     if (this.confirming) return false
@@ -124,8 +124,8 @@ export class WaiterRecord {
   }
 
   /**
-   * Replicas were asked at `begun` about this grant. Returns until when the grant counts; 0: it does not count. It does
-   * not count if a newer grant has arrived meanwhile, because the answer may be about the older one.
+   * Returns until when a grant counts about which replicas were asked at `begun`; 0: it does not count. It does not
+   * count if a newer grant has arrived meanwhile, because the answer may be about the older one.
    */
   confirmedUntil(grant: Granted, begun: number, deadline: Renewed): number {
     if (typeof deadline !== 'number' || grant.token !== this.latest) return 0

@@ -1,6 +1,6 @@
 /**
- * Waiting for a lock, for every kind of lock, fair or unfair. This file does what the locks of this client
- * (local/local-lock.ts) ask for. local/states.ts has the states of a waiter, and the effect of each event.
+ * Waiting for a lock, for every kind of lock, fair or unfair. This file does the I/O and the timing for the locks of
+ * this client (local/local-lock.ts). local/states.ts has the states of a waiter, and the effect of each event.
  *
  * A waiter parks until something wakes it: a message (a grant in its inbox, or "unlocked"), a reply (a grant that a
  * heartbeat found, or that this client's own release made), or the end of its patience. Messages are only hints: each
@@ -41,21 +41,21 @@ import { Requests } from './requests.ts'
 import { SingleAttempts } from './single.ts'
 
 export interface Patience {
-  /** Expiry of a queued waiter, in ms. */
+  /** The expiry of a queued waiter, in ms. */
   readonly waiterTtl: number
   /** For how many ms waiters tolerate an outage of Redis. */
   readonly outage: number
 }
 
-/** The questions and reports of waiters to the rest of their client. */
+/** What waiters report to the rest of their client, and ask it. */
 export interface WaitListener {
-  /** The waiter has to wait, because it was refused, or because the head of its line was. */
+  /** Called when the waiter has to wait, because it was refused, or the head of its line was. */
   waiting(waiter: Waiter): void
-  /** The hold of this id may be gone: if its token is smaller than `token`, Redis has to be asked. */
+  /** Called when the hold of this id may be gone. If its token is smaller than `token`, Redis has to be asked. */
   doubt(id: string, token: number): void
-  /** Why Redis does not answer although it is connected; undefined: no reason is known. */
+  /** Returns why Redis does not answer although it is connected; undefined: no reason is known. */
   trouble(): Error | undefined
-  /** A failure that no caller's promise reports. */
+  /** Reports a failure that no caller's promise reports. */
   failed(error: unknown): void
 }
 
@@ -70,7 +70,7 @@ export class Acquirer {
   readonly #locks: LocalLocks
   readonly #ears: Ears
   readonly #heartbeat: Heartbeat
-  /** For each line that leaves the lock to other clients: the timer that ends this. */
+  /** For each line that leaves the lock to other clients: the timer after which its head tries. */
   readonly #turnTimers = new Map<Line, Timer>()
   readonly #fairAfter: FairAfter
   readonly #cleanup: Cleanup
@@ -99,7 +99,7 @@ export class Acquirer {
     this.#single = new SingleAttempts(clock, patience.outage, (waiter, limit) =>
       this.#end(waiter, this.#unreached(limit)),
     )
-    // Before it gave the lock back, the waiter may have used this client's only wake-up. So the head of the line tries.
+    // The waiter whose grant was taken back may have used this client's only wake-up. So the head of the line tries.
     const freed = (key: string) => locks.get(key)?.line.wake()
     this.#requests = new Requests(kind, clock, patience.outage, this.#outage, this.#single, this.#cleanup, freed)
     locks.requests = this.#requests
@@ -113,9 +113,9 @@ export class Acquirer {
   }
 
   /**
-   * For a wait that ended without a grant: if Redis did not answer, the error to report. Undefined if it did, because
-   * then the lock was held by others. It has answered if it answered this waiter's own request, or if it refused a
-   * waiter ahead of it before, and there is no outage now.
+   * Returns the error to report for a wait that ended without a grant because Redis did not answer. Undefined: Redis
+   * did answer, so the lock was held by others. That is so if Redis answered this waiter's own request, or if it refused
+   * a waiter ahead of this one before and there is no outage now.
    */
   unanswered({ refusal, since, latest }: Waiter): LockConnectionError | undefined {
     if (latest > 0 || (refusal && (refusal.sent >= since || !this.outage))) return undefined
@@ -133,26 +133,26 @@ export class Acquirer {
     return waiter
   }
 
-  /** The caller gives up. A queue entry or grant of its waiter is taken back in the background. */
+  /** Ends the wait of a caller that gives up. Its queue entry or grant is taken back in the background. */
   quit(waiter: Waiter): void {
     this.#end(waiter, undefined)
   }
 
   /**
-   * Another client announces that the lock is free. `by`: that client's id, if the message has it. The head of the line
-   * tries when it is this client's turn.
+   * Called when another client announces that the lock is free. `by`: that client's id, if the message has it. The head
+   * of the line tries when it is this client's turn.
    */
   unlocked(key: string, by?: string): void {
     if (by !== undefined) this.#locks.turns.freed(key, by)
     this.#locks.get(key)?.unlocked()
   }
 
-  /** The owner with this name holds the lock, so its other waiters can re-enter. */
+  /** Called when the owner with this name holds the lock, so that its other waiters can re-enter. */
   entered(key: string, owner: string): void {
     this.#locks.get(key)?.entered(owner)
   }
 
-  /** A message grants the lock to the waiter with this id. False: this client has no such waiter. */
+  /** Called when a message grants the lock to the waiter with this id. Returns false if this client has no such waiter. */
   grantedByMessage(id: string, token: number, via: Via): boolean {
     const waiter = this.#locks.waiter(id)
     if (!waiter) return false
@@ -160,21 +160,21 @@ export class Acquirer {
     return true
   }
 
-  /** This grant was taken away before its reply arrived. The waiter must not believe that reply. */
+  /** Called when this grant was taken away before its reply arrived. The waiter must not believe that reply. */
   lost(id: string, token: number): void {
     const waiter = this.#locks.waiter(id)
     if (waiter) this.#locks.of(waiter.claim.key).lost(waiter, token)
   }
 
   /**
-   * Redis is out of reach; `error` is the latest reason. Waiters whose patience ends in the meantime give up. When
-   * there is a connection again, every lock is checked at once.
+   * Called when Redis is out of reach; `error` is the latest reason. Waiters whose patience ends in the meantime give
+   * up. When there is a connection again, every lock is checked at once.
    */
   disconnected(error: Error): void {
     if (!this.#locks.closed && this.#outage.begin(error, true)) this.lookAgain()
   }
 
-  /** The first connection has not been made yet. The waiters' patience counts from now, but this is not a failure. */
+  /** Called while the first connection is being made. The waiters' patience counts from now, but this is no failure. */
   unconnected(): void {
     this.#outage.begin(new Error('not connected yet'), false)
   }
@@ -184,7 +184,7 @@ export class Acquirer {
     this.lookAgain()
   }
 
-  /** Messages may have been missed. Reads the state of the lock of `key` again, or of every lock. */
+  /** Reads the state of the lock of `key` again, or of every lock, because messages may have been missed. */
   lookAgain(key?: string): void {
     const locks = key === undefined ? [...this.#locks.all] : [this.#locks.get(key)]
     for (const lock of locks) if (lock && lock.waiting > 0) this.#heartbeat.look(lock)
@@ -201,7 +201,7 @@ export class Acquirer {
     for (const waiter of this.#locks.waiters) this.#end(waiter, closed)
   }
 
-  /** Like `refuse`. Resolves when nothing of the waiters is left in Redis, or when Redis has not answered. */
+  /** Calls `refuse`. Resolves when no waiter is left in Redis, or when Redis has not answered. */
   async close(): Promise<void> {
     this.refuse()
     await this.#cleanup.close()
@@ -220,7 +220,7 @@ export class Acquirer {
     this.#tryAlone(lock, waiter)
   }
 
-  /** Asks outside the line. For single attempts, and for waiters that may re-enter. */
+  /** Sends an attempt outside the line, for a single attempt or a waiter that may re-enter. */
   #tryAlone(lock: LocalLock, waiter: Waiter): void {
     const { after } = waiter.wish
     if (!after) return lock.tryAlone(waiter)

@@ -6,7 +6,7 @@ import type { Clock } from '../clock.ts'
 import { isRefusal } from '../errors.ts'
 import type { Channel, Channels } from '../kind.ts'
 
-/** A promise: the subscription is under way. `true`: it has become active. */
+/** For each channel, its subscription. A promise: it is under way. `true`: it has become active. */
 type Heard = { [C in Channel]?: Promise<void> | true | undefined }
 
 export class Ears {
@@ -19,7 +19,7 @@ export class Ears {
     this.#clock = clock
   }
 
-  /** Whether the subscription of this lock's waiters to the channel has become active. */
+  /** Returns whether the subscription of this lock's waiters to the channel has become active. */
   hears(key: string, channel: Channel): boolean {
     return this.#heard.get(key)?.[channel] === true
   }
@@ -68,7 +68,7 @@ export class Ears {
     })
   }
 
-  /** The lock has no waiters left: drops its subscriptions. */
+  /** Drops the subscriptions of a lock that has no waiters left. */
   drop(key: string): void {
     const heard = this.#heard.get(key)
     if (!heard || !this.#heard.delete(key)) return

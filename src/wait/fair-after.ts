@@ -2,9 +2,9 @@
  * Unfair waiters that join the queue after they have waited for `fairAfter` ms. This bounds starvation.
  *
  * Most waiters have a `fairAfter`, because it has a default, and most are granted the lock long before it ends. So
- * waiters have no timers of their own. Waiters with the same `fairAfter` are due in the order in which they parked, and
- * share one timer for the first of them. (If the first answer to a waiter is slow, it parks after waiters that came
- * later, and joins the queue that much later.)
+ * waiters have no timers of their own. Waiters with the same `fairAfter` join the queue in the order in which they
+ * parked, and share one timer for the first of them. (If the first answer to a waiter is slow, the waiter parks after
+ * waiters that came later, and joins the queue that much later.)
  */
 import type { Clock, Timer } from '../clock.ts'
 import type { Waiter } from '../local/waiter.ts'
@@ -17,7 +17,7 @@ interface Generation {
 export class FairAfter {
   readonly #clock: Clock
   readonly #due: (waiter: Waiter) => void
-  /** By `fairAfter`, in ms. */
+  /** The parked waiters, by their `fairAfter`, in ms. */
   readonly #generations = new Map<number, Generation>()
 
   /** `due` is called with each waiter that has waited for its `fairAfter`. */
@@ -26,7 +26,7 @@ export class FairAfter {
     this.#due = due
   }
 
-  /** The waiter has parked. */
+  /** Adds a waiter that has parked. */
   add(waiter: Waiter): void {
     const { mode, fairAfter } = waiter.wish
     if (mode !== 'line' || fairAfter === undefined) return
@@ -35,7 +35,7 @@ export class FairAfter {
     else this.#generations.set(fairAfter, { waiters: new Set([waiter]), timer: this.#arm(waiter, fairAfter) })
   }
 
-  /** The waiter's wait is over. */
+  /** Removes a waiter whose wait is over. */
   delete(waiter: Waiter): void {
     const { fairAfter } = waiter.wish
     const generation = fairAfter === undefined ? undefined : this.#generations.get(fairAfter)

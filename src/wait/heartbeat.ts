@@ -1,14 +1,14 @@
 /**
- * The slow timer of each lock. It reads the lock's state from Redis again, so a lost message costs time, never a lock
- * (I4).
+ * The slow timer of each lock with waiters. When it fires, the client reads the lock's state from Redis again, so a lost
+ * message costs time, never a lock (I4).
  *
- * It fires when the holder's lease would expire, and at the latest a third of `waiterTtl` after the last check. A
+ * The timer fires when the holder's lease would expire, and at the latest a third of `waiterTtl` after the last check. A
  * planned check is never postponed, so a busy lock cannot starve its heartbeat.
  */
 import type { Clock, Timer } from '../clock.ts'
 import type { Asker, Looking } from '../local/effects.ts'
 
-/** The check comes this many ms after the end of a lease, because the server counts whole ms. */
+/** A check for the end of a lease comes this many ms after it, because the server counts whole ms. */
 const AFTER_LAPSE = 2
 /** The longest pause between heartbeats, in ms, even if `waiterTtl` is long: heartbeats keep the queue's keys alive. */
 const LONGEST = 60_000
@@ -32,7 +32,7 @@ export class Heartbeat implements Looking {
   }
 
   /**
-   * The holder's lease ends in `ttl` ms: plans a check for that time, at most `pause` ms from now, unless an earlier
+   * Plans a check for the end of the holder's lease, in `ttl` ms, but at most `pause` ms from now, unless an earlier
    * check is planned.
    */
   lookWithin(lock: Asker, ttl: number): void {
@@ -45,7 +45,7 @@ export class Heartbeat implements Looking {
     this.#next.set(lock, { due, timer: this.#clock.after(due - now, () => this.look(lock)) })
   }
 
-  /** The lock has no waiters left. */
+  /** Stops the checks of a lock that has no waiters left. */
   stop(lock: Asker): void {
     this.#next.get(lock)?.timer.cancel()
     this.#next.delete(lock)

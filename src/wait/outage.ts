@@ -1,8 +1,7 @@
 /**
- * The end of patience while Redis is out of reach (I6). Out of reach means: there is no connection; or Redis leaves the
- * requests of a line unanswered, or puts them off. A waiter is ended after `patience` ms of this, counted from the
- * start of the outage or of its own wait, whichever is later. One timer is set for the earliest of these ends. All
- * times count only while this process runs.
+ * Ends waits while Redis is out of reach (I6): there is no connection, or Redis leaves the requests of a line
+ * unanswered or answers "not now". A wait ends after `patience` ms of this, counted from the start of the outage or of
+ * the wait, whichever is later. One timer is set for the earliest end. Time counts only while this process runs.
  */
 import { awake, type Clock, type Timer } from '../clock.ts'
 import { outOfReach } from '../errors.ts'
@@ -10,7 +9,7 @@ import type { Asker } from '../local/effects.ts'
 
 const NEVER = Number.POSITIVE_INFINITY
 
-/** The start of the silence, in ms for which this process has run, and the latest reason for the silence. */
+/** When a line's silence began, in ms for which this process has run, and the latest reason for the silence. */
 interface Silence {
   readonly since: number
   error: Error
@@ -38,12 +37,12 @@ export class Outage {
     return this.#now?.error
   }
 
-  /** Why the connection failed; undefined: it has not failed. */
+  /** Why the connection has failed; undefined: it has not failed. */
   get known(): Error | undefined {
     return this.#known ? this.#now?.error : undefined
   }
 
-  /** An outage begins, or continues for this reason. True: it begins. `known`: a connection has failed. */
+  /** Notes an outage, or a new reason for it. Returns true if the outage is new. `known`: a connection has failed. */
   begin(error: Error, known: boolean): boolean {
     this.#known ||= known
     if (this.#now) {
@@ -62,8 +61,8 @@ export class Outage {
   }
 
   /**
-   * An attempt of the line, begun at `since`, has failed with this error. If that took all of `patience`, the line has
-   * been unanswered since then, and that time counts against the patience of all waiters in the line.
+   * Called when an attempt of the line, begun at `since`, has failed with this error. If the attempt took all of
+   * `patience`, its time counts against the patience of all waiters in the line.
    */
   failed(lock: Asker, since: number, error: Error): void {
     if (lock.line.size === 0 || this.#clock.now() - since < this.#patience) return
@@ -71,7 +70,7 @@ export class Outage {
     this.#wakeBy(this.#judge(lock))
   }
 
-  /** The line of this lock was answered, or the lock has no waiters left. */
+  /** Called when the line of this lock was answered, or the lock has no waiters left. */
   answered(lock: Asker): void {
     this.#silent.delete(lock)
   }
@@ -104,12 +103,12 @@ export class Outage {
     this.#wakeBy(next)
   }
 
-  /** Ends the waiters of the lock whose patience is over. Returns when to check again, on this class's clock. */
+  /** Ends the waits of this lock whose patience is over. Returns when to check again, on this class's clock. */
   #judge(lock: Asker): number {
     const now = this.#clock.now()
     let next = now + this.#patience
     for (const waiter of [...lock.line.waiters, ...lock.queue.waiters]) {
-      // A silent line means nothing for the queue, which has its own heartbeats.
+      // The silence of a line says nothing about the queue, which has its own heartbeats.
       const silence = lock.line.waiters.has(waiter) ? this.#silent.get(lock) : undefined
       const since = Math.min(this.#now?.since ?? NEVER, silence?.since ?? NEVER)
       const end = Math.max(waiter.begun, since) + this.#patience

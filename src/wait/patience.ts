@@ -1,12 +1,12 @@
 /**
- * The end of a caller's patience: its timeout, or the abort of its signal. Either settles the caller's promise at once.
+ * Ends a wait at the caller's timeout, or when the caller's signal aborts. Either settles the caller's promise at once.
  * The waiter is then removed from Redis in the background (I6).
  */
 import type { Clock } from '../clock.ts'
 
 /**
- * The calls that wait with the same signal. A program often has one shutdown signal for thousands of calls. They share
- * one listener, because Node warns about more than ten, and searches all of them to remove one.
+ * The calls that wait with the same signal. A program often has one shutdown signal for thousands of calls. The calls
+ * share one listener, because Node warns about more than ten listeners, and searches all of them to remove one.
  */
 class Audience extends Set<() => void> {
   handleEvent(): void {
@@ -17,8 +17,8 @@ class Audience extends Set<() => void> {
 const audiences = new WeakMap<AbortSignal, Audience>()
 
 /**
- * Calls `giveUp` after `timeout` ms, or when the signal aborts. The returned function cancels that. Undefined: nothing
- * limits the wait.
+ * Calls `giveUp` after `timeout` ms, or when the signal aborts. Returns a function that cancels this; undefined:
+ * nothing limits the wait.
  */
 export function limit(
   signal: AbortSignal | undefined,
@@ -35,7 +35,7 @@ export function limit(
   }
 }
 
-/** Calls `tell` when the signal aborts. The returned function cancels that. */
+/** Calls `tell` when the signal aborts. Returns a function that cancels this. */
 function onAbort(signal: AbortSignal, tell: () => void): () => void {
   const audience = audiences.get(signal) ?? new Audience()
   if (audience.size === 0) {

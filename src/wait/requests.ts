@@ -9,8 +9,8 @@ import type { Outage } from './outage.ts'
 import type { SingleAttempts } from './single.ts'
 
 /**
- * If other waiters are behind it, an attempt reserves this many tokens for hand-offs within the client. So this is also
- * the longest run of such hand-offs.
+ * An attempt reserves this many tokens for hand-offs within the client, if other waiters are behind it in the line. So
+ * this is also the largest number of hand-offs in one run.
  */
 const BLOCK = 1_000
 
@@ -71,8 +71,8 @@ export class Requests implements Sending {
     let again = false
     const answered = (answer: Granted | Refused) => {
       // If the reply took longer than the lease that it grants, the lease may be over. So the waiter asks again with
-      // the same id: the answer is the same grant with a later deadline, or a new grant if the first has expired. It
-      // asks only once more, because the lease may be shorter than any round trip to Redis.
+      // the same id. The answer is the same grant with a later deadline, or a new grant if the first has expired. The
+      // waiter asks only once more, because the lease may be shorter than any round trip to Redis.
       const dead = answer.granted && answer.deadline <= this.#clock.now()
       if (dead && waiter.waits && !again) {
         again = true
@@ -84,7 +84,7 @@ export class Requests implements Sending {
       lock.answered(waiter, attempt, join, answer)
     }
     // A failed attempt still counts as unanswered, because Redis may run it later. If its waiter gave up, Redis may
-    // have run the attempt after the cleanup, because each of them is sent again after its own pause. So the cleanup is
+    // have run the attempt after the cleanup, because both are sent again, each after its own pause. So the cleanup is
     // repeated.
     const failed = (error: Error) => {
       if (!waiter.waits) lock.takeBack(waiter)
@@ -101,7 +101,7 @@ export class Requests implements Sending {
     lock.line.failed()
   }
 
-  /** The waiter is about to ask for a place in the queue. `giveUp` is called if it gets no answer in `patience` ms. */
+  /** Calls `giveUp` if a waiter that is about to ask for a place in the queue gets no answer in `patience` ms. */
   limitJoining(waiter: Waiter, patience: number, giveUp: () => void): void {
     this.#joining.set(waiter, this.#awake.after(patience, giveUp))
   }

@@ -1,4 +1,4 @@
-/** Single attempts. They do not wait for the end of an outage: their callers want an answer now. They share a timer. */
+/** Limits the time of single attempts, which share a timer. They do not wait for the end of an outage. */
 import { awake, type Clock, type Timer } from '../clock.ts'
 import type { Waiter } from '../local/waiter.ts'
 

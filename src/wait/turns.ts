@@ -1,15 +1,15 @@
 /**
  * Unfair waiters of different clients take turns. After its release, a client leaves one turn to each other client that
- * received the message, before it tries again. So the client whose last turn is the longest ago tries alone. The others
- * give it the time for that, even if it is far from the server. If all clients tried at once, the one nearest to the
- * server would nearly always win.
+ * received the message of the release, before it tries again. So the client whose last turn is the longest ago tries
+ * alone. The others give it the time for that, even if it is far from the server. If all clients tried at once, the one
+ * nearest to the server would nearly always win.
  *
  *   A releases: B and C hear "free A"      A leaves turns to B and C, C leaves one to B      B tries at once
  *   B releases: A and C hear "free B"      B leaves turns to C and A, A leaves one to C      C tries at once
  *
- * If a client does not take its turn, the others lose some ms, and then try. The client may only be late, so they wait
- * for it again the next time. But it may be gone, or only listening: a subscription outlives its last waiter by a
- * moment, and a monitor never wants the lock. The bounds below limit the time that is lost to such clients.
+ * If a client does not take its turn, the others lose some ms, and then try. The client may only be late, so the others
+ * wait for it again the next time. But it may be gone, or only listening: a subscription outlives its last waiter by a
+ * moment, and a monitor never wants the lock. MISSED, SHARE and CREDIT limit the time that is lost to such clients.
  *
  * The data about a key outlives this client's waiters, because a caller in a loop makes its next call after its
  * release. The data is only about other clients; if no other client receives the message of a release, there is no
@@ -22,15 +22,15 @@ import { TURN, type TurnTaking } from '../local/line.ts'
 /** A client that has missed this many turns in a row no longer takes turns. */
 const MISSED = 3
 /**
- * The share of all time that may be lost by waiting for clients that miss their turns. Up to `CREDIT` ms may be lost in
- * addition.
+ * The fraction of all time that may be lost by waiting for clients that miss their turns. Up to `CREDIT` ms may be lost
+ * in addition.
  */
 const SHARE = 0.2
 const CREDIT = 5 * TURN
 
-/** For how many ms the lock is left to clients that listen but have taken no turns, so that they can take one. */
+/** For how many ms this client leaves the lock to clients that listen but have taken no turns, so that they can try. */
 const CHANCE = 3
-/** The shortest time between two such chances, in ms. */
+/** The shortest time between two of these pauses of `CHANCE` ms, in ms. */
 const PAUSE = 100
 
 /** How long data about a key is kept after its last use, if this client has no waiter for the key, in ms. */
@@ -42,20 +42,20 @@ class Others {
   listening = 0
   /** When the lock was last released by any client, this one included. */
   freedAt: number
-  /** Clients that take turns, each with the round in which it last had one. */
+  /** Clients that take turns, each with the round of its last turn. */
   readonly #lastTurn = new Map<string, number>()
   #round = 0
-  /** How many of these clients have had their turn in this round. */
+  /** How many of the clients that take turns have had their turn in this round. */
   #served = 0
-  /** Whether one of them has had a second turn in this round. If so, the clients that have had none do not want one. */
+  /** Whether a client has had a second turn in this round. If so, the clients that have had no turn do not want one. */
   #roundOver = false
   /** Whether this client has the lock and has not released it yet. */
   #ours = false
   /** Whether this client has had its turn in this round. Hand-offs within the client belong to the same turn. */
   #hadOurs = false
-  /** Whether this client has waited, since the last release, for clients that take turns. */
+  /** Whether this client has waited for other clients' turns since the last release. */
   #waited = false
-  /** How many ms were lost by such waiting, as of `#lostAt`. `#debt` subtracts what has been made up since. */
+  /** How many ms had been lost by waiting for missed turns at `#lostAt`. `#debt` subtracts `SHARE` of the time since. */
   #lost = 0
   #lostAt = 0
   /** When this client last waited for clients that listen but have taken no turns. */
@@ -65,7 +65,7 @@ class Others {
     this.freedAt = now
   }
 
-  /** This client releases the lock now. May be called several times in one run, because each hand-off calls it too. */
+  /** Starts a new round: this client is about to release the lock. Each hand-off within the client calls this, too. */
   startRound(now: number): void {
     this.freedAt = now
     this.#waited = false
@@ -80,7 +80,7 @@ class Others {
     }
   }
 
-  /** Another client has released the lock. */
+  /** Called when the client `by` has released the lock. */
   freed(by: string, now: number): void {
     this.freedAt = now
     this.#waited = false
@@ -92,7 +92,7 @@ class Others {
     }
   }
 
-  /** How many more ms this client leaves the lock to others. */
+  /** Returns for how many more ms this client leaves the lock to others. */
   wait(now: number): number {
     if (this.#ours) return 0
     const late = this.#lateOnes(now)
@@ -100,13 +100,13 @@ class Others {
     return Math.max(0, this.freedAt + given - now)
   }
 
-  /** This client has waited for as long as `wait` said. */
+  /** Called when this client has waited for as long as `wait` said. */
   waited(now: number): void {
     if (this.#lateOnes(now) > 0) this.#waited = true
     else this.#chanceAt = now
   }
 
-  /** This client has been granted the lock. `free`: the lock was free when this client tried. */
+  /** Called when this client has been granted the lock. `free`: the lock was free when this client tried. */
   taken(free: boolean, now: number): void {
     if (free && this.#waited) {
       this.#lost = this.#debt(now) + TURN
@@ -117,13 +117,13 @@ class Others {
     if (free) this.#hadOurs = true
   }
 
-  /** How many clients have their turn before this client, and have not had it yet. */
+  /** Returns how many clients have their turn before this client, and have not had it yet. */
   #lateOnes(now: number): number {
     if (this.#roundOver || this.#debt(now) >= CREDIT) return 0
     return Math.min(this.#lastTurn.size, this.listening) - this.#served
   }
 
-  /** Whether a client listens that has taken no turns, and it is time to give it a chance. */
+  /** Returns whether clients listen that have taken no turns, and it is time to give them a chance (`CHANCE`). */
   #mayBeMore(now: number): boolean {
     return !this.#roundOver && this.listening > this.#lastTurn.size && now - this.#chanceAt >= PAUSE
   }
@@ -133,7 +133,7 @@ class Others {
   }
 }
 
-/** For kinds of lock that several may hold: no client leaves the lock to others. */
+/** For kinds of lock that several owners may hold: no client leaves the lock to others. */
 export const noTurns: TurnTaking = {
   wait: () => 0,
   taken() {},
@@ -152,7 +152,7 @@ export class Turns implements TurnTaking {
   #sweep: Timer | undefined
   #closed = false
 
-  /** `hears`: whether this client listens to the key's unlock channel. `awaited`: whether it has a waiter for it. */
+  /** `hears`: whether this client listens to the key's unlock channel. `awaited`: whether it has a waiter for the key. */
   constructor(clock: Clock, hears: (key: string) => boolean, awaited: (key: string) => boolean) {
     this.#clock = clock
     this.#hears = hears
@@ -160,21 +160,21 @@ export class Turns implements TurnTaking {
   }
 
   /**
-   * This client releases the lock now. The number of other clients that receive the message is known only with the
-   * reply; until then, the last number counts.
+   * Called when this client is about to release the lock. How many other clients receive the message is known only with
+   * the reply; until then, the last number counts.
    */
   releasing(key: string): void {
     this.#others.get(key)?.startRound(this.#clock.now())
   }
 
-  /** This client has released the lock, and `heard` clients received the message. Returns how many are others. */
+  /** Called after a release by this client, whose message `heard` clients received. Returns how many are others. */
   released(key: string, heard: number): number {
     const known = this.#others.get(key)
     if (heard === 0 && !known) return 0
     const hears = this.#hears(key)
     if (heard === 0 && hears) {
-      // This client listens, yet no client received a message. So the lock was not opened, and no other client has a
-      // turn.
+      // This client listens, yet no client received a message. So the release did not free the lock for unfair waiters,
+      // and no other client has a turn.
       if (known) known.freedAt = this.#clock.now() - TURN
       return known?.listening ?? 0
     }
@@ -191,22 +191,22 @@ export class Turns implements TurnTaking {
     return listening
   }
 
-  /** Another client has released the lock. */
+  /** Called when the client `by` has released the lock. */
   freed(key: string, by: string): void {
     this.#others.get(key)?.freed(by, this.#clock.now())
   }
 
-  /** How many more ms this client leaves the lock to others. */
+  /** Returns for how many more ms this client leaves the lock to others. */
   wait(key: string): number {
     return this.#others.get(key)?.wait(this.#clock.now()) ?? 0
   }
 
-  /** This client has waited for as long as `wait` said, and tries now. */
+  /** Called when this client has waited for as long as `wait` said, and tries now. */
   waited(key: string): void {
     this.#others.get(key)?.waited(this.#clock.now())
   }
 
-  /** This client has been granted the lock. `free`: the lock was free when this client tried. */
+  /** Called when this client has been granted the lock. `free`: the lock was free when this client tried. */
   taken(key: string, free: boolean): void {
     this.#others.get(key)?.taken(free, this.#clock.now())
   }
