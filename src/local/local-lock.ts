@@ -161,7 +161,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     }
   }
 
-  /** Called when a message brings a grant. Its lease counts from an earlier request that proves it, or Redis is asked. */
+  /** Called when a message brings a grant. The lease counts from an earlier request, or Redis is asked for a proof. */
   granted(waiter: WaiterRecord, token: number, via: Via): void {
     const { place } = waiter
     if (!place || atPlace[place.is].message === 'ignore') return

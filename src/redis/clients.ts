@@ -31,8 +31,8 @@ export type RedisSource = IoredisInstance | NodeRedisInstance | RedisOptions | s
 
 export interface Clients {
   /**
-   * Returns a new connection, which does not connect on its own. `silence`: in a cluster, how many ms a node may leave
-   * a command unanswered.
+   * Returns a new connection, which does not connect on its own. `silence`: for how many ms a node of a cluster may
+   * leave a command unanswered.
    */
   make(silence: number): Redis | Cluster
   readonly keyPrefix: string
@@ -87,7 +87,7 @@ const manners = {
   disableClientInfo: true,
 } satisfies RedisOptions
 
-/** The options of the master's connection that must not apply to a sentinel. */
+/** The options of the connection to the master that must not apply to a sentinel. */
 const elsewhere = {
   sentinels: undefined,
   name: undefined,
@@ -173,9 +173,9 @@ export function ownConnectionTo(node: Redis): Redis {
 }
 
 /**
- * ioredis may follow MOVED, ASK and TRYAGAIN, because the server did not execute a command that it answered so.
- * redis/connection.ts handles all other errors. But it sees only the cluster as a whole, so each connection to a node
- * must detect on its own that it is half-open (`socketTimeout`).
+ * Makes a connection to a cluster. ioredis may follow MOVED, ASK and TRYAGAIN, because a server that answers so has not
+ * executed the command. redis/connection.ts handles all other errors. But it sees only the cluster as a whole, so each
+ * connection to a node must detect on its own that it is half-open (`socketTimeout`).
  */
 function duplicateCluster(pattern: Cluster, silence: number, credentials?: Credentials): Cluster {
   const cluster = pattern.duplicate([], {
@@ -207,8 +207,9 @@ function own(redis: Redis, credentials?: Credentials): Redis {
 }
 
 /**
- * Asks for credentials before each attempt to connect, also on connections that ioredis makes by duplicating this one.
- * ioredis has no option for that, but it waits for its connector. If the connector fails, so does the attempt.
+ * Makes a connection ask for credentials before each attempt to connect. So do connections that ioredis makes by
+ * duplicating it. ioredis has no option for this, but it waits for its connector. If the connector fails, so does the
+ * attempt.
  */
 function askFirst(redis: Redis, credentials: Credentials): void {
   const { connector } = redis as unknown as { connector: { connect(tell: unknown): Promise<unknown> } }
@@ -262,8 +263,8 @@ function hearOutAsking(node: Redis): void {
 }
 
 /**
- * If no node answers the request for the slot table, ioredis only reports that the connection was closed, and hides the
- * socket's error. To learn that error, this connects to one node once more.
+ * Finds and reports why no node has answered the request for the slot table. ioredis only reports that the connection
+ * was closed, and hides the socket's error. To learn that error, this function connects to one node once more.
  */
 function tellWhy(cluster: Cluster, { lastNodeError }: Error & { lastNodeError?: Error }): void {
   const [node] = cluster.nodes()
@@ -290,7 +291,7 @@ function nameOf(value: unknown): unknown {
   return isObject ? `an instance of ${value.constructor.name}` : value
 }
 
-/** Also true for objects of another realm, as in Jest. */
+/** Returns whether the value is a plain object, even one of another realm, as in Jest. */
 function isPlain(value: unknown): value is RedisOptions {
   if (typeof value !== 'object' || value === null) return false
   const prototype = Object.getPrototypeOf(value)

@@ -18,9 +18,9 @@
  * twice. That is safe, because every script does nothing the second time, but its answer then has to be read as that of
  * a repetition.
  *
- * Each call settles within `outageTimeout` of its start, whatever the network does (I6). One timer serves all calls. To
- * explain a refusal may take one more call. If a server stops answering on an open socket (half-open, frozen), its
- * connection is torn down after a limit. Both limits count only the time in which this process ran.
+ * Each call settles within `outageTimeout` of its start, whatever the network does (I6). One timer serves all calls.
+ * (One more call may be made to explain a refusal.) If a server stops answering on an open socket (half-open, frozen),
+ * the connection is torn down after a limit. Both limits count only the time in which this process ran.
  *
  * If the connection itself is refused for a lasting reason (password, rights, the wrong kind of server), every call is
  * rejected at once, until another attempt to connect has a different outcome.
@@ -33,7 +33,7 @@ import { isDemoted, isFinal, isPassing, isReply, isUninvited, WrongServer } from
 import type { Answer, Request } from './request.ts'
 import { Writes } from './writes.ts'
 
-/** The pause before a call is sent again after a "not now", in ms. */
+/** The pause before a call is sent again after the server has answered "not now", in ms. */
 const PAUSE = 50
 /** The least time allowed for connecting, including TLS and the greeting, in ms. */
 const SHORTEST_GREETING = 1_000
@@ -59,7 +59,7 @@ interface Call extends Answer<unknown> {
 
 export interface ConnectionListener {
   up(): void
-  /** The connection is gone, or another attempt to connect has failed. */
+  /** Called when the connection is gone, or another attempt to connect has failed. */
   down(error: Error): void
 }
 
@@ -90,8 +90,8 @@ export class Connection {
   #unanswered = 0
   #answers = 0
   /**
-   * When the server's silence began: at its latest answer, or when the next command was sent, if none was unanswered at
-   * that time. On a clock that counts only the time in which this process ran.
+   * Since when the server has been silent: since its latest answer; or, if no command was unanswered then, since the
+   * next command was sent. On a clock that counts only the time in which this process ran.
    */
   #lastAnswer = 0
 
@@ -158,7 +158,7 @@ export class Connection {
     this.redis.connect().catch(() => {})
   }
 
-  /** Another connection to the same server has come up: ends the pause between attempts to connect. */
+  /** Ends the pause between attempts to connect, because another connection to the same server has come up. */
   hurry(): void {
     if (this.#reconnect) this.open()
   }
@@ -193,7 +193,7 @@ export class Connection {
     })
   }
 
-  /** Whether a refusal means "not now" or "not here", so that the request can be sent again. */
+  /** Returns whether a refusal means "not now" or "not here", so that the request can be sent again. */
   passes(error: Error): boolean {
     return isPassing(error) || (this.#destination.followsMaster === true && isDemoted(error))
   }
@@ -221,7 +221,7 @@ export class Connection {
     if (this.redis.status !== 'end') this.redis.disconnect()
   }
 
-  /** `awakeNow`: the current time on the clock of `Call.begun`. */
+  /** Sends the call. `awakeNow`: the current time on the clock of `Call.begun`. */
   #send(call: Call, awakeNow = this.#awake.now()): void {
     if (call.underway) return
     call.underway = true
@@ -252,7 +252,7 @@ export class Connection {
     this.#putOff = undefined
   }
 
-  /** An unreadable reply fails only its own call. */
+  /** Settles the call with its reply. If the reply cannot be read, only this call fails. */
   #settle(call: Call, reply: unknown): void {
     call.reply = reply
     try {
@@ -334,7 +334,7 @@ export class Connection {
     this.#reconnect = this.#clock.after(pause * (0.75 + Math.random() / 2), () => this.open())
   }
 
-  /** All calls have the same time limit, so the oldest call is always the next whose time ends. */
+  /** Starts the timer for the oldest call. All calls have the same time limit, so its time ends first. */
   #armSweep(): void {
     if (this.#sweep) return
     const [oldest] = this.#calls
@@ -364,16 +364,16 @@ export class Connection {
 }
 
 /**
- * How long a command may be unanswered before its connection counts as dead, in ms. A third of `outageTimeout` leaves
- * time to notice the dead connection, to connect again, and to send again. In a cluster, the first command to a node
- * also waits for the greeting.
+ * Returns how long a command may be unanswered before its connection counts as dead, in ms. A third of `outageTimeout`
+ * leaves time to notice the dead connection, to connect again, and to send again. In a cluster, the first command to a
+ * node also waits for the greeting.
  */
 export function answerLimit(outageTimeout: number, cluster: boolean): number {
   const least = cluster ? Math.min(SHORTEST_GREETING, (outageTimeout * 2) / 3) : 100
   return Math.min(5_000, Math.max(least, outageTimeout / 3))
 }
 
-/** The error of a call when the server refuses the call, or refuses the connection. */
+/** Returns the error of a call when the server refuses the call, or refuses the connection. */
 function refusedBy(error: Error): LockConnectionError {
   return error instanceof WrongServer ? error : new LockConnectionError('Redis refused', error)
 }

@@ -11,7 +11,7 @@ import { isOfCluster, isUninvited, WrongServer } from './refusals.ts'
 
 /** The checks and properties of a connection's destination. */
 export interface Destination {
-  /** Whether a new connection may lead to another server, because sentinels name the master. */
+  /** Whether a new connection may lead to another server than the last one, because sentinels name the master. */
   readonly followsMaster?: boolean
   /**
    * Checks the server at the other end of a new connection, before anything else is sent. Resolves to the reason why
@@ -22,7 +22,7 @@ export interface Destination {
   betrayed?(redis: Redis | Cluster, refusal: Error): WrongServer | undefined
 }
 
-/** For a connection to a single server. `keyOf`: returns a lock's key in Redis for a name. */
+/** Returns the checks of a connection to a single server. `keyOf`: returns the Redis key of a lock with this name. */
 export function singleServer(keyOf: (name: string) => string): Destination {
   return {
     async check(redis) {
@@ -37,8 +37,8 @@ export function singleServer(keyOf: (name: string) => string): Destination {
 }
 
 /**
- * For a server whose address came from a cluster or from sentinels. Only the password is checked, because ioredis 5
- * reports a connection as ready before the server has accepted it.
+ * The check of a server whose address came from a cluster or from sentinels. Only the password is checked, because
+ * ioredis 5 reports a connection as ready before the server has accepted the password.
  */
 export const namedServer: Destination = {
   async check(redis) {
@@ -63,20 +63,21 @@ function nameOf({ options }: Redis | Cluster): string {
 }
 
 /**
- * Resolves to 'standalone', 'cluster' or 'sentinel'; to undefined if the server does not say; or to an error if the
- * server does not accept our password.
+ * Asks the server for its mode. Resolves to 'standalone', 'cluster' or 'sentinel'; to undefined if the server does not
+ * say; or to an error if it does not accept our password. `refusal`: the first error, if this is the second attempt.
  */
 async function modeOf(redis: Redis | Cluster, refusal?: Error): Promise<unknown> {
   try {
     return field(await redis.call('HELLO'), 'mode')
   } catch (error) {
     if (!isUninvited(error)) return refusal
-    // One retry: it may be rejected with the server's answer to the password, which explains more than this error.
+    // HELLO is sent once more. ioredis may reject this second one with the server's answer to the password, which
+    // explains more than the first error.
     return refusal ? error : modeOf(redis, error)
   }
 }
 
-/** In RESP2, a map arrives as one list of names and values. */
+/** Reads a field of a map, which in RESP2 arrives as one list of names and values. */
 function field(map: unknown, name: string): unknown {
   if (Array.isArray(map)) return map[map.indexOf(name) + 1]
   if (map instanceof Map) return map.get(name)
@@ -84,10 +85,10 @@ function field(map: unknown, name: string): unknown {
 }
 
 /**
- * Whether the server refuses a script with keys of two slots. A proxy for a whole cluster may call itself a cluster and
- * still accept the script; such a server can be used. A node that is alone in its cluster refuses the script, and could
- * not renew two locks in one call. The check sends only a command that the locks need anyway, so it needs no further
- * right.
+ * Returns whether the server refuses a script with keys of two slots. A proxy for a whole cluster may call itself a
+ * cluster and still accept the script; such a server can be used. A node that is alone in its cluster refuses the
+ * script, and could not renew two locks in one call. EVAL is a command that the locks need anyway, so the check needs
+ * no further right.
  */
 function parts(redis: Redis | Cluster, one: string, other: string): Promise<boolean> {
   return redis.eval('return 1', 2, one, other).then(

@@ -33,14 +33,14 @@ export class Namespace {
     this.inboxes = inboxes
   }
 
-  /** The channel of grants to a client is this prefix followed by the client's id. */
+  /** Returns the start of the inbox names for a lock. A client's inbox has this prefix followed by the client's id. */
   inboxPrefix(lock: string): string {
     return this.cluster ? `${lock}:inbox:` : this.inboxes
   }
 
   /**
-   * The part of Redis in which a lock lies. Locks of one place can go into one script call. A single server is one
-   * place. In a cluster, all locks with the same hash tag are one place.
+   * Returns the part of Redis in which a lock lies. One script call can have several locks of one place. A single server
+   * is one place. In a cluster, all locks with the same hash tag are in one place.
    */
   placeOfLock(lock: string): string {
     if (!this.cluster) return ''
@@ -104,12 +104,12 @@ export class Keys<N extends Names = Names> extends Namespace implements KindName
 
 const UNLOCK = ':unlock'
 
-/** The channel that tells the unfair waiters of a lock that it is free. */
+/** Returns the channel that tells the unfair waiters of a lock that the lock is free. */
 export function unlockChannel(lock: string): string {
   return lock + UNLOCK
 }
 
-/** The lock's first key, from its unlock channel; undefined for other channels. */
+/** Returns a lock's first key from the name of its unlock channel; undefined for other channels. */
 export function lockOfChannel(channel: string): string | undefined {
   return channel.endsWith(UNLOCK) ? channel.slice(0, -UNLOCK.length) : undefined
 }

@@ -3,7 +3,7 @@
  * for every master.
  *
  * Messages, on channels to which lua/ publishes (every message is only a hint, see wait/acquire.ts):
- *   inbox    "handoff|expiry <id> <token> <lock>"   the waiter <id> is the holder now; of several, "<id>,<id>… <token>,<token>…"
+ *   inbox    "handoff|expiry <id> <token> <lock>"   the waiter <id> holds the lock now; "<id>,<id>… <token>,<token>…": several
  *            "lost <id> <token> <lock>"             the hold <id> may have been taken away
  *            "beat <n>"                             from this client to itself: messages arrive
  *   unlock   "free <client>", or anything else      the lock is free; <client>, if given, released it
@@ -37,19 +37,19 @@ export interface LinkListener {
   lost(id: string, token: number): void
   /** `by`: the client that released the lock; undefined if that is not known. */
   unlocked(lock: string, by: string | undefined): void
-  /** This owner holds the lock now. */
+  /** Called when this owner holds the lock now. */
   entered(lock: string, owner: string): void
-  /** The connection for commands is gone (`down`), or up again (`up`). */
+  /** Called when the connection for commands is gone (`down`), or up again (`up`). */
   down(error: Error): void
   up(): void
-  /** Messages about one lock, or about all locks, may have been missed. New messages arrive again. */
+  /** Called when messages arrive again, and messages about one lock, or all locks, may have been missed. */
   heard(lock?: string): void
-  /** For the events of these names: one of the connections is gone, or both are up again. */
+  /** Called for the events of these names: one of the connections is gone, or both are up again. */
   disconnected(error: Error): void
   reconnected(): void
   /** Reports a problem that will do harm without failing a call. Called once for each problem. */
   warned?(error: LockError): void
-  /** Whether a waiter or a hold depends on messages now. */
+  /** Returns whether a waiter or a hold depends on messages now. */
   busy(): boolean
 }
 
@@ -57,7 +57,7 @@ const ENTERED = 'entered '
 
 /** The longest and the shortest time between two beats, in ms. */
 const BEAT = { longest: 5_000, shortest: 500 }
-/** After this process has been stopped for a while, it reads the messages of that time within this many ms. */
+/** After this process was stopped, it reads the messages that arrived meanwhile within this many ms. */
 const UNREAD = 50
 
 export class Link {
@@ -162,7 +162,7 @@ export class Link {
     this.#single?.subscriber.need(this.#ownInbox)?.catch(() => {})
   }
 
-  /** The parts that a kind gets from these links. */
+  /** Returns the parts with which a kind is made. */
   parts<S extends ScriptSet, N extends Names>(
     keys: Keys<N>,
     scripts: S,
@@ -183,7 +183,7 @@ export class Link {
     return listKeys(this.commands, this.names, kinds, pattern)
   }
 
-  /** The channels of the locks of one kind. Each `hear` is matched by one `drop`. */
+  /** Returns the subscriptions to the channels of the locks of one kind. Each `hear` is matched by one `drop`. */
   channels(keys: Keys) {
     const nameOf = (key: string, channel: Channel) => {
       const { lock } = keys.of(key)
@@ -290,8 +290,8 @@ export class Link {
   }
 
   /**
-   * The next beat is due, and this one has not arrived. It may be in the socket, unread, because this process did not
-   * run. So there is a moment to read it before the connection is reset.
+   * Called when the next beat is due and the beat that was sent at `sent` has not arrived. It may be in the socket,
+   * unread, because this process did not run. So the connection is reset only after a moment to read it.
    */
   #judge(sent: number): void {
     awake(this.#clock).after(UNREAD, () => {
@@ -318,7 +318,7 @@ export class Link {
     this.#listener.warned?.(error)
   }
 
-  /** Another server is the master now, so every current connection leads to the wrong server. */
+  /** Resets every connection, because another server is the master now. */
   #moved(): void {
     const reason = new Error('the sentinels have made a different server the master')
     for (const connection of this.#connections) connection.reset(reason)

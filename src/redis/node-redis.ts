@@ -83,7 +83,7 @@ export function readNodeRedis(client: NodeRedisInstance): Reach {
   const keyPrefix = options.keyPrefix === undefined ? undefined : String(options.keyPrefix)
   const natMap = nodeAddressMap as ClusterOptions['natMap']
   if (rootNodes) {
-    // The nodes for discovery may require other credentials than the rest of the cluster.
+    // The nodes from which the cluster is discovered may require other credentials than the rest of it.
     const nodes = rootNodes.map(node => ({
       ...reach({ ...defaults, ...node, socket: { ...defaults.socket, ...node.socket } }),
       protocol,
@@ -123,7 +123,7 @@ export function readNodeRedis(client: NodeRedisInstance): Reach {
   }
 }
 
-/** Reads the options from the client's `duplicate`. No other way works for every type of client. */
+/** Reads the options that the client's `duplicate` passes to its constructor, the only way for every type of client. */
 function optionsOf(client: NodeRedisInstance): Options {
   let found: Options | undefined
   const reader = {
@@ -131,8 +131,8 @@ function optionsOf(client: NodeRedisInstance): Options {
       found = options
     },
   }
-  // Only clients with both methods can be read: clients of version 4 lack `destroy`, and sentinels of version 5 lack
-  // `duplicate`.
+  // The options can be read only from clients with both methods. Clients of version 4 lack `destroy`, and sentinels of
+  // version 5 lack `duplicate`.
   if ('duplicate' in client && 'destroy' in client) {
     client.duplicate.call(Object.create(Object.create(client, { constructor: reader })))
   }
@@ -158,7 +158,7 @@ function reach(given: ClientOptions): RedisOptions {
   }
 }
 
-/** Adds the options that the URL contains. */
+/** Returns the options, with those that their URL contains. */
 function parsed(given: ClientOptions): ClientOptions {
   const { url = '' } = given
   if (!/^rediss?:/.test(url)) return given

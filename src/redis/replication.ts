@@ -2,7 +2,7 @@
  * Runs scripts whose effect counts only when replicas have it: each script is followed by WAIT.
  *
  * WAIT covers everything that the server wrote before, for any client, and blocks its connection until the replicas
- * have answered. So it has its own connection, and delays no other command. The script before WAIT checks the hold
+ * have answered. So WAIT has its own connection, and delays no other command. The script before WAIT checks the hold
  * again. That proves that this connection leads to the server with the hold; during a failover, another server might
  * answer. Requests that arrive during one WAIT share the next one.
  */
@@ -118,7 +118,7 @@ export class Replication implements Executor {
   }
 }
 
-/** WAIT replies with the number of replicas; WAITAOF with the server's own count, then that of the replicas. */
+/** Reads the number of replicas: the reply of WAIT; in that of WAITAOF, the second number, after the server's own. */
 function countOf(counted: unknown): number {
   return Number(Array.isArray(counted) ? counted[1] : counted)
 }

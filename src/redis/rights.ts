@@ -45,7 +45,7 @@ export interface Calling {
   readonly scripts: ScriptSet
 }
 
-/** `waits`: the command that waits for replicas, if the option `replicas` is set. */
+/** Returns the rights that these kinds need. `waits`: the command that waits for replicas, if `replicas` is set. */
 export function rightsFor(
   kinds: Iterable<Calling>,
   { cluster, pattern }: Namespace,
@@ -74,7 +74,7 @@ export interface Named {
   readonly replicas?: Replicas | undefined
 }
 
-/** The command that waits for replicas. */
+/** Returns the command that waits for replicas. */
 export function waitFor(replicas: Named['replicas']): 'WAIT' | 'WAITAOF' | undefined {
   return replicas && (replicas.fsync ? 'WAITAOF' : 'WAIT')
 }
@@ -92,7 +92,7 @@ export function aclRule(
   return ['resetkeys', `~${pattern}`, 'resetchannels', `&${pattern}`, '-@all', ...plus]
 }
 
-/** The rules for a user of the sentinels: it may find the master and the sentinels, and learn of a switch. */
+/** Returns the rules for a user of the sentinels, which may find the master and the sentinels, and learn of a switch. */
 export function sentinelRule(): string[] {
   const asked = ['get-master-addr-by-name', 'sentinels'].map(word => `+sentinel|${word}`)
   return ['resetkeys', 'resetchannels', '&+switch-master', '-@all', ...asked, '+subscribe']

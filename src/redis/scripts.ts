@@ -99,7 +99,7 @@ export class Scripts<S extends ScriptSet> implements Runner<S> {
   }
 }
 
-/** The script's text or its hash, the number of keys, the keys, and the other arguments. */
+/** The arguments of EVAL or EVALSHA: the script's text or hash, the number of keys, the keys, and other arguments. */
 type CallArgs = [script: string, count: string, ...rest: string[]]
 
 /** One call of a script. A class uses less memory than closures, and thousands of calls may be under way. */
@@ -169,9 +169,9 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   }
 
   /**
-   * Another program has written a key of the lock. A lock's first key is a hash; the others are sorted sets. Redis does
-   * not say which key is wrong, so the type of each key is read. If the user may not read types, the error stays as it
-   * is.
+   * Finds the key of the lock that another program has written. A lock's first key is a hash; the others are sorted
+   * sets. Redis does not say which key is wrong, so the type of each key is read. If the user may not read types, the
+   * error stays as it is.
    */
   async #foreign(error: LockConnectionError, server: Server): Promise<never> {
     const names = Object.values<KeysOf<S>[keyof KeysOf<S>]>(this.#keys).flat() as string[]
@@ -194,8 +194,8 @@ function list(to: string[], names: readonly string[], values: Readonly<Record<st
 }
 
 /**
- * Older servers do not say which command inside a script they refuse. So the error lists the rights that the script
- * needs.
+ * Adds to the error the rights that the script needs, because older servers do not say which command inside a script
+ * they refuse.
  */
 function withRights(error: LockConnectionError, commands: readonly string[], pattern: string): LockConnectionError {
   if (!(error.cause instanceof Error)) return error

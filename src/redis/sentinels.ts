@@ -1,14 +1,14 @@
 /**
  * Listens to the sentinels, which announce when another server becomes the master.
  *
- * A connection to the master cannot detect that. Suppose that a master is stopped, or cut off for a while. The
- * sentinels promote another server. When the old master continues, it still considers itself the master for some
+ * A connection to the old master cannot detect the switch. Suppose that a master is stopped, or cut off for a while.
+ * The sentinels promote another server. When the old master continues, it still considers itself the master for some
  * seconds, until the sentinels inform it. A client that is still connected to the old master is granted locks there,
  * while other clients are granted the same locks on the new master (I1).
  *
- * ioredis has such a listener too. This listener is independent of the connections to the master, for four reasons. It
- * listens even while they are being made again, so it misses no switch. It serves all of them. It ignores other masters
- * of the same sentinels. And when a sentinel can be reached again, it asks whether the master is still the same.
+ * ioredis has such a listener too. Unlike that one, this listener is independent of the connections to the master. It
+ * listens even while those connections are being made again, so it misses no switch. It serves all of them. It ignores
+ * other masters of the same sentinels. And when a sentinel can be reached again, it asks whether the master has changed.
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import type { SentinelClients } from './clients.ts'
@@ -56,8 +56,8 @@ export class Sentinels {
   }
 
   /**
-   * ioredis says only that no sentinel could be reached, even if the sentinels answered but know no master of that
-   * name. This adds the reason to its error.
+   * Adds the reason to the errors of ioredis, which says only that no sentinel could be reached, even if the sentinels
+   * answered but know no master of that name.
    */
   explain(redis: Redis | Cluster): void {
     let strange = 0

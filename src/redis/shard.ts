@@ -7,9 +7,9 @@ import { namedServer } from './destination.ts'
 
 export interface ShardListener {
   message(channel: string, text: string): void
-  /** The connection is gone, or another attempt to connect has failed. No messages arrive from this server. */
+  /** Called when the connection is gone, or another attempt to connect has failed. No messages arrive from the server. */
   down(shard: Shard, error: Error): void
-  /** The server has ended subscriptions, because their slots have moved to another server. */
+  /** Called when the server has ended subscriptions, because their slots have moved to another server. */
   reduced(shard: Shard): void
 }
 
@@ -66,8 +66,8 @@ export class Shard {
   }
 
   /**
-   * Resolves to true when the server has confirmed the channel on the current connection, or to false if the server
-   * does not have the slot.
+   * Subscribes to the channel. Resolves to true when the server has confirmed it on the current connection, or to false
+   * if the server does not have the slot.
    */
   subscribe(channel: string): Promise<boolean> {
     return this.#connection.run(() => this.#ask(channel))
@@ -92,7 +92,7 @@ export class Shard {
     })
   }
 
-  /** Sent once and never repeated: a lost connection has already ended the subscription. */
+  /** Ends the subscription. Sent only once, because a lost connection ends the subscription, too. */
   leave(channel: string): void {
     if (this.up) this.#redis.sunsubscribe(channel).catch(() => {})
   }

@@ -52,11 +52,11 @@ interface Need {
 
 export interface ShardEars {
   message(channel: string, text: string): void
-  /** The channel is confirmed again. Messages may have been lost before. */
+  /** Called when the channel is confirmed again. Messages may have been lost before. */
   heard(channel: string): void
-  /** Channels are no longer heard, because their connection is gone. */
+  /** Called when channels are no longer heard, because their connection is gone. */
   down(error: Error): void
-  /** Every channel that was heard before is heard again. */
+  /** Called when every channel that was heard before is heard again. */
   whole(): void
 }
 
@@ -209,8 +209,8 @@ export class Shards {
   }
 
   /**
-   * The owner of a slot by the slot table, which may be out of date. Undefined: the table has no owner, or ioredis has
-   * dropped the node.
+   * Returns the owner of a slot by the slot table, which may be out of date. Undefined: the table has no owner, or
+   * ioredis has dropped the node.
    */
   #ownerOf(slot: number): Shard | undefined {
     const node = this.#cluster.slots[slot]?.[0]
@@ -261,8 +261,8 @@ export class Shards {
   }
 
   /**
-   * While a channel is not heard, keeps searching for its owner, and rejects the callers that have waited for
-   * `outageTimeout`.
+   * Starts the timer that searches again for the owners of channels that are not heard, and rejects callers that have
+   * waited for `outageTimeout`.
    */
   #armSeek(): void {
     if (this.#seek || this.#closed) return

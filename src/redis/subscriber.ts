@@ -28,7 +28,7 @@ interface Subscription {
 
 export interface SubscriberListener {
   message(channel: string, text: string): void
-  /** Every channel is confirmed again. Messages may have been lost before. */
+  /** Called when every channel is confirmed again. Messages may have been lost before. */
   heard(): void
 }
 
@@ -40,7 +40,7 @@ export class Subscriber {
   #sweep: Timer | undefined
   #closed = false
 
-  /** This subscriber owns `connection`. The code that made it calls `restore` whenever the connection has come up. */
+  /** The subscriber owns `connection`. Its maker calls `restore` whenever the connection has come up. */
   constructor(connection: Connection, clock: Clock, ears: SubscriberListener) {
     this.#connection = connection
     this.#clock = clock
@@ -71,17 +71,17 @@ export class Subscriber {
     this.#armSweep()
   }
 
-  /** Whether the channel is confirmed on the current connection. */
+  /** Returns whether the channel is confirmed on the current connection. */
   isHeard(name: string): boolean {
     return this.#channels.get(name)?.confirmed ?? false
   }
 
-  /** The connection is gone: no channel is heard until `restore` has run. */
+  /** Called when the connection is gone. No channel is heard until `restore` has run. */
   deafen(): void {
     for (const channel of this.#channels.values()) channel.confirmed = false
   }
 
-  /** The connection is new. Subscribes every channel again, then calls `heard`. */
+  /** Called on a new connection. Subscribes every channel again, then calls `heard`. */
   async restore(): Promise<void> {
     const pending = [...this.#channels].map(([name, channel]) => channel.pending ?? this.#subscribe(name, channel))
     await Promise.allSettled(pending)
@@ -131,7 +131,7 @@ export class Subscriber {
   #unsubscribe(name: string): void {
     this.#channels.delete(name)
     if (!this.#connection.up) return
-    // Never repeated: on a later connection, it could end a subscription that is needed again.
+    // UNSUBSCRIBE is never repeated: on a later connection, it could end a subscription that is needed again.
     this.#connection.redis.unsubscribe(name).catch(() => {})
   }
 }

@@ -114,8 +114,8 @@ export class Acquirer {
 
   /**
    * Returns the error to report for a wait that ended without a grant because Redis did not answer. Undefined: Redis
-   * did answer, so the lock was held by others. That is so if Redis answered this waiter's own request, or if it refused
-   * a waiter ahead of this one before and there is no outage now.
+   * did answer, so the lock was held by others. That is so if Redis answered this waiter's own request, or if it
+   * refused a waiter ahead of this one before and there is no outage now.
    */
   unanswered({ refusal, since, latest }: Waiter): LockConnectionError | undefined {
     if (latest > 0 || (refusal && (refusal.sent >= since || !this.outage))) return undefined
@@ -152,7 +152,7 @@ export class Acquirer {
     this.#locks.get(key)?.entered(owner)
   }
 
-  /** Called when a message grants the lock to the waiter with this id. Returns false if this client has no such waiter. */
+  /** Called when a message grants the lock to the waiter with this id. False: this client has no such waiter. */
   grantedByMessage(id: string, token: number, via: Via): boolean {
     const waiter = this.#locks.waiter(id)
     if (!waiter) return false

@@ -1,9 +1,9 @@
 /**
- * The slow timer of each lock with waiters. When it fires, the client reads the lock's state from Redis again, so a lost
- * message costs time, never a lock (I4).
+ * The slow timer of each lock with waiters. When it fires, the client reads the lock's state from Redis again, so a
+ * lost message costs time, never a lock (I4).
  *
- * The timer fires when the holder's lease would expire, and at the latest a third of `waiterTtl` after the last check. A
- * planned check is never postponed, so a busy lock cannot starve its heartbeat.
+ * The timer fires when the holder's lease would expire, and at the latest a third of `waiterTtl` after the last check.
+ * A planned check is never postponed, so a busy lock cannot starve its heartbeat.
  */
 import type { Clock, Timer } from '../clock.ts'
 import type { Asker, Looking } from '../local/effects.ts'

@@ -55,7 +55,7 @@ class Others {
   #hadOurs = false
   /** Whether this client has waited for other clients' turns since the last release. */
   #waited = false
-  /** How many ms had been lost by waiting for missed turns at `#lostAt`. `#debt` subtracts `SHARE` of the time since. */
+  /** How many ms were lost by waiting for missed turns, at `#lostAt`. `#debt` subtracts `SHARE` of the time since. */
   #lost = 0
   #lostAt = 0
   /** When this client last waited for clients that listen but have taken no turns. */
@@ -152,7 +152,7 @@ export class Turns implements TurnTaking {
   #sweep: Timer | undefined
   #closed = false
 
-  /** `hears`: whether this client listens to the key's unlock channel. `awaited`: whether it has a waiter for the key. */
+  /** `hears`: whether this client listens to the key's unlock channel. `awaited`: whether the key has a waiter here. */
   constructor(clock: Clock, hears: (key: string) => boolean, awaited: (key: string) => boolean) {
     this.#clock = clock
     this.#hears = hears
