@@ -209,14 +209,14 @@ function prefixOf(key: string | undefined): string {
 }
 
 /**
- * The error of a call that had no connection: `error` itself if it is a LockConnectionError already, otherwise a new
- * LockConnectionError with `error` as its cause.
+ * Returns the error of a call that had no connection: `error` itself if it is a LockConnectionError already, otherwise a
+ * new LockConnectionError with `error` as its cause.
  */
 export function outOfReach(error: Error, what = 'Redis is out of reach'): LockConnectionError {
   return error instanceof LockConnectionError ? error : new LockConnectionError(what, error)
 }
 
-/** Whether the server, or enough servers of a quorum, refused the command. A retry would get the same answer. */
+/** Returns whether the server, or enough servers of a quorum, refused the command. A retry would be refused, too. */
 export function isRefusal({ cause }: LockConnectionError): boolean {
   if (cause instanceof AggregateError) return cause.errors.some(isRefusal)
   return cause instanceof Error && cause.name === 'ReplyError'
@@ -230,7 +230,7 @@ export function named(key: string, error: unknown): unknown {
   return error instanceof LockConnectionError || error instanceof LockClosedError ? error.of(key) : error
 }
 
-/** The same promise, but connection and close errors become copies that name the key. */
+/** Returns the same promise, but connection and close errors become copies that name the key. */
 export function about<T>(key: string, call: Promise<T>): Promise<T> {
   return call.catch(error => {
     throw named(key, error)
@@ -266,7 +266,7 @@ export class LockArgumentError extends LockError {
   }
 }
 
-/** A value as a person would write it, cut to a length that fits in a message. */
+/** Returns a value as a person would write it, cut to a length that fits in a message. */
 function shown(value: unknown): string {
   const text = typeof value === 'string' ? JSON.stringify(value) : describe(value)
   return text.length > 80 ? `${text.slice(0, 77)}…` : text

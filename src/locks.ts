@@ -22,7 +22,7 @@ import { limit } from './wait/patience.ts'
 import { noTurns, Turns } from './wait/turns.ts'
 import type { Ways } from './ways.ts'
 
-/** The events in a client, each with its waiter or hold. `held`: for how many ms the hold lasted. */
+/** The events in a client, each with its arguments. `held`: for how many ms the hold lasted. */
 export interface Happenings {
   /** The waiter was refused for the first time. */
   waiting: [waiter: Waiter, locks: Locks]
@@ -53,7 +53,7 @@ export interface Host {
   readonly observer: Observer
   /** Reports an error that no promise reports. */
   failed(error: unknown): void
-  /** Whether `close` has been called. */
+  /** Returns whether `close` has been called. */
   closed(): boolean
   /** Called when the last hold of a kind has ended. */
   idle(): void
@@ -61,7 +61,7 @@ export interface Host {
 
 /** The outcome of a call that gets no lease. */
 export interface Without<T> {
-  /** The time-out passed, or the single attempt was refused. If this returns an error, the call rejects with it. */
+  /** Called when the time-out passed, or the single attempt was refused. If it returns an error, the call rejects. */
   refused(waiter: Waiter): T | Error
   /** Adds the key to an error, for the rejection of the call. */
   failed(error: unknown, key: string): unknown
@@ -161,7 +161,7 @@ export class Locks<State = unknown> {
     })
   }
 
-  /** The holder for which the waiter waits, as far as this client knows, and for how long it has held the lock. */
+  /** Returns the holder for which the waiter waits, as far as known, and for how long it has held the lock. */
   holder({ claim, refusal, since }: Waiter): HolderInfo | undefined {
     const holder = this.holding.holder(claim.key, refusal?.sent ?? since) ?? refusal?.holder
     return holder && { label: holder.label, heldFor: Math.max(0, this.#host.clock.now() - holder.since) }
@@ -176,8 +176,8 @@ export class Locks<State = unknown> {
   }
 
   /**
-   * A grant arrived by message. Returns false if no waiter or hold has its id; the caller then gives the grant back.
-   * Messages may be false, so a message does not end a live hold: if its token is newer than the hold's, Redis is
+   * Called when a message brings a grant. Returns false if no waiter or hold has its id; the caller then gives the grant
+   * back. Messages may be false, so a message does not end a live hold: if its token is newer than the hold's, Redis is
    * asked.
    *
    * A hold can be granted again while it is being released. A's acquire gets no answer, so A sends it again, and the
@@ -193,7 +193,7 @@ export class Locks<State = unknown> {
     return true
   }
 
-  /** Messages about one key, or about all keys, may have been missed. */
+  /** Checks one key, or all keys, because messages about them may have been missed. */
   heard(key?: string): void {
     this.acquirer.lookAgain(key)
     this.holding.doubtAll(key)

@@ -356,7 +356,7 @@ export function drainOf(options: CloseOptions): number {
   return options.drain ?? 0
 }
 
-/** The client's options with their defaults, frozen. */
+/** Returns the client's options with their defaults, frozen. */
 export function settingsOf(options: ClientOptions): Settings {
   check('options', options, clientChecks)
   const outageTimeout = options.outageTimeout ?? 15_000
@@ -390,8 +390,8 @@ function replicasOf({ min, timeout, fsync = false }: Replicas, outageTimeout: nu
 }
 
 /**
- * A call's options with the client's defaults. `permits`: how many the semaphore has; undefined for other kinds of
- * lock.
+ * Returns a call's options with the client's defaults. `permits`: how many permits the semaphore has; undefined for
+ * other kinds of lock.
  */
 export function callTermsOf(options: SemaphoreOptions, settings: Settings, permits?: number): CallTerms {
   check('options', options, permits === undefined ? lockChecks : { ...lockChecks, permits: permitsOf(permits) })

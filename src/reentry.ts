@@ -20,7 +20,7 @@ interface Frame {
 export class Reentry {
   readonly #frames = new AsyncLocalStorage<Frame>()
 
-  /** The owner that the context gives to a call on this kind and key; undefined: none. */
+  /** Returns the owner that the async context gives to a call on this kind and key; undefined: none. */
   ownerOf(kind: string, key: string): string | undefined {
     for (let frame = this.#frames.getStore(); frame; frame = frame.outer) {
       const { lease, owner } = frame

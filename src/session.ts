@@ -33,9 +33,9 @@ export class Session {
   /** The kinds in use. `#all` has the locks of each kind at the same index. */
   readonly #kinds: Calling[] = []
   readonly #all: Locks[] = []
-  /** Names of locks with two sides, read and write, begin with this; undefined: no such lock is in use. */
+  /** The start of the names of read-write locks; undefined: no read-write lock is in use. */
   #sides: string | undefined
-  /** The time that `close` gives holders to release. */
+  /** The time that `close` gives holders to release their locks. */
   readonly #drain: Drain
   /** The latest reason why there is no connection; undefined: the first attempt to connect is under way. */
   #down: Error | undefined
@@ -67,8 +67,8 @@ export class Session {
         }
       },
       unlocked: (lock, by) => {
-        // The reply to our own release already informs the side that has released. Of a lock with two sides, the other
-        // side (readers or writers) needs this message.
+        // The reply to our own release already informs the side that has released. Only a read-write lock has another
+        // side, readers or writers, which needs this message.
         const own = by === ways.ids.client
         if (own && !this.#sides) return
         this.#about(lock, ({ acquirer, keys }, key) => {
@@ -173,7 +173,7 @@ export class Session {
     return this.#all.reduce((sum, { local }) => sum + local.holding, 0)
   }
 
-  /** The last hold of a kind has ended. */
+  /** Called when the last hold of a kind has ended. */
   #idle(): void {
     if (this.closed && this.#held === 0) this.#drain.finish()
   }
@@ -199,7 +199,7 @@ export class Session {
       answers = ways.answers
       let timer: Timer | undefined
       const pause = new Promise<void>(resolve => {
-        // Counts only the time in which this process ran: while it is busy sending thousands of releases, it reads no
+        // Only the time in which this process ran counts: while it is busy sending thousands of releases, it reads no
         // answers.
         timer = awake(this.#host.clock).after(CLOSE_PATIENCE, resolve)
       })

@@ -12,7 +12,7 @@ import type { Calling } from './redis/rights.ts'
 
 /** What a session receives from Redis. */
 export interface WaysListener extends LinkListener {
-  /** A quorum has decided a grant. Its deadline is known, so Redis need not be asked for it. */
+  /** Called when a quorum has decided a grant. Its deadline is known, so Redis need not be asked for it. */
   won(id: string, grant: Granted, lock: string): void
 }
 

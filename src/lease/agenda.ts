@@ -1,7 +1,6 @@
 /**
- * Items with the times at which they are due. The earliest is known at once, and each item can be moved or removed.
- * This is a heap in which every item knows its place, because most leases end, and are removed, long before they are
- * due.
+ * Items with the times at which they are due. The earliest is known at once, and each item can be moved or removed. It
+ * is a heap that knows the place of every item, because most leases end, and are removed, long before they are due.
  */
 export class Agenda<T extends object> {
   readonly #heap: { at: number; readonly item: T }[] = []

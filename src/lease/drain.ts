@@ -1,6 +1,6 @@
 /**
- * The time that a closing client gives its holders. The drain is over when nothing is held, or at the earliest of the
- * ends that callers have set.
+ * The time that a closing client gives its holders to release. The drain is over when nothing is held, or at the
+ * earliest of the ends that callers of `close` have set.
  */
 import type { Clock, Timer } from '../clock.ts'
 

@@ -1,14 +1,14 @@
 /**
- * Everything that a client holds. Makes a hold of each grant, and ends it.
+ * Everything that a client holds. Makes a hold of each grant, and ends the hold.
  *
  *      grant ──▶ Hold ─┬─ Renewal   prolongs it, and notices that it is lost
  *                      └─ release ─▶ LocalLock.handOn: to a waiter of this client, without asking Redis
  *                                 └▶ Redis: to the next fair waiter there, or open
  *
- * A release that could be handed on, while nobody waits for the lock, is sent only at the end of the current turn of
- * the event loop. The reason: two callers take turns, A releases and B is granted the lock. The reply to A and the
- * grant to B arrive together. If B releases at once, it is often a few microtasks ahead of A, which is about to ask
- * again.
+ * If a release could be handed on, but nobody waits for the lock, the release is sent only at the end of the current
+ * turn of the event loop. The reason: suppose that two callers take turns. A releases, and B is granted the lock. The
+ * reply to A and the grant to B arrive together. If B releases at once, it is often a few microtasks ahead of A, which
+ * is about to ask for the lock again.
  */
 import type { Clock, Timer } from '../clock.ts'
 import { LockClosedError, LockConnectionError, named } from '../errors.ts'
@@ -20,7 +20,7 @@ import type { Loss } from '../local/states.ts'
 import { Records } from './records.ts'
 import { Renewal } from './renewal.ts'
 
-/** After a hold has run out here, it is released in Redis this many ms later, plus 0.1 % of its lease. */
+/** A hold that has run out here is released in Redis this many ms later, plus 0.1 % of its lease. */
 const AFTER_LAPSE = 30
 
 const yes = Promise.resolve(true)
@@ -30,13 +30,13 @@ const endOfTurn = () => new Promise<void>(resolve => process.nextTick(resolve))
 
 export interface HoldListener {
   renewed(hold: Hold): void
-  /** The hold was ended by its release, after `held` ms. */
+  /** Called when a release has ended the hold, which lasted `held` ms. */
   released(hold: Hold, held: number): void
-  /** The hold ended without a release, after `held` ms. */
+  /** Called when the hold has ended without a release. It lasted `held` ms. */
   lost(hold: Hold, loss: Loss, held: number): void
-  /** A failure that no caller's promise reports. */
+  /** Reports a failure that no caller's promise reports. */
   failed(error: unknown): void
-  /** This client no longer holds anything. */
+  /** Called when this client no longer holds anything. */
   idle(): void
 }
 
@@ -100,7 +100,7 @@ export class Holds {
     return hold
   }
 
-  /** For how many ms the hold is certainly still ours; 0: it is not. */
+  /** Returns for how many ms the hold is certainly still ours; 0: it is not. */
   remaining(hold: Hold): number {
     return hold.remaining(this.#clock.now())
   }
@@ -110,9 +110,9 @@ export class Holds {
     return this.#renewal.renew(hold, ms)
   }
 
-  /** Ends the hold. Resolves with whether this ended a live hold. Rejects with LockConnectionError. */
+  /** Releases the hold. Resolves to whether the hold was live until then. Rejects with LockConnectionError. */
   release(hold: Hold): Promise<boolean> {
-    // Undefined if the hold has ended, and this client has no other hold and no waiter of the lock.
+    // The lock is undefined if the hold has ended, and this client has no other hold and no waiter of the lock.
     const lock = this.#locks.get(hold.key)
     lock?.releasing()
     // Only a hold that is part of a run can be handed on within this client.
@@ -123,8 +123,8 @@ export class Holds {
   }
 
   /**
-   * Resolves like `released`, unless it fails: then an event reports the failure, and the result is false. For releases
-   * whose failure must not hide a more important error.
+   * Resolves like `released`, but never rejects. If the release fails, an event reports the failure, and the result is
+   * false. Used where a failed release must not hide a more important error.
    */
   quietly(key: string, released: Promise<boolean>): Promise<boolean> {
     return released.catch(error => {
@@ -134,22 +134,22 @@ export class Holds {
   }
 
   /**
-   * The hold of this id may be gone. Asks Redis about it and all holds of the same grant. `token`: the token of a newer
-   * grant, if one is known; a hold with this token or a larger one is not in doubt.
+   * Asks Redis about the hold of this id, which may be gone, and about all holds of the same grant. `token`: the token
+   * of a newer grant, if one is known; a hold with this token or a larger one is not in doubt.
    */
   doubt(id: string, token = Number.POSITIVE_INFINITY): void {
     const hold = this.#locks.hold(id)
     if (hold && hold.token < token) this.#renewal.doubt(hold)
   }
 
-  /** Messages that a hold is gone may have been missed. Asks Redis about the holds of `key`, or about all. */
+  /** Asks Redis about the holds of `key`, or about all holds, because messages that they are gone may have been missed. */
   doubtAll(key?: string): void {
     this.#renewal.doubtAll(key === undefined ? this.#locks.holds : (this.#locks.get(key)?.tenancy.holds ?? []))
   }
 
   /**
-   * A caller is about to send Redis a request that names this owner, and Redis must know the lock's holder before that.
-   * Resolves when Redis knows it. Undefined: Redis knows it already.
+   * Called before a caller sends Redis a request that names this owner, because Redis must first know the lock's holder.
+   * Resolves when Redis knows the holder. Undefined: Redis knows it already.
    */
   record(key: string, owner: string): Promise<void> | undefined {
     const run = this.#locks.get(key)?.tenancy.naming(owner)
@@ -159,14 +159,14 @@ export class Holds {
     return recording
   }
 
-  /** This client's hold of the lock, if it was granted after `then`. Any holder known at `then` no longer holds. */
+  /** Returns this client's hold of the lock, if granted after `then`: any holder known at `then` no longer holds it. */
   holder(key: string, then: number): Holder | undefined {
     const hold = this.#locks.get(key)?.tenancy.oldest
     if (!hold || this.remaining(hold) === 0 || hold.via === 'reentry') return undefined
     return hold.since > then ? { label: hold.claim.label, since: hold.since } : undefined
   }
 
-  /** The client is closed: all holds are lost, and their `signal`s abort. Redis keeps the holds until `releaseAll`. */
+  /** Loses all holds, because the client is closed. Their `signal`s abort. Redis keeps the holds until `releaseAll`. */
   loseAll(): void {
     for (const hold of this.#locks.holds) if (this.#renewal.forsake(hold)) this.#forsaken.push(hold)
   }
@@ -198,8 +198,8 @@ export class Holds {
   }
 
   /**
-   * Before it gives up a run, it waits for the end of the event loop's turn, because a caller that has just received a
-   * reply may be about to ask for the lock again.
+   * Hands the lock on, or else releases it in Redis. Before it releases, it waits for the end of the event loop's turn,
+   * because a caller that has just received a reply may be about to ask for the lock again.
    */
   readonly #handOnOrRelease = async (hold: Hold): Promise<Released | 'handed on'> => {
     await endOfTurn()
@@ -214,7 +214,7 @@ export class Holds {
     return answer.ended
   }
 
-  /** The lock may be free, because a release was not answered or a hold was lost. The head of the line tries. */
+  /** Lets the head of the line try: the lock may be free, because a release was not answered or a hold was lost. */
   readonly #wake = ({ key }: Pick<HoldName, 'key'>): void => {
     this.#locks.get(key)?.line.wake()
   }
@@ -244,9 +244,10 @@ export class Holds {
   }
 
   /**
-   * A hold that ran out here lives a moment longer in Redis. If its owner re-enters in that moment, nobody releases the
-   * old hold, and it would keep the lock even after the new hold is released. So the old hold is released in the
-   * background, after a delay: first its lease should expire in Redis, so that the lock is seen to end by expiry.
+   * Releases a hold that ran out here in the background, because it lives a moment longer in Redis. If its owner
+   * re-enters in that moment, nobody else releases the old hold, and it would keep the lock even after the new hold is
+   * released. The release comes after a delay: first the lease should expire in Redis, so that the next grant is seen
+   * to come from an expiry.
    */
   #endLater(hold: Hold): void {
     const timer = this.#clock.after(AFTER_LAPSE + hold.length / 1000, () => this.#endLapsed(hold))

@@ -1,14 +1,14 @@
 /**
- * In a cluster, each lock has its own inbox. A holder that does not listen to that inbox learns only at its next
- * renewal that its lock was taken away, or never if its lease is not renewed (I8). So a client subscribes to the inbox
- * of each lock that it holds for longer than a moment. Short holds cost nothing. A hold whose renewals are frequent
- * learns of the loss soon anyway, so it needs no subscription. Redis is asked once after the subscription, because the
- * loss may have come before it.
+ * In a cluster, subscribes to the inboxes of locks that this client holds, so that it learns when a lock is taken away.
+ * There each lock has its own inbox. A holder that does not listen to it learns of the loss only at its next renewal,
+ * or never if its lease is not renewed (I8). So a client subscribes for each lock that it holds for longer than a
+ * moment. Short holds cost nothing. A hold whose renewals are frequent learns of the loss soon anyway, so it needs no
+ * subscription. Redis is asked once after the subscription, because the loss may have come before it.
  */
 import type { Clock, Timer } from '../clock.ts'
 import type { Hold } from '../local/hold.ts'
 
-/** A hold of at least this age, in ms, gets a subscription. */
+/** A hold gets a subscription when it is this many ms old. */
 const LASTING = 100
 /** A hold that is renewed at least this often, in ms, needs no subscription. */
 const PROMPT = 1_000
@@ -70,8 +70,8 @@ export class LossNews {
 
   #listen(hold: Hold): void {
     this.#listening.push(hold)
-    // If the subscription fails, only renewals notice a loss. If this client listens to the inbox already, it may have
-    // begun only after the loss, so Redis is asked in that case too.
+    // If the subscription fails, only renewals notice a loss. If this client listens to the inbox already, its
+    // subscription may have begun only after the loss, so Redis is asked in that case too.
     const hearing = this.#inboxes.hear(hold.key, 'inbox') ?? Promise.resolve()
     hearing.then(
       () => this.#doubt(hold.name.id),

@@ -2,9 +2,9 @@
  * Records in Redis the new holder of a lock that was handed on within this client. After that, `inspect` shows that
  * holder, and its lease has its full length.
  *
- * Records are late and rare. A run of hand-offs is over in a few milliseconds, so only a holder that still holds after
- * that is recorded. A record that arrives late or twice does no harm, because it is about the same hold, and an older
- * token never replaces a newer one.
+ * Records are late and rare. Most holders hand the lock on within a moment, so a holder is recorded only if it still
+ * holds after that. A record that arrives late or twice does no harm, because it is about the same hold in Redis, and
+ * an older token never replaces a newer one.
  */
 import type { Clock, Timer } from '../clock.ts'
 import type { Kind } from '../kind.ts'
@@ -16,9 +16,9 @@ import type { Run } from '../local/run.ts'
 const RECORD_AFTER = 1
 
 export interface RecordListener {
-  /** Redis no longer knows the hold. */
+  /** Called when Redis no longer knows the hold. */
   doubt(hold: Hold): void
-  /** A failure that no caller's promise reports. */
+  /** Reports a failure that no caller's promise reports. */
   failed(error: unknown): void
 }
 
@@ -39,7 +39,7 @@ export class Records {
     this.#listener = listener
   }
 
-  /** The lock was handed on. Records the new holder a moment later. */
+  /** Records the new holder of a lock that was handed on, a moment later. */
   later(run: Run): void {
     if (this.#timers.has(run)) return
     const timer = this.#clock.after(RECORD_AFTER, () => this.now(run)?.catch(this.#listener.failed))
@@ -60,7 +60,7 @@ export class Records {
     return this.#underWay.get(run)
   }
 
-  /** The lock goes back to Redis, or is lost. Drops the planned record. */
+  /** Drops the planned record, because the lock goes back to Redis, or is lost. */
   forget(run: Run): void {
     if (this.#timers.size === 0) return
     this.#timers.get(run)?.cancel()

@@ -29,12 +29,12 @@ export interface RenewalListener {
   renewed(hold: Hold): void
   lost(hold: Hold, loss: Loss): void
   /**
-   * The hold is being lost, but Redis may still have it. If the hold ran out here first, Redis keeps it for a moment
-   * longer, or for as long as other holds of its owner are renewed. If its id was granted the lock again, Redis has the
-   * hold of that new grant.
+   * Called when a hold is being lost that Redis may still have. If the hold ran out here first, Redis keeps it for a
+   * moment longer, or for as long as other holds of its owner are renewed. If its id was granted the lock again, Redis
+   * has the hold of that new grant.
    */
   remains(hold: Hold): void
-  /** This client no longer holds anything. */
+  /** Called when this client no longer holds anything. */
   idle(): void
 }
 
@@ -54,7 +54,7 @@ export class Renewal {
   readonly #fresh = new Set<Hold>()
   /** All other holds, by the time when Redis must be asked about the hold, or when the hold runs out. */
   readonly #wakes = new Agenda<Hold>()
-  /** The same holds, by the time from which on Redis may be asked about the hold, together with others. */
+  /** The same holds, by the earliest time at which Redis may be asked about the hold, together with others. */
   readonly #ready = new Agenda<Hold>()
   #timer: Timer | undefined
   #wakeAt = NEVER
@@ -77,7 +77,7 @@ export class Renewal {
     this.#wakeBy(Math.min(hold.due, hold.deadline))
   }
 
-  /** The hold has ended, or is about to end. */
+  /** Stops watching a hold that has ended, or is about to end. */
   remove(hold: Hold): void {
     if (!this.#locks.has(hold)) return
     if (!this.#fresh.delete(hold)) {
@@ -118,14 +118,14 @@ export class Renewal {
   }
 
   /**
-   * The grant of this hold may be gone: asks Redis now about all holds of that grant. Messages may name thousands of
+   * Asks Redis now about all holds of this hold's grant, because the grant may be gone. Messages may name thousands of
    * these holds one by one; only the first message has an effect.
    */
   doubt(hold: Hold): void {
     if (!hold.isNext(this.#clock.now())) this.doubtAll(this.#locks.get(hold.key)?.tenancy.ofGrant(hold) ?? [])
   }
 
-  /** Messages that these holds are gone may have been missed: asks Redis about them now. */
+  /** Asks Redis about these holds now, because messages that they are gone may have been missed. */
   doubtAll(holds: Iterable<Hold>): void {
     const now = this.#clock.now()
     for (const hold of holds) {
@@ -161,8 +161,8 @@ export class Renewal {
   }
 
   /**
-   * Loses a hold because its client is closed. Redis still has the hold; the caller has to release it there. False: the
-   * hold had ended before, or it is being released.
+   * Loses a hold because its client is closed. Redis still has the hold; the caller has to release it there. Returns
+   * false if the hold had ended before, or is being released.
    */
   forsake(hold: Hold): boolean {
     this.expire(hold)
@@ -256,10 +256,10 @@ export class Renewal {
   }
 
   /**
-   * If a re-entry has a longer lease, its owner's first hold lasts as long, or as long as `Kind.raised` says. The
-   * scripts do the same in Redis. In a shared lock, the oldest hold here may be another owner's, or may have been
-   * admitted from the queue after the owner's first hold. So Redis names the first hold in `around`. It is prolonged if
-   * this client has it.
+   * Prolongs the owner's first hold after a re-entry with a longer lease: to the end of the re-entry's lease, or as
+   * `Kind.raised` says. The scripts do the same in Redis. In a shared lock, the oldest hold here may be another owner's,
+   * or may have been admitted from the queue after the owner's first hold. So Redis names the first hold in `around`.
+   * The first hold may also belong to another client, and then nothing happens here.
    */
   #raiseFirst(hold: Hold, around: string | undefined): void {
     const first = this.#kind.shared ? this.#locks.hold(around ?? '') : this.#locks.get(hold.key)?.tenancy.oldest

@@ -39,8 +39,8 @@ export class Namespace {
   }
 
   /**
-   * Returns the part of Redis in which a lock lies. One script call can have several locks of one place. A single server
-   * is one place. In a cluster, all locks with the same hash tag are in one place.
+   * Returns the part of Redis in which a lock lies. One script call can have several locks of one place. A single
+   * server is one place. In a cluster, all locks with the same hash tag are in one place.
    */
   placeOfLock(lock: string): string {
     if (!this.cluster) return ''

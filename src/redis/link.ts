@@ -3,7 +3,8 @@
  * for every master.
  *
  * Messages, on channels to which lua/ publishes (every message is only a hint, see wait/acquire.ts):
- *   inbox    "handoff|expiry <id> <token> <lock>"   the waiter <id> holds the lock now; "<id>,<id>… <token>,<token>…": several
+ *   inbox    "handoff|expiry <id> <token> <lock>"   the waiter <id> holds the lock now (with several waiters:
+ *                                                   "<id>,<id>… <token>,<token>…")
  *            "lost <id> <token> <lock>"             the hold <id> may have been taken away
  *            "beat <n>"                             from this client to itself: messages arrive
  *   unlock   "free <client>", or anything else      the lock is free; <client>, if given, released it
@@ -290,8 +291,8 @@ export class Link {
   }
 
   /**
-   * Called when the next beat is due and the beat that was sent at `sent` has not arrived. It may be in the socket,
-   * unread, because this process did not run. So the connection is reset only after a moment to read it.
+   * Called when the next beat is due and beat number `sent` has not arrived. The beat may be in the socket, unread,
+   * because this process did not run. So the connection is reset only after a moment in which the beat can be read.
    */
   #judge(sent: number): void {
     awake(this.#clock).after(UNREAD, () => {

@@ -92,7 +92,7 @@ export function aclRule(
   return ['resetkeys', `~${pattern}`, 'resetchannels', `&${pattern}`, '-@all', ...plus]
 }
 
-/** Returns the rules for a user of the sentinels, which may find the master and the sentinels, and learn of a switch. */
+/** Returns the rules for a user of the sentinels, who may find the master and the sentinels, and learn of a switch. */
 export function sentinelRule(): string[] {
   const asked = ['get-master-addr-by-name', 'sentinels'].map(word => `+sentinel|${word}`)
   return ['resetkeys', 'resetchannels', '&+switch-master', '-@all', ...asked, '+subscribe']

@@ -8,7 +8,7 @@
  *
  * ioredis has such a listener too. Unlike that one, this listener is independent of the connections to the master. It
  * listens even while those connections are being made again, so it misses no switch. It serves all of them. It ignores
- * other masters of the same sentinels. And when a sentinel can be reached again, it asks whether the master has changed.
+ * other masters of the same sentinels. And when a sentinel can be reached again, it asks that sentinel for the master.
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import type { SentinelClients } from './clients.ts'

@@ -7,7 +7,7 @@ import { namedServer } from './destination.ts'
 
 export interface ShardListener {
   message(channel: string, text: string): void
-  /** Called when the connection is gone, or another attempt to connect has failed. No messages arrive from the server. */
+  /** Called when the connection is gone, or another attempt to connect has failed: no messages arrive. */
   down(shard: Shard, error: Error): void
   /** Called when the server has ended subscriptions, because their slots have moved to another server. */
   reduced(shard: Shard): void
