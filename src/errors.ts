@@ -209,8 +209,8 @@ function prefixOf(key: string | undefined): string {
 }
 
 /**
- * Returns the error of a call that had no connection: `error` itself if it is a LockConnectionError already, otherwise a
- * new LockConnectionError with `error` as its cause.
+ * Returns the error of a call that had no connection: `error` itself if it is a LockConnectionError already, otherwise
+ * a new LockConnectionError with `error` as its cause.
  */
 export function outOfReach(error: Error, what = 'Redis is out of reach'): LockConnectionError {
   return error instanceof LockConnectionError ? error : new LockConnectionError(what, error)

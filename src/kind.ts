@@ -22,22 +22,22 @@ export type Channel = 'unlock' | 'inbox'
 
 /** A client's subscriptions to the channels of a key. Each `hear` is matched by one `drop`. */
 export interface Channels {
-  /** Subscribes. Undefined: the channel is heard already. A promise: resolves when the server confirms. */
+  /** Subscribes to a channel. Returns undefined if it is heard already, or a promise of the server's confirmation. */
   hear(key: string, channel: Channel): Promise<void> | undefined
   drop(key: string, channel: Channel): void
-  /** Whether the server has confirmed the subscription. May still be true after the last `drop`. */
+  /** Returns whether the server has confirmed the subscription. May still be true after the last `drop`. */
   hears(key: string, channel: Channel): boolean
 }
 
 /** What one call asks for. */
 export interface Claim {
   readonly key: string
-  /** Unguessable. Identifies the waiter, and later its hold. */
+  /** An unguessable id of the waiter, and later of its hold. */
   readonly id: string
   readonly owner: string
   /** The label under which other clients see the waiter or holder. */
   readonly label: string
-  /** In ms. */
+  /** The length of the lease, in ms. */
   readonly lease: number
   /** The fair queue orders the waiter as if it had joined this many ms earlier. */
   readonly headStart: number
@@ -57,8 +57,8 @@ export interface Granted {
   readonly deadline: number
   readonly via: Via
   /**
-   * Set for a re-entry into a lock that several owners may hold: the id of its owner's first hold. If this client has
-   * that first hold, it prolongs its lease to last at least as long as the re-entry's.
+   * Set for a re-entry into a lock that several owners may hold: the id of the owner's first hold. If this client has
+   * that first hold, it prolongs the first hold's lease to last at least as long as the re-entry's.
    */
   readonly around?: string | undefined
   /** How many tokens after `token` are reserved for hand-offs within this client. */
@@ -79,7 +79,7 @@ export interface Refused {
   readonly granted: false
   /** When the request was sent, in monotonic ms. */
   readonly sent: number
-  /** How many ms are left of the holder's lease. */
+  /** How many ms were left of the holder's lease when the server answered. */
   readonly ttl: number
   /** The place in the fair queue, from 1; 0: not queued. */
   readonly position: number
@@ -103,7 +103,7 @@ export interface Tended {
   readonly sent: number
   readonly ttl: number
   readonly holder: Holder
-  /** As in `Refused`. */
+  /** As in `Refused`: the holder's owner, if the caller gave one. */
   readonly owner?: string | undefined
   readonly clock: number
   /** For each waiter, its place in the queue, or the grant whose message it missed. */
@@ -144,8 +144,9 @@ export interface Prolonging extends Held {
 }
 
 /**
- * The new deadline of a hold, or why it has none. Undefined: the hold is gone. 'anew': the hold is gone, but its id
- * waited again, and now has a new grant with a larger token. 'unknown': too few servers of a quorum have answered.
+ * The result of a renewal. A number: the hold's new deadline, in monotonic ms. Undefined: the hold is gone. 'anew': the
+ * hold is gone, but its id waited again, and now has a new grant with a larger token. 'unknown': too few servers of a
+ * quorum have answered.
  */
 export type Renewed = number | 'anew' | 'unknown' | undefined
 
@@ -158,11 +159,11 @@ export interface Passed {
 
 /** A fair queue in Redis, ordered by tickets. */
 export interface FairQueue {
-  /** One attempt. If it is refused, the claim joins the queue. */
+  /** Makes one attempt. If it is refused, the claim joins the queue. */
   join(claim: Claim): Promise<Granted | Refused>
   /**
-   * The heartbeat of the waiters of one key. It finds grants whose message was lost, and queues the waiters again that
-   * are no longer in the queue in Redis.
+   * Sends the heartbeat of the waiters of one key. It finds grants whose message was lost, and puts waiters back into
+   * the queue that are no longer in it in Redis.
    */
   tend(key: string, waiters: readonly Queued[]): Promise<Tended>
 }
@@ -172,7 +173,7 @@ export interface FairQueue {
  * uses one of the tokens that `attempt` reserved, so their number limits the hand-offs.
  */
 export interface HandOff {
-  /** Records in Redis which heir now holds under the name `hold`. Undefined: that hold is gone. */
+  /** Records in Redis which waiter (`heir`) now has the hold with the name `hold`. Undefined: that hold is gone. */
   pass(hold: HoldName, heir: Heir, token: number): Promise<Passed | undefined>
 }
 
@@ -195,7 +196,7 @@ export type Vote = Granted | Refused | undefined
 
 /** The lock on one server of a quorum. A majority of the servers has to grant it. */
 export interface Voting {
-  /** `floor`: a whole number of µs. Every token and ticket that the server issues for this vote is at least `floor`. */
+  /** Asks for a vote. The server issues only tokens and tickets of at least `floor`, a whole number of µs, for it. */
   vote(claim: Claim, mode: VoteMode, floor: number): Promise<Vote>
 }
 
@@ -205,7 +206,7 @@ export interface Inspection<State> {
   isLocked(key: string): Promise<boolean>
   /** Like `inspect`. Undefined: the lock has neither holder nor queue, or the key in Redis does not contain a lock. */
   find(key: string): Promise<State | undefined>
-  /** Takes the lock from its current holders; with `only`, from the holder with that id. False: there was none. */
+  /** Takes the lock from its holders; with `only`, from the holder with that id. False: there was no such holder. */
   forceRelease(key: string, only?: string): Promise<boolean>
 }
 
@@ -233,16 +234,19 @@ export interface Kind<State = unknown> {
   giveBack(hold: HoldName): Promise<void>
   /** Ends a hold. `used`: the last token that this client issued in hand-offs; undefined: it issued none. */
   release(hold: HoldName, used?: number): Promise<Released>
-  /** Renews holds of one place, each to its `ms` from now. With `ms` 0, only confirms that replicas have it. */
+  /**
+   * Renews holds of one place, each to last its `ms` from now. With `ms` 0, only asks whether the hold exists (and, with
+   * the option `replicas`, on enough replicas).
+   */
   renew(asked: readonly Prolonging[]): Promise<Renewed[]>
   /**
-   * A re-entry with a longer lease raises its owner's first hold. Returns until when that first hold then lasts, in
-   * monotonic ms. Without this method, it lasts as long as the re-entry.
+   * Returns until when the owner's first hold lasts after a re-entry with a longer lease, in monotonic ms. Without this
+   * method, the first hold lasts as long as the re-entry.
    */
   raised?(first: HoldName, longer: HoldName): number
   /**
-   * The place of a key. Locks of different places are renewed by separate calls, so that a place that does not answer
-   * does not delay the others.
+   * Returns the place of a key: the part of Redis in which it lies. Locks of different places are renewed by separate
+   * calls, so that a place that does not answer does not delay the others.
    */
   placeOf(key: string): string
 }
@@ -284,11 +288,11 @@ export interface Names {
 
 export interface KindNames<N extends Names = Names> {
   of(key: string): N
-  /** The user's key for the first key of a lock; undefined: the name is not that of a lock of this kind. */
+  /** Returns the user's key for a lock's first key in Redis; undefined: not the name of a lock of this kind. */
   keyOf(lock: string): string | undefined
   /**
-   * The part of Redis in which a key lies. Keys of one place can go into one script call. A single server is one place.
-   * In a cluster, all keys with the same hash tag are one place.
+   * Returns the part of Redis in which a key lies. One script call can have several keys of one place. A single server
+   * is one place. In a cluster, all keys with the same hash tag are in one place.
    */
   placeOf(key: string): string
 }
@@ -328,8 +332,8 @@ export interface Reply<S extends Script> {
 /** Runs scripts by name. Rejects with LockConnectionError. Every script, and so `run`, may be repeated. */
 export interface Runner<S extends ScriptSet> {
   /**
-   * `read` is called as soon as the reply has come, and returns the result. If it needs further calls, it returns a
-   * promise.
+   * Runs a script. `read` is called as soon as the reply has come, and returns the result, or a promise of it if it
+   * makes further calls.
    */
   run<N extends keyof S, T = Reply<S[N]>>(
     name: N,

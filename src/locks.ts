@@ -176,9 +176,9 @@ export class Locks<State = unknown> {
   }
 
   /**
-   * Called when a message brings a grant. Returns false if no waiter or hold has its id; the caller then gives the grant
-   * back. Messages may be false, so a message does not end a live hold: if its token is newer than the hold's, Redis is
-   * asked.
+   * Called when a message brings a grant. Returns false if no waiter or hold has its id; the caller then gives the
+   * grant back. Messages may be false, so a message does not end a live hold: if its token is newer than the hold's,
+   * Redis is asked.
    *
    * A hold can be granted again while it is being released. A's acquire gets no answer, so A sends it again, and the
    * second copy is granted. A releases the hold. Only then does the first copy reach Redis, which grants the lock to

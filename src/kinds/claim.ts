@@ -18,9 +18,9 @@ export interface DecodedClaim {
   /** The caller's name; the id, if it has none. */
   readonly owner: string
   readonly label: string
-  /** ms */
+  /** The length of the lease, in ms. */
   readonly lease: number
-  /** ms */
+  /** The expiry of the waiter in the queue, in ms. */
   readonly waiterTtl: number
   /** µs, the unit of tickets. */
   readonly headStart: number
@@ -35,7 +35,7 @@ export interface DecodedHolder {
   readonly claim: DecodedClaim
 }
 
-/** `waiterTtl`: ms. `wants`: given if all claims of the kind want the same; it replaces the claim's own. */
+/** Returns a claim as text. `waiterTtl`: ms. `wants` replaces the claim's own, if all of the kind want the same. */
 export function encodeClaim(claim: Claimed, waiterTtl: number, wants = claim.wants): string {
   const { id, owner, label, lease, headStart } = claim
   const queueing = `${lease} ${waiterTtl} ${headStart && Math.round(headStart * 1000)}`

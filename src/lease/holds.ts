@@ -142,13 +142,13 @@ export class Holds {
     if (hold && hold.token < token) this.#renewal.doubt(hold)
   }
 
-  /** Asks Redis about the holds of `key`, or about all holds, because messages that they are gone may have been missed. */
+  /** Asks Redis about the holds of `key`, or about all, because messages that they are gone may have been missed. */
   doubtAll(key?: string): void {
     this.#renewal.doubtAll(key === undefined ? this.#locks.holds : (this.#locks.get(key)?.tenancy.holds ?? []))
   }
 
   /**
-   * Called before a caller sends Redis a request that names this owner, because Redis must first know the lock's holder.
+   * Called before a caller sends Redis a request that names this owner: Redis must first know the lock's holder.
    * Resolves when Redis knows the holder. Undefined: Redis knows it already.
    */
   record(key: string, owner: string): Promise<void> | undefined {

@@ -257,9 +257,9 @@ export class Renewal {
 
   /**
    * Prolongs the owner's first hold after a re-entry with a longer lease: to the end of the re-entry's lease, or as
-   * `Kind.raised` says. The scripts do the same in Redis. In a shared lock, the oldest hold here may be another owner's,
-   * or may have been admitted from the queue after the owner's first hold. So Redis names the first hold in `around`.
-   * The first hold may also belong to another client, and then nothing happens here.
+   * `Kind.raised` says. The scripts do the same in Redis. In a shared lock, the oldest hold here may be another
+   * owner's, or may have been admitted from the queue after the owner's first hold. So Redis names the first hold in
+   * `around`, and it is prolonged here if this client has it.
    */
   #raiseFirst(hold: Hold, around: string | undefined): void {
     const first = this.#kind.shared ? this.#locks.hold(around ?? '') : this.#locks.get(hold.key)?.tenancy.oldest

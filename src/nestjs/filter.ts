@@ -16,7 +16,7 @@ interface Answer {
 
 const unavailable = { status: HttpStatus.SERVICE_UNAVAILABLE, error: 'Service Unavailable' }
 
-/** Answers contain neither keys nor holders, because those are internal. */
+/** Returns the answer for this error. Answers contain neither keys nor holders, because those are internal. */
 function answerTo(error: LockError): Answer | undefined {
   // If the time-out passed while Redis was out of reach, the holder is unknown, so the answer is not "locked".
   if (error instanceof LockConnectionError || (error instanceof LockTimeoutError && error.cause)) {

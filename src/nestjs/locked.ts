@@ -78,7 +78,7 @@ export function Locked<This extends object, Args extends unknown[], L extends st
   }
 }
 
-/** For callers without type checking, or with the other kind of decorators. */
+/** Checks what is decorated, for callers without type checking, or with the other kind of decorators. */
 function methodOf(target: unknown, name: unknown, descriptor: PropertyDescriptor | undefined): AnyMethod {
   if (typeof name === 'object') {
     const accepted =

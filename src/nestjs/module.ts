@@ -16,7 +16,7 @@ import type { RedisSource } from '../redis/clients.ts'
 import { LockExceptionFilter } from './filter.ts'
 import { getLocksToken } from './inject.ts'
 
-/** How long holders get to release at shutdown, in ms: `docker stop` kills after ten seconds. */
+/** How many ms holders get to release at shutdown. `docker stop` kills the process after ten seconds. */
 const DRAIN = 5_000
 
 /**

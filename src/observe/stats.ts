@@ -110,14 +110,14 @@ export class Stats {
 }
 
 /**
- * This many times are collected before they are recorded together. Recording leaves JavaScript, which takes time while
- * a caller waits for its lock.
+ * How many measured times are collected before they are recorded together. Recording calls into native code, which
+ * takes time while a caller waits for its lock.
  */
 const TOGETHER = 64
 
 class Times {
   readonly #histogram = createHistogram({ lowest: 1, highest: LONGEST_MICROS, figures: 3 })
-  /** Times that are not recorded yet, in ms. */
+  /** Measured times that are not recorded yet, in ms. */
   readonly #latest: number[] = []
 
   add(ms: number): void {

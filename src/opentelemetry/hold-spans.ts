@@ -18,7 +18,7 @@ export interface HoldSpan {
 }
 
 export class HoldSpans {
-  /** By token, because events contain no id. Only re-entrant holds share a token, so each list is short. */
+  /** Holds by token, because events contain no id. Only re-entrant holds share a token, so each list is short. */
   readonly #byToken = new Map<number, HoldSpan[]>()
 
   get all(): HoldSpan[] {

@@ -6,7 +6,7 @@ import { type CallOutcome, type HoldOutcome, names } from './names.ts'
 /** The upper bounds of buckets, in s: from the time of a round trip to a time at which a call is clearly stuck. */
 const BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600]
 
-/** In s. Within a client, the lock is handed on in microseconds, so hand-offs have finer buckets. */
+/** The bounds for hand-offs, in s. They are finer, because within a client the lock is handed on in microseconds. */
 const HANDOFF_BOUNDS = [0.000_05, 0.000_1, 0.000_25, ...BOUNDS.filter(bound => bound <= 10)]
 
 const vias: readonly Via[] = ['immediate', 'handoff', 'wakeup', 'expiry', 'reentry']
@@ -48,7 +48,7 @@ export class Meters {
     this.disconnected(0)
   }
 
-  /** Returns a tally of calls that have these attributes too. */
+  /** Returns a tally of calls with the common attributes and these. */
   tally(of: Attributes): Tally {
     return new Tally(this.#instruments, { ...this.#common, ...of })
   }
@@ -94,13 +94,13 @@ export class Tally {
     this.#to.leases.add(change, this.#attributes)
   }
 
-  /** A call was granted the lock after `waited` ms. */
+  /** Counts a call that was granted the lock after `waited` ms. */
   granted(via: Via, waited: number): void {
     this.#to.grants.add(1, this.#grants.get(via))
     this.#to.wait.record(waited / 1000, this.#waits.get(via))
   }
 
-  /** A call ended without a grant after `waited` ms. */
+  /** Counts a call that ended without a grant after `waited` ms. */
   without(outcome: CallOutcome, error: string | undefined, waited: number): void {
     if (outcome === 'timeout') this.#to.timeouts.add(1, this.#attributes)
     const cause = error === undefined ? {} : { [names.errorType]: error }

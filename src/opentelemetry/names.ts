@@ -34,14 +34,14 @@ export type CallOutcome = 'granted' | 'timeout' | 'refused' | 'aborted' | 'close
 /** How a hold ended. `unconfirmed`: its release failed, or was answered only after the end of the lease. */
 export type HoldOutcome = 'released' | 'lost' | 'unconfirmed'
 
-/** How a rejected call ended. `signal` is the signal of the call. */
+/** Returns how a rejected call ended. `signal`: the signal of the call. */
 export function outcomeOf(error: unknown, signal: AbortSignal | undefined): CallOutcome {
   if (signal?.aborted && error === signal.reason) return 'aborted'
   if (error instanceof LockTimeoutError) return 'timeout'
   return error instanceof LockClosedError ? 'closed' : 'failed'
 }
 
-/** The class of an error of this package; `_OTHER` for every other error, so that the metric has few values. */
+/** Returns the class of an error of this package; `_OTHER` for every other error, so that the metric has few values. */
 export function errorType(error: unknown): string {
   return error instanceof LockError ? error.name : '_OTHER'
 }

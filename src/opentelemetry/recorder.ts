@@ -41,7 +41,7 @@ export interface Means {
   readonly trail: Trail | undefined
   /** Attributes of every span. */
   readonly common: Attributes
-  /** The tally that counts calls on this key. */
+  /** Returns the tally that counts calls on this key. */
   tally(key: string): Tally
 }
 
@@ -63,7 +63,7 @@ export class Recorder implements Spectator {
   readonly #rooms = new Rooms()
   readonly #waits = new Set<Wait>()
   readonly #holds = new HoldSpans()
-  /** Spans of ended holds that still wait for their link. The number: when the hold ended. */
+  /** Spans of ended holds that still wait for their link, each with the time when its hold ended. */
   readonly #ending = new Map<Span, number>()
   #over = false
 
@@ -188,14 +188,14 @@ export class Recorder implements Spectator {
     this.#watch(hold)
   }
 
-  /** Only a mutex has one previous holder. */
+  /** Returns the trail for locks of this kind: only a mutex has one previous holder, and so a trail. */
   #trail(kind: string): Trail | undefined {
     return kind === '' ? this.#means.trail : undefined
   }
 
   /**
-   * The hold of this client for whose end the call waited. It is removed from the room, because no other call can have
-   * waited for the same end.
+   * Returns the hold of this client for whose end the call waited. Removes it from the room, because no other call can
+   * have waited for the same end.
    */
   #before({ kind, room, since }: Wait, { via }: Lease): Ending | undefined {
     if (via === 'reentry') return undefined
@@ -240,7 +240,7 @@ export class Recorder implements Spectator {
     if (!lease.held && lease.signal.aborted) this.#ended(hold, 'lost', lease.signal.reason)
   }
 
-  /** The hold is ending: remembers it, so that the next grant of the lock is linked to it. */
+  /** Remembers a hold that is ending, so that the next grant of the lock is linked to it. */
   #leaves(hold: HoldSpan, released: boolean): void {
     if (hold.releasing) return
     hold.releasing = true

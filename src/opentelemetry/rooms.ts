@@ -23,8 +23,8 @@ export class Room {
   readonly #told = new Map<string, Told>()
 
   /**
-   * Notes the holder for which this owner waits. Each call makes at most one note. When a call gives up, its owner is
-   * unknown here, so its note stays. So if there are more notes than calls, the oldest notes are dropped.
+   * Notes the holder for which this owner waits. Each call makes at most one note. The note of a call that gives up
+   * stays, because its owner is unknown here. So if there are more notes than calls, the oldest notes are dropped.
    */
   note(told: Told): void {
     this.#told.delete(told.owner)
@@ -46,7 +46,7 @@ export class Room {
 export class Rooms {
   readonly #rooms = new Map<string, Room>()
 
-  /** The room of the key; undefined if no call waits for the key. */
+  /** Returns the room of the key; undefined if no call waits for the key. */
   find(key: string): Room | undefined {
     return this.#rooms.get(key)
   }

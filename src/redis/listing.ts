@@ -4,7 +4,7 @@ import type { Connection } from './connection.ts'
 import { glob } from './glob.ts'
 import type { Keys, Namespace } from './keys.ts'
 
-/** The COUNT of each SCAN. It limits how long the server is busy with one call. */
+/** The COUNT of each SCAN: it limits for how long one call blocks the server. */
 const PAGE = 500
 
 /**
@@ -65,7 +65,7 @@ function hasNodes(redis: Redis | Cluster): redis is Cluster {
   return 'nodes' in redis
 }
 
-/** The servers that together have all keys: one, or every master in the slot table of a cluster. */
+/** Returns the servers that together have all keys: one, or every master in the slot table of a cluster. */
 function mastersOf(redis: Redis | Cluster): string[] {
   return hasNodes(redis) ? [...new Set(redis.slots.map(([master]) => master as string))] : ['']
 }

@@ -17,32 +17,32 @@ const uninvited = /^(NOAUTH|WRONGPASS|ERR invalid password)\b/
 /** The error of a server that does not have the locks, so that it will refuse every request. */
 export class WrongServer extends LockConnectionError {}
 
-/** Whether the error is the server's reply, not a failure of the connection. */
+/** Returns whether the error is the server's reply, not a failure of the connection. */
 export function isReply(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ReplyError'
 }
 
-/** Whether the server refuses every command until it receives another password. */
+/** Returns whether the error means that the server refuses every command until it receives another password. */
 export function isUninvited(error: unknown): error is Error {
   return isReply(error) && uninvited.test(error.message)
 }
 
-/** Whether the error means "not now". */
+/** Returns whether the error means "not now". */
 export function isPassing(error: Error): boolean {
   return passing.test(error.message)
 }
 
-/** Whether the error means "not here": the server was the master and is a replica now. */
+/** Returns whether the error means "not here": the server was the master and is a replica now. */
 export function isDemoted(error: Error): boolean {
   return isReply(error) && demoted.test(error.message)
 }
 
-/** Whether the error shows that the server is a node of a cluster. */
+/** Returns whether the error shows that the server is a node of a cluster. */
 export function isOfCluster(error: Error): boolean {
   return isReply(error) && elsewhere.test(error.message)
 }
 
-/** Whether an error that ended a connection will end the next one as well (password, rights, wrong server). */
+/** Returns whether an error that ended a connection will end the next one as well (password, rights, wrong server). */
 export function isFinal(error: Error): boolean {
   return error instanceof WrongServer || (isReply(error) && !isPassing(error))
 }

@@ -22,7 +22,7 @@ export class Mutex extends QueuedKind implements HandOff, Voting {
   readonly shared = false
   readonly reentrant = true
   readonly inTurns = true
-  /** The size of a block of tokens. lua/shared/unreported.lua has the same number. */
+  /** How many tokens a grant may reserve for hand-offs. lua/shared/unreported.lua has the same number. */
   protected readonly block = 1_000
   readonly handOff: HandOff = this
   readonly voting: Voting = this
