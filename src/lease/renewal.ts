@@ -5,8 +5,8 @@
  *   due       when Redis has to be asked again: a third of the lease after the request that last proved the hold.
  *             Renewals that are due at about the same time are sent together, many in one script call (in a cluster,
  *             one call per slot).
- *   deadline  when the hold is no longer certainly ours. Then it is lost, at once and for good: its signal aborts before
- *             the server can grant the lock to another owner (I1, I8).
+ *   deadline  when the hold is no longer certainly ours. Then the hold is lost, at once and for good. Its signal aborts
+ *             before the server can grant the lock to another owner (I1, I8).
  *
  * A renewal has three outcomes: a new deadline; "gone", which is final; or no answer, which proves nothing, so the
  * renewal is tried again until the deadline. A hold that is being released is not renewed, and the answer to a renewal

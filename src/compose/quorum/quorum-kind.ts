@@ -126,8 +126,10 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
     ballot.granted = ballot.token = undefined
     const { places, members, majority, clearing } = this.#ballots
     let heard = 0
-    /** The result on each server. A server that is not known to have the hold is only cleared, and stays 'unknown'. */
-    const said: ('unknown' | 'ended' | 'gone')[] = places.map(() => 'unknown')
+    /** The result on each server. A server without a vote may still have the hold: it is cleared, and stays 'unknown'. */
+    const said = ballot.seats.map(({ vote, goneAt }): 'unknown' | 'ended' | 'gone' => {
+      return !vote && goneAt > Number.NEGATIVE_INFINITY ? 'gone' : 'unknown'
+    })
     const count = (what: (typeof said)[number]) => said.filter(each => each === what).length
     const decided = () => count('ended') >= majority || count('ended') + count('unknown') < majority
     const round = new Round(members, majority, this.#clock)
