@@ -235,8 +235,8 @@ export interface Kind<State = unknown> {
   /** Ends a hold. `used`: the last token that this client issued in hand-offs; undefined: it issued none. */
   release(hold: HoldName, used?: number): Promise<Released>
   /**
-   * Renews holds of one place, each to last its `ms` from now. With `ms` 0, only asks whether the hold exists (and, with
-   * the option `replicas`, on enough replicas).
+   * Renews holds of one place, each to last its `ms` from now. With `ms` 0, only asks whether the hold exists (with the
+   * option `replicas`: on enough replicas).
    */
   renew(asked: readonly Prolonging[]): Promise<Renewed[]>
   /**

@@ -126,7 +126,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
     ballot.granted = ballot.token = undefined
     const { places, members, majority, clearing } = this.#ballots
     let heard = 0
-    /** The result on each server. A server without a vote may still have the hold: it is cleared, and stays 'unknown'. */
+    /** The result on each server. A server without a vote may have the hold: it is cleared, but stays 'unknown'. */
     const said = ballot.seats.map(({ vote, goneAt }): 'unknown' | 'ended' | 'gone' => {
       return !vote && goneAt > Number.NEGATIVE_INFINITY ? 'gone' : 'unknown'
     })
