@@ -315,7 +315,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     return lock instanceof MultiLock ? (lock as never) : this.#lockOf('key', lock)
   }
 
-  /** `option`: the name of the argument in which `lock` was passed. */
+  /** Returns the lock, or the mutex of the key. `option`: the name of the argument in which `lock` was passed. */
   #lockOf(option: string, lock: string | Lock): KeyedLock {
     const own = typeof lock === 'string' ? this.mutex(lock) : lock
     if (own instanceof KeyedLock && own.calls.caller === this.#caller) return own

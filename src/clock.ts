@@ -9,7 +9,7 @@ export interface Timer {
 }
 
 export interface Clock {
-  /** Monotonic ms from an arbitrary start. */
+  /** Returns the time, in monotonic ms from an arbitrary start. */
   now(): number
   /** Calls `fire` once, at least `delay` ms from now. It may fire late, so callers compare times when they wake up. */
   after(delay: number, fire: () => void): Timer

@@ -146,7 +146,7 @@ export class LockConnectionError extends LockError {
     this.#what = what
   }
 
-  /** A copy of this error for the caller of a lock, with the key, and with the stack of the call. @internal */
+  /** Returns a copy of this error for the caller of a lock, with the key and the stack of the call. @internal */
   of(key: string): LockConnectionError {
     return new LockConnectionError(this.#what, this.cause, key)
   }
@@ -171,7 +171,7 @@ export class LockClosedError extends LockError {
     super('ERR_LOCK_CLOSED', `${prefixOf(key)}the lock client is closed`, key)
   }
 
-  /** A copy of this error for the caller of a lock, with the key. @internal */
+  /** Returns a copy of this error for the caller of a lock, with the key. @internal */
   of(key: string): LockClosedError {
     return new LockClosedError(key)
   }

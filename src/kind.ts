@@ -204,7 +204,7 @@ export interface Voting {
 export interface Inspection<State> {
   inspect(key: string): Promise<State>
   isLocked(key: string): Promise<boolean>
-  /** Like `inspect`. Undefined: the lock has neither holder nor queue, or the key in Redis does not contain a lock. */
+  /** Reads the lock's state. Undefined: it has neither holder nor queue, or its key in Redis is not that of a lock. */
   find(key: string): Promise<State | undefined>
   /** Takes the lock from its holders; with `only`, from the holder with that id. False: there was no such holder. */
   forceRelease(key: string, only?: string): Promise<boolean>

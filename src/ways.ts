@@ -50,7 +50,7 @@ export interface Ways {
    * lock. Yields each lock at most once, a page at a time.
    */
   list(kinds: readonly Keys[], pattern: string): AsyncGenerator<[kind: number, key: string][], void, undefined>
-  /** From now on, `look` checks the rights that these kinds need. */
+  /** Makes `look` check the rights that these kinds need. */
   need(kinds: readonly Calling[]): void
   /** Checks the servers that are connected now: the user's rights, and whether locks may be evicted. */
   look(): void

@@ -153,7 +153,7 @@ export class Hold {
     if (deadline > this.#deadline) this.#deadline = deadline
   }
 
-  /** Like `prolong`, for a hold whose owner has taken another hold with a longer lease. */
+  /** Prolongs the hold because its owner has taken another hold with a longer lease. */
   raise(deadline: number): void {
     this.#askedUntil = Math.max(this.#askedUntil, deadline)
     this.prolong(deadline)

@@ -249,9 +249,9 @@ export function heardOut(redis: Redis): Redis {
 }
 
 /**
- * During a slot migration, ioredis sends ASKING before a command and ignores its result. If the user lacks the right to
- * ASKING, the unhandled rejection would end the process. The command after it fails too, and its error names the
- * problem.
+ * Handles rejected ASKING commands. During a slot migration, ioredis sends ASKING before a command, and ignores the
+ * result of ASKING. If the user lacks the right to it, the unhandled rejection would end the process. The command after
+ * it fails too, and its error names the problem.
  */
 function hearOutAsking(node: Redis): void {
   const asking = node.asking.bind(node)

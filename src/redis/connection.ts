@@ -171,7 +171,7 @@ export class Connection {
     return this.ask({ send, read: ({ reply }) => reply as T })
   }
 
-  /** Like `run`, for a request with more options. */
+  /** Runs a request. `run` is the short form for a request that has only `send`. */
   ask<T>(request: Request<T>): Promise<T> {
     if (this.#closed) return Promise.reject(new LockClosedError())
     return new Promise((resolve, reject) => {

@@ -36,7 +36,7 @@ import { Subscriber } from './subscriber.ts'
 export interface LinkListener {
   granted(id: string, token: number, via: Via, lock: string): void
   lost(id: string, token: number): void
-  /** `by`: the client that released the lock; undefined if that is not known. */
+  /** Called when the lock may be free. `by`: the client that released the lock; undefined if that is not known. */
   unlocked(lock: string, by: string | undefined): void
   /** Called when this owner holds the lock now. */
   entered(lock: string, owner: string): void

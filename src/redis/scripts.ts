@@ -57,7 +57,7 @@ function quoted(text: string): string {
   return `'${text.replace(/['\\\0\r\n]/g, odd => `\\${String(odd.charCodeAt(0)).padStart(3, '0')}`)}'`
 }
 
-/** The commands that a script calls outside the parts that only clusters need. */
+/** Returns the commands that a script calls outside its parts for clusters. `sharded`: it publishes with SPUBLISH. */
 export function commandsOf({ lua }: Script, sharded: boolean): string[] {
   const calls = lua.replace(clusterOnly, '').matchAll(/redis\.p?call\('(\w+)'/g)
   const names = [...calls].map(([, name]) => (sharded && name === 'PUBLISH' ? 'SPUBLISH' : name!))

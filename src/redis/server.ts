@@ -22,7 +22,7 @@ export class Server implements Ways {
     this.#survey = new Survey(link.commands.redis, link.names, link.ids.client, settings, warn)
   }
 
-  /** `ids`: the ids of the client; by default, new ones. */
+  /** Makes the links to the Redis at `source`. `ids`: makes the ids of the client; by default, new ones. */
   static at(source: RedisSource, settings: Settings, clock: Clock, told: LinkListener, ids?: Ids): Server {
     return new Server(new Link(source, settings, clock, told, ids), settings, error => told.warned?.(error))
   }

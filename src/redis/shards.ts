@@ -89,7 +89,7 @@ export class Shards {
     return this.#missed === 0
   }
 
-  /** Like `Subscriber.need`. */
+  /** Counts one more user of the channel, as `Subscriber.need` does. */
   need(name: string): Promise<void> | undefined {
     let channel = this.#channels.get(name)
     if (!channel) {
@@ -120,7 +120,7 @@ export class Shards {
     this.#armSweep()
   }
 
-  /** Like `Subscriber.isHeard`. */
+  /** Returns whether the channel is confirmed on its server's current connection. */
   isHeard(name: string): boolean {
     return this.#channels.get(name)?.at !== undefined
   }

@@ -44,7 +44,7 @@ export class Survey {
     this.#warn = warn
   }
 
-  /** From now on, checks the rights that these kinds need. */
+  /** Makes later checks test the rights that these kinds need. */
   need(kinds: readonly Calling[]): void {
     const rights = rightsFor(kinds, this.#names, waitFor(this.#replicas))
     const { rights: each, args } = questions(rights, this.#madeUp)

@@ -212,7 +212,7 @@ export class Acquirer {
     if (waiter.waits) this.#locks.of(waiter.claim.key).end(waiter, error)
   }
 
-  /** A single attempt does not wait for a lost connection. It waits only for the first one, which comes soon. */
+  /** Makes a single attempt. It does not wait for a lost connection, but only for the first one, which comes soon. */
   #tryOnce(lock: LocalLock, waiter: Waiter): void {
     const { known } = this.#outage
     if (known) return lock.end(waiter, outOfReach(known))

@@ -49,8 +49,8 @@ export class Ears {
   }
 
   /**
-   * Like `hear`, but also resolves after `limit` ms, or if the connection for messages is broken, because commands may
-   * still get through, and the slow timer works without messages (I4). Rejects if Redis refuses the subscription.
+   * Subscribes like `hear`, but also resolves after `limit` ms, or if the connection for messages is broken: commands
+   * may still get through, and the slow timer works without messages (I4). Rejects if Redis refuses the subscription.
    */
   heed(key: string, channel: Channel, limit: number): Promise<void> | undefined {
     const hearing = this.hear(key, channel)

@@ -42,7 +42,7 @@ export class Openings {
       opening = { since: now, servers: new Set(), by }
       this.#open.set(what, opening)
     }
-    // Two clients may have put back one vote each.
+    // Two clients may have given back one vote each. Then no single client has released the lock.
     if (opening.by !== by) opening.by = undefined
     return opening.servers.add(server).size === this.#majority ? opening : undefined
   }

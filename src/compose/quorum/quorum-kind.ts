@@ -165,8 +165,8 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
   }
 
   /**
-   * Each server that has granted the re-entry has also prolonged the first hold. The re-entry and the first hold may
-   * have different majorities, so the first hold's deadline is raised for each of these servers separately.
+   * Raises the first hold's deadline separately for each server that has granted the re-entry, because that server has
+   * also prolonged the first hold. The re-entry and the first hold may have different majorities.
    */
   raised(first: HoldName, longer: HoldName): number {
     const [ballot, other] = [this.#ballots.get(first.id), this.#ballots.get(longer.id)]

@@ -33,7 +33,7 @@ export class MutexInspection extends QueuedInspection {
     return decodeState(key, values)
   }
 
-  /** Unlike `inspect`, does not read the queue. */
+  /** Reads whether the lock is held. Unlike `inspect`, does not read the queue. */
   async isLocked(key: string): Promise<boolean> {
     const none = { most: undefined, ticket: undefined, behind: undefined }
     const { values } = await this.#parts.scripts.run('inspect', this.#parts.names.of(key), none)
