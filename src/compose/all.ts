@@ -68,7 +68,7 @@ export class MultiLock {
     const begun = performance.now()
     const { timeout = Number.POSITIVE_INFINITY, signal } = callTermsOf(options, this.#settings)
     const left = () => Math.max(0, timeout - (performance.now() - begun))
-    // A part whose server cannot be reached now counts as refused, and the loop below waits for it.
+    // If the server of a part cannot be reached at first, the part counts as refused, and the loop below waits for it.
     const taken = await this.#tryAll(options, left(), error => error instanceof LockConnectionError)
     const missing = taken.indexOf(undefined)
     const kept = taken.slice(0, missing < 0 ? undefined : missing) as Taken[]

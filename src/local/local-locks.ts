@@ -1,4 +1,4 @@
-/** The locks of one kind in a client, by key. Also finds waiters and holds by id, as messages and replies name them. */
+/** The locks of one kind in a client, by key; and its waiters and holds by id, because messages name them by id. */
 import type { Granted } from '../kind.ts'
 import type { Common, HoldEffects, Looking, Sending, WaitEffects } from './effects.ts'
 import type { Hold } from './hold.ts'

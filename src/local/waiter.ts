@@ -86,7 +86,7 @@ export class WaiterRecord {
     return is === 'joining' || is === 'queued'
   }
 
-  /** Changes the state. While a grant is being confirmed, a new place is only noted, as the place to return to. */
+  /** Changes the state. While a grant is being confirmed, a new place is only stored as the place to return to. */
   moveTo(to: State): void {
     const stays = this.state.is === 'confirming' && to !== holding && to !== over
     this.state = stays ? { is: 'confirming', place: to as Place } : to

@@ -92,7 +92,7 @@ export class Shard {
     })
   }
 
-  /** Ends the subscription. Sent only once, because a lost connection ends the subscription, too. */
+  /** Ends the subscription. The command is sent only once: if the connection is lost, the subscription ends anyway. */
   leave(channel: string): void {
     if (this.up) this.#redis.sunsubscribe(channel).catch(() => {})
   }

@@ -40,7 +40,7 @@ export class Subscriber {
   #sweep: Timer | undefined
   #closed = false
 
-  /** The subscriber owns `connection`. Its maker calls `restore` whenever the connection has come up. */
+  /** The subscriber owns `connection`. The code that makes both calls `restore` when the connection has come up. */
   constructor(connection: Connection, clock: Clock, ears: SubscriberListener) {
     this.#connection = connection
     this.#clock = clock

@@ -53,7 +53,7 @@ export class Election {
     return this.votes(ballot).filter(({ deadline }) => deadline > now)
   }
 
-  /** Grants the claim if a majority agrees on a token. If a majority has voted, but disagrees, makes it agree. */
+  /** Grants the claim if a majority has voted with the same token. If their tokens differ, makes the servers agree. */
   #elect(ballot: Ballot): void {
     if (ballot.over || ballot.granted) return
     // A server whose vote has lapsed may have granted the lock to another claim since.
@@ -137,9 +137,9 @@ export class Election {
   }
 
   /**
-   * Makes votes valid that were given before their server's votes counted. Such a vote may have a smaller token than
-   * one that the server has issued and forgotten, so the vote's token is raised to the current floor (I2). Most of the
-   * vote's lease is over by then, so the vote is renewed first.
+   * Makes votes valid that a server gave before its votes counted, once they count. Such a vote may have a smaller
+   * token than one that the server has issued and forgotten, so its token is raised to the current floor (I2). Most of
+   * the vote's lease is over by then, so the vote is renewed first.
    */
   #askYoung(ballot: Ballot): void {
     if (ballot.over || ballot.granted) return
