@@ -58,9 +58,7 @@ function overlaps(history: History, endOf: (hold: Hold) => number): Violation[] 
   return violations
 }
 
-/**
- * Finds holds that cannot all have been granted, the newest last. They include the hold whose grant has just arrived.
- */
+/** Finds holds that cannot all have been granted, the newest last. One is `heard`, whose grant has just arrived. */
 function tooMany(live: readonly Counted[], heard: Hold): Counted[] | undefined {
   for (const newest of live) {
     const { grant, wants } = newest.hold

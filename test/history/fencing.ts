@@ -63,8 +63,8 @@ function repeated(holds: readonly Hold[], report: Report): void {
 }
 
 /**
- * Whether these holds are waiting reads of one owner that were admitted together, or beside its hold. They have one
- * token.
+ * Whether this hold is a read that waited, and was admitted together with other holds of its owner or beside one. All
+ * holds of the group have one token.
  */
 function readsBeside(hold: Hold, group: readonly Hold[]): boolean {
   const asked = hold.request?.t ?? hold.grant.t
@@ -104,9 +104,9 @@ function readsAgain({ wants, grant, request }: Hold, holds: readonly Hold[]): bo
 
 /**
  * A process stops counting on a hold before the server's lease ends, and so before the server grants a hold that this
- * one excludes. Therefore believed grants that exclude each other arrive in the order of their tokens. A grant that was
- * cut at its very beginning was not believed. The check compares each grant with the newest one of each kind of want,
- * of which there are few.
+ * one excludes. Therefore believed grants that exclude each other arrive in the order of their tokens. A hold that
+ * ended, or was taken away, before its grant arrived was never believed. The check compares each grant with the newest
+ * ones, one for each value of `wants`, of which there are few.
  */
 function outOfStep(history: History, holds: readonly Hold[], report: Report): void {
   const newest = new Map<string, Hold>()

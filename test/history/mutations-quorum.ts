@@ -2,7 +2,7 @@
 import type { EventOf, HistoryEvent } from './events.ts'
 import { type Mutation, overlap } from './mutations.ts'
 
-/** The ms for which a minority is away. Then the next minority is away. */
+/** How long each minority of the servers is away, in ms. The next minority goes away directly after it. */
 const AWAY = 4_000
 
 /**

@@ -40,8 +40,8 @@ function outlasts(events: readonly HistoryEvent[], { grant, release }: Held, t: 
 }
 
 /**
- * Prolongs an ended hold beyond a later grant, although there is not enough for both. If given, both holds have these
- * wants.
+ * Prolongs an ended hold beyond a later grant, although the lock has too few permits for both. `first` is what the
+ * ended hold wants, and `second` what the later one wants; default: anything.
  */
 const tooMany =
   (first?: Wants, second?: Wants): Mutation =>
@@ -68,7 +68,8 @@ export const readWhileWritten = tooMany('write', 'read')
 export const writtenWhileRead = tooMany('read', 'write')
 
 /**
- * The newest caller gives a number of permits that is less than what is now taken; the other callers gave a larger one.
+ * The newest caller states a total number of permits that is less than what is now taken. The other callers stated a
+ * larger total.
  */
 export const ownNumberIgnored: Mutation = events => {
   const held = heldIn(events)
@@ -108,7 +109,7 @@ function* seen(events: readonly HistoryEvent[], queue: 'entries' | 'readers'): G
   }
 }
 
-/** A caller that does not queue is admitted although another is queued. */
+/** A caller that does not queue is admitted although another caller is queued. */
 const barged =
   (wants: Wants): Mutation =>
   events => {
@@ -152,7 +153,7 @@ export const readerStarved: Mutation = events => {
   return undefined
 }
 
-/** An owner that reads is admitted to write, or is refused for another reason than a deadlock. */
+/** An owner that reads asks to write, and is admitted, or is refused for another reason than a deadlock. */
 const upgraded =
   (how: 'granted' | 'refused'): Mutation =>
   events => {

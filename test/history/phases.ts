@@ -114,10 +114,7 @@ class Phases {
     return next
   }
 
-  /**
-   * Returns a finding if the waiter was still waiting after a grant that had to come after its own. Returns none if
-   * there is an excuse.
-   */
+  /** Returns a finding if the waiter still waited after `next`, which had to be granted after it, and has no excuse. */
   #judged(sight: Sight, entry: Entry, next: Hold, text: string): Finding[] {
     const [id, , , owner] = entry
     const waiter = this.#history.waiter(id, owner)

@@ -50,8 +50,8 @@ export function checkProgress(history: History): Violation[] {
 }
 
 /**
- * The time in which the attempt was waiting during the gap. A killed process no longer waits, and a stalled process
- * cannot learn of its grant. A part of several locks may already be held while the call waits for another part.
+ * The time, in ms, for which the attempt waited during the gap. A killed process no longer waits, and a stalled process
+ * cannot learn of its grant. A call for several locks may already hold this lock while it waits for another.
  */
 function waitedIn({ deaths, disturbances }: History, { request, settled }: Attempt, gap: Gap): number {
   if (request.part) return 0
@@ -85,7 +85,7 @@ function calmsOf(history: History): Gap[] {
   return calms
 }
 
-/** Times in which the lock may be held as a part of several locks while the call still waits for other parts. */
+/** The times in which a call for several locks may already hold this lock while it waits for the other locks. */
 function kept({ deaths }: History, attempts: readonly Attempt[]): Gap[] {
   return attempts
     .filter(({ request }) => request.part)

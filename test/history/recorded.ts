@@ -40,12 +40,12 @@ export class RecordedClient {
     return this.#attempts
   }
 
-  /** A name for the next attempt. */
+  /** Returns a new name for the next attempt. */
   attempt(): string {
     return `${this.#worker}.${++this.#attempts}`
   }
 
-  /** `other` is a lock of another kind and what to take of it; default: the mutex of the key. */
+  /** `other` is a lock of another kind, and the permits or the mode to request; default: the mutex of the key. */
   async lock(key: string, options: LockOptions = {}, other?: { lock: Lock; wants: Wants }): Promise<Lease> {
     const attempt = this.attempt()
     const { fair, fairAfter, owner, signal } = options

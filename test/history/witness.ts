@@ -16,7 +16,7 @@ export function checkWitnesses(history: History, found: readonly Violation[]): V
   return [...met(history, found), ...fenced(history, found), ...unknownWrites(history)]
 }
 
-/** Simultaneous sections that exceed the lock, even without the holders whose holds had been taken away. */
+/** Finds simultaneous sections that exceed what the lock allows, not counting holds that had been taken away. */
 function met(history: History, found: readonly Violation[]): Violation[] {
   return history.all('met').flatMap(event => {
     const { id, others, key, t } = event

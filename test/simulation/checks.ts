@@ -1,6 +1,6 @@
 /**
- * Checks the invariants of a history while it runs. Others notify it of the scripts' decisions and of the holds in
- * which the clients believe.
+ * Checks the invariants of a history while the history runs. The server and the clients notify these checks of the
+ * scripts' decisions, and of the holds in which the clients believe.
  * I1 is checked in its strongest form: if a client believes that it holds a lock, the server's data must say so too.
  * Then two owners can never hold at once. Holds that the server took away (force-release, lost data) are exempt until
  * their id is granted the lock again.
@@ -86,7 +86,7 @@ export class Checks implements Watcher, ClientWatcher {
     return this.#taken.has(id) || [...(this.#tokens.get(id) ?? [])].some(token => token > lease.fencingToken)
   }
 
-  /** Makes the client known by its name, with which its ids begin. */
+  /** Registers a client by its name, with which its ids begin. */
   know(client: SimulatedClient): void {
     this.#clients.set(client.process.name, client)
   }
@@ -118,7 +118,7 @@ export class Checks implements Watcher, ClientWatcher {
     if (writes(answer.claim)) this.#writing.add(answer.claim.id)
   }
 
-  /** The server must not record a token that the client has not issued. */
+  /** Checks that the server records no token that the client has not issued. */
   passed(lock: string, hold: string, token: number): void {
     if (token > this.#runs.issued(hold))
       this.#failed('I2', `${token} is recorded for ${lock}, but its client has not issued it`)
@@ -185,12 +185,12 @@ export class Checks implements Watcher, ClientWatcher {
     }
   }
 
-  /** A release failed, or its answer came too late: the hold in the server ends with its lease. */
+  /** Records that a release failed, or that its answer came too late. The server's hold then ends with its lease. */
   abandoned(lease: Lease): void {
     this.#abandoned.add(this.#holdOf(lease).name.id)
   }
 
-  /** After each event: the server has every hold in which a client believes, and soon removes what no client wants. */
+  /** Checks after each event: the server has all holds in which clients believe, and soon removes those nobody wants. */
   look(now: number, server: Server, refusing: boolean): void {
     this.#lookForOrphans(now, server, refusing)
     for (const [id, { hold, client, lock }] of this.#open) {
@@ -240,7 +240,7 @@ export class Checks implements Watcher, ClientWatcher {
     }
   }
 
-  /** This also bounds the permits in which the clients believe, because `look` compares them with the server. */
+  /** Checks that no more permits are taken than exist. This also bounds what clients believe, which `look` compares. */
   #fits(lock: string, { claim, state, now }: Grant): void {
     // One call may admit several waiters, whose holds it writes together.
     const largest = Math.max(claim.wants![1], largestOf(state), this.#largest.get(lock) ?? 0)

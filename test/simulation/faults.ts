@@ -98,10 +98,10 @@ const faults: Record<FaultKind, (stage: Stage, fault: Fault, client: SimulatedCl
     })
   },
 
-  /** Nothing to do: the server forgets scripts with the probability in plan.ts. */
+  /** Does nothing here: the server forgets scripts with the probability in plan.ts. */
   noScript() {},
 
-  /** Sends messages without a cause. But no grant to a waiter that may be queued, because Redis may have granted it. */
+  /** Sends messages without a cause, but no grant to a waiter that may be queued: Redis may really have granted it. */
   noise({ server, clients }, { key, variant }, client) {
     const lock = client.lockOf(key)
     const inbox = `${client.process.name}:`.padEnd(12, '_')

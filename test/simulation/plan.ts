@@ -153,8 +153,8 @@ function withPermits(plan: Plan, random: Random): Plan {
 
 function planOfMutex(seed: number): Plan {
   const random = new Random(seed, 0)
-  // Calls of one owner rarely meet unless most calls have a name. Such histories have no faults, because what the
-  // checks expect of these calls is promised only without faults.
+  // Two calls of one owner rarely meet. So in some histories most calls name one of a few owners. These histories have
+  // no faults, because what the checks expect of such calls is promised only without faults.
   const family = random.chance(0.1)
   // Without faults, the library promises much more. So some of the histories have no faults.
   const often = family || random.chance(0.2) ? 0 : 0.25
@@ -173,7 +173,7 @@ function planOfMutex(seed: number): Plan {
   const spike = random.pick([20, 400])
   const delay = { least: 0.05, most, spike, spikes: random.pick([0, 0.01, 0.05]) }
   const worst = delay.spikes > 0 ? most + spike : most
-  // Whether every answer is fast enough. If not, a client may take a slow answer for a dead connection.
+  // Whether every answer is fast enough that no client takes a slow answer for a dead connection.
   const steady = 2 * worst < Math.max(100, settings.outageTimeout / 3)
   const healed = random.pick([600, 2_000, 5_000])
   const crowd = random.chance(0.4)

@@ -18,22 +18,22 @@ interface Open {
   readonly client: SimulatedClient
   /** Virtual time. */
   readonly begun: number
-  /** Virtual time by which it has to settle; later only if its process was stopped in the meantime. */
+  /** Virtual time by which the promise has to settle; later only if its process was stopped in the meantime. */
   due: number
-  /** Virtual time at which its patience with Redis ends, if its process is not stopped. */
+  /** Virtual time at which the call stops waiting for Redis to answer, if its process is not stopped. */
   readonly patient: number
-  /** How often, and for how many ms in total, its process had been stopped when it began. */
+  /** How often, and for how many ms in total, its process had been stopped before the call began. */
   readonly stops: number
   readonly stopped: number
-  /** Whether it waits for a lock. If so, its patience ends `outageTimeout` after Redis went out of reach. */
+  /** Whether the call waits for a lock. If so, its patience ends `outageTimeout` after Redis went out of reach. */
   readonly isLock: boolean
-  /** The key of the lock that it waits for. */
+  /** The key of the lock that the call waits for. */
   readonly waitsFor: string | undefined
-  /** For permits: what it wants, as in a claim. */
+  /** For permits: what the call wants, as in a claim. */
   readonly wants: string | undefined
-  /** The name of its owner, if it has one. */
+  /** The name of the call's owner, if the call gives one. */
   readonly owner: string | undefined
-  /** How many ms it may still take after a stop of its process. */
+  /** How many ms the call may still take after its process was stopped. */
   readonly again: number
 }
 
@@ -96,7 +96,7 @@ export class Promises {
     return open
   }
 
-  /** The promise has to settle within `ms` from now. */
+  /** Requires the promise to settle within `ms` from now. */
   hurry(open: Open, now: number, ms: number): void {
     open.due = Math.min(open.due, now + ms + LATE)
   }

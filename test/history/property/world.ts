@@ -26,7 +26,7 @@ export interface Ask {
   readonly timeout?: number | undefined
   readonly lease?: number | undefined
   readonly owner?: string | undefined
-  /** The caller releases the lock as soon as it is granted. */
+  /** Whether the caller releases the lock as soon as the lock is granted. */
   readonly brief?: boolean
 }
 
@@ -69,7 +69,7 @@ const SAFE = 1_000
  * during a run.
  */
 const AHEAD = 2_000
-/** "Soon", in ms, on a slow and busy machine. */
+/** The time limit, in ms, for everything that has to happen soon. Allows for a slow and busy machine. */
 const SOON = 5_000
 
 export class World {
@@ -254,7 +254,7 @@ export class World {
     const { lease, released, doubtful } = held
     const live = !released && !doubtful && lease.remaining() > SAFE
     held.released = true
-    // The checker needs the first release.
+    // Only the first release of a hold is recorded, because the checker expects one.
     const first = released ? lease.release() : this.#recorder(held.client).release(lease)
     const answers = await Promise.all(twice ? [first, lease.release()] : [first])
     if (released) expect(answers[0], 'I5 a hold ends once').toBe(false)

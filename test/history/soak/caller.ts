@@ -52,8 +52,8 @@ export class Caller {
   /** Carries out one choice from beginning to end. Returns the ms to pause afterwards. */
   async once(random: Random, terms: Terms): Promise<number> {
     const choice = choose(random, terms)
-    // With an owner of its own, the checker can find the call in a queue. Otherwise the owner is the id that the client
-    // generates.
+    // If the call names its own owner, the checker can find the call in a queue. Otherwise the owner is the id that the
+    // client generates.
     const named = choice.twice || choice.reenter || random.chance(choice.mode === 'fair' ? 0.8 : 0.3)
     const owner = named ? `${this.#worker}.${this.#recorded.attempts + 1}` : undefined
     const [leases, other] = await Promise.all([

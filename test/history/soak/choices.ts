@@ -39,7 +39,7 @@ export interface Choice extends Part {
 /** Time in the section of a caller that loops, in ms. */
 const LOOPED_HOLD = 25
 
-/** Half of all calls go to this number of keys, so that these get long queues. */
+/** The number of keys that share half of all calls, so that their queues become long. */
 const HOT = 4
 
 export function choose(random: Random, { keys, times }: Pick<Terms, 'keys' | 'times'>): Choice {

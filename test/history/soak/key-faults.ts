@@ -26,7 +26,7 @@ export const keyFaults: Readonly<Record<KeyFault, Fault<[key: string]>>> = {
     reach: 'key',
     run: (stage, _, key) => taking(stage, key, 'DEL', () => call(stage, 'DEL', ...holdNames(key), ...queueNames(key))),
   },
-  /** The holder remains. Waiters join the queue again with their heartbeats. */
+  /** Deletes the queue, not the holder. Waiters join the queue again with their heartbeats. */
   'delete queue': { reach: 'key', run: (stage, _, key) => call(stage, 'DEL', ...queueNames(key)) },
   'force release': {
     reach: 'nothing',

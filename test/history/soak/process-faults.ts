@@ -89,7 +89,10 @@ async function ruled({ ways }: Post<OneWay>, duration: number, rules: [Where, De
   ways.proxy.heal()
 }
 
-/** A connection that has lost bytes never becomes usable again, as in reality: it is cut before the way is restored. */
+/**
+ * Drops the frames that `where` names for a while. Then cuts the connection before it lets frames through again,
+ * because in reality a connection that has lost bytes never becomes usable again.
+ */
 function halfOpen(where: Where): Fault<[post: Post<OneWay>]> {
   return {
     reach: 'worker',

@@ -97,8 +97,8 @@ export function holdNames(key: string): string[] {
 export const PLAN = 1_000_000
 
 /**
- * In ms. By then the last key of a lock has expired (lua/shared/life.lua, enqueue.lua), and Redis has had time to
- * notice.
+ * How long after its last use, in ms, all keys of a lock have expired (lua/shared/life.lua, enqueue.lua) and Redis has
+ * had time to remove them.
  */
 export function runOut({ longestLease, waiterTtl, tokenMemory }: Times): number {
   return Math.max(longestLease, 2 * waiterTtl) + 1.25 * tokenMemory + 1_500

@@ -124,7 +124,7 @@ const needed: Partial<Record<Planned['name'], number>> = {
 const DICE = 1_000_000
 /** The first blow of a calm begins within this many ms. */
 const SOON = 1_000
-/** The last ms of a calm, which have no fault if the blows end on time. */
+/** No blow of a calm begins in the last so many ms. */
 const PEACE = 1_000
 
 type Special = { readonly majority: ServerFault } | { readonly clock: ClockFault }

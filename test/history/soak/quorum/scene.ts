@@ -1,8 +1,8 @@
 /**
  * The scene for mutexes over a quorum: its servers, the processes with a way to each server, and all faults of these.
  *
- * Servers persist every write. A server that comes back empty does not persist at first, and does so again once it
- * certainly counts.
+ * Servers persist every write. A server that comes back empty does not persist at first. It persists again once its
+ * votes certainly count.
  */
 import { LockConnectionError } from '../../../../src/index.ts'
 import { keysWith } from '../../../kit/admin.ts'

@@ -18,8 +18,8 @@ const persisting = ['--appendonly', 'yes', '--appendfsync', 'always', '--auto-ao
 const forgetful = ['--appendonly', 'no', '--appendfsync', 'always', '--auto-aof-rewrite-percentage', '0']
 
 /**
- * Launches run one after another, because a server gets its clock through this process's environment, which has room
- * for only one.
+ * Starts servers one after another, because a server gets its clock through this process's environment, which has room
+ * for only one clock.
  */
 const launches = new Turns()
 
