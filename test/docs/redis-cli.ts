@@ -10,7 +10,8 @@
  *  --eval name.lua keys… , args…   runs a script of lua/, as scripts/lua-texts.ts writes it
  *  --scan --pattern <pattern>      names of keys
  *  subscribe <channel> &           its messages appear under the commands that follow
- * Tokens and tickets differ from run to run. If a command repeats one that is shown above it, the real one is used.
+ * Tokens and tickets differ from run to run. If a command repeats a token or ticket that is shown above it, the command
+ * is run with the real one.
  */
 import assert from 'node:assert/strict'
 import type { Redis } from 'ioredis'

@@ -190,7 +190,7 @@ export class Checks implements Watcher, ClientWatcher {
     this.#abandoned.add(this.#holdOf(lease).name.id)
   }
 
-  /** Checks after each event: the server has all holds in which clients believe, and soon removes those nobody wants. */
+  /** Checks after each event: the server has all holds in which clients believe, and soon removes unwanted ones. */
   look(now: number, server: Server, refusing: boolean): void {
     this.#lookForOrphans(now, server, refusing)
     for (const [id, { hold, client, lock }] of this.#open) {

@@ -1,6 +1,6 @@
 /**
- * Processes that the command of `baton run` has started. If the lock is lost, all are ended. If the command ends, none
- * is waited for.
+ * Processes that the command of `baton run` has started. If the lock is lost, `baton run` ends all of them. If the
+ * command ends, `baton run` waits for none of them.
  */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -73,14 +73,14 @@ describe('a lock that is lost', () => {
     const { running, grandchild, ticks } = await job(key, { worker, args: ['--grace', '1s'] })
     await client().forceRelease(key)
     const then = await ticks()
-    await eventually(async () => (await ticks()) > then) // it continues after SIGTERM
+    await eventually(async () => (await ticks()) > then) // works on after SIGTERM
     expect(await running.ended).toMatchObject({ code: 75 })
     expect(isThere(grandchild)).toBe(false)
   })
 
   test('ends a process that outlives the one that started it', async () => {
     const key = freshKey()
-    // The shell in between has ended at once. Its child has lost its parent, but is still in the group.
+    // The shell that started the child ended at once. So the child has no parent, but is still in the process group.
     const { running, grandchild } = await job(key, { command: 'sh -c "sh worker.sh &"; sleep 600' })
     expect(await client().forceRelease(key)).toBe(true)
     expect(await running.ended).toMatchObject({ code: 75 })

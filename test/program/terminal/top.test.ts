@@ -198,7 +198,7 @@ test('only changes are written, and never the whole screen', async () => {
 })
 
 describe('leaves the terminal as it was', () => {
-  /** A shell that has printed something and then runs `baton`. */
+  /** Opens a shell, which prints something and then runs `baton`. */
   async function inShell(name: string): Promise<Terminal> {
     const terminal = await Terminal.open(['bash', '--norc', '-i'], { env: { ...environment, PS1: '$ ' } })
     await terminal.eventually('$')
@@ -278,7 +278,7 @@ test.each(['q', 'C-c'])('%s ends it at once while Redis hangs', async key => {
   proxy.swallow('down')
   await terminal.eventually(/no answer for|as of \S+ ago:/)
   await terminal.press(key)
-  // Without this, it would wait 15 s for Redis to come back.
+  // If the key did not end the program, it would wait 15 s for Redis to come back.
   expect(await terminal.exitCode(4_000)).toBe(0)
 })
 

@@ -254,7 +254,7 @@ test('random calls lead to the same replies, messages and keys as on a real serv
   expect([...given].sort()).toEqual(promised.filter(reply => !reply.endsWith('unfinished')).sort())
 }, 60_000)
 
-test('the replies also agree if one call cannot pass over all dead', async () => {
+test('replies agree even if one call cannot pass all dead waiters', async () => {
   const redis = plainRedis()
   const ear = plainRedis()
   const [holder, heir] = heardOf.map(client => `${client}${'1'.padStart(16, '_')}`) as [string, string]
