@@ -114,7 +114,7 @@ class Phases {
     return next
   }
 
-  /** Judges a waiter that had to be granted before `next`. Returns no finding if the waiter has had its turn or an excuse. */
+  /** Judges a waiter that had to be granted before `next`. Returns no finding if it has had its turn, or an excuse. */
   #judged(sight: Sight, entry: Entry, next: Hold, text: string): Finding[] {
     const [id, , , owner] = entry
     const waiter = this.#history.waiter(id, owner)

@@ -37,8 +37,8 @@ function watchQueue({ ledger }: Stage, sights: Sight[]): void {
 function noteQueue(memory: Memory, sights: readonly Sight[], { sections }: History): void {
   const workers = new Map(sections.map(({ hold, pid }) => [hold, String(pid)]))
   for (const { from, t, ids } of sights) {
-    // The demo knows no tickets. The checker only checks that a waiter's ticket does not change, so the id serves as the
-    // ticket. Waiters that were never granted are left out.
+    // The demo knows no tickets. The checker only checks that a waiter's ticket does not change, so the id serves as
+    // the ticket. The checker does not compare waiters that were never granted.
     const entries = ids.map((id): [string, string, string, string] => [id, id, workers.get(id) ?? '', id])
     memory.record('queue', { key, from, entries }, t)
   }
