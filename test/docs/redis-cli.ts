@@ -53,7 +53,7 @@ export async function session({ redis, sh }: Pick<Scene, 'redis' | 'sh'>, text: 
   }
 }
 
-/** The commands, each with the lines below it. Lines that begin with # are comments for the reader. */
+/** Returns the commands, each with the lines below it. Lines that begin with # are comments for the reader. */
 function stepsOf(text: string): { command: string; shown: string }[] {
   const steps: { command: string; shown: string[] }[] = []
   const lines = text

@@ -54,7 +54,7 @@ function linesOf(file: string, text: string, from = 1): Line[] {
   return text.split('\n').map((each, i) => ({ file, line: from + i, text: each }))
 }
 
-/** The text of a source file that is checked: its comments and messages. */
+/** Returns the text of a source file that is checked: the comments and messages. */
 function wordsOf(file: string, text: string): Line[] {
   const comments = commentsIn(file, text).flatMap(({ line, text: words }) => linesOf(file, words, line))
   return file.endsWith('.ts') ? [...comments, ...messagesIn(file, text)] : comments

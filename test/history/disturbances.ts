@@ -68,7 +68,7 @@ export class Disturbances {
     return lists.some(spans => spans && overlaps(spans, from, to))
   }
 
-  /** How many ms between `from` and `to` the process, or its way to the server, certainly stood still. */
+  /** Returns how many ms between `from` and `to` the process, or its way to the server, certainly stood still. */
   stalled(worker: string, from: number, to: number): number {
     return covered(this.#stalls.get(undefined) ?? [], from, to) + covered(this.#stalls.get(worker) ?? [], from, to)
   }
@@ -106,7 +106,7 @@ class QuorumFaults {
     for (const server of servers) this.#faults.push({ server, worker, span })
   }
 
-  /** The times in which the process could reach less than a majority of working servers. */
+  /** Returns the times in which the process could reach less than a majority of working servers. */
   withoutMajority(worker: string): readonly Span[] {
     const found = this.#found.get(worker)
     if (found) return found

@@ -7,7 +7,7 @@ import type { HistoryEvent } from './events.ts'
 const taken = (t: number, fields: { key?: string; worker?: string; how?: string } = {}) =>
   at(t, 'taken', { from: t - 2, how: 'a fault', ...fields })
 const clock = (t: number, off: number) => at(t, 'clock', { wall: WALL + t + off })
-/** A holder that counts on its hold until 400, and is notified of its loss then. */
+/** Makes a holder that counts on its hold until 400, and is notified of its loss then. */
 const old = (issued: number, fields: Parameters<typeof granted>[2] = {}) => [
   ...granted('a', issued, { lease: 403 - issued, ...fields }),
   lost('a', 400),

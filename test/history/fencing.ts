@@ -37,7 +37,7 @@ export function checkFencing(history: History): Violation[] {
   return violations
 }
 
-/** The latest time of day that a server's clock has shown up to the given time, in ms. */
+/** Returns the latest time of day that a server's clock has shown up to the given time, in ms. */
 function latest(clocks: readonly EventOf<'clock'>[], until: number): number {
   let last = Number.NEGATIVE_INFINITY
   for (const [i, { t, wall }] of clocks.entries()) {
@@ -103,10 +103,10 @@ function readsAgain({ wants, grant, request }: Hold, holds: readonly Hold[]): bo
 }
 
 /**
- * A process stops counting on a hold before the server's lease ends, and so before the server grants a hold that this
- * one excludes. Therefore believed grants that exclude each other arrive in the order of their tokens. A hold that
- * ended, or was taken away, before its grant arrived was never believed. The check compares each grant with the newest
- * ones, one for each value of `wants`, of which there are few.
+ * Finds believed grants that exclude each other and arrived in another order than that of their tokens. A process stops
+ * counting on a hold before the server's lease ends, and so before the server grants a hold that this one excludes. A
+ * hold that ended, or was taken away, before its grant arrived was never believed. The check compares each grant with
+ * the newest ones, one for each value of `wants`, of which there are few.
  */
 function outOfStep(history: History, holds: readonly Hold[], report: Report): void {
   const newest = new Map<string, Hold>()

@@ -27,7 +27,7 @@ function weight({ request }: Held): number {
   return weightOf(request.wants).permits
 }
 
-/** The holds that the server had granted before this one, and that were still live when this grant arrived. */
+/** Returns the holds that the server had granted before this one, and that were still live when this grant arrived. */
 function beside(held: readonly Held[], { grant }: Held): Held[] {
   return held.filter(other => other.grant.key === grant.key && other.grant.token < grant.token && other.end > grant.t)
 }
@@ -95,7 +95,7 @@ export const permitsReentered: Mutation = events => {
 }
 
 /**
- * The snapshots that show a waiter in this queue, each with the waiter's hold, which was granted well after the
+ * Returns the snapshots that show a waiter in this queue, each with the waiter's hold, which was granted well after the
  * snapshot.
  */
 function* seen(events: readonly HistoryEvent[], queue: 'entries' | 'readers'): Generator<[EventOf<'queue'>, Held]> {
@@ -188,7 +188,7 @@ interface Entering {
   readonly via: 'immediate' | 'reentry'
 }
 
-/** A second, short hold of the owner inside its hold. */
+/** Makes a second, short hold of the owner inside its hold. */
 function entered({ worker, key, owner, t, deadline }: EventOf<'grant'>, { wants, ...grant }: Entering): HistoryEvent[] {
   const attempt = grant.id
   return [
@@ -198,7 +198,7 @@ function entered({ worker, key, owner, t, deadline }: EventOf<'grant'>, { wants,
   ]
 }
 
-/** A newcomer that asks right after the snapshot, and is granted at once. */
+/** Makes a newcomer that asks right after the snapshot, and is granted at once. */
 function newcomer({ t, key }: EventOf<'queue'>, wants: Wants, mode: 'once' | 'fair'): HistoryEvent[] {
   const [worker, attempt] = ['newcomer', 'new']
   const grant = { worker, attempt, key, id: 'new', owner: 'new', token: micros(t + 0.02), via: 'immediate' } as const

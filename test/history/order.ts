@@ -104,9 +104,9 @@ export function waitedUntil(waiter: Waiter, { grant }: Hold): boolean {
 const EARLY = 1
 
 /**
- * The time until which an attempt without a grant certainly waited. The process gives up as soon as the timeout of the
- * attempt has passed, but on a busy machine it may record the attempt's end late. A lock that was requested as a part
- * of several locks may have been granted and given back, so its attempt certainly waited for no time.
+ * Returns the time until which an attempt without a grant certainly waited. The process gives up as soon as the timeout
+ * of the attempt has passed, but on a busy machine it may record the attempt's end late. A lock that was requested as a
+ * part of several locks may have been granted and given back, so its attempt certainly waited for no time.
  */
 function surelyUntil({ attempt }: Waiter): number {
   if (!attempt?.end || attempt.request.part) return Number.NEGATIVE_INFINITY

@@ -11,7 +11,7 @@ const hold = (wants: 'read' | 'write', id: string, issued: number, until: number
 ]
 const read = (id: string, issued: number, until: number, fields?: Times) => hold('read', id, issued, until, fields)
 const write = (id: string, issued: number, until: number, fields?: Times) => hold('write', id, issued, until, fields)
-/** A re-entry inside the hold that `owner` was granted at `since`. */
+/** Makes a re-entry inside the hold that `owner` was granted at `since`. */
 const inside = (owner: string, since: number, issued: number): Times => ({ owner, via: 'reentry', off: since - issued })
 const waiting = (wants: 'read' | 'write', id: string, fields: object = {}) =>
   at(10, 'request', { worker: `w-${id}`, attempt: id, key: 'k', mode: 'fair', owner: id, wants, ...fields })

@@ -104,7 +104,7 @@ class Phases {
     )
   }
 
-  /** The reader that Redis admitted first, of the readers queued at that time and later arrivals. */
+  /** Returns the reader that Redis admitted first, of the readers queued at that time and later arrivals. */
   #nextReader(sight: Sight): Hold | undefined {
     const queued = (sight.readers ?? []).map(([id, , , owner]) => this.#history.waiter(id, owner))
     const came = this.#newcomers.firstAfter(sight.t)

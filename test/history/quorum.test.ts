@@ -17,13 +17,13 @@ function fault(
   return [at(from, 'fault', { ...same, phase: 'begin' }), at(to, 'fault', { ...same, phase: 'end' })]
 }
 const clock = (t: number, server: number, off: number) => at(t, 'clock', { wall: WALL + t + off, server })
-/** A holder that counts on its hold until 400, and is notified of its loss then. */
+/** Makes a holder that counts on its hold until 400, and is notified of its loss then. */
 const believer = (issued: number) => [
   ...granted('a', issued, { lease: 403 - issued }),
   lost('a', 400),
   ...released('a', 401, false),
 ]
-/** A holder that is notified of its loss long before its deadline. */
+/** Makes a holder that is notified of its loss long before its deadline. */
 const toldEarly = (t: number) => [...granted('a', 10), lost('a', t), ...released('a', t + 1, false)]
 const next = (issued: number) => [...granted('b', issued), ...released('b', issued + 10)]
 

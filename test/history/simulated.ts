@@ -210,7 +210,10 @@ function admit(
   for (const newcomer of waiting) if (!newcomer.fair && fits(newcomer)) grant(newcomer)
 }
 
-/** The time at which the server sees that a request has left the queue. Grants before that reach the waiter in time. */
+/**
+ * Returns the time at which the server sees that a request has left the queue. Grants before that reach the waiter in
+ * time.
+ */
 function leavesAt({ t, patience = Number.POSITIVE_INFINITY }: Request): number {
   return Math.max(t + WAY, t + patience - 3 * WAY)
 }

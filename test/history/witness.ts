@@ -39,10 +39,10 @@ function met(history: History, found: readonly Violation[]): Violation[] {
 }
 
 /**
- * A newer token was written while the writer of the older one held: there were two holders, or tokens were out of step.
- * There are two excuses. The newer token's hold may be the one that was taken away: at a failover the old master keeps
- * granting to processes that still reach it. And a forged token that was believed remains the newest in the register
- * until Redis has issued a larger one.
+ * Finds refused writes: a newer token was written while the writer of the older one held. So there were two holders, or
+ * tokens were out of step. There are two excuses. The newer token's hold may be the one that was taken away: at a
+ * failover the old master keeps granting to processes that still reach it. And a forged token that was believed remains
+ * the newest in the register until Redis has issued a larger one.
  */
 function fenced(history: History, found: readonly Violation[]): Violation[] {
   return history.all('fenced').flatMap(event => {

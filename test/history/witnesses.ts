@@ -101,7 +101,7 @@ export async function writeFenced(redis: Redis, { key, id, fencingToken }: Lease
   return (await redis.eval(write, 2, name, `${name}:log`, fencingToken, id, how)) as number
 }
 
-/** The writes to a key that the register accepted, oldest first. */
+/** Returns the writes to a key that the register accepted, oldest first. */
 export async function readRegister(redis: Redis, key: string): Promise<[token: number, id: string][]> {
   const lines = await redis.lrange(`${registerName(key)}:log`, 0, -1)
   return lines.map(line => {
@@ -114,7 +114,7 @@ function registerName(key: string): string {
   return `register:${key}`
 }
 
-/** The other holders that certainly hold at this time. Other holds of an owner that re-enters are left out. */
+/** Returns the other holders that certainly hold at this time. Other holds of an owner that re-enters are left out. */
 function othersIn(folder: string, mine: Inside): Inside[] {
   return readdirSync(folder).flatMap(name => {
     const file = join(folder, name)
@@ -126,7 +126,7 @@ function othersIn(folder: string, mine: Inside): Inside[] {
   })
 }
 
-/** The content of the file; undefined if it is gone, or is still being written. */
+/** Returns the content of the file; undefined if it is gone, or is still being written. */
 function read(file: string): Inside | undefined {
   try {
     return JSON.parse(readFileSync(file, 'utf8'))

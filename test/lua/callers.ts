@@ -27,7 +27,7 @@ export function caller(name: string, traits: Partial<Caller> = {}): Caller {
   return { name, owner: `owner of ${name}`, client, id, lease: 10_000, ttl: 5_000, headStart: 0, ...traits }
 }
 
-/** A caller without a name: its owner is its id. */
+/** Makes a caller without a name, whose owner is its id. */
 export function anonymous(name: string, traits: Partial<Caller> = {}): Caller {
   const who = caller(name, traits)
   return { ...who, owner: who.id }
@@ -38,7 +38,7 @@ export function claimOf({ id, lease, ttl, headStart, owner, name: label }: Calle
   return encodeClaim({ id, owner, label, lease, headStart: headStart / 1000 }, ttl)
 }
 
-/** Another call of the same owner and client. */
+/** Makes another call of the same owner and client. */
 export function again(first: Caller, traits: Partial<Caller> = {}): Caller {
   return { ...first, id: newHoldId(first.client), ...traits }
 }

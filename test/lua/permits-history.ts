@@ -143,7 +143,7 @@ export abstract class History {
   }
 }
 
-/** The sum of the permits that these holders have taken. */
+/** Returns the sum of the permits that these holders have taken. */
 export function sumOf(holders: readonly Holder[]): number {
   return holders.reduce((sum, { claim }) => sum + claim.wants[0], 0)
 }

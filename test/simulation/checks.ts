@@ -209,7 +209,8 @@ export class Checks implements Watcher, ClientWatcher {
   }
 
   /**
-   * I7: finds holds and live places in the queue that nobody wants, although their client could have withdrawn them.
+   * Checks I7: finds holds and live places in the queue that nobody wants, although their client could have withdrawn
+   * them.
    */
   #lookForOrphans(now: number, server: Server, refusing: boolean): void {
     if (now < this.#plan.tidyFrom) return
@@ -273,8 +274,8 @@ export class Checks implements Watcher, ClientWatcher {
   }
 
   /**
-   * A reader must not join the present readers past a live writer with a smaller ticket, unless a writer's turn has
-   * just ended.
+   * Checks that no reader joins the present readers past a live writer with a smaller ticket, unless a writer's turn
+   * has just ended.
    */
   #readersTurn({ claim: { id }, before, state, now }: Grant, own: number): void {
     if ([...before.holders.values()].some(({ claim }) => writes(claim))) return
@@ -284,7 +285,7 @@ export class Checks implements Watcher, ClientWatcher {
       this.#failed('I3', `${id} is admitted beside ${reads.claim.id}, past ${passed.claim.id}, which waits to write`)
   }
 
-  /** A queued reader must not wait for more than one writer's turn. */
+  /** Checks that no queued reader waits for more than one writer's turn. */
   #writersTurn(lock: string): void {
     if (!this.#plan.orderly) return
     for (const id of this.#queued.get(lock)?.keys() ?? []) {
@@ -325,7 +326,7 @@ export class Checks implements Watcher, ClientWatcher {
   }
 }
 
-/** For how many more ms a client believes that it holds, by its own clock. */
+/** Returns for how many more ms a client believes that it holds, by its own clock. */
 function remaining(hold: Hold, { process }: SimulatedClient): number {
   return hold.remaining(process.now())
 }

@@ -174,7 +174,7 @@ export class SimulatedClient implements Observer {
     this.#keys = this.#all[0]!.keys
   }
 
-  /** The key of a lock in Redis. */
+  /** Returns the key of a lock in Redis. */
   lockOf(key: string): string {
     return this.#keys.of(key).lock
   }

@@ -75,7 +75,7 @@ const faults: Record<FaultKind, (stage: Stage, fault: Fault, client: SimulatedCl
     })
   },
 
-  /** The server refuses all scripts with an error, either a temporary or a lasting one. */
+  /** Makes the server refuse all scripts with an error, either a temporary or a lasting one. */
   refusal(stage, { ms, variant }) {
     const texts = [
       'BUSY Redis is busy running a script',
@@ -89,7 +89,7 @@ const faults: Record<FaultKind, (stage: Stage, fault: Fault, client: SimulatedCl
     })
   },
 
-  /** All messages are lost for a while. In some histories, some are lost all the time (plan.ts). */
+  /** Loses all messages for a while. In some histories, some messages are lost all the time (plan.ts). */
   messages(stage, { ms }) {
     const { messageLoss } = stage.weather
     stage.weather.messageLoss = 1

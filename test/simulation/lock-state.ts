@@ -58,12 +58,12 @@ export const nothing: LockState = {
   keptUntil: Number.POSITIVE_INFINITY,
 }
 
-/** The keys of a lock's fair queues: ZSETs of claims, scored by ticket. */
+/** Returns the keys of a lock's fair queues: ZSETs of claims, scored by ticket. */
 export function queuesOf(lock: string): string[] {
   return lock.includes(READ_WRITE) ? [namesOf(lock).queue, readWriteNamesOf(lock).readers] : [namesOf(lock).queue]
 }
 
-/** All keys of a lock, its own first. */
+/** Returns all keys of a lock, its own first. */
 export function keysOf(lock: string): string[] {
   return Object.values(namesOf(lock))
 }
@@ -105,7 +105,7 @@ export function readLock(keys: Keyspace, lock: string): LockState {
   return { ...nothing, ...held, queue: places, keptUntil: Math.min(...lives) }
 }
 
-/** The ids of the holds whose lease has not lapsed. */
+/** Returns the ids of the holds whose lease has not lapsed. */
 export function liveHolds({ holds }: LockState, now: number): string[] {
   return [...holds.keys()].filter(id => isHeld(holds, id, now))
 }
@@ -114,17 +114,17 @@ export function isHeld(holds: ReadonlyMap<string, number>, id: string, now: numb
   return (holds.get(id) ?? Number.NEGATIVE_INFINITY) >= now
 }
 
-/** For a semaphore or a read-write lock: the holders whose lease has not lapsed. */
+/** Returns the holders of a semaphore or a read-write lock whose lease has not lapsed. */
 export function liveHolders({ holders, holds }: LockState, now: number): Holder[] {
   return [...holders.values()].filter(({ claim }) => isHeld(holds, claim.id, now))
 }
 
-/** The sum of the permits of all live holds. */
+/** Returns the sum of the permits of all live holds. */
 export function takenOf(state: LockState, now: number): number {
   return liveHolders(state, now).reduce((sum, { claim }) => sum + claim.wants![0], 0)
 }
 
-/** The semaphore's number of permits, according to its holders; if they differ, the largest. */
+/** Returns the semaphore's number of permits, according to its holders; if they differ, the largest. */
 export function largestOf({ holders }: LockState): number {
   return Math.max(...[...holders.values()].map(({ claim }) => claim.wants![1]))
 }

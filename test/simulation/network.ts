@@ -131,7 +131,9 @@ class Session implements Listener {
     else this.toClient.push(deliver)
   }
 
-  /** The client's end is closed. Data that it had sent may still arrive, and the server may notice the end late. */
+  /**
+   * Closes the client's end. Data that the client had sent may still arrive, and the server may notice the end late.
+   */
   end(told = true): void {
     const { timeline, random, server } = this.#net
     this.toClient.cut()
@@ -266,7 +268,7 @@ export class SimulatedRedis extends EventEmitter {
   }
 }
 
-/** The result, or the server's error reply. Any other error is a bug in a script, and fails the history. */
+/** Returns the result, or the server's error reply. Any other error is a bug in a script, and fails the history. */
 function outcomeOf<T>(run: () => T): T | ErrorReply {
   try {
     return run()

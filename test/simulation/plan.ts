@@ -123,7 +123,9 @@ export function planOf(seed: number, kind: SimulatedKind): Plan {
   return kind === 'semaphore' ? withPermits(plan, random) : withModes(plan, random)
 }
 
-/** The same history with read-write locks. A hold may be nested in another hold of its owner, and outlive it. */
+/**
+ * Returns the same history with read-write locks. A hold may be nested in another hold of its owner, and outlive it.
+ */
 function withModes(plan: Plan, random: Random): Plan {
   const writers = random.pick([0.1, 0.3, 0.7])
   const mode = () => (random.chance(writers) ? WRITES : READS)
@@ -137,7 +139,8 @@ function withModes(plan: Plan, random: Random): Plan {
 }
 
 /**
- * The same history with semaphores. Each call wants some permits; in some histories, calls state two different totals.
+ * Returns the same history with semaphores. Each call wants some permits; in some histories, calls state two different
+ * totals.
  */
 function withPermits(plan: Plan, random: Random): Plan {
   const of = random.int(1, 5)

@@ -69,7 +69,8 @@ export class Promises {
   }
 
   /**
-   * `limit`: ms until the caller's own time-out. `patience`: ms for which it waits for a Redis that does not answer.
+   * Registers a promise. `limit`: ms until the caller's own time-out. `patience`: ms for which the call waits for a
+   * Redis that does not answer.
    */
   begin(
     what: string,
@@ -166,8 +167,8 @@ export class Promises {
   }
 
   /**
-   * While an owner with a name holds the lock, its other calls must re-enter as soon as another waiter would be granted
-   * a free lock.
+   * Checks that while an owner with a name holds the lock, its other calls re-enter as soon as another waiter would be
+   * granted a free lock.
    */
   #lookForOutsiders(now: number, waiting: readonly Open[], enters: (open: Open) => boolean): void {
     const bound = Math.min(this.#plan.bound, this.#plan.prompt)

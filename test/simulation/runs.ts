@@ -39,7 +39,7 @@ export class Runs {
     this.#failed = failed
   }
 
-  /** The server grants a hold. */
+  /** Records that the server granted a hold. */
   granted(hold: string, lock: string, token: number, lastToken: number): void {
     this.#runs.set(hold, {
       lock,
@@ -53,7 +53,7 @@ export class Runs {
     })
   }
 
-  /** The client has learned that a fair waiter is queued for the lock of this hold. */
+  /** Records that the client has learned that a fair waiter is queued for the lock of this hold. */
   told(hold: string): void {
     const run = this.#runs.get(hold)
     if (run) run.told = true
@@ -63,12 +63,12 @@ export class Runs {
     return this.#passed.has(hold.claim.id)
   }
 
-  /** The last token of the hold that its client has issued. */
+  /** Returns the last token of the hold that its client has issued. */
   issued(hold: string): number {
     return this.#runs.get(hold)?.issued ?? 0
   }
 
-  /** A lease began by a grant of the server. */
+  /** Records that a lease began by a grant of the server. */
   began(hold: Hold, now: number, alone: boolean): void {
     const run = this.#runs.get(hold.name.id)
     if (!run || run.issued !== hold.token) return
@@ -77,7 +77,7 @@ export class Runs {
     run.holder = hold
   }
 
-  /** A lease began by a hand-off within its client. `fair`: the client's own fair waiters for the key. */
+  /** Records that a lease began by a hand-off within its client. `fair`: the client's own fair waiters for the key. */
   inherited(client: SimulatedClient, hold: Hold, fair: readonly string[], now: number): void {
     const { token } = hold
     const { id } = hold.claim

@@ -230,7 +230,7 @@ export class World implements Stage {
     promise.then(done, done)
   }
 
-  /** Part 2: waits until everything is over. */
+  /** Waits in part 2 until everything is over. */
   #awaitEnd(): void {
     const { timeline } = this
     const open = this.#promises.open

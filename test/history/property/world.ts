@@ -121,7 +121,9 @@ export class World {
     pick(pending, choice)?.aborter.abort(new Error('given up'))
   }
 
-  /** I5: the first release of a live hold ends it. Any other release changes nothing. */
+  /**
+   * Releases a hold, and checks I5: the first release of a live hold ends it, and any other release changes nothing.
+   */
   async release(choice: number, twice: boolean): Promise<void> {
     const held = pick(this.#grants, choice)
     if (held) await this.#release(held, twice)
@@ -144,7 +146,10 @@ export class World {
     }
   }
 
-  /** I8: a holder that loses the lock through this call learns of that soon. Then the lock has one owner again. */
+  /**
+   * Takes a lock away. I8: a holder that loses the lock by this call learns of that soon, and then the lock has one
+   * owner again.
+   */
   async forceRelease(client: number, choice: number): Promise<void> {
     const key = this.#key(choice)
     const from = now()
@@ -169,7 +174,7 @@ export class World {
     this.check()
   }
 
-  /** The server's time, in µs. */
+  /** Returns the server's time, in µs. */
   async #serverTime(): Promise<number> {
     const [seconds, micros] = await this.#redis.time()
     return Number(seconds) * 1_000_000 + Number(micros)
@@ -291,7 +296,7 @@ export class World {
     }
   }
 
-  /** I7: the lock is free, its queue is empty, and no key lasts for ever. */
+  /** Checks I7: the lock is free, its queue is empty, and no key lasts for ever. */
   async #nothingLeft(key: string): Promise<void> {
     const names = await keysWith(this.#redis, key)
     const queue = names.find(name => name.endsWith(':queue'))

@@ -82,7 +82,7 @@ export function choose(random: Random, { keys, times }: Pick<Terms, 'keys' | 'ti
   }
 }
 
-/** What a call asks of this lock. Most callers of a semaphore agree on its number of permits. */
+/** Chooses what a call asks of this lock. Most callers of a semaphore agree on its number of permits. */
 function chooseWants(random: Random, key: string): Wants | undefined {
   const one = chooseOne(random, key)
   if (typeof one !== 'object') return one
@@ -94,7 +94,7 @@ function chooseOne(random: Random, key: string): Wants | undefined {
   return kindOf(key) === 'readWrite' && random.chance(0.65) ? 'read' : usualWants(key)
 }
 
-/** The time in the section, in ms. Shared locks are held longer, so that they are not free all the time. */
+/** Chooses the time in the section, in ms. Shared locks are held longer, so that they are not free all the time. */
 function chooseHold(random: Random, key: string, lease: number): number {
   if (random.chance(0.02)) return random.int(lease, lease + 400)
   const often = kindOf(key) === 'mutex' ? 0.6 : 0.2
@@ -107,7 +107,7 @@ function chooseReentry(random: Random, wants: Wants | undefined): Choice['reente
   return random.chance(0.15) ? random.pick(['read', 'write']) : undefined
 }
 
-/** The request of a caller that constantly wants the same lock and never queues. */
+/** Returns the request of a caller that constantly wants the same lock and never queues. */
 export function chooseAgain(key: string, { lease }: Times): Choice {
   return {
     key,

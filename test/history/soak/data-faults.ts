@@ -63,9 +63,9 @@ async function load(stage: Stage, { duration }: { duration: number }): Promise<v
 }
 
 /**
- * The replica becomes the master without the last writes. Some processes reach it at once, others only a moment later,
- * when both masters have granted locks. From the promotion on, grants of the old master may conflict with new ones. A
- * process gets such grants until its own way leads to the new master.
+ * Makes the replica the master, without the last writes. Some processes reach the new master at once, others only a
+ * moment later, when both masters have granted locks. From the promotion on, grants of the old master may conflict with
+ * new ones. A process gets such grants until its own way leads to the new master.
  */
 async function failOver(stage: Stage, master: Place, replica: Place, dice: number): Promise<void> {
   const replication = await Replication.begin(master, replica)

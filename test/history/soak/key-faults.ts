@@ -79,7 +79,7 @@ async function forgeMessages({ admin, recorder }: Stage, key: string): Promise<v
   }
 }
 
-/** The id of one of the current holders. */
+/** Returns the id of one of the current holders. */
 async function holderOf(admin: Redis, key: string): Promise<string | undefined> {
   if (kindOf(key) === 'mutex') return (await admin.hget(lockName(key), 'holder'))?.split(' ')[2]
   return (await admin.hkeys(lockName(key))).find(name => name.length === HOLD_ID)

@@ -74,20 +74,20 @@ export function sizeOf(key: string): number {
   return SIZES[(number >> 2) % SIZES.length] as number
 }
 
-/** The name of a lock in Redis, for the plain keys of a run. `src/redis/keys.ts` also handles odd keys. */
+/** Returns the name of a lock in Redis, for the plain keys of a run. `src/redis/keys.ts` also handles odd keys. */
 export function lockName(key: string): string {
   const kind = kindOf(key)
   return kind === 'mutex' ? `lock:{${key}}` : `lock:%${kind}/{${key}}`
 }
 
-/** The names of a lock's queues, and of the keys that belong to them. */
+/** Returns the names of a lock's queues, and of the keys that belong to them. */
 export function queueNames(key: string): string[] {
   const lock = lockName(key)
   const names = [`${lock}:queue`, `${lock}:expiry`]
   return kindOf(key) === 'readWrite' ? [...names, `${lock}:readers`] : names
 }
 
-/** The names of all keys that record the holders of a lock. */
+/** Returns the names of all keys that record the holders of a lock. */
 export function holdNames(key: string): string[] {
   const lock = lockName(key)
   return kindOf(key) === 'mutex' ? [lock] : [lock, `${lock}:deadlines`]
@@ -97,8 +97,8 @@ export function holdNames(key: string): string[] {
 export const PLAN = 1_000_000
 
 /**
- * How long after its last use, in ms, all keys of a lock have expired (lua/shared/life.lua, enqueue.lua) and Redis has
- * had time to remove them.
+ * Returns the ms after a lock's last use by which all its keys have expired (lua/shared/life.lua, enqueue.lua) and
+ * Redis has had time to remove them.
  */
 export function runOut({ longestLease, waiterTtl, tokenMemory }: Times): number {
   return Math.max(longestLease, 2 * waiterTtl) + 1.25 * tokenMemory + 1_500

@@ -63,7 +63,7 @@ async function threeServers(): Promise<string[]> {
   return servers.map(({ url }) => url)
 }
 
-/** Two clients, as if they were in two processes. */
+/** Opens two clients, as if they were in two processes. */
 async function twoClients(
   rival: Rival,
   sharing: Sharing = {},

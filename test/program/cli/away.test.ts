@@ -40,8 +40,8 @@ interface Silent {
 }
 
 /**
- * A server that accepts connections. It forwards the first `passed` connections to the tests' server, and never answers
- * the others.
+ * Starts a server that accepts connections. It forwards the first `passed` connections to the tests' server, and never
+ * answers the others.
  */
 async function silent(passed = 0): Promise<Silent> {
   let since: number | undefined

@@ -107,7 +107,7 @@ describe('a lock that is lost', () => {
   })
 })
 
-/** A script that records each signal of this name, reports when it is ready, and ends after the test. */
+/** Returns a script that records each signal of this name, reports when it is ready, and ends after the test. */
 const noting = (name: NodeJS.Signals) =>
   [
     'const { appendFileSync: append, existsSync } = require("fs")',

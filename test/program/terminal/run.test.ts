@@ -216,7 +216,7 @@ function lastOf(screen: string): string {
   return screen.split('\n').at(-1)!
 }
 
-/** The width of the text in columns. The characters in these tests have one or two columns. */
+/** Returns the width of the text in columns. The characters in these tests have one or two columns. */
 function width(text: string): number {
   return [...text].reduce((sum, character) => sum + (character.codePointAt(0)! > 0x2e80 ? 2 : 1), 0)
 }

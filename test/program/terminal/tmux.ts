@@ -60,7 +60,7 @@ const LOOK = 30
 
 const run = promisify(execFile)
 
-/** The built `baton` in a terminal. */
+/** Runs the built `baton` in a terminal. */
 export function batonInTerminal(args: readonly string[], options?: TerminalOptions): Promise<Terminal> {
   return Terminal.open([process.execPath, built, ...args], options)
 }

@@ -62,7 +62,7 @@ const samples = [
   'return (',
 ]
 
-/** The reply, or the code of the error. The rest of an error's text depends on the server's version. */
+/** Returns the reply, or the code of the error. The rest of an error's text depends on the server's version. */
 async function outcome(run: () => unknown): Promise<unknown> {
   try {
     return await run()

@@ -98,7 +98,7 @@ class Pair {
   }
 }
 
-/** The arguments before the first absent one. */
+/** Returns the arguments before the first absent one. */
 function argvOf(values: readonly unknown[]): string[] {
   const end = values.indexOf(undefined)
   return values
@@ -107,7 +107,7 @@ function argvOf(values: readonly unknown[]): string[] {
     .map(String)
 }
 
-/** A dump without the order of hash fields, which may differ. */
+/** Removes the order of hash fields from a dump, because the order may differ. */
 function unordered(dump: unknown): unknown {
   return (dump as [string[], string[], number][]).map(([hash, set, lives]) => {
     const fields = hash.flatMap((field, i) => (i % 2 ? [] : [`${field}: ${hash[i + 1]}`]))

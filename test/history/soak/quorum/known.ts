@@ -18,10 +18,11 @@ export type Sight = readonly (readonly Said[])[]
 const PATIENCE = 300
 
 /**
- * The numbers of the locks that a fault of some servers may take away. `before` and `after` are what the other servers
- * said, and `lost` is what the affected servers said before the fault. A lock is in doubt if no majority of all servers
- * said the same before and after, for instance because the lock changed hands in between. It is also in doubt if an
- * affected server had voted for another claim: that vote may count later, together with votes that do not exist yet.
+ * Returns the numbers of the locks that a fault of some servers may take away. `before` and `after` are what the other
+ * servers said, and `lost` is what the affected servers said before the fault. A lock is in doubt if no majority of all
+ * servers said the same before and after, for instance because the lock changed hands in between. It is also in doubt
+ * if an affected server had voted for another claim: that vote may count later, together with votes that do not exist
+ * yet.
  */
 export function inDoubt(before: Sight, after: Sight, servers: number, lost: Sight = []): number[] {
   const locks = Math.max(0, ...[...before, ...after].map(list => list.length))

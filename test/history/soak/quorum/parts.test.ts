@@ -17,7 +17,7 @@ const sizes = [3, 5, 7]
 const planner = (seed: number, servers = 5) =>
   new QuorumPlanner(new Random(seed, 1), { processes: 4, keys: 12, servers })
 
-/** The storms and calms of a run of one minute. */
+/** Returns the storms and calms of a run of one minute. */
 function minute(one: QuorumPlanner): Planned[][] {
   return [one.storm(STORM), one.calm(CALM), one.storm(STORM), one.calm(CALM)]
 }

@@ -85,8 +85,8 @@ function sizeOf(dice: number): number {
 }
 
 /**
- * The step ends all leases on this server at once. If a majority knows the hold without this server, nothing changes.
- * Otherwise another caller may get the lock.
+ * Steps a server's clock forward, past the ends of all leases on this server. If a majority knows a hold without this
+ * server, nothing changes. Otherwise another caller may get the lock.
  */
 async function stepAhead(stage: QuorumStage, server: QuorumServer, size: number): Promise<void> {
   const from = now()
@@ -106,9 +106,9 @@ async function step(stage: QuorumStage, server: QuorumServer, ms: number): Promi
 }
 
 /**
- * The data of these servers is lost. They do not count until every earlier hold has ended, so no other caller gets the
- * lock early. But if the remaining servers that know the hold are no majority, its holder may be notified before its
- * deadline.
+ * Makes these servers forget their data, and records which holds that may take away. The servers do not count until
+ * every earlier hold has ended, so no other caller gets a lock early. But if the remaining servers that know a hold are
+ * no majority, its holder may be notified before its deadline.
  */
 async function forgetting(stage: QuorumStage, lost: readonly number[], forget: () => Promise<void>): Promise<void> {
   const { servers, keys, recorder } = stage
