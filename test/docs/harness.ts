@@ -30,7 +30,7 @@ export interface Results {
 
 /** The number of processes that run programs. Each has servers of its own. */
 const LANES = 2
-/** In ms. If a lane takes this long, it hangs in a way that its own timeout does not handle. */
+/** Time limit for a lane, in ms. A lane that exceeds it hangs in a way that the lane's own timeout does not handle. */
 const LIMIT = 240_000
 
 /**

@@ -206,6 +206,6 @@ test('after a lease that ended before its grant arrived, the waiter waits again'
   const overtaken = (lease: number) => [...next(110, { asked: 10 }), ...waiter(lease), ...released('a', 140)]
   expect(found(queue(100, 'a', 'b'), overtaken(11))).toEqual([])
   expect(found(queue(100, 'a', 'b'), overtaken(13))).toEqual(['I3'])
-  // After a newer snapshot there is too little time for the excuse.
+  // The lease is longer than the time from the newer snapshot to the overtaking. So the waiter cannot have had a turn.
   expect(found(queue(90, 'a', 'b'), queue(108, 'a', 'b'), overtaken(11))).toEqual(['I3'])
 })

@@ -15,7 +15,7 @@ import type { History, Hold, Violation } from './history.ts'
 import { groupBy } from './lists.ts'
 import { exclude, reenters, type Wants } from './wants.ts'
 
-/** In ms. A block of reserved tokens covers 1 ms; the rest allows for the time between two readings of the clocks. */
+/** How far ahead of all clocks a token may be, in ms: 1 ms for a block of tokens, the rest for the clocks' readings. */
 const LEAD = 50
 
 export function checkFencing(history: History): Violation[] {

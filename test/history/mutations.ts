@@ -36,7 +36,7 @@ export const overlap: Mutation = events => {
   )
 }
 
-/** Like `overlap`, but the first holder has renewed instead of releasing. */
+/** The first holder renews its lease, instead of releasing it, and counts on it until after the second was granted. */
 export const renewedTooLong: Mutation = events => {
   const pair = neighbours(events)
   if (!pair) return undefined

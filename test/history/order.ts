@@ -129,7 +129,7 @@ function overtaking(
   }
 }
 
-/** In ms. If the history does not show when a waiter asked, it asked at most this long before its first snapshot. */
+/** If the history does not show when a waiter asked, it asked at most this many ms before its first snapshot. */
 const LONGEST_JOIN = 5_000
 
 function changedTickets(history: History): Violation[] {

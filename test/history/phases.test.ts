@@ -52,7 +52,7 @@ describe('I2', () => {
     expect(found(read('a', 10, 90), read('b', 20, 80, { off: -10 }))).toEqual(['I2'])
     const others = [...read('a', 10, 90), ...read('b', 20, 80)]
     expect(found(others, read('a2', 40, 60, inside('a', 10, 40)))).toEqual([])
-    // In these two histories, the first hold had already ended, or belonged to another owner.
+    // In the first history, the owner's first hold had already ended. In the second, it belonged to another owner.
     expect(found(read('a', 10, 30), read('b', 20, 80), read('a2', 40, 60, inside('a', 10, 40)))).toEqual(['I2'])
     expect(found(others, read('c', 40, 60, { via: 'reentry', off: -35 }))).toEqual(['I2'])
   })

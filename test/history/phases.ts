@@ -91,7 +91,7 @@ class Phases {
     if (!writer || !last || last.latest <= sight.t) return []
     const next = this.#nextReader(sight)
     if (!next) return []
-    // After a writer's turn, it is the readers' turn.
+    // After a writer's turn, the readers have theirs.
     const turn = this.#writing[lowerBound(this.#writing, sight.t, ({ latest }) => latest)]
     if (turn && turn.hold.grant.token < next.grant.token) return []
     const { t } = next.grant

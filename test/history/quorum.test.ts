@@ -85,7 +85,7 @@ describe('I6: a call fails', () => {
   test('also afterwards, for as long as its next heartbeats may take', () => {
     expect(foundOverFive(failed(), fault(5_000, 7_100, { servers: [0, 1, 2] }))).toEqual([])
     expect(foundOverFive(failed(), fault(5_000, 6_900, { servers: [0, 1, 2] }))).toEqual(['I6'])
-    // Both faults have ended, one of them too long ago.
+    // Both faults are over when the call fails. The fault of two servers ended too long before that to be an excuse.
     const one = fault(5_000, 6_900, { servers: [0, 1] })
     expect(foundOverFive(failed(), one, fault(9_000, 10_000, { servers: [2] }))).toEqual(['I6'])
   })
@@ -116,8 +116,8 @@ describe('clocks', () => {
       ...released('a', 401, false),
     ]
     const later = (off: number) => [...granted('b', 330, { off }), ...released('b', 340)]
-    // In this order: the hold's token comes from a server that has not stepped, long after the taking; from the server
-    // that has stepped; and from before the taking.
+    // In the first history, a server that has not stepped issued the hold's token, long after the taking; in the second
+    // history, the server that has stepped did. In the third history, the token is from before the taking.
     expect(foundOverFive(step, taken, holder(0, 270), later(0))).toEqual(['I1'])
     expect(foundOverFive(step, taken, holder(60_000, 270), later(60_000))).toEqual(['I1'])
     expect(foundOverFive(step, taken, holder(0, 150), later(0))).toEqual([])

@@ -201,7 +201,7 @@ function admit(
   const queue = waiting.filter(({ fair }) => fair)
   const readers = queue.filter(({ wants }) => wants === 'read')
   const others = queue.filter(({ wants }) => wants !== 'read')
-  // It is the readers' turn after a writer's turn, and whenever no writer waits.
+  // The readers have their turn after a writer's turn, and whenever no writer waits.
   if (readers[0] && fits(readers[0]) && (writersTurn() || others.length === 0)) {
     for (const reader of readers.splice(0)) grant(reader)
   }

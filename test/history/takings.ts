@@ -19,7 +19,8 @@ import type { EventOf } from './events.ts'
 import { groupBy, lowerBound } from './lists.ts'
 
 /**
- * In ms. The server is on this machine and shares its clock. The tolerance allows for the time between two readings.
+ * The tolerance for comparing times of the server with times of processes, in ms. All share the machine's clock, but
+ * readings of it are some time apart.
  */
 const TOLERANCE = 50
 

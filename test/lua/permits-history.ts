@@ -26,7 +26,7 @@ export interface Seen {
   readonly fields: Readonly<Record<string, string>>
   readonly holders: readonly Holder[]
   readonly queue: readonly Waiter[]
-  /** For a read-write lock: the queue of the readers. */
+  /** The readers' queue of a read-write lock. */
   readonly readers: readonly Waiter[]
 }
 

@@ -26,7 +26,7 @@ export interface Given {
   readonly endsIn?: number
   /** The holder's re-entrant holds, without the first hold. */
   readonly reentries?: readonly Caller[]
-  /** In queue order, unless their `joinedAgo` gives another order. */
+  /** The waiters in queue order, unless their `joinedAgo` gives another order. */
   readonly waiters?: readonly Caller[]
   /** The last ticket or token issued, µs; default: the server's time. */
   readonly clock?: number
@@ -35,7 +35,7 @@ export interface Given {
 export interface Asking {
   readonly queue?: boolean
   readonly mode?: VoteMode
-  /** µs */
+  /** The smallest token or ticket that may be issued, µs. */
   readonly floor?: number
 }
 

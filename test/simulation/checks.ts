@@ -43,9 +43,9 @@ export class Checks implements Watcher, ClientWatcher {
   readonly #tokens = new Map<string, Set<number>>()
   readonly #tickets = new Map<string, Set<number>>()
   /**
-   * For each lock, the tickets of the waiters that have joined and have not been granted the lock. The first ticket of
-   * a waiter counts. For a mutex, the ticket of its latest heartbeat counts; that must be one that the waiter got
-   * before.
+   * For each lock, the tickets of the waiters that have joined and have not been granted the lock. A waiter's first
+   * ticket counts. For a mutex, the ticket that the waiter sent with its latest heartbeat counts. It must be a ticket
+   * that the waiter received before.
    */
   readonly #queued = new Map<string, Map<string, number>>()
   readonly #abandoned = new Set<string>()
@@ -55,7 +55,7 @@ export class Checks implements Watcher, ClientWatcher {
   readonly #writing = new Set<string>()
   /** For each semaphore, the largest number of permits that a granted claim has stated. */
   readonly #largest = new Map<string, number>()
-  /** For each id that nobody wants, the time since when the server has kept its hold or its place in the queue. */
+  /** For each id that nobody wants: the time since which the server has kept its hold or its place in the queue. */
   #orphans = new Map<string, number>()
   readonly #clients = new Map<string, SimulatedClient>()
   readonly #runs: Runs

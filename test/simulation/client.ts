@@ -111,7 +111,7 @@ export class SimulatedClient implements Observer {
   readonly #ids: Ids
   readonly #link: WatchedLink
   readonly #session: Session
-  /** For read-write locks, two: one for reading, one for writing. */
+  /** The client's locks; for read-write locks, two of them: one for reading, one for writing. */
   readonly #all: readonly Locks[]
   readonly #keys: Keys
   readonly #watcher: ClientWatcher

@@ -38,13 +38,13 @@ export interface Place {
 
 /** A lock at one moment. */
 export interface LockState {
-  /** For a mutex: the holder. */
+  /** The holder of a mutex. */
   readonly holder: Holder | undefined
-  /** For a semaphore or a read-write lock: the holders, by their ids. */
+  /** The holders of a semaphore or a read-write lock, by their ids. */
   readonly holders: ReadonlyMap<string, Holder>
   /** All recorded holds, including lapsed ones: from the id to the end of the lease, ms by the server's clock. */
   readonly holds: ReadonlyMap<string, number>
-  /** In the order of the tickets; for a read-write lock, first all writers, then all readers. */
+  /** The queued waiters, by ticket; for a read-write lock, first all writers, then all readers. */
   readonly queue: readonly Place[]
   /** The time until which none of the lock's keys expires, ms by the server's clock. */
   readonly keptUntil: number

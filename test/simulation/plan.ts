@@ -74,9 +74,9 @@ export interface Call {
 
 export interface Nested {
   readonly how: 'once' | 'line' | 'queue'
-  /** Like `wants` of a request. */
+  /** What the nested call wants, in the form of `wants` of a request. */
   readonly wants: string | undefined
-  /** ms for which it is held, possibly longer than the outer hold; undefined: it is released at once. */
+  /** ms for which the nested hold lasts, possibly longer than the outer hold; undefined: it is released at once. */
   readonly hold: number | undefined
 }
 
@@ -159,7 +159,7 @@ function planOfMutex(seed: number): Plan {
   // Two calls of one owner rarely meet. So in some histories most calls name one of a few owners. These histories have
   // no faults, because what the checks expect of such calls is promised only without faults.
   const family = random.chance(0.1)
-  // Without faults, the library promises much more. So some of the histories have no faults.
+  // Without faults, the library promises much more. So some of the other histories have no faults either.
   const often = family || random.chance(0.2) ? 0 : 0.25
   const kinds = new Set(faultKinds.filter(() => random.chance(often)))
   const clients = random.int(2, 4)

@@ -54,7 +54,7 @@ export class Promises {
   readonly #open = new Set<Open>()
   /** For each key: the time since which the lock has been free although a call waits. */
   readonly #idleSince = new Map<string, { readonly time: number; readonly mark: number }>()
-  /** For each call: the time since which it has waited for a lock that its own owner holds. */
+  /** For each call: the time since which the call has waited for a lock that its own owner holds. */
   readonly #outsideSince = new Map<Open, number>()
 
   constructor(plan: Plan, failed: (invariant: string, what: string) => void) {
@@ -152,7 +152,7 @@ export class Promises {
       const lapsed = shared ? state.holders.size > liveHolds(state, server.now).length : state.holder !== undefined
       const bound = lapsed ? this.#plan.bound : Math.min(this.#plan.bound, this.#plan.prompt)
       const longest = Math.min(...waiting.map(({ begun }) => begun))
-      // For a semaphore, each grant is progress, even if permits are left.
+      // Each grant of a semaphore counts as progress, even if permits are still free afterwards.
       const mark = Math.max(0, ...[...state.holders.values()].map(({ token }) => token)) + state.holders.size
       const known = this.#idleSince.get(key)
       const since = Math.max(known?.mark === mark ? known.time : now, longest, this.#plan.calm)

@@ -63,7 +63,7 @@ describe('a client that uses one kind of lock', () => {
     mutex: `import { mutex as kind } from './src/kinds/mutex/mutex.ts'`,
     flag: `import { flag as kind } from './test/kit/flag.ts'`,
   }
-  /** For each kind, a line from one of its scripts. */
+  /** For each kind of lock, a part of a line from one of the kind's scripts. */
   const lines = { mutex: `redis.call('ZPOPMIN'`, flag: `redis.call('INCR', KEYS[2])` }
 
   test.each([

@@ -60,7 +60,7 @@ interface Snapshot {
   readonly ids: readonly string[]
 }
 
-/** In ms. A lease with more time left than this cannot lapse before a request that is sent now is answered. */
+/** The time left, in ms, with which a lease cannot lapse before a request that is sent now is answered. */
 const SAFE = 1_000
 /**
  * In µs. A token is the server's time of its grant, with two exceptions. A run of local hand-offs takes its tokens from

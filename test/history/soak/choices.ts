@@ -13,7 +13,7 @@ export interface Part {
 }
 
 export interface Choice extends Part {
-  /** Other locks that are taken together with this one; usually none. */
+  /** Other locks that the call takes together with this lock; usually none. */
   readonly besides: readonly Part[]
   readonly mode: Mode
   readonly try: boolean
@@ -49,7 +49,8 @@ export function choose(random: Random, { keys, times }: Pick<Terms, 'keys' | 'ti
   const mode: Mode = random.weighted({ fair: 48, unfair: 24, fairAfter: 16, once: 12 })
   const others = random.chance(0.08) ? [hot(), random.pick(keys)].filter(other => other !== key) : []
   const besides = [...new Set(others)].map(other => ({ key: other, wants: chooseOne(random, other) }))
-  // With a semaphore the two calls would wait for each other.
+  // Two concurrent calls of one owner are granted together, except with a semaphore: there they would wait for each
+  // other.
   const twice = mode !== 'once' && besides.length === 0 && kindOf(key) !== 'semaphore' && random.chance(0.04)
   const timeout =
     mode !== 'once' && !twice && random.chance(0.65) ? random.int(20, random.chance(0.5) ? 300 : 4_000) : undefined

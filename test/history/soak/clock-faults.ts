@@ -19,7 +19,7 @@ import { lockName } from './terms.ts'
 
 const LONGEST = 60_000
 const SHORTEST = 50
-/** In ms. The clock stays back at least this long, so that every lock is granted several times. */
+/** How long the clock stays back at least, in ms. Every lock is granted several times in this time. */
 const STANDS_BACK = 700
 
 export const clockFaults = {

@@ -10,7 +10,7 @@ import { call, type Fault, taking } from './fault.ts'
 import type { ServerFault } from './plan.ts'
 import { harmed, type Stage } from './stage.ts'
 
-/** In ms. It takes less than this to save the data and end the server. During this time nothing is written. */
+/** How long saving the data and ending the server take at most, in ms. During this time nothing is written. */
 const SAVING = 5_000
 /**
  * `less`: by how many bytes each step lowers the memory limit below the memory in use. `keys`: how many keys have to be

@@ -80,7 +80,7 @@ export class Stage {
       { url: server.url, redis: this.admin },
       { url: spare.url, redis: connect(spare) },
     ]
-    // This client has the same times as all others: a longer `waiterTtl` would keep queues beyond the end of the run.
+    // This client has the same times as all others, because a longer `waiterTtl` would keep queues after the run.
     this.locks = new LockClient(
       { port: server.port, host: '127.0.0.1', ...KEEPER },
       { label: 'keeper', tokenMemory: TIMES.tokenMemory, waiterTtl: TIMES.waiterTtl },

@@ -27,7 +27,7 @@ export interface Terms {
   readonly times: Times
 }
 
-/** In ms. It is short, so that the end of a run can show that locks leave nothing behind. */
+/** The clients' `tokenMemory`, in ms. Short, so that the end of a run can show that locks leave nothing behind. */
 export const TOKEN_MEMORY = 2_000
 /** The times of a run with locks on one server. */
 export const TIMES: Times = {
@@ -38,7 +38,7 @@ export const TIMES: Times = {
   tokenMemory: TOKEN_MEMORY,
 }
 
-/** In ms. Faults come in storms. A calm follows each storm, and is long enough for the checker's bound on stillness. */
+/** The length of a storm of faults, in ms. A calm follows, long enough for the checker's bound on stillness. */
 export const STORM = 16_000
 export const CALM = 8_000
 

@@ -29,7 +29,7 @@ export interface Orders extends Terms {
 
 export type ToWorker = 'drain' | 'close' | { readonly block: number } | { readonly jump: number }
 
-/** In ms: how often the event loop is checked, and the delay from which it counts as having stood still. */
+/** The interval of checks of the event loop, and the delay from which the loop counts as having stood still, in ms. */
 const LOOK = 100
 const STALLED = 250
 

@@ -7,7 +7,7 @@ const NOW = 1_000_000
 
 interface Shown {
   readonly label?: string
-  /** In ms. */
+  /** How long the holder has held the lock, in ms. */
   readonly heldFor?: number
   readonly ttl?: number
   /** How long each waiter has waited, in ms, beginning with the head of the queue. */

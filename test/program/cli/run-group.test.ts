@@ -124,7 +124,7 @@ describe('a signal', () => {
       const node = `exec '${process.execPath}' -e '${noting(name)}'`
       const command = `sh worker.sh & ${node} command`
       const { running, folder } = await job(freshKey(), { worker: `${node} grandchild`, command })
-      // Without a handler, the signal would end the process. So wait until each process has one.
+      // The signal would end a process that has no handler. So wait until each process has its handler.
       const listens = (who: string) => readFile(join(folder, `${who}-listens`), 'utf8').catch(() => '')
       await eventually(async () => (await listens('command')) && (await listens('grandchild')), STARTUP)
       const heard = (who: string) => readFile(join(folder, who), 'utf8').catch(() => '')

@@ -124,7 +124,7 @@ const needed: Partial<Record<Planned['name'], number>> = {
 const DICE = 1_000_000
 /** The first blow of a calm begins within this many ms. */
 const SOON = 1_000
-/** No blow of a calm begins in the last so many ms. */
+/** How many ms before the end of a calm the last blow begins at the latest. */
 const PEACE = 1_000
 
 type Special = { readonly majority: ServerFault } | { readonly clock: ClockFault }

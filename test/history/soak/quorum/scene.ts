@@ -124,7 +124,7 @@ async function forceRelease({ locks }: QuorumStage, key: string): Promise<void> 
   try {
     await locks.forceRelease(key)
   } catch (error) {
-    // Without a reachable majority this is expected.
+    // A call without a reachable majority is expected to fail in this way.
     if (!(error instanceof LockConnectionError)) throw error
   }
 }
