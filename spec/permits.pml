@@ -658,7 +658,7 @@ inline release(i) {
   fi
 }
 
-/* A waiter leaves, and its client's lines wake, because what it had may be free. Followed by `vacate` if anything changed. */
+/* A waiter leaves. This wakes its client's lines, as what it had may be free. Followed by `vacate` if it held or was queued. */
 inline leave(i) {
   printf("redis: leave of %d.%d\n", client(i), i % 2);
   take(leaves, i); asker = NONE; mates = false; by = NONE; vacates = in(holds, i);

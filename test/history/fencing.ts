@@ -72,8 +72,8 @@ function readsBeside(hold: Hold, group: readonly Hold[]): boolean {
 }
 
 /**
- * Finds requests that were granted with a smaller token than the largest known when they were made. A re-entry may
- * repeat that token.
+ * Finds requests that were granted with a smaller token than the largest token known when they were made. A re-entry
+ * may repeat that token.
  */
 function wentBack(holds: readonly Hold[], report: Report): void {
   const byRequest = holds.filter(hold => hold.request).sort((a, b) => a.request!.t - b.request!.t)
@@ -90,8 +90,8 @@ function wentBack(holds: readonly Hold[], report: Report): void {
 }
 
 /**
- * Whether an owner that reads is reading again while others read. It then has the token of its first hold, and the
- * others' tokens may be larger.
+ * Whether an owner that already reads reads again while others read. Its second hold has the token of its first, and
+ * the others' tokens may be larger.
  */
 function readsAgain({ wants, grant, request }: Hold, holds: readonly Hold[]): boolean {
   if (wants !== 'read' || grant.via !== 'reentry') return false

@@ -20,7 +20,7 @@ export interface Hold {
   readonly release: EventOf<'release'> | undefined
   readonly released: EventOf<'released'> | undefined
   readonly lost: EventOf<'lost'> | undefined
-  /** The process learned of the hold from a forged message with its waiter's own id and this token. */
+  /** Whether the process learned of the hold from a forged message, with the true id of the waiter and this token. */
   readonly forged: boolean
 }
 

@@ -50,7 +50,7 @@ export const aheadOfAll: Mutation = events => {
   ]
 }
 
-/** A holder is notified long before its deadline that it has lost its hold. */
+/** A holder is notified of the loss of its hold long before its deadline. */
 export const lostEarly: Mutation = events => {
   const last = grants(events).findLast(({ t, deadline }) => deadline - t > 10)
   if (!last) return undefined

@@ -1,11 +1,11 @@
 /**
  * The evidence of the witnesses, which are independent of the lock: files of the holders that are inside, and a
  * register that refuses a token older than one that it has seen (except for semaphores, whose holders write in any
- * order). A process records this evidence only if its own lease says before and after that it is held. If a process is
- * stopped inside and continues after its lease, that is the known limit of any lock.
+ * order). A process records this evidence only if its own lease says `held` both before and after the observation. That
+ * excludes a process that is stopped inside and continues after its lease, which is the known limit of any lock.
  *
  * The witnesses have to agree with the history. A meeting that the history does not show is still a violation, and its
- * text says so: then the history or its checker is wrong.
+ * text says that the history does not show it. Then the history or its checker is wrong.
  */
 
 import type { HistoryEvent } from './events.ts'

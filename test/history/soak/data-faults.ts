@@ -1,6 +1,6 @@
 /**
- * Faults that make the server lose its data, or make the data unavailable for a while. If a fault takes holds away, it
- * records when (`taken`).
+ * Faults that make the server lose its data, or make the data unavailable for a while. A fault that takes holds away
+ * records when, in the event `taken`.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Place, Replication } from '../../kit/replication.ts'
@@ -106,8 +106,8 @@ async function evict(stage: Stage): Promise<void> {
 }
 
 /**
- * Waits until the server is not saving; it may save for a replica. Call this before a fault that saves, or that makes
- * saving fail.
+ * Waits until the server is not saving, which it may do for a replica. Call this before a fault that saves, or that
+ * makes saving fail.
  */
 export function notSaving({ admin }: Stage): Promise<unknown> {
   return eventually(async () => /rdb_bgsave_in_progress:0/.test(await admin.info('persistence')))

@@ -1,4 +1,4 @@
-/** Faults of single locks. If a fault takes a hold away, it records when (`taken`). */
+/** Faults of single locks. A fault that takes a hold away records when, in the event `taken`. */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'

@@ -31,9 +31,9 @@ export const processFaults: Readonly<Record<ProcessFault, Fault<[post: Post<OneW
   'half-open up': halfOpen({ direction: 'up' }),
   'half-open down': halfOpen({ direction: 'down' }),
   partition: halfOpen({}),
-  /** The server executes the request, but its reply is lost. */
+  /** Loses the replies of requests that the server executes. */
   'lose replies': halfOpen({ direction: 'down' }),
-  /** Requests arrive after their sender has been disconnected, has repeated them, or has given up. */
+  /** Delivers requests only after their sender has been disconnected, has repeated them, or has given up. */
   'late requests': {
     reach: 'worker',
     run: (_, { duration, dice }, post) =>
@@ -53,7 +53,7 @@ export const processFaults: Readonly<Record<ProcessFault, Fault<[post: Post<OneW
   'drop messages': { reach: 'worker', run: (_, { duration }, post) => ruled(post, duration, toMessages('drop')) },
   'double messages': { reach: 'nothing', run: (_, { duration }, post) => ruled(post, duration, toMessages('twice')) },
   'late messages': { reach: 'worker', run: (_, { duration }, post) => ruled(post, duration, toMessages('hold')) },
-  /** Messages arrive before the replies to the requests that caused them. */
+  /** Delivers messages before the replies to the requests that caused them. */
   'early messages': {
     reach: 'worker',
     run: (_, { duration }, post) => ruled(post, duration, [[{ direction: 'down', name: 'acquire' }, 'hold']]),

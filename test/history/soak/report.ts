@@ -1,4 +1,4 @@
-/** What a run prints at its end. */
+/** Makes the text that a run prints at its end. */
 import type { Verdict } from '../check.ts'
 import { eventsBefore } from '../check.ts'
 import type { HistoryEvent } from '../events.ts'

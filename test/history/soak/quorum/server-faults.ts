@@ -1,6 +1,6 @@
 /**
- * Faults of a server of a quorum. Each of them begins, lasts, and is healed. If a fault takes holds away, it records
- * which and when (`taken`).
+ * Faults of a server of a quorum. Each of them begins, lasts, and is healed. A fault that takes holds away records
+ * which holds and when, in the event `taken`.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { now } from '../../recorder.ts'
@@ -48,9 +48,7 @@ export const serverFaults: Readonly<Record<ServerFault, Run>> = {
   late: onAllLines('hold'),
 }
 
-/**
- * Time between two steps of clocks, in ms. It is enough for renewals to restore holds on servers that have lost them.
- */
+/** Time between two steps of clocks, in ms. In this time, renewals restore holds on servers that have lost them. */
 const BETWEEN_STEPS = 700
 
 /**
@@ -94,7 +92,7 @@ async function stepAhead(stage: QuorumStage, server: QuorumServer, size: number)
   for (const key of lost) stage.recorder.record('taken', { key, from, how: 'clock' })
 }
 
-/** Steps the clock. Reads it right before and after, so that the history shows when the step happened. */
+/** Steps the clock. Reads the clock right before and after, so that the history shows when the step happened. */
 async function step(stage: QuorumStage, server: QuorumServer, ms: number): Promise<void> {
   const { clock, admin } = server
   stage.readClock(server)
