@@ -1,5 +1,5 @@
 /**
- * scripts/lua/short-names.ts: the texts sent to Redis have short names for their locals, and do the same as with the
+ * scripts/lua/short-names.ts: in the texts sent to Redis, locals have short names. The texts do the same as with the
  * full names.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'

@@ -7,7 +7,7 @@
 import type { Hold } from '../../src/local/hold.ts'
 import type { SimulatedClient } from './client.ts'
 
-/** The longest run, in ms, by a clock that may be 0.1 % slow: LONGEST_ALONE if its client knows of no others. */
+/** The longest run of a client that knows of no others, in ms: LONGEST_ALONE, by a clock that may be 0.1 % slow. */
 const LONGEST = 4.01
 const LONGEST_ALONE = 25.03
 
@@ -15,14 +15,14 @@ interface Run {
   readonly lock: string
   /** The token that the server granted. */
   readonly first: number
-  /** The last token of its block. */
+  /** The last token of the block that the server granted. */
   readonly last: number
-  /** When its first lease began, virtual ms. */
+  /** When the run's first lease began, virtual ms. */
   begun: number | undefined
   longest: number
   holder: Hold | undefined
   issued: number
-  /** Whether its client knows that a fair waiter is queued. */
+  /** Whether the run's client knows that a fair waiter is queued. */
   told: boolean
 }
 
@@ -32,7 +32,7 @@ export class Runs {
   readonly #runs = new Map<string, Run>()
   /** Leases that have ended by a hand-off within the client. */
   readonly #passed = new Set<string>()
-  /** How many leases began by a hand-off within the client. */
+  /** How many leases began by a hand-off within their client. */
   count = 0
 
   constructor(failed: (invariant: string, what: string) => void) {

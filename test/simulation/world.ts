@@ -36,9 +36,9 @@ import { Trace } from './trace.ts'
 
 /** The interval at which part 2 checks whether it is over, ms. */
 const POLL = 25
-/** The length of part 3, ms: longer than any lease, than unused channels stay subscribed, and than cleanup pauses. */
+/** The length of part 3, ms: longer than leases last, unused channels stay subscribed, and cleanup pauses. */
 const REST = 4_000
-/** A client may close this many ms after its last request: after the pause of the cleanup, and a little more. */
+/** How many ms closing may take besides the client's last request: the pause of the cleanup, and a little more. */
 const CLEANING = 1_200
 /** How many ms a closing client waits for a Redis that does not answer its releases. */
 const CLOSE_PATIENCE = 2_000

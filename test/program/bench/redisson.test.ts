@@ -52,8 +52,8 @@ function built(): Command | undefined {
 }
 
 /**
- * Returns the waiters in the order of Redis's queue, once it has this many. The times at which they asked are less
- * reliable, because one request may overtake another. The holder is in the first process.
+ * Waits until Redis's queue has this many waiters, and returns them in its order. The times at which they asked are
+ * less reliable, because one request may overtake another. The holder is in the first process.
  */
 async function redissonQueue(namespace: string, waiters: number): Promise<number[]> {
   const redis = plainRedis()
