@@ -658,7 +658,7 @@ inline release(i) {
   fi
 }
 
-/* A waiter leaves. This wakes its client's lines, as what it had may be free. Followed by `vacate` if it held or was queued. */
+/* A waiter leaves, which may free what it had: wakes its client's lines. Followed by `vacate` if it held or was queued. */
 inline leave(i) {
   printf("redis: leave of %d.%d\n", client(i), i % 2);
   take(leaves, i); asker = NONE; mates = false; by = NONE; vacates = in(holds, i);

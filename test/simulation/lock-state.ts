@@ -16,7 +16,7 @@ const SEMAPHORE = '%semaphore/'
 const READ_WRITE = '%readWrite/'
 /** The number of permits that a writer wants (src/kinds/permits/read-write.ts). */
 const ALL = 1_000_000_000
-/** The length of an id. A field of a semaphore's hash is a holder, with token and claim, if its name has this length. */
+/** Length of an id. A field of a semaphore's hash is a holder, with token and claim, if its name has this length. */
 const ID_LENGTH = 28
 const TOKEN_LENGTH = 16
 
