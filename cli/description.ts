@@ -97,7 +97,7 @@ function permitsOf({ taken = 0, permits }: LockState, between = '/'): string {
   return permits === undefined ? count(taken) : `${count(taken)}${between}${count(permits)}`
 }
 
-/** What a holder has, or a waiter wants, of a shared lock: "2" (permits) or "read". Empty for a mutex. */
+/** Returns what a holder has, or a waiter wants, of a shared lock: "2" (permits) or "read". Empty for a mutex. */
 export function shareOf({ mode, permits }: Pick<HolderState, 'mode' | 'permits'>): string {
   return mode ?? (permits === undefined ? '' : count(permits))
 }
@@ -109,14 +109,14 @@ export const shareTitles: Readonly<Record<LockState['kind'], string>> = {
   semaphore: 'permits',
 }
 
-/** "host:1, for 3s", or "nobody". */
+/** Describes the holders and how long the first has held the lock: "host:1, for 3s", or "nobody". */
 export function holderOf(state: LockState): string {
   const held = heldFor(state)
   return held === undefined ? 'nobody' : `${namesOf(state)}, for ${showTime(held)}`
 }
 
 /**
- * Why a caller waits: ", held by host:1 for 3s, at position 2 of the queue". Parts that are unknown are left out.
+ * Says why a caller waits: ", held by host:1 for 3s, at position 2 of the queue". Parts that are unknown are left out.
  * `cause` is the error if Redis could not be asked.
  */
 export function reasonOf({ holder, position, cause }: Reason): string {
@@ -131,7 +131,7 @@ interface Reason {
   readonly cause?: unknown
 }
 
-/** A number with its digits in groups of three. */
+/** Formats a number with its digits in groups of three. */
 export function count(number: number): string {
   return number.toLocaleString('en')
 }

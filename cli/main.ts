@@ -60,7 +60,7 @@ async function addCommands(asked: string | undefined): Promise<void> {
   addCompletion(program)
 }
 
-/** Options before the command's name apply as if they came after it. */
+/** Passes options before the command's name on to the command, as if the user had typed them after the name. */
 function handDown(_: Command, command: Command): void {
   for (const option of program.options) {
     const name = option.attributeName()

@@ -16,7 +16,8 @@ type Options = Omit<RedisOptions, 'replyMapping'>
 /** How long the first connection may take, from connecting until Redis has answered, in ms. */
 export const CONNECT_WITHIN = 5_000
 /**
- * The same limit for each of several hosts. It is shorter, so that time remains to report which hosts did not answer.
+ * How long each of several hosts may take, in ms. This is less than `CONNECT_WITHIN`, so that time remains to report
+ * which hosts did not answer.
  */
 const EACH_WITHIN = 3_500
 

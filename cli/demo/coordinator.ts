@@ -31,9 +31,9 @@ import { type History, timeToNext } from './witness.ts'
 
 export interface SaleOptions {
   redis: Redis
-  /** The workers connect to the same server with it. */
+  /** The server's URL, with which the workers connect, too. */
   url: string
-  /** The first part of every key of this run. */
+  /** The beginning of every key of this run. */
   prefix: string
   orders: readonly Order[]
   locked: boolean
@@ -41,7 +41,7 @@ export interface SaleOptions {
   /** Milliseconds after which an unfinished sale fails. */
   patience: number
   say: Say
-  /** Called once. The callee may then read the stage at any time. */
+  /** Called once, at the start. The receiver may then read the stage at any time. */
   watch: (stage: Stage) => void
 }
 

@@ -55,7 +55,7 @@ export function openLedger(stock: number) {
       if (id === frozenSection) ledger.lateWrite = 'accepted'
     },
 
-    /** If nothing was written, the section lasts until its lease ends. If it wrote later than that, until the write. */
+    /** Ends a section whose lock was lost: at the end of its lease, or at its last accepted write if that was later. */
     lost({ section: id, refused, wroteAt }: Lost) {
       if (id === null) return
       const leaseEnd = leaseEnds.get(id) ?? Number.POSITIVE_INFINITY
@@ -66,8 +66,8 @@ export function openLedger(stock: number) {
     },
 
     /**
-     * The worker's open sections last until their leases end, because nobody could release them sooner. Without the
-     * lock they end at once.
+     * Ends the killed worker's open sections: at the ends of their leases, because nobody could release them sooner;
+     * without the lock, at once.
      */
     killed(pid: number, at: number) {
       ledger.killedAt = at

@@ -41,7 +41,10 @@ function count(what: string, value: number, demanded: number, note = ''): Row {
   return { what, found: thousands(value), demanded: String(demanded), note, ok: value === demanded }
 }
 
-/** `ms` is the time from the signal until another process held the lock. */
+/**
+ * Judges how long a crash or a freeze blocked the others. `ms` is the time from the signal until another process held
+ * the lock.
+ */
 function cost(what: string, ms: number | null): Row {
   const most = sale.lease + slack
   return {

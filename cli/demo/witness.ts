@@ -121,7 +121,7 @@ function accountable({ frozen, sections }: History): Section[] {
   )
 }
 
-/** The snapshots of the queue, reduced to requests that were granted. */
+/** Returns the snapshots of the queue, each reduced to the requests that were granted. */
 function queues(history: History): Section[][] {
   const byHold = new Map(accountable(history).map(section => [section.hold, section]))
   return history.snapshots.map(ids => ids.map(id => byHold.get(id)).filter(section => section !== undefined))
@@ -146,7 +146,7 @@ function findOvertaken(history: History): Set<string> {
   return overtaken
 }
 
-/** How many pairs the snapshots compare. With none, "no inversions" would prove nothing. */
+/** Returns how many pairs the snapshots compare. With none, "no inversions" would prove nothing. */
 function countPairs(history: History): number {
   return queues(history).reduce((pairs, { length }) => pairs + (length * (length - 1)) / 2, 0)
 }
@@ -164,7 +164,7 @@ export function handoffs(sections: readonly Section[]) {
   return { count: took.length, p50: percentile(took, 0.5), p99: percentile(took, 0.99) }
 }
 
-/** Nearest rank; null if the list is empty. */
+/** Returns the percentile by nearest rank; null if the list is empty. */
 function percentile(sorted: readonly number[], share: number): number | null {
   return sorted[Math.ceil(share * sorted.length) - 1] ?? null
 }

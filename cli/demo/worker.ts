@@ -128,7 +128,10 @@ async function close(): Promise<void> {
   process.disconnect()
 }
 
-/** Wakes a frozen worker, which no coordinator will wake any more. Once awake, it notices this and exits. */
+/**
+ * Wakes a frozen worker after the coordinator has died. Once awake, the worker notices that its channel is closed, and
+ * exits.
+ */
 function wake(pid: number): void {
   try {
     process.kill(pid, 'SIGCONT')

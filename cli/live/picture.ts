@@ -50,7 +50,10 @@ export const orders = {
 
 export type Order = keyof typeof orders
 
-/** Equal locks are sorted by key, so that rows do not jump from one picture to the next. */
+/**
+ * Sorts the locks. Locks that are equal in this order are sorted by key, so that rows do not jump from one picture to
+ * the next.
+ */
 export function sorted(locks: readonly SeenLock[], order: Order, reversed = false): SeenLock[] {
   const compare = orders[order]
   const inOrder = locks.toSorted((a, b) => compare(a, b) || byKey(a, b))

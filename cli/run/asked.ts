@@ -83,7 +83,7 @@ function oneLock(locks: LockClient, key: string, { permits, read, write }: Asked
   return write ? locks.readWrite(key).write : locks.mutex(key)
 }
 
-/** `key` is the first key on the command line. */
+/** Returns the variables for the command's environment. `key` is the first key on the command line. */
 function environmentOf(key: string, leases: readonly Lease[]): Readonly<Record<string, string>> {
   const tokens = new Map(leases.map(lease => [lease.key, lease.fencingToken]))
   return {

@@ -24,8 +24,8 @@ export function processOf(pid: string): Process | undefined {
 }
 
 /**
- * Whether all members of a group have ended. In a container, ended processes may never be collected, so the group
- * remains. Also false if there is no /proc.
+ * Returns whether all members of a group have ended, although the group may remain: in a container, ended processes may
+ * never be collected. Returns false if there is no /proc.
  */
 export function onlyDead(group: number): boolean {
   try {

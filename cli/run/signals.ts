@@ -32,8 +32,8 @@ export class Signals {
       this.#command?.kill('SIGSTOP')
       process.kill(process.pid, 'SIGSTOP')
     })
-    // The timer runs this later. If the lease ended during the stop, its own timer fires first, so that SIGTERM arrives
-    // before SIGCONT.
+    // The timer delays SIGCONT. If the lease ended during the stop, the lease's timer fires first, so that SIGTERM
+    // arrives before SIGCONT.
     this.#on('SIGCONT', () => void setTimeout(() => this.#command?.kill('SIGCONT')))
   }
 

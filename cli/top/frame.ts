@@ -68,7 +68,7 @@ export function frame({ view, watch, paused, interval, where }: Seen, size: Size
   return [...filled, foot(view, size.columns, colours)]
 }
 
-/** How fresh the picture is, and what is wrong if it is not. */
+/** Says how fresh the picture is, and what is wrong if it is not. */
 function status(watch: Watch, paused: boolean, interval: number): ['red' | 'yellow' | 'dim', string] {
   const { picture, age, took, trouble, surveying = 0 } = watch
   const asOf = picture ? `as of ${time(age)} ago` : 'no data yet'

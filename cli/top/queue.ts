@@ -31,7 +31,10 @@ export function rowsOf(lock: SeenLock | undefined): number {
   return lock.kind === 'mutex' ? lock.waiters.length : lock.holders.length + lock.waiters.length
 }
 
-/** `lock` is undefined if nobody holds it or waits for it any longer. `place` is the first visible row, from 0. */
+/**
+ * Returns the lines of the opened lock. `lock` is undefined if nobody holds it or waits for it any longer. `place` is
+ * the first visible row, from 0.
+ */
 export function queue(
   name: LockName,
   lock: SeenLock | undefined,

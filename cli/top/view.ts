@@ -65,7 +65,7 @@ export function visible(view: View, picture: Picture | undefined): Visible {
   return { rows, cursor: at >= 0 ? at : Math.min(view.row, rows.length - 1) }
 }
 
-/** `page` is the number of rows on a page. */
+/** Returns the effect of a key. `page` is the number of rows on a page. */
 export function press(view: View, key: Key, picture: Picture | undefined, page: number): Pressed {
   if (key.ctrl) return controls[key.name] ?? view
   if (view.help) return key.name === 'q' ? 'quit' : { ...view, help: false }

@@ -1,7 +1,7 @@
 /** The page before the first picture. Its scripts then fill in the values, and create only table rows. */
 import { type Markup, markup } from '../../benchmarks/report/html-markup.ts'
 
-/** `place` is the address of Redis, which the page shows as its heading. */
+/** Returns the page. `place` is the address of Redis, which the page shows as its heading. */
 export function documentOf(place: string, prefix: string, mayRelease: boolean): string {
   const page = markup`<!doctype html>
 <html lang="en">

@@ -46,7 +46,7 @@ export function tableOf({ locks }: Picture, view: CheckedView, memory: Memory): 
   return { locks: locks.length, matching: found.length, rows }
 }
 
-/** The lock that the viewer has opened. If it is not in the picture, it is free. */
+/** Returns the lock that the viewer has opened. A lock that is not in the picture is free. */
 export function openOf(picture: Picture, view: View, memory: Memory): OpenLock | null {
   if (view.open === null) return null
   const { key, kind = 'mutex' } = view.open

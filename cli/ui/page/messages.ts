@@ -100,7 +100,7 @@ export interface Shared {
 export interface HolderRow {
   readonly id: string
   readonly holder: string
-  /** The part of the lock that it holds: permits or a mode. */
+  /** What the holder has of the lock: permits or a mode. */
   readonly part: string
   readonly heldFor: string
   readonly left: string
@@ -110,7 +110,7 @@ export interface QueueRow {
   readonly id: string
   readonly position: number
   readonly waiter: string
-  /** The part that it wants of a lock which may have several holders. */
+  /** What the waiter wants of a lock that may have several holders: permits or a mode. */
   readonly part?: string
   readonly waited: string
   readonly left: string
