@@ -61,8 +61,8 @@ async function unpack(archives: string, tree: string): Promise<void> {
 }
 
 /**
- * Writes a configuration file. -o options would not do: apt reads this file after the system's configuration, and only
- * a file can clear the hooks set there, which would otherwise act on the system's own caches.
+ * Writes a configuration file. Options on the command line would not suffice: apt reads this file after the system's
+ * configuration, and only a file can clear the hooks set there, which would otherwise act on the system's own caches.
  */
 async function configure(workshop: string, more: readonly string[]): Promise<string> {
   const folder = (name: string) => join(workshop, name)
@@ -86,7 +86,10 @@ async function configure(workshop: string, more: readonly string[]): Promise<str
   return config
 }
 
-/** The suite as the only source, from the mirror that this machine uses, for a machine with nothing installed. */
+/**
+ * Returns the settings that make the suite the only source, from the mirror that this machine uses, as if nothing were
+ * installed.
+ */
 async function foreignSuite(workshop: string, suite: string): Promise<string[]> {
   const keyring = (await existing(keyrings)) ?? ''
   const source = join(workshop, 'sources.list')

@@ -20,8 +20,9 @@ const obeysWithinMs = 3_000
 const tailLines = 20
 
 /**
- * `BATON_REDIS_ARGS`: arguments for every server, separated by spaces. `BATON_CONTAINER_LABEL`: a label, key=value, for
- * every container. If the reaper cannot run, the user finds leftover containers by this label.
+ * Returns the option that runs servers in containers. It reads `BATON_REDIS_ARGS`: arguments for every server,
+ * separated by spaces; and `BATON_CONTAINER_LABEL`: a label, key=value, for every container. If the reaper cannot run,
+ * the user finds leftover containers by this label.
  */
 export function inContainer(env: NodeJS.ProcessEnv = process.env): SourceOption {
   return { name: 'container', find: () => find(env) }
@@ -64,8 +65,8 @@ function installedTestcontainers(): string | undefined {
 }
 
 /**
- * Asks in a separate process. If an engine accepts connections but hangs, the request cannot be cancelled, and would
- * keep this process from ending.
+ * Returns whether a container engine answers. Asks it from a separate process: if an engine accepts connections but
+ * hangs, the request cannot be cancelled, and would keep this process from ending.
  */
 export async function engineAnswers(): Promise<boolean> {
   const testcontainersFile = installedTestcontainers()

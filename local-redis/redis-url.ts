@@ -37,8 +37,8 @@ function decodes(text: string): boolean {
 }
 
 /**
- * Host, port and database only. The user part is dropped because some providers put the secret there, and the query
- * because some clients read a password from it.
+ * Reduces the address to host, port and database. The user part is dropped because some providers put the secret there,
+ * and the query because some clients read a password from it.
  */
 function withoutSecrets(value: string): string {
   const url = addressOf(value)

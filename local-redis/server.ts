@@ -51,9 +51,9 @@ export interface RunningServer {
 export interface Life {
   readonly pid: number | undefined
   running(): Promise<boolean>
-  /** The last lines of its log, for an error. */
+  /** Returns the last lines of the server's log, for an error. */
   logTail(): Promise<string>
-  /** Ends it and removes its files. If SIGTERM is not obeyed in time, sends SIGKILL. Idempotent. */
+  /** Ends the server and removes its files. If SIGTERM is not obeyed in time, sends SIGKILL. Idempotent. */
   end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void>
 }
 
@@ -130,8 +130,9 @@ class LaunchedServer implements RunningServer {
 }
 
 /**
- * A port that was free when it was chosen may be taken by the time of the launch. The launch is then repeated: with
- * another port, or, if the caller named the port, with the same one after a moment.
+ * Launches the server on a port, and waits until it is ready. Another program may have taken the port since it was
+ * chosen. The launch is then repeated: with another port, or, if the caller named the port, with the same one after a
+ * moment.
  */
 async function launchUntilReady(
   launch: Launch,

@@ -25,7 +25,7 @@ export interface Outcome {
   readonly seconds: number
   /** What the tests have recorded, for instance which server they used. */
   readonly noted: TaskMeta
-  /** Why it does not count as passed. */
+  /** Why the suite does not count as passed. */
   readonly trouble: string | undefined
 }
 
@@ -118,7 +118,10 @@ function countsOf(text: string): Counts {
   }
 }
 
-/** A skipped test has not passed. Nor has a run whose tests passed but that ended with an error. */
+/**
+ * Returns why a suite does not count as passed. A skipped test has not passed. Nor has a run whose tests passed but
+ * that ended with an error.
+ */
 function troubleOf({ passed, failed, skipped }: Counts, code: unknown): string | undefined {
   if (failed > 0) return `${failed} tests failed`
   if (skipped > 0) return `${skipped} tests were skipped`
@@ -126,7 +129,7 @@ function troubleOf({ passed, failed, skipped }: Counts, code: unknown): string |
   return code === 0 ? undefined : `the run ended with ${String(code)}`
 }
 
-/** For instance `Redis 7.0.15` is a version of `Redis 7.0`. */
+/** Returns whether the reported version belongs to the row `name`: `Redis 7.0.15` is a version of `Redis 7.0`. */
 export function isVersionOf(name: string, said: string | undefined): boolean {
   return said?.startsWith(`${name}.`) ?? false
 }

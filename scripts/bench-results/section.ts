@@ -205,7 +205,10 @@ function table(results: Results, scenario: Scenario, chosen = columns[subjectOf(
   return [`### ${capital(scenario.title)}`, '', markdownTable([head, ...rows], { align }), '']
 }
 
-/** Text after a lock's name or a figure that covers fewer rounds than the run has: how many. Otherwise empty. */
+/**
+ * Returns text that says how many rounds a figure covers, to follow a lock's name or the figure. Empty if the figure
+ * covers all rounds of the run.
+ */
 function fewer(trials: readonly Trial[], rounds: number): string {
   const { measured, mark } = roundsOf(trials, rounds)
   if (mark === undefined) return ''

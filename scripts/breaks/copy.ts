@@ -78,7 +78,7 @@ export class Copy {
     return !scripts || (await this.#program('tsx', 'scripts/build-lua.ts'))
   }
 
-  /** Returns whether it succeeded. */
+  /** Runs a program, and returns whether it succeeded. */
   async #program(name: string, ...args: string[]): Promise<boolean> {
     const program = spawn(join('node_modules', '.bin', name), args, {
       cwd: this.folder,

@@ -19,7 +19,7 @@ export interface Guarded {
   readonly breaks: readonly Break[]
 }
 
-/** All test files of a folder. */
+/** Returns all test files of a folder. */
 export function guardedIn(folder: Folder): Guarded[] {
   return testFilesIn(folder).map(file => {
     const text = readFileSync(new URL(file, root), 'utf8')

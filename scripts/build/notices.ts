@@ -10,7 +10,7 @@ interface Package {
   readonly text: string
 }
 
-/** `files` are all bundled files, including the project's own. */
+/** Writes the notices. `files` are all bundled files, including the project's own. */
 export async function writeNotices(files: readonly string[]): Promise<void> {
   const folders = new Set(files.flatMap(folderOf))
   const packages = await Promise.all([...folders].sort().map(read))

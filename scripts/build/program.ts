@@ -29,7 +29,7 @@ export async function program(): Promise<string[]> {
   return output.flatMap(chunk => (chunk.type === 'chunk' ? chunk.moduleIds : []))
 }
 
-/** The script of the page of `baton ui`, for a browser. */
+/** Builds the script that the page of `baton ui` runs in a browser. */
 export async function page(): Promise<string[]> {
   const bundle = await rolldown({
     input: join(root, 'cli/ui/page/main.ts'),

@@ -30,7 +30,7 @@ interface Outcome {
   readonly seconds: number
 }
 
-/** The folder of an installation that contains the packed package. */
+/** Makes an installation that contains the packed package, and returns its folder. */
 async function install(name: SetName, tarball: string, cache: string): Promise<string> {
   const folder = join(cache, name)
   await mkdir(folder, { recursive: true })
@@ -40,7 +40,7 @@ async function install(name: SetName, tarball: string, cache: string): Promise<s
   return folder
 }
 
-/** Runs the commands in a new folder inside the installation. Rejects with what went wrong. */
+/** Runs the consumer's commands in a new folder inside the installation. Rejects with the failed command's error. */
 async function use(consumer: Consumer, installation: string, url: string): Promise<void> {
   const folder = join(installation, 'consumers', consumer.name.replaceAll(/\W+/g, '-'))
   await rm(folder, { recursive: true, force: true })

@@ -89,7 +89,7 @@ export function hasLocals(source: Source): boolean {
   return parsed(source, true).body.some(({ type }) => type === 'LocalStatement' || type === 'FunctionDeclaration')
 }
 
-/** The names that its first statement assigns. */
+/** Returns the names that the first statement of the file assigns. */
 export function firstAssigned(source: Source): string[] {
   const [first] = parsed(source, false).body
   if (first?.type !== 'AssignmentStatement') return []
@@ -115,13 +115,13 @@ function checkBound({ source, bound }: Inclusion, includer: Source, fail: (probl
   }
 }
 
-/** The code of a file alone. Each of its lines is one line; so is each include, represented by its header. */
+/** Parses the code of a file without its includes: each line stays one line, and one line stands for each include. */
 export function parsed(source: Source, cluster: boolean): luaparse.Chunk {
   const text = codeOf(source.lines, cluster, inclusion => interfaceOf(inclusion, source))
   return luaparse.parse(text, { luaVersion: '5.1', scope: true, locations: true })
 }
 
-/** What an include does to the names of its includer, as one line of Lua. */
+/** Returns one line of Lua that uses and assigns the includer's names as the include does. */
 function interfaceOf(inclusion: Inclusion, includer: Source): string {
   const { bound } = inclusion
   const { takes, changes, gives } = inclusion.source.header

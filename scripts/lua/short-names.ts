@@ -1,5 +1,5 @@
 /**
- * Replaces the names in the files of lua/ by short ones in the texts. The most used names have one letter.
+ * Gives the names in the files of lua/ a short form for the texts that Redis receives: one letter for the most used.
  *
  * A name has the same short name in all texts, and no two names share one. So scopes and references do not change, an
  * include fits into every script that includes it, and a reader of an error message needs only one table.
@@ -80,7 +80,7 @@ function nameIn(names: ReadonlyMap<string, string>, name: string): string {
   return names.get(name) ?? name
 }
 
-/** The variables in its own lines, including those for a cluster, without what its includes do to them. */
+/** Returns the variables in the file's own lines, including lines for a cluster, but not those of its includes. */
 function variablesIn(source: Source): Identifier[] {
   return variables(parsed(source, true)).filter(({ loc }) => typeof source.lines[loc.start.line - 1] === 'string')
 }

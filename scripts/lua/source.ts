@@ -50,8 +50,8 @@ export class Sources {
   readonly #read = new Map<string, Source | undefined>()
 
   /**
-   * The scripts of a kind are in the folder with its name, and what they include is in `shared/`. Kinds with the same
-   * scripts each have a folder inside theirs, with the includes in which they differ.
+   * Reads the scripts of a kind from the folder with its name, and what they include from `shared/`. Kinds with the
+   * same scripts share a folder. Each of them has a folder inside it, with the includes in which the kinds differ.
    */
   constructor(root: URL, kind: string) {
     this.#root = root

@@ -29,7 +29,7 @@ export interface Engine {
   readonly description: string
   /** The environment that a process needs to reach it. */
   readonly env: NodeJS.ProcessEnv
-  /** Ends it, if it was started here. */
+  /** Ends the engine, if it was started here. */
   stop(): Promise<void>
 }
 
@@ -93,7 +93,8 @@ const obeysWithinMs = 30_000
 const tailLines = 12
 
 /**
- * $0 is the folder, $$ the engine. The wait is bounded: an engine that nobody collects would stay a zombie for ever.
+ * In this script, $0 is the folder and $$ the engine. The wait is bounded, because an ended engine whose status nobody
+ * collects would stay a zombie for ever.
  */
 const underWatch = [
   'ended() { for _ in $(seq 300); do kill -0 $$ || return; sleep 0.1; done; }',

@@ -1,11 +1,11 @@
-/** What one of each thing costs in the run: the basis of all computed figures. */
+/** The cost of one client, one lock and one waiter in the run: the basis of all computed figures. */
 import type { Scale, Spent } from '../scale/figures.ts'
 
 export interface Unit {
   readonly what: string
-  /** Memory of one, in bytes. */
+  /** Memory of one unit, in bytes. */
   readonly bytes: Spent
-  /** CPU of one while nothing happens, in µs per second. */
+  /** CPU of one unit while nothing happens, in µs per second. */
   readonly idling: Spent
 }
 

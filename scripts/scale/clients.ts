@@ -13,7 +13,7 @@ const baton: typeof import('../../src/index.ts') = await import(library)
 
 const clients: LockClient[] = []
 const leases: Lease[] = []
-/** The most CPU between two readings, in µs, which is that of the event loop's turns in between. */
+/** The most CPU used between two readings, in µs: that of one long turn of the event loop, or of several short ones. */
 let longestTurn = 0
 let watching: NodeJS.Timeout | undefined
 let looked = process.cpuUsage()

@@ -84,10 +84,10 @@ export interface Held {
   /** CPU to take and release one lock. */
   readonly taking: Spent
   readonly releasing: Spent
-  /** CPU per second of all together, while they are renewed. */
+  /** CPU per second for all locks together, while they are renewed. */
   readonly renewing: Spent
   readonly renewalsPerSecond: number
-  /** CPU of the longest turn of the process's event loop, in ms, while they were renewed. */
+  /** CPU of the longest turn of the process's event loop while the locks were renewed, in ms. */
   readonly longestTurn: number
   readonly lost: number
   readonly longest: Longest

@@ -43,7 +43,7 @@ export class Meter {
     }
   }
 
-  /** CPU per second while no call is made. */
+  /** Measures the CPU per second while no call is made. */
   async idle(seconds: number): Promise<{ idling: Spent; commandsPerSecond: number }> {
     const watched = await this.of(() => sleep(seconds * 1_000))
     const commandsPerSecond = round(watched.commands / watched.seconds)
@@ -74,7 +74,7 @@ export function round(figure: number): number {
   return Math.round(figure * 100) / 100
 }
 
-/** The memory of clients and server, once temporary memory has been freed. */
+/** Measures the memory of clients and server, once temporary memory has been freed. */
 export async function memories(crew: Crew, server: Server): Promise<Spent> {
   await server.settle(500, 5_000)
   await sleep(2_500)

@@ -6,7 +6,8 @@ import { startServer, watchScripts } from './server.ts'
 
 const WAITERS = 50_000
 /**
- * The number of keys in the case with many keys. A client checks waiters per key, so fewer waiters cause the same load.
+ * The number of keys in the cases with a key for each waiter. A client sends a heartbeat for each key, so fewer waiters
+ * cause the same load.
  */
 const KEYS = 10_000
 /** How long idle waiters are observed, in s: six heartbeats. */

@@ -126,7 +126,7 @@ class Reader {
     }
   }
 
-  /** The texts between a page's tags, and its labels, titles and placeholders. */
+  /** Adds the texts between a page's tags, and its labels, titles and placeholders. */
   #page(node: ts.TaggedTemplateExpression): void {
     const text = this.#render(node.template)
     const attributes = [...text.matchAll(/(?:aria-label|title|placeholder)="([^"]*)"/g)].map(([, words]) => words!)
@@ -184,13 +184,13 @@ function optional(text: string): string {
 
 const VALUE = '\u0024{…}'
 
-/** Stands for a value: by its expression if that is short, otherwise by `${…}`. */
+/** Returns what stands for a value in a message: its expression if that is short, otherwise `${…}`. */
 function placeholder(node: ts.Expression): string {
   const name = node.getText().replaceAll(/\s+/g, ' ')
   return name.length <= 40 && !/['"`{}]/.test(name) ? `\${${name}}` : VALUE
 }
 
-/** Whether it has the form `[…].join('\\n')`. */
+/** Returns whether the expression has the form `[…].join('\\n')`. */
 function isLines(
   node: ts.Expression,
 ): node is ts.CallExpression & { expression: { expression: ts.ArrayLiteralExpression } } {
