@@ -196,7 +196,10 @@ export interface Scenario extends Sharing {
   readonly apart?: boolean
 }
 
-/** Whether this waiter of a process is fair in a mixed scenario. Every other waiter is. */
+/**
+ * Returns whether this waiter of a process is fair in a mixed scenario: waiters with even numbers are, the others are
+ * not.
+ */
 export function asksFair(waiter: number): boolean {
   return waiter % 2 === 0
 }

@@ -76,8 +76,8 @@ function firstLook(sharing: Sharing & Pick<Scenario, 'servers'>): Scenario {
 }
 
 /**
- * Leaves out rivals that have no kind of lock that a scenario needs. If the run is interrupted, resolves to the results
- * so far. If there are none, rejects with the reason of the interruption.
+ * Runs the plan, without rivals that have none of the kinds of lock that its scenarios need. If the run is interrupted,
+ * resolves to the results so far. If there are none, rejects with the reason of the interruption.
  */
 export async function run(plan: Plan, listener: Listener, signal: AbortSignal): Promise<Results> {
   const around = await prepare(plan, line => listener.announce(line))

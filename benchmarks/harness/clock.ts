@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 /** `performance.now()` reads the same clock without allocating, but counts from the start of the process. */
 const start = offset()
 
-/** The machine's monotonic clock in ms. Readings of different processes can be compared. */
+/** Reads the machine's monotonic clock, in ms. Readings of different processes can be compared. */
 export function now(): number {
   return start + performance.now()
 }

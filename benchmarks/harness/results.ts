@@ -9,7 +9,7 @@ import type { Surroundings } from './surroundings.ts'
 /** If other programs used more than this share of the cores, a note says so. */
 const busy = 0.05
 
-/** `notes`: notes made during the run. They come first. */
+/** Assembles the results. `notes` were made during the run, and come before those that are added here. */
 export async function resultsOf(
   plan: Plan,
   around: Surroundings,
@@ -46,7 +46,7 @@ export async function resultsOf(
   return { ...results, goals: attainments(results) }
 }
 
-/** Notes on conditions that affect the figures. */
+/** Returns notes on conditions that affect the figures. */
 function remarks(
   { rivals, rounds, rtt }: Plan,
   { warm, proxy, servers: [server] }: Surroundings,

@@ -16,8 +16,8 @@ export interface Surroundings {
 }
 
 /**
- * `announce` receives a line that says which server is used, without its password. If one part fails to start, the
- * parts started before are stopped.
+ * Starts everything that the run needs. `announce` receives a line that says which server is used, without its
+ * password. If one part fails to start, the parts started before are stopped.
  */
 export async function prepare(plan: Plan, announce: (line: string) => void): Promise<Surroundings> {
   const ends: (() => unknown)[] = []

@@ -18,7 +18,10 @@ const kinds: Record<Scenario['kind'], (stage: Stage) => Promise<Findings>> = {
   idle,
 }
 
-/** A failure of the rival becomes the outcome of the trial. Rejects only if the run is interrupted. Always cleans up. */
+/**
+ * Runs one trial, and always cleans up. A failure of the rival becomes the outcome of the trial. Rejects only if the
+ * run is interrupted.
+ */
 export async function runTrial(round: number, terms: Terms): Promise<Trial> {
   const { rival, scenario, signal, servers, namespace } = terms
   const about = { rival: rival.name, scenario: scenario.name, round }

@@ -11,7 +11,7 @@ export class Markup {
 
 export type Part = Markup | string | number | false | undefined | readonly Part[]
 
-/** Attribute values must be in double quotes. */
+/** Makes HTML from a template. Attribute values in the template must be in double quotes. */
 export function markup(literals: TemplateStringsArray, ...parts: readonly Part[]): Markup {
   return new Markup(literals.reduce((text, literal, i) => text + render(parts[i - 1]) + literal))
 }

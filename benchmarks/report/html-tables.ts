@@ -85,7 +85,9 @@ const headlines: Readonly<Record<Subject, readonly Headline[]>> = {
   idle: [['commandsPerSecond', false]],
 }
 
-/** The best lock of each kind, side by side. Jain's index is shown with figures that unfairness could improve. */
+/**
+ * Compares the best lock of each kind, side by side. Jain's index is shown with figures that unfairness could improve.
+ */
 export function glance(results: Results): Markup {
   const rows = results.scenarios.flatMap((scenario, i) => {
     const entries = entriesOf(results, scenario)

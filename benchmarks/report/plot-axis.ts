@@ -18,7 +18,10 @@ const edge = 2
 /** Room for values of 0 on a log axis, left of all others, in percent. */
 const room = 14
 
-/** An axis for these values: linear from 0, or logarithmic if their range is too wide. `force` overrides this choice. */
+/**
+ * Makes an axis for these values: linear from 0, or logarithmic if their range is too wide. `force` overrides this
+ * choice.
+ */
 export function axisFor(values: readonly number[], write: (value: number) => string, force?: 'log' | 'linear'): Axis {
   const positive = values.filter(value => value > 0)
   const [least, most] = [Math.min(...positive), Math.max(...positive)]
@@ -53,5 +56,5 @@ function logarithmic(least: number, most: number, write: (value: number) => stri
   }
 }
 
-/** Two decimals are finer than a pixel, and give the same text on every machine. */
+/** Formats a position with two decimals, which are finer than a pixel and give the same text on every machine. */
 export const percent = (at: number): string => `${Math.round(at * 100) / 100}%`

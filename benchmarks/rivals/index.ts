@@ -86,7 +86,7 @@ export const rivals: readonly Rival[] = [
   liveMutexSocket,
 ]
 
-/** How the rival's workers are started. `further` applies only to Node workers. */
+/** Returns the command that starts the rival's workers. `further` applies only to Node workers. */
 export async function workerOf({ runtime }: Rival, further?: string): Promise<Command> {
   return runtime === 'java' ? launch() : nodeWorker(further)
 }

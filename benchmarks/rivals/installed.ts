@@ -46,7 +46,7 @@ export async function notInstalled(...packages: string[]): Promise<string | unde
   return `${why.join(', ')}: npm install ${wanted.join(' ')}`
 }
 
-/** The installed version; undefined if it is not installed. */
+/** Returns the installed version of a package; undefined if the package is not installed. */
 export function versionOf(name: string): string | undefined {
   return installed(name)?.version
 }
@@ -76,8 +76,8 @@ function isKnown(name: string): boolean {
 const here = import.meta.filename
 
 /**
- * The current folder has precedence. Reads package.json files directly, because many packages do not export their
- * package.json.
+ * Finds an installed package, first from the current folder. Reads package.json files directly, because many packages
+ * do not export their package.json.
  */
 function installed(name: string): Found | undefined {
   const own = foldersFor(name, here)

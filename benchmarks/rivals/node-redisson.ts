@@ -53,7 +53,7 @@ async function close(redisson: Inside, eventAdapter: string): Promise<void> {
   await redisson.quit()
 }
 
-/** The parts of a URL: the library does not accept a URL. */
+/** Returns the parts of a URL, because the library does not accept a URL. */
 function connectionTo(url: string) {
   const { hostname, port, username, password, pathname, protocol } = new URL(url)
   return {

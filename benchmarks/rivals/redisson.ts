@@ -78,7 +78,10 @@ async function missing(): Promise<string | undefined> {
   return undefined
 }
 
-/** How to start a worker of any of these rivals. Call it only after `missing` has resolved to undefined. */
+/**
+ * Returns the command that starts a worker of any of these rivals. Call this only after `missing` has resolved to
+ * undefined.
+ */
 export function launch(): Command {
   if (!worker) throw new Error('launch() was called before missing() found Java and the built worker')
   return worker
@@ -135,7 +138,10 @@ async function onPath(name: string, { PATH = '' }: NodeJS.ProcessEnv): Promise<s
   return (await which(name, { path: PATH, nothrow: true })) ?? undefined
 }
 
-/** Without `flock`, two processes may build at the same time. Each has its own folder, and the first rename wins. */
+/**
+ * Builds under a file lock. Without `flock`, two processes may build at the same time. Each has its own folder, and the
+ * first rename wins.
+ */
 async function buildOnce(maven: string, tree: string, withinMs: number, env: NodeJS.ProcessEnv): Promise<void> {
   if ((await onPath('flock', env)) === undefined) return build(maven, tree, withinMs, env)
   return withFileLock(`${tree}.lock`, async () => {
@@ -169,7 +175,7 @@ async function build(maven: string, tree: string, withinMs: number, env: NodeJS.
   }
 }
 
-/** Maven's first error line, which names the cause. The last lines only say how to learn more. */
+/** Returns Maven's first error line, which names the cause. The last lines only say how to learn more. */
 function complaint(log: string, failure: string): string {
   const [line] = /(?<=^\[ERROR\] ).+/m.exec(log) ?? []
   if (line === undefined) return failure // Maven did not start, or took too long
@@ -177,7 +183,7 @@ function complaint(log: string, failure: string): string {
   return `${isAboutRegistry ? 'Maven could not fetch what it needs' : 'Maven could not build it'}: ${shortened(line)}`
 }
 
-/** Maven's lines are long, because they list all causes with addresses. */
+/** Shortens a line of Maven's, which is long if it lists all causes with addresses. */
 function shortened(line: string): string {
   return line.length <= longestLine ? line : `${line.slice(0, longestLine)}…`
 }

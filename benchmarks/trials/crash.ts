@@ -31,8 +31,9 @@ const survivors = 10
 const noticed = 100
 
 /**
- * Each repetition has a holder, a victim process and a surviving process. The victim's waiters queue behind the holder,
- * and the survivor's waiters queue after them. Then the victim is killed and the holder releases.
+ * Kills a process whose waiters are queued. Each repetition has a holder, a victim process and a surviving process. The
+ * victim's waiters queue behind the holder, and the survivor's waiters queue after them. Then the victim is killed and
+ * the holder releases.
  */
 export async function crashWaiters(stage: Stage): Promise<Findings> {
   const { scenario, limits } = stage.terms
@@ -67,7 +68,10 @@ export async function crashWaiters(stage: Stage): Promise<Findings> {
   }
 }
 
-/** Stops at the first failure, because later repetitions would fail as well and use up their whole time limit. */
+/**
+ * Repeats a measurement. Stops at the first failure, because later repetitions would fail as well and use up their
+ * whole time limit.
+ */
 async function repeat(times: number, one: (time: number) => Promise<number | undefined>): Promise<Float64Array> {
   const values: number[] = []
   for (let time = 0; time < times; time++) {

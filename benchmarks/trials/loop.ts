@@ -116,7 +116,7 @@ export async function loop(stage: Stage): Promise<Findings> {
   }
 }
 
-/** An additional process takes `inUse` permits and keeps them until the trial ends. */
+/** Starts an additional process, which takes `inUse` permits and keeps them until the trial ends. */
 async function holdOthers(stage: Stage, inUse: number): Promise<void> {
   const { scenario, limits } = stage.terms
   const holder = await stage.hire(scenario.processes, 0, leaseInUse)
@@ -128,7 +128,7 @@ export function queueUp({ processes, waiters, hold }: Scenario): number {
   return hold > 0 ? processes * waiters * apart : 0
 }
 
-/** Figures per acquisition between the two snapshots. Empty if the rival uses its own server. */
+/** Returns figures per acquisition between the two snapshots; none if the rival uses its own server. */
 export function serverFigures(
   { length, acquired }: Samples,
   before: Snapshot,

@@ -124,7 +124,7 @@ export class Station {
     return { op: 'memory', resident: rss, heap: heapUsed - this.#underWay.size * this.#turnHeap }
   }
 
-  /** The heap that one waiting turn needs in the benchmark itself, measured with a lock that only waits. */
+  /** Measures the heap that one waiting turn needs in the benchmark itself, with a lock that only waits. */
   async #measureTurn(): Promise<number> {
     const turns = 1_000
     const never = new Promise<void>(() => {})
@@ -148,7 +148,7 @@ export class Station {
     return { op: 'close' }
   }
 
-  /** `asked` is the current time, which the caller has just read. */
+  /** Runs one turn: ask, hold, release. `asked` is the current time, which the caller has just read. */
   async #turn(
     contender: Contender,
     waiter: number,
