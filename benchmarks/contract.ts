@@ -29,7 +29,7 @@ export function lockOf({ lock = 'mutex' }: Sharing): LockKind {
   return lock
 }
 
-/** Whether this waiter of a process asks for the read lock. */
+/** Returns whether this waiter of a process asks for the read lock. */
 export function reads({ lock, writerEvery }: Sharing, waiter: number): boolean {
   return lock === 'readWrite' && !(writerEvery !== undefined && waiter % writerEvery === 0)
 }
@@ -80,7 +80,7 @@ export interface Rival {
   open?(setting: Setting): Promise<RivalClient>
 }
 
-/** Whether a rival has the kind of lock that a scenario needs. */
+/** Returns whether a rival has the kind of lock that a scenario needs. */
 export function takesPart({ locks = ['mutex'] }: Pick<Rival, 'locks'>, scenario: Scenario): boolean {
   return locks.includes(lockOf(scenario))
 }

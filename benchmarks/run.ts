@@ -170,7 +170,7 @@ class Run {
     return this.#censuses.get(`${rival.name} ${lockOf(scenario)}`)
   }
 
-  /** Why this turn will be skipped, judging by the trials so far; undefined if it will not. */
+  /** Returns why this turn will be skipped, judging by the trials so far; undefined if it will not. */
   #skipped(turn: Turn): string | undefined {
     const { rival, scenario } = turn
     const { rtt } = this.plan
@@ -185,7 +185,7 @@ class Run {
     )
   }
 
-  /** The remaining turns, without those that will be skipped. */
+  /** Returns the remaining turns, without those that will be skipped. */
   #toCome(): Turn[] {
     return this.#turns.slice(this.#trials.length).filter(turn => this.#skipped(turn) === undefined)
   }

@@ -123,7 +123,7 @@ export function checkedAddress(text: string, source: string): Address {
   )
 }
 
-/** The servers that several `--url` options name together. Throws Failure if they cannot form a quorum. */
+/** Returns the servers that several `--url` options name together. Throws Failure if they cannot form a quorum. */
 export function checkedQuorum(urls: readonly string[]): readonly ServerAddress[] {
   const refuse = (why: string): never => {
     throw new Failure(

@@ -258,7 +258,7 @@ async function told<T>(address: Address, reached: Promise<T>): Promise<T> {
   }
 }
 
-/** The error's text from Redis or the network, with advice if there is any. */
+/** Returns the error's text from Redis or the network, with advice if there is any. */
 function causeOf(error: unknown, { kind, tls }: Address): string {
   const message = oneLine(messageOf(error))
   const scheme = (protocol: string) => `its address begins with ${protocol}${kind === 'server' ? '' : `+${kind}`}://`

@@ -122,7 +122,7 @@ async function existing(files: readonly string[]): Promise<string | undefined> {
 
 const debianReleases = /^(bullseye|bookworm|trixie|forky|duke|sid|oldoldstable|oldstable|stable|testing|unstable)$/
 
-/** The first of this machine's sources that provides a release of Debian under Debian's own name. */
+/** Returns the first of this machine's sources that provides a release of Debian under Debian's own name. */
 async function mirror(): Promise<string> {
   const format = '$(RELEASE) $(REPO_URI)'
   const targets = await run('apt-get', ['indextargets', '--format', format, 'Created-By: Packages'], {

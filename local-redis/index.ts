@@ -67,7 +67,7 @@ async function distributionPackage(): Promise<SourceOption[]> {
   return [fromDistribution()]
 }
 
-/** A Redis to use: the one that REDIS_URL names, otherwise one that is started and runs until `stop`. */
+/** Returns a Redis to use: the one that REDIS_URL names, otherwise one that is started and runs until `stop`. */
 export async function obtainRedis(options: ObtainOptions = {}): Promise<LocalRedis> {
   const { REDIS_URL } = process.env
   const redis = namedRedis(REDIS_URL) ?? (await startedRedis(options.args ?? []))

@@ -7,7 +7,7 @@ export interface LocalRedis {
   stop(): Promise<void>
 }
 
-/** The server that REDIS_URL names, or undefined if it is not set. Nothing here starts, stops or empties it. */
+/** Returns the server that REDIS_URL names, or undefined if it is not set. Nothing here starts, stops or empties it. */
 export function namedRedis(value: string | undefined): LocalRedis | undefined {
   if (!value) return undefined
   return {

@@ -84,7 +84,8 @@ function tableOf(rows: readonly ServerRow[], images: readonly Image[], outcomes:
 }
 
 /**
- * The rows with these names, or all if no names are given; without the row whose version the report `beside` covers.
+ * Returns the rows with these names, or all if no names are given; without the row whose version the report `beside`
+ * covers.
  */
 async function rowsOf(only: readonly string[] | undefined, beside: string | undefined): Promise<ServerRow[]> {
   const named = servers.filter(({ name }) => only?.includes(name) ?? true)

@@ -91,7 +91,7 @@ function propertyOf(assertion: string, { assertions }: Model): Property | undefi
   return (Object.keys(assertions) as Property[]).find(property => assertions[property]?.test(assertion))
 }
 
-/** The violated property, according to the checker's output. */
+/** Returns the violated property, according to the checker's output. */
 function violated(printed: string, model: Model): Property | undefined {
   if (/acceptance cycle/.test(printed)) return 'I4'
   return propertyOf(/assertion violated (.*)/.exec(printed)?.[1] ?? '', model)

@@ -135,7 +135,8 @@ export function isVersionOf(name: string, said: string | undefined): boolean {
 }
 
 /**
- * Why not all wanted versions have passed; empty if all have. A version counts only if the server itself reported it.
+ * Returns why not all wanted versions have passed; empty if all have. A version counts only if the server itself
+ * reported it.
  */
 export function complaintsOf(
   wanted: readonly string[],

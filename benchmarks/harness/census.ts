@@ -102,7 +102,7 @@ export interface Sent {
   readonly usec: number
 }
 
-/** The commands that clients sent between two snapshots. */
+/** Returns the commands that clients sent between two snapshots. */
 export function sentBetween(before: Snapshot, after: Snapshot, census: Census): Sent {
   let commands = 0
   let usec = 0

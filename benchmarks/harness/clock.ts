@@ -14,9 +14,9 @@ export async function until(moment: number): Promise<void> {
 }
 
 /**
- * The difference between the two clocks. If the process loses its core between the two readings, the difference is too
- * small. All times of the process would then be too early, and overlaps could be reported that did not happen. So the
- * largest of many differences is used.
+ * Returns the difference between the two clocks. If the process loses its core between the two readings, the difference
+ * is too small. All times of the process would then be too early, and overlaps could be reported that did not happen.
+ * So the largest of many differences is used.
  */
 function offset(): number {
   let most = Number.NEGATIVE_INFINITY

@@ -45,7 +45,7 @@ export function usage(): Usage | undefined {
   }
 }
 
-/** The share of all cores that other programs used, 0..1. */
+/** Returns the share of all cores that other programs used, 0..1. */
 export function usedByOthers(before: Usage | undefined, after: Usage | undefined): number | undefined {
   if (!before || !after || after.total <= before.total) return undefined
   const others = after.used - before.used - (after.ours - before.ours)

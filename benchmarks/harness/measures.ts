@@ -156,8 +156,8 @@ export function differences(samples: Samples, later: Float64Array, earlier: Floa
 }
 
 /**
- * The durations of all cycles that overlap the window, in ms. Counting only cycles that begin or end in the window would
- * miss a cycle that is longer than the window.
+ * Returns the durations of all cycles that overlap the window, in ms. Counting only cycles that begin or end in the
+ * window would miss a cycle that is longer than the window.
  */
 function cyclesIn({ length, asked, done }: Samples, { from, to }: Window): Float64Array {
   const values = new Float64Array(length)
@@ -221,19 +221,21 @@ export function ordinary(samples: Samples, waiters: number, window: Window, open
   })
 }
 
-/** The longest wait of each half of a mixed crowd, over the whole trial. `waiters` is the number per process. */
+/**
+ * Returns the longest wait of each half of a mixed crowd, over the whole trial. `waiters` is the number per process.
+ */
 export function longestOfMixed(samples: Samples, waiters: number, openAt: number): Figures {
   const [waitMaxFair, waitMaxUnfair] = longestWaits(samples, openAt, i => asksFair(samples.waiter[i]! % waiters))
   return { waitMaxFair, waitMaxUnfair }
 }
 
-/** The longest wait of readers and of writers, over the whole trial. */
+/** Returns the longest wait of readers and of writers, over the whole trial. */
 export function longestOfPhases(samples: Samples, openAt: number): Figures {
   const [waitMaxReaders, waitMaxWriters] = longestWaits(samples, openAt, i => samples.reading[i] === 1)
   return { waitMaxReaders, waitMaxWriters }
 }
 
-/** The longest wait of the samples for which `first` is true, and of the others. */
+/** Returns the longest wait of the samples for which `first` is true, and of the others. */
 function longestWaits(samples: Samples, openAt: number, first: (sample: number) => boolean): [number, number] {
   const from = countedFrom(samples, openAt)
   const longest: [number, number] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY]

@@ -25,7 +25,7 @@ export interface Turn {
   readonly round: number
 }
 
-/** All turns of a run, in order. A rival has no turns in scenarios for a kind of lock that it does not have. */
+/** Returns all turns of a run, in order. A rival has no turns in scenarios for a kind of lock that it does not have. */
 export function turnsOf({ scenarios, rivals, rounds }: Plan): Turn[] {
   return scenarios.flatMap(scenario =>
     Array.from({ length: rounds }, (_, i) =>

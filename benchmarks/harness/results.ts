@@ -79,8 +79,8 @@ function remarks(
 }
 
 /**
- * A note for each scenario in which one of redis-baton's own locks was given up, because this must not happen. Reports
- * mention other rivals' skipped rounds beside their figures.
+ * Returns a note for each scenario in which one of redis-baton's own locks was given up, because this must not happen.
+ * Reports mention other rivals' skipped rounds beside their figures.
  */
 function oursGivenUp(rivals: Plan['rivals'], trials: readonly Trial[]): string[] {
   const ours = new Set(rivals.filter(({ kind }) => kind === 'baton').map(({ name }) => name))

@@ -185,7 +185,7 @@ function ofRounds(
     .filter(value => value !== undefined && Number.isFinite(value)) as number[]
 }
 
-/** The last figures of a rival that was skipped in some rounds. */
+/** Returns the last figures of a rival that was skipped in some rounds. */
 function before({ trials }: Results, scenario: string, rival: string): Trial['figures'] | undefined {
   const own = trials.filter(trial => trial.rival === rival && trial.scenario === scenario)
   if (!own.some(({ outcome }) => outcome === 'skipped')) return undefined

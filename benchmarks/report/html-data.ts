@@ -71,7 +71,7 @@ function spreadOf(values: readonly (number | null | undefined)[]): Spread | unde
 
 const isNumber = (value: unknown): value is number => Number.isFinite(value)
 
-/** The sum of the rounds' distributions, in the buckets of the first round. */
+/** Returns the sum of the rounds' distributions, in the buckets of the first round. */
 function together(rounds: readonly (Distribution | undefined)[]): Distribution | undefined {
   const filled = rounds.filter(round => round?.counts.some(count => count > 0)) as Distribution[]
   const first = filled[0]

@@ -91,7 +91,7 @@ export async function workerOf({ runtime }: Rival, further?: string): Promise<Co
   return runtime === 'java' ? launch() : nodeWorker(further)
 }
 
-/** The rival's version; undefined for floors and for packages that are not installed. */
+/** Returns the rival's version; undefined for floors and for packages that are not installed. */
 export async function versionOf({ kind, runtime, package: name }: Rival): Promise<string | undefined> {
   if (runtime === 'java') return redissonVersion()
   if (kind === 'baton') return versionIn(new URL('package.json', packageRoot))

@@ -58,7 +58,7 @@ export async function load<T>(name: string): Promise<T> {
   return (await (from === here ? import(name) : importFrom(from, name))) as T
 }
 
-/** Whether an adapter for version `known` works with `version`, by the rules of semantic versioning. */
+/** Returns whether an adapter for version `known` works with `version`, by the rules of semantic versioning. */
 export function suits(version: string, known: string): boolean {
   const plain = version.replace(/^v/, '')
   if (plain === known || /-/.test(plain + known)) return plain === known

@@ -87,7 +87,7 @@ export function launch(): Command {
   return worker
 }
 
-/** The version of Redisson with which its workers are built. */
+/** Returns the version of Redisson with which its workers are built. */
 export async function redissonVersion(): Promise<string | undefined> {
   const text = await readFile(pom, 'utf8').catch(() => '')
   return /<artifactId>redisson<\/artifactId>\s*<version>([^<]+)/.exec(text)?.[1]
@@ -188,7 +188,7 @@ function shortened(line: string): string {
   return line.length <= longestLine ? line : `${line.slice(0, longestLine)}…`
 }
 
-/** A hash of everything that determines a build. */
+/** Returns a hash of everything that determines a build. */
 async function fingerprint(): Promise<string> {
   const hash = createHash('sha256')
   const folder = join(sources, 'src')

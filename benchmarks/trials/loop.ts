@@ -123,7 +123,7 @@ async function holdOthers(stage: Stage, inUse: number): Promise<void> {
   await holder.ask({ op: 'hold', count: inUse }, limits.open)
 }
 
-/** The ms from the start of a loop until all waiters have asked. */
+/** Returns the ms from the start of a loop until all waiters have asked. */
 export function queueUp({ processes, waiters, hold }: Scenario): number {
   return hold > 0 ? processes * waiters * apart : 0
 }

@@ -95,7 +95,7 @@ export class Stage {
     return Promise.all(Array.from({ length: processes }, (_, process) => this.hire(process, waiters, lease)))
   }
 
-  /** A new path for a file of samples. */
+  /** Returns a new path for a file of samples. */
   file(): string {
     return join(this.folder, `${++this.#files}.samples`)
   }

@@ -204,7 +204,7 @@ export class Station {
   }
 }
 
-/** The memory in use after all garbage is collected. */
+/** Returns the memory in use after all garbage is collected. */
 async function afterCollection(): Promise<NodeJS.MemoryUsage> {
   for (let i = 0; i < 2; i++) {
     globalThis.gc?.()

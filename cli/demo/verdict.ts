@@ -70,7 +70,7 @@ export function headline(rows: readonly Row[], locked: boolean, took: number): s
   return locked ? `FAILED after ${seconds(took)}.` : 'It went wrong, as it must without a lock.'
 }
 
-/** The most important findings in one sentence. */
+/** Returns the most important findings in one sentence. */
 export function summary({ sold, oversold, doubles, inversions, overlapping }: Findings, locked: boolean): string {
   const order = locked ? `${inversions} order inversions, ` : ''
   return `${sold} sold, ${oversold} oversold, ${doubles} doubles, ${order}${overlapping} overlapping critical sections.`

@@ -145,7 +145,7 @@ function holder({ ledger, crew, startedAt }: Stage, colours: Colors): string {
   return startedAt > latest.begin ? '-' : `${who}  ${latest.order}${long}`
 }
 
-/** The workers whose critical sections are open now. Without the lock there are many. */
+/** Returns the workers whose critical sections are open now. Without the lock there are many. */
 function labelsInside({ ledger, crew }: Stage): string[] {
   const open = [...ledger.sections.values()].filter(section => section.how === 'open')
   return open.map(section => crew.find(worker => worker.pid === section.pid)?.label ?? '?')

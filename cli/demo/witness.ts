@@ -97,7 +97,7 @@ function countSales({ orders, answers, stock, stockLeft }: History) {
   }
 }
 
-/** The ids of all sections that overlap with another. */
+/** Returns the ids of all sections that overlap with another. */
 function findOverlaps(sections: readonly Section[]): Set<string> {
   const overlapping = new Set<string>()
   const byId = new Map(sections.map(section => [section.id, section]))
@@ -113,7 +113,9 @@ function findOverlaps(sections: readonly Section[]): Set<string> {
   return overlapping
 }
 
-/** The granted requests whose order must be right: all except those that waited while their process was frozen. */
+/**
+ * Returns the granted requests whose order must be right: all except those that waited while their process was frozen.
+ */
 function accountable({ frozen, sections }: History): Section[] {
   return sections.filter(
     ({ token, pid, requestedAt, begin }) =>
@@ -127,13 +129,13 @@ function queues(history: History): Section[][] {
   return history.snapshots.map(ids => ids.map(id => byHold.get(id)).filter(section => section !== undefined))
 }
 
-/** The requests of each process, in the order in which it made them. */
+/** Returns the requests of each process, in the order in which it made them. */
 function ownOrders(history: History): Section[][] {
   const granted = accountable(history).toSorted((a, b) => a.request - b.request)
   return [...new Set(granted.map(section => section.pid))].map(pid => granted.filter(section => section.pid === pid))
 }
 
-/** The requests that were granted after one that was behind them in the queue. */
+/** Returns the requests that were granted after one that was behind them in the queue. */
 function findOvertaken(history: History): Set<string> {
   const overtaken = new Set<string>()
   for (const line of [...queues(history), ...ownOrders(history)]) {
@@ -169,7 +171,7 @@ function percentile(sorted: readonly number[], share: number): number | null {
   return sorted[Math.ceil(share * sorted.length) - 1] ?? null
 }
 
-/** The time from this moment until the next section began. */
+/** Returns the time from this moment until the next section began. */
 export function timeToNext(sections: readonly Section[], from: number): number | null {
   const next = Math.min(...sections.filter(section => section.begin > from).map(section => section.begin))
   return Number.isFinite(next) ? next - from : null

@@ -76,7 +76,7 @@ async function handle(order: OrderInHand): Promise<void> {
   }
 }
 
-/** The critical section. Returns null if the shop refused a write. */
+/** Runs the critical section. Returns null if the shop refused a write. */
 async function serve(shop: Shop, order: OrderInHand, visit: Visit, lease: Lease | null): Promise<Left | null> {
   const at = now()
   const section = `${process.pid}.${++sections}`

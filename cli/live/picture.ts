@@ -60,7 +60,7 @@ export function sorted(locks: readonly SeenLock[], order: Order, reversed = fals
   return reversed ? inOrder.reverse() : inOrder
 }
 
-/** The locks whose key contains the text, or whose holders' or waiters' labels do. Case is ignored. */
+/** Returns the locks whose key contains the text, or whose holders' or waiters' labels do. Case is ignored. */
 export function matching(locks: readonly SeenLock[], text: string): readonly SeenLock[] {
   if (text === '') return locks
   const wanted = text.toLowerCase()
@@ -72,7 +72,7 @@ export function matching(locks: readonly SeenLock[], text: string): readonly See
 /** Identifies one lock: a key may have one lock of each kind. */
 export type LockName = Pick<LockState, 'key' | 'kind'>
 
-/** A text that identifies the lock. */
+/** Returns a text that identifies the lock. */
 export function textOf({ key, kind }: LockName): string {
   return `${kind}/${key}`
 }

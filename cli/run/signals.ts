@@ -53,8 +53,8 @@ export class Signals {
 }
 
 /**
- * Whether this program is in the terminal's foreground, where keys send signals. It is not if it runs in the background
- * or without a terminal.
+ * Returns whether this program is in the terminal's foreground, where keys send signals. A program in the background or
+ * without a terminal is not.
  */
 function inForeground(): boolean {
   const own = processOf('self')

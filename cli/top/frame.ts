@@ -40,7 +40,7 @@ const WIDEST = 130
 /** The lines around the table's rows: two above it, its titles, and the last line of the screen. */
 const aroundList = 4
 
-/** The number of rows on one page of the current view. */
+/** Returns the number of rows on one page of the current view. */
 export function pageOf({ opened }: View, { rows }: Size): number {
   return Math.max(1, rows - aroundList - (opened === undefined ? 0 : aroundQueue))
 }

@@ -38,7 +38,7 @@ export async function snapshot(at: Connected, pattern: string, order: Order, jso
   ].join('\n\n')
 }
 
-/** The figures in one line. */
+/** Returns the figures in one line. */
 export function summary({ held, queued, waiters, longestWait }: Picture, time = showTime): string {
   const longest = waiters > 0 ? `, longest ${time(longestWait)}` : ''
   return `${count(held)} held  ${count(queued)} with a queue  ${count(waiters)} waiting${longest}`

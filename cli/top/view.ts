@@ -132,7 +132,7 @@ function nameAt(rows: readonly SeenLock[], row: number): LockName | undefined {
   return lock && { key: lock.key, kind: lock.kind }
 }
 
-/** The row to which a key moves the cursor; undefined if the key does not move it. */
+/** Returns the row to which a key moves the cursor; undefined if the key does not move it. */
 function moved(from: number, { name, text }: Pick<Key, 'name' | 'text'>, count: number, page: number) {
   const to = {
     up: from - 1,

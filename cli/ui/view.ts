@@ -118,7 +118,7 @@ function queueRow(waiter: SeenLock['waiters'][number]): QueueRow {
   }
 }
 
-/** An untrusted name, cut to `length`, with its control characters made visible. */
+/** Returns an untrusted name, cut to `length`, with its control characters made visible. */
 function shown(name: string, length = NAME): string {
   const cut = name.length > length ? `${[...name].slice(0, length).join('')}…` : name
   return printable(cut)

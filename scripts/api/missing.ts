@@ -41,8 +41,8 @@ function lacks(item: ApiItem, entry: string): string[] {
 }
 
 /**
- * The description of the item; empty if there is none. API Extractor's standard sentence for constructors does not
- * count.
+ * Returns the description of the item; empty if there is none. API Extractor's standard sentence for constructors does
+ * not count.
  */
 function description(comment: DocComment | undefined): string {
   const parts = [comment?.summarySection, comment?.remarksBlock?.content].map(textOf)
@@ -57,7 +57,7 @@ function blockOf(comment: DocComment | undefined, tag: string): string {
   return blocks.map(({ content }) => textOf(content)).join('\n')
 }
 
-/** The text as in the source. */
+/** Returns the text as in the source. */
 function textOf(node: DocNode | undefined): string {
   const inside = (one: DocNode): string =>
     one instanceof DocExcerpt ? one.content.toString() : one.getChildNodes().map(inside).join('')

@@ -12,7 +12,7 @@ export interface Surface {
   readonly complaints: readonly string[]
 }
 
-/** The surface according to the present sources. */
+/** Extracts the public surface from the present sources. */
 export async function surface(): Promise<Surface> {
   const entries = await extract()
   return {
@@ -21,7 +21,7 @@ export async function surface(): Promise<Surface> {
   }
 }
 
-/** The paths of the reports that are out of date. */
+/** Returns the paths of the reports that are out of date. */
 export async function stale({ reports }: Surface): Promise<string[]> {
   const differs = async ([path, text]: [string, string]) => {
     const present = await readFile(new URL(path, root), 'utf8').catch(() => undefined)

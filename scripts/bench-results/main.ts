@@ -53,7 +53,7 @@ function repetitions(): Record<string, Results> {
 
 export const names = Object.keys(pages) as Page[]
 
-/** The page with its generated part up to date. */
+/** Returns the page with its generated part up to date. */
 export function written(page: Page): string {
   const [head, rest] = present(page).split(begin) as [string, string]
   return `${head}${begin}\n${pages[page]()}\n${rest.slice(rest.indexOf(end))}`

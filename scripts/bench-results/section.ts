@@ -108,7 +108,7 @@ export function section(all: Results, rtt: Results, others: Readonly<Record<stri
   ].join('\n')
 }
 
-/** The section for a run with another kind of lock. */
+/** Returns the section for a run with another kind of lock. */
 export function sectionOfKind(title: string, file: string, results: Results): string {
   const goals = [...otherKinds, ...quorum].filter(goal => verdict(goal, results, []) !== 'not measured')
   const own = ordered(results).filter(scenario => lockOf(scenario) !== 'mutex')
@@ -116,7 +116,7 @@ export function sectionOfKind(title: string, file: string, results: Results): st
   return [`### ${title}`, '', run(file, results), '', reach(goals, results, []), '', ...tables].join('\n')
 }
 
-/** A short summary, for the README. */
+/** Returns a short summary, for the README. */
 export function summary(all: Results): string {
   const shown = ['baton-unfair', 'baton-fair', 'redis-semaphore', 'redlock-10ms', 'redisson-lock', 'redisson-fair']
   const rivals = all.rivals.filter(
@@ -137,7 +137,10 @@ function known(name: ScenarioName): Scenario {
   return scenarios.find(scenario => scenario.name === name) as Scenario
 }
 
-/** The scenarios of these runs in the benchmark's present order, which may differ from the order of an older run. */
+/**
+ * Returns the scenarios of these runs in the benchmark's present order, which may differ from the order of an older
+ * run.
+ */
 function ordered(...runs: readonly Results[]): readonly Scenario[] {
   const names = new Set(runs.flatMap(({ scenarios }) => scenarios.map(({ name }) => name)))
   return scenarios.filter(({ name }) => names.has(name))

@@ -27,7 +27,7 @@ export function guardedIn(folder: Folder): Guarded[] {
   })
 }
 
-/** The test runner's arguments for these tests of a folder, each given as a file and its line. */
+/** Returns the test runner's arguments for these tests of a folder, each given as a file and its line. */
 export function argsFor(folder: Folder, tests: Iterable<string>): string[] {
   return [...guarded[folder], ...tests]
 }

@@ -14,7 +14,7 @@ import { type Break, troubleOf } from './comments.ts'
 import { Copy, type Report } from './copy.ts'
 import { argsFor, type Folder, folders, guardedIn } from './guarded.ts'
 
-/** The message of the first failing test. */
+/** Returns the message of the first failing test. */
 function sawIn({ testResults }: Report): string {
   const [message = ''] = testResults.flatMap(file => file.assertionResults.flatMap(one => one.failureMessages))
   return stripVTControlCharacters(message).split('\n', 1)[0]!

@@ -25,7 +25,7 @@ function preamble(table: 'KEYS' | 'ARGV', list: readonly Declared[]): string[] {
 /** A line of code, or an include in its place. */
 type Piece = string | Source
 
-/** The code of a script or an include. */
+/** Returns the code of a script or an include. */
 function pieces(source: Source): Piece[] {
   return source.lines.flatMap(line => (typeof line === 'string' ? [line] : placed(line, source)))
 }
@@ -53,7 +53,7 @@ function whole(list: readonly Piece[]): string {
   return list.map(piece => (typeof piece === 'string' ? piece : whole(pieces(piece)))).join('\n')
 }
 
-/** The text as a TypeScript expression in which includes are constants. */
+/** Returns the text as a TypeScript expression in which includes are constants. */
 function expression(list: readonly Piece[]): string {
   const parts: string[] = []
   let run: string[] = []
@@ -108,7 +108,7 @@ function literals(node: Record<string, unknown> | undefined): string[] {
   return []
 }
 
-/** The script's replies, and those of its includes. */
+/** Returns the script's replies, and those of its includes. */
 function repliesOf({ header, lines }: Source): string[] {
   const included = lines.flatMap(line => (typeof line === 'string' ? [] : repliesOf(line.source)))
   return [...new Set([...header.replies, ...included])]

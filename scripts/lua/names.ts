@@ -76,15 +76,15 @@ export function unreadOf({ file, name, header }: Source, sources: readonly Sourc
 }
 
 /**
- * The names that an include adds: those that its includer does not give or change itself. The others are the includer's
- * own variables.
+ * Returns the names that an include adds: those that its includer does not give or change itself. The others are the
+ * includer's own variables.
  */
 export function newNames({ source }: Inclusion, includer: Source): string[] {
   const known = names([...includer.header.changes, ...includer.header.gives])
   return source.header.gives.map(({ name }) => name).filter(name => !known.has(name))
 }
 
-/** Whether the include declares locals. */
+/** Returns whether the include declares locals. */
 export function hasLocals(source: Source): boolean {
   return parsed(source, true).body.some(({ type }) => type === 'LocalStatement' || type === 'FunctionDeclaration')
 }
@@ -146,7 +146,7 @@ function usesIn(source: Source, cluster: boolean): Use[] {
   return uses
 }
 
-/** The names that the file reads, including locals. */
+/** Returns the names that the file reads, including locals. */
 function readsAnywhere(source: Source): Set<string> {
   const read = new Set<string>()
   walk(parsed(source, true), (identifier, written) => {

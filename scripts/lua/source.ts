@@ -25,7 +25,7 @@ export interface Inclusion {
 
 const shared = 'shared/'
 
-/** The code for a cluster or for a single server, with each include replaced by `shown`. */
+/** Returns the code for a cluster or for a single server, with each include replaced by `shown`. */
 export function codeOf(lines: readonly Line[], cluster: boolean, shown: (inclusion: Inclusion) => string): string {
   const text = lines.map(line => (typeof line === 'string' ? line : shown(line))).join('\n')
   return text.replace(/^--\[\[cluster$([\s\S]*?)^--\]\]$/gm, cluster ? '$1' : '')

@@ -72,7 +72,7 @@ async function findPrograms(): Promise<Programs | { unavailable: string }> {
   return 'found' in unpacked ? unpacked.found : unpacked
 }
 
-/** The engine and all programs that it starts, if they all exist and run. */
+/** Returns the engine and all programs that it starts, if they all exist and run. */
 async function programsIn(folders: readonly string[], libraries: NodeJS.ProcessEnv): Promise<Programs | undefined> {
   const env = { ...libraries, PATH: folders.join(delimiter) }
   let version = ''

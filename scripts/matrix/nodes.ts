@@ -55,7 +55,7 @@ function runs(file: string): Promise<boolean> {
   )
 }
 
-/** The settings that make a suite run on that Node, including child processes. */
+/** Returns the settings that make a suite run on that Node, including child processes. */
 export async function onNode(row: NodeRow): Promise<Required<Pick<Suite, 'node' | 'env'>>> {
   const node = await programOf(row)
   const PATH = [dirname(node), process.env['PATH']].join(delimiter)

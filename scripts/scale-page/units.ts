@@ -36,7 +36,7 @@ export function units(scale: Scale): readonly Unit[] {
   ]
 }
 
-/** The fleet step of this name with the largest number of clients. */
+/** Returns the fleet step of this name with the largest number of clients. */
 export function step({ fleet }: Scale, what: string): Scale['fleet'][number] {
   const most = Math.max(...fleet.map(({ clients }) => clients))
   return fleet.find(step => step.what === what && step.clients === most)!

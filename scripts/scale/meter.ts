@@ -65,7 +65,7 @@ export class Meter {
   }
 }
 
-/** The cost of one of `count`. */
+/** Returns the cost of one thing, from the cost of `count` of them. */
 export function each({ client, server }: Spent, count: number): Spent {
   return { client: round(client / count), server: round(server / count) }
 }

@@ -52,7 +52,7 @@ export function commentsIn(file: string, text: string): Comment[] {
   })
 }
 
-/** Whether the comment contains a word besides tags. */
+/** Returns whether the comment contains a word besides tags. */
 function saysSomething(words: string): boolean {
   return /\p{L}{2}/u.test(words.replaceAll(/@(?:since [\d.]+|\w+)/g, ''))
 }

@@ -6,7 +6,7 @@ export function lockName(key: string, kind: unknown): LockName {
   return kind === 'readWrite' || kind === 'semaphore' ? { key, kind } : { key }
 }
 
-/** A text that identifies the lock. */
+/** Returns a text that identifies the lock. */
 export function textOf({ key, kind }: LockName): string {
   return `${kind ?? 'mutex'}/${key}`
 }
