@@ -41,7 +41,7 @@ export interface RivalClient {
    * `reading`, the waiter asks for the read lock of a read-write lock.
    */
   contender(index: number, reading: boolean): Contender | Promise<Contender>
-  /** Only for locks over several servers whose library reports these counts. */
+  /** Returns the library's counts. Absent if the lock is on one server, or if the library does not count. */
   tally?(): Tally
   close(): Promise<void>
 }
@@ -72,7 +72,7 @@ export interface Rival {
   readonly skips?: Readonly<Partial<Record<string, string>>>
   /** Whether callers of one key may be both fair and unfair. In a mixed scenario, `asksFair` selects the fair callers. */
   readonly mixes?: boolean
-  /** In ms: the rival ignores servers that have been up for less than this, so the run waits until then. */
+  /** How long a server must have been up before the rival counts it, in ms. The run waits until then. */
   readonly countsServersAfter?: number
   /** Why the rival cannot run here (not installed, no Java); undefined if it can. */
   missing(): Promise<string | undefined>
@@ -91,7 +91,7 @@ export interface Setting extends Sharing {
   readonly url: string
   /** For a quorum: the URLs of all its servers. `url` is the first of them. */
   readonly servers?: readonly string[]
-  /** Each waiter has its own client. */
+  /** Whether each waiter has its own client. */
   readonly apart?: boolean
   /** The prefix of all keys of this trial. It is unique, so trials do not interfere. */
   readonly namespace: string
@@ -103,7 +103,10 @@ export interface Setting extends Sharing {
   readonly lease: number | undefined
 }
 
-/** From the runner to a worker. Each order is answered by one `Report` with the same `op`, or by `failed`. */
+/**
+ * An order from the runner to a worker. The worker answers each order by one `Report` with the same `op`, or by
+ * `failed`.
+ */
 export type Order =
   | { readonly op: 'open'; readonly setting: Setting }
   /**
@@ -124,8 +127,8 @@ export type Order =
       readonly file: string
     }
   /**
-   * Extra contenders, `count` of them (default: one), take the lock of key 0 and keep it. For a read-write lock, the
-   * write lock.
+   * Extra contenders, `count` of them (default: one), take the lock of key 0 and keep it. Of a read-write lock, they
+   * take the write lock.
    */
   | { readonly op: 'hold'; readonly count?: number }
   /** The extra contenders release. */
@@ -160,7 +163,7 @@ export interface Drained {
   /** The number of calls that rejected, and the text of the first rejection. */
   readonly errors: number
   readonly error?: string
-  /** For all clients of the process, since they were opened. */
+  /** The counts of all clients of the process, since the clients were opened. */
   readonly tally?: Tally
   /** In µs: user and system time of the process between the start and the end of the order. */
   readonly cpu: number
@@ -184,7 +187,7 @@ export interface Scenario extends Sharing {
   readonly keys: number
   /** How long each waiter holds the lock, in ms. */
   readonly hold: number
-  /** Half of the waiters of each process are fair, the others unfair. Only for rivals that can mix. */
+  /** Whether half of the waiters of each process are fair and the others unfair. Only for rivals that can mix. */
   readonly mixed?: boolean
   /** Further permits of the semaphore, which another process holds during the trial. */
   readonly inUse?: number
@@ -192,7 +195,7 @@ export interface Scenario extends Sharing {
   readonly servers?: number
   /** Number of servers that are frozen during the warm-up and stay frozen. */
   readonly frozen?: number
-  /** Each waiter has its own client, as if it were in its own process. */
+  /** Whether each waiter has its own client, as if it were in its own process. */
   readonly apart?: boolean
 }
 
@@ -262,7 +265,7 @@ export interface Trial {
   readonly round: number
   /** 'skipped': not tried in this scenario, or not tried again after a round that failed or left unfinished calls. */
   readonly outcome: 'measured' | 'failed' | 'skipped'
-  /** Why it failed or was skipped. */
+  /** Why the trial failed or was skipped. */
   readonly reason?: string
   readonly figures: Figures
   /** The distribution of the hand-off times in µs. */

@@ -119,7 +119,7 @@ async function reachMaster(address: SentinelAddress): Promise<Redis> {
   const { hosts, credentials, forSentinels, name, database, tls } = address
   const secure = tls ? { tls: {} } : {}
   const knows = (sentinel: Redis) => masterAt(sentinel, name)
-  // Puts the sentinel that has answered first in the list.
+  // Moves the sentinel that has answered to the beginning of the list.
   const answered = await first(hosts, host =>
     open(undefined, { ...host, ...forSentinels, ...secure }, EACH_WITHIN, knows, { over: true }).catch(saidBySentinel),
   )

@@ -18,7 +18,7 @@ if (folder === undefined) {
 mkdirSync(folder, { recursive: true })
 for (const [name, lua] of Object.entries(usualTexts)) {
   const file = `${name.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}.lua`
-  // Without a final newline, so that its SHA1 is the one that MONITOR shows.
+  // Writes no final newline, so that the file's SHA1 is the one that MONITOR shows.
   writeFileSync(join(folder, file), lua)
 }
 console.log(`${Object.keys(usualTexts).length} scripts are in ${folder}`)

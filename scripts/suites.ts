@@ -13,7 +13,7 @@ export interface Suite {
   readonly name: string
   readonly files: readonly string[]
   readonly env?: NodeJS.ProcessEnv
-  /** The program that runs it. Default: this process's own Node. */
+  /** The program that runs the suite. Default: this process's own Node. */
   readonly node?: string
 }
 

@@ -10,9 +10,9 @@
  */
 import type { Samples } from './samples.ts'
 
-/** In place of a sample: the holder needed no release, because the lock had not been taken before. */
+/** Stands for a sample if the holder needed no release, because the lock had not been taken before. */
 export const nobody = -1
-/** In place of a sample: the holder acquired while earlier holders excluded it. */
+/** Stands for a sample if the holder acquired while earlier holders excluded it. */
 export const overlap = -2
 
 /** Returns, for each sample, the sample whose release admitted it, or `nobody`, or `overlap`. */

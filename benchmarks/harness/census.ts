@@ -24,7 +24,7 @@ const housekeeping = new Set(['info', 'monitor', 'client', 'hello', 'config', 'f
 export type Census = ReadonlyMap<string, number>
 
 export interface Sighting {
-  /** The number of commands that clients have sent so far. */
+  /** Returns the number of commands that clients have sent so far. */
   sent(): number
   census(): Census
   stop(): void
@@ -98,7 +98,7 @@ export async function monitor(url: string, heard: (line: string) => void): Promi
 
 export interface Sent {
   readonly commands: number
-  /** The time of these commands in µs, by the server's own statistics. */
+  /** The server's time for these commands in µs, by its own statistics. */
   readonly usec: number
 }
 

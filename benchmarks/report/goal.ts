@@ -7,7 +7,7 @@ import { type LockKind, lockOf, type Measure, type Results, type Trial } from '.
 export interface Goal {
   readonly what: string
   readonly goal: string
-  /** The goal is reached only if every column reaches it. */
+  /** The figures to compare with the limit. The goal is reached only if every column reaches it. */
   readonly columns: readonly Column[]
   reached(median: number): boolean
   readonly digits?: number
@@ -17,7 +17,7 @@ export interface Goal {
 interface Column {
   /** Absent in the first column. */
   readonly name?: string
-  /** One figure per round. Empty if the run did not measure it. */
+  /** Returns one figure per round; none if the run did not measure it. */
   figures(results: Results): readonly number[]
 }
 

@@ -60,7 +60,7 @@ function entry(rival: RivalEntry, trials: readonly Trial[], all: number): Entry 
   }
 }
 
-/** Ignores missing values. JSON turns NaN into `null`, so `null` is a missing value, too. */
+/** Computes the spread without missing values. JSON turns NaN into `null`, so `null` is a missing value, too. */
 function spreadOf(values: readonly (number | null | undefined)[]): Spread | undefined {
   const sorted = values.filter(isNumber).sort((a, b) => a - b)
   if (sorted.length === 0) return undefined

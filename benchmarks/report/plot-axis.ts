@@ -47,7 +47,7 @@ function logarithmic(least: number, most: number, write: (value: number) => stri
     .ticks()
     .filter(value => mantissas.includes(Number(value.toExponential(0)[0])))
     .map(value => ({ at: scale(value), text: write(value) }))
-  // If there are many ticks, every other one is dropped: all labels would not fit on a phone.
+  // If there are many ticks, only every second one has a label: all labels would not fit on a phone.
   const labelled = ticks.length > 5 ? ticks.filter((_, i) => i % 2 === 0) : ticks
   return {
     at: value => (value > 0 ? scale(value) : edge),

@@ -77,8 +77,8 @@ export const batonUnfairSingle: Rival = {
 }
 
 /**
- * In ms. redis-baton counts a server only after it has been up for longer than a lease (30 s by default). Servers report
- * their uptime in whole seconds, so 2 s are added.
+ * How long a server must have been up, in ms. redis-baton counts a server only after it has been up for longer than a
+ * lease (30 s by default). Servers report their uptime in whole seconds, so 2 s are added.
  */
 const countsServersAfter = 32_000
 

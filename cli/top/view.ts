@@ -34,7 +34,7 @@ export interface View {
 export type Pressed = View | 'quit' | 'pause' | 'redraw' | 'suspend'
 
 export interface Key {
-  /** The name that node:readline gives it: `up`, `return`, `escape`, `a`. */
+  /** The key's name, as node:readline gives it: `up`, `return`, `escape`, `a`. */
   readonly name: string
   readonly ctrl: boolean
   /** The text that the key would type; empty if it types none. */

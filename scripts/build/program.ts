@@ -10,7 +10,7 @@ import { isInstalled, programs, root } from './entries.ts'
 const dist = join(root, 'dist')
 const transform = { target: 'node20.19' }
 
-/** Not bundled: used if it is installed beside the package. */
+/** Packages that are not bundled. They are used if they are installed beside this package. */
 const optional = ['testcontainers']
 
 /** Returns the files that were bundled. */

@@ -17,8 +17,8 @@ export interface Consumer {
 export interface ConsumerSet {
   readonly packages: readonly string[]
   /**
-   * Some of the packages are unavailable on some machines, e.g. if one downloads its program. Then its consumers count
-   * as not run.
+   * Whether some of the packages may be unavailable on a machine, e.g. because one downloads its program. If they are,
+   * the consumers of this installation count as not run.
    */
   readonly mayBeMissing?: boolean
 }

@@ -7,7 +7,7 @@ export interface Declared {
   readonly optional: boolean
   /** Whether the name stands for the rest of the list. */
   readonly rest: boolean
-  /** Its type in Redis, its type in Lua, or its unit. */
+  /** The type of the value in Redis or in Lua, or its unit. */
   readonly type: string
 }
 

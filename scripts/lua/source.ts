@@ -7,7 +7,7 @@ export interface Source {
   /** Begins with `lua/`, for messages. */
   readonly file: string
   readonly name: string
-  /** Whether it is an include rather than a script. */
+  /** Whether the file is an include rather than a script. */
   readonly isInclude: boolean
   readonly header: Header
   /** Without comments and indentation. */
@@ -124,7 +124,7 @@ export class Sources {
     const path = this.#paths.get(name) ?? fail(by, `there is no include "${name}"`)
     this.#read.set(name, undefined)
     const source = this.#sourceOf(path, name, true)
-    // Moves it to the end, after the includes that it uses.
+    // Moves the include to the end, after the includes that it uses.
     this.#read.delete(name)
     this.#read.set(name, source)
     return source

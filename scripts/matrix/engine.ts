@@ -27,7 +27,7 @@ import { libraryPath, unpackPackages } from '../../local-redis/packages.ts'
 export interface Engine {
   /** A description for people. */
   readonly description: string
-  /** The environment that a process needs to reach it. */
+  /** The environment that a process needs to reach the engine. */
   readonly env: NodeJS.ProcessEnv
   /** Ends the engine, if it was started here. */
   stop(): Promise<void>

@@ -17,7 +17,7 @@ interface Scripts {
   readonly whose: string
   /** The texts of each kind that has these scripts, by the titles of their columns. */
   readonly texts: Readonly<Record<string, Readonly<Record<string, string>>>>
-  /** Includes that also reply, but that only some of these kinds have. */
+  /** Includes with replies of their own, which only some of these kinds have. */
   readonly besides: readonly string[]
 }
 

@@ -2,7 +2,7 @@
 import type { Scale } from '../scale/figures.ts'
 import { step, units } from './units.ts'
 
-/** µs of one core per second. */
+/** CPU that one core has per second, in µs. */
 const CORE = 1e6
 const GIGABYTE = 2 ** 30
 /** MAXCLIENTS connections is Redis's default limit. Each client has CONNECTIONS of them. */

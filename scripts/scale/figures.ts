@@ -6,10 +6,10 @@ export interface Scale extends Measured {
   readonly runs: Readonly<Record<Part, Run>>
 }
 
-/** The measurement of one part. */
+/** When one part of the figures was measured, and under which conditions. */
 export interface Run {
   readonly date: string
-  /** The share of all cores, 0..1, that other programs used meanwhile. */
+  /** The share of all cores, 0..1, that other programs used during the measurement. */
   readonly usedByOthers?: number | undefined
   /**
    * Whether the servers had priority over everything else on the machine. If not, times by SLOWLOG include the time of
@@ -103,7 +103,7 @@ export interface Fleet {
   /** CPU per second of all clients, while nothing happens. */
   readonly idling: Spent
   readonly commandsPerSecond: number
-  /** CPU of one lock and release. */
+  /** CPU to take and release one lock. */
   readonly cycle?: Spent
   readonly longest: Longest
 }
@@ -112,7 +112,7 @@ export interface Fleet {
 export interface Masters {
   readonly masters: number
   readonly acquisitions: number
-  /** CPU of one lock and release: of all clients, and of the masters. */
+  /** CPU to take and release one lock: of all clients, and of the masters. */
   readonly cycle: Spent
   /**
    * For each master: the acquisitions that it served, its CPU for one of them, and the part of that spent in scripts.
@@ -124,12 +124,12 @@ export interface Masters {
 
 /** Other work of the library: CPU of the client. */
 export interface Chores {
-  /** One `tryLock` and release, and one `lock` and release, by a single caller. */
+  /** CPU for one `tryLock` and release, and for one `lock` and release, by a single caller. */
   readonly tryLock: number
   readonly lock: number
   /** CPU for one `stats()` of a client with this many locks. */
   readonly stats: readonly { readonly locks: number; readonly micros: number }[]
-  /** `close()` of a client with this many waiters for one key. */
+  /** The cost of `close()` for a client with this many waiters for one key. */
   readonly close: { readonly waiters: number; readonly client: number; readonly ms: number }
   /** An owner that has `holds` holds: the cost to take one of them, and to release one. */
   readonly holds: readonly {

@@ -51,7 +51,7 @@ async function cluster(count: number): Promise<Masters> {
   }
 }
 
-/** Calls of scripts so far, and the time in them in µs. */
+/** Returns the number of script calls so far, and the time that they took in µs. */
 async function scripts(server: Server): Promise<{ calls: number; micros: number }> {
   const { calls, usec } = await server.snapshot()
   const of = (counts: ReadonlyMap<string, number>) => (counts.get('evalsha') ?? 0) + (counts.get('eval') ?? 0)

@@ -6,7 +6,7 @@ import { startServer, watchScripts } from './server.ts'
 
 const WAITERS = 50_000
 /**
- * The number of keys in the cases with a key for each waiter. A client sends a heartbeat for each key, so fewer waiters
+ * The number of keys in the cases with a key for each waiter. A client checks its waiters key by key, so fewer waiters
  * cause the same load.
  */
 const KEYS = 10_000
