@@ -24,11 +24,11 @@ const EACH_WITHIN = 3_500
 /** Options for a connection that never reconnects, and that fails instead of waiting. */
 const once = {
   lazyConnect: true,
-  // The check calls INFO, which a user with few rights may not run. If the server is still loading its data, the lock
-  // client waits for it later.
+  // The ready check of ioredis calls INFO, which a user with few rights may not run. If the server is still loading its
+  // data, the lock client waits for it later.
   enableReadyCheck: false,
   connectTimeout: CONNECT_WITHIN,
-  // A server that hangs or has died does not close its side of the connection.
+  // The longest wait for the server to close its side, in ms. A server that hangs or has died never does.
   disconnectTimeout: 200,
   retryStrategy: () => null,
   sentinelRetryStrategy: () => null,
@@ -191,7 +191,8 @@ async function firmly<T extends Redis | Cluster>(
   try {
     const message = `no answer within ${milliseconds / 1_000} s`
     await within(check(redis), { milliseconds, message, ...(signal && { signal }) })
-    // For instance if the database does not exist: ioredis would continue with another one.
+    // Fails if any error was reported. If the database does not exist, for instance, ioredis would continue with
+    // another one.
     if (reason) throw reason
     return redis
   } catch (error) {

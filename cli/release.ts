@@ -41,7 +41,7 @@ Each holder is notified: "baton run" ends its command with SIGTERM. A holder may
 fencing token, checked where it writes, prevents that.`,
     )
     .action(async (key: string, options: ReleaseOptions) => {
-      // Checked here and not by commander, which would ask for --force before it reports a misspelled option.
+      // This check is not left to commander, which would ask for --force before it reports a misspelled option.
       if (!options.force) {
         throw new Failure(
           "required option '--force' not specified; it confirms that the lock may belong to someone else",

@@ -14,8 +14,8 @@ const settled = 300
 const leastSeconds = 5
 
 /**
- * Idle waiters cause little traffic, so MONITOR can count their commands exactly. The holder has its own process, whose
- * renewals do not count.
+ * Measures idle waiters. They cause little traffic, so MONITOR can count their commands exactly. The holder has its own
+ * process, whose renewals do not count.
  */
 export async function idle(stage: Stage): Promise<Findings> {
   const { scenario, server, limits, seconds, signal } = stage.terms

@@ -194,8 +194,8 @@ export async function runSale(options: SaleOptions): Promise<History> {
 
   async function story(): Promise<void> {
     await until(() => crew.every(worker => worker.state === 'working'))
-    // Each worker gets one order, then a second one, and so on. Dealt all at once, the queue would consist of one block
-    // per worker.
+    // Deals each worker one order, then a second one, and so on. If all orders were dealt at once, the queue would
+    // consist of one block per worker.
     for (hands = 1; hands < sale.inFlight; hands += 1) {
       deal()
       await sleep(5)

@@ -58,7 +58,7 @@ function liveDisplay(out: WriteStream, colours: Colors): Display {
   let stage: Stage | undefined
   let frames: NodeJS.Timeout | undefined
   const draw = () => {
-    // One column and one line less than the terminal, because some terminals wrap or scroll at the last ones.
+    // Leaves out the last column and the last line, because some terminals wrap or scroll when these are used.
     const size = { columns: Math.min(out.columns - 1, widest), rows: out.rows - 1 }
     if (stage) update(frame(stage, events, colours, size))
   }
@@ -151,7 +151,7 @@ function labelsInside({ ledger, crew }: Stage): string[] {
   return open.map(section => crew.find(worker => worker.pid === section.pid)?.label ?? '?')
 }
 
-/** One square per request in the colour of its worker, with the head of the queue on the left. */
+/** Draws one square per request, in the colour of its worker, with the head of the queue on the left. */
 function strip(queue: readonly string[], crew: readonly Worker[], colours: Colors, room: number): string {
   const squares = queue.slice(0, room).map(label => {
     const place = crew.findIndex(worker => worker.label === label)

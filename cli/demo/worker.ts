@@ -66,7 +66,7 @@ async function handle(order: OrderInHand): Promise<void> {
       const left = locks
         ? await locks.using(order.coupon, { fair: true, lease: sale.lease }, lease => serve(shop, order, visit, lease))
         : await serve(shop, order, visit, null)
-      // Sent after the release, so that the message does not delay the next holder.
+      // The report is sent after the release, so that it does not delay the next holder.
       if (left) return say(left)
     } catch (error) {
       if (!(error instanceof LockLostError)) throw error

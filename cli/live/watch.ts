@@ -24,7 +24,7 @@ export interface WatchOptions {
 export interface Watch {
   /** The result of the last survey that succeeded. */
   readonly picture: Picture | undefined
-  /** The ms since that survey ended, and the ms that it took. */
+  /** The ms since the last successful survey ended, and the ms that it took. */
   readonly age: number
   readonly took: number
   /** The current time from the start of one survey to the start of the next, in ms: `interval`, or longer. */

@@ -41,7 +41,7 @@ export function withAsked(command: Command): Command {
     .addOption(and)
 }
 
-/** Throws Failure if these options cannot be combined. `urls` are the addresses of Redis. */
+/** Checks the options, and throws Failure if they cannot be combined. `urls` are the addresses of Redis. */
 export function checkAsked({ permits, take, read, write }: Asked, urls: readonly string[] = []): void {
   if (urls.length > 1 && (permits !== undefined || read || write)) {
     throw new Failure(

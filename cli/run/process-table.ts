@@ -10,7 +10,9 @@ interface Process {
   readonly foreground: string
 }
 
-/** `pid` is a number or `self`. Returns undefined if there is no such process or no /proc. */
+/**
+ * Reads the entry of a process. `pid` is a number or `self`. Returns undefined if there is no such process or no /proc.
+ */
 export function processOf(pid: string): Process | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')

@@ -37,7 +37,7 @@ export interface Size {
 const LATE = 2_000
 /** The widest table in which the eye can still follow a row. */
 const WIDEST = 130
-/** The lines around the table's rows: two above it, its titles, and the last line of the screen. */
+/** The number of lines around the table's rows: two above the table, its titles, and the last line of the screen. */
 const aroundList = 4
 
 /** Returns the number of rows on one page of the current view. */

@@ -62,8 +62,8 @@ export class Terminal {
   }
 
   /**
-   * The size to draw in: one column less than the terminal, because terminals differ after a character in the last
-   * column.
+   * The size to draw in: one column less than the terminal, because terminals behave differently after a character in
+   * the last column.
    */
   get size(): Size {
     const { columns, rows } = this.#output

@@ -89,7 +89,7 @@ async function main(): Promise<boolean> {
   try {
     const pack = ['pack', root, '--json', '--loglevel=error', '--pack-destination', packed]
     const [{ filename }] = JSON.parse(await run('npm', pack, { timeoutMs: installWithinMs }))
-    // Uses the installations one after the other: two at once would fetch the same packages.
+    // Makes the installations one after the other, because two at once would fetch the same packages.
     const installations = new Map<SetName, Promise<string>>()
     let last: Promise<unknown> = Promise.resolve()
     for (const name of new Set(chosen.map(({ set }) => set))) {
