@@ -214,30 +214,30 @@ export function asksFair(waiter: number): boolean {
 export type Figures = Partial<Record<Measure, number>>
 
 export const measures = [
-  'acquisitions', // in the trial
+  'acquisitions', // the number of acquisitions in the trial
   'throughput', // acquisitions per second
-  'handoffP50', // µs
+  'handoffP50', // µs: the median time of a hand-off
   'handoffP90',
   'handoffP99',
   'handoffMax',
-  'crossP50', // µs, hand-offs to another process only
+  'crossP50', // µs: the median time of a hand-off to another process
   'crossShare', // share of hand-offs that went to another process, 0..1
   'backToReleaser', // share of acquisitions that went to the waiter that released last, 0..1
-  'cycleP50', // µs from asking to the return of release
+  'cycleP50', // µs: the median time from asking to the return of release
   'cycleP99',
-  'waitP50', // ms
-  'waitMax', // ms
-  'waitMaxFair', // ms, for the fair half of a mixed crowd
-  'waitMaxUnfair', // ms, for its unfair half
-  'waitMaxReaders', // ms, for readers
-  'waitMaxWriters', // ms, for writers
-  'attempts', // per acquisition: how often the servers of a quorum were asked
+  'waitP50', // ms: the median wait
+  'waitMax', // ms: the longest wait
+  'waitMaxFair', // ms: the longest wait in the fair half of a mixed crowd
+  'waitMaxUnfair', // ms: the longest wait in the unfair half of a mixed crowd
+  'waitMaxReaders', // ms: the longest wait of a reader
+  'waitMaxWriters', // ms: the longest wait of a writer
+  'attempts', // how often the servers of a quorum were asked, per acquisition
   'secondRounds', // share of grants that needed a second round trip, 0..1
   'commands', // Redis commands per acquisition, as clients sent them
   'bytes', // network bytes per acquisition, both ways, as counted by the server
-  'serverCpu', // µs per acquisition, of the server's process
+  'serverCpu', // CPU of the server's process, in µs per acquisition
   'commandTime', // µs of server time per command, by the server's command statistics
-  'clientCpu', // µs per acquisition, of all workers
+  'clientCpu', // CPU of all workers, in µs per acquisition
   'releaseCost', // µs of server time per release, by the server's command statistics
   'jain', // Jain's index of acquisitions per waiter, 0..1
   'overtaken', // the largest number of later requests that were granted before one request
@@ -248,13 +248,13 @@ export const measures = [
   'admission', // ms from a writer's release until the last waiting reader holds
   'messages', // messages that clients received because of the writer's release
   'drain', // ms from the first release to the last acquisition
-  'inversions', // share of pairs granted against the order of asking, 0..1
+  'inversions', // share of pairs of requests that were granted against the order of asking, 0..1
   'nextGrant', // ms from the crash (or the release after it) to the next grant
   'ordinaryHandoff', // ms from a release to the next grant, without a crash
-  'commandsPerSecond', // while all waiters are parked
-  'residentPerWaiter', // bytes of the client process
-  'heapPerWaiter', // bytes of the client's heap
-  'redisPerWaiter', // bytes of the server
+  'commandsPerSecond', // Redis commands per second while all waiters are parked
+  'residentPerWaiter', // memory of the client process, in bytes per waiter
+  'heapPerWaiter', // heap of the client process, in bytes per waiter
+  'redisPerWaiter', // memory of the server, in bytes per waiter
 ] as const
 export type Measure = (typeof measures)[number]
 

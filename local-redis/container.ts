@@ -88,7 +88,7 @@ function launchContainer(testcontainers: Testcontainers, engine: ContainerRuntim
   class LoopbackContainer extends testcontainers.GenericContainer {
     createdId: string | undefined
 
-    /** testcontainers publishes ports on every address of the machine. This limits them to loopback. */
+    /** Limits the published ports to loopback. testcontainers publishes them on every address of the machine. */
     protected override async beforeContainerCreated(): Promise<void> {
       for (const bindings of Object.values(this.hostConfig.PortBindings as Record<string, { HostIp?: string }[]>)) {
         for (const binding of bindings) binding.HostIp = '127.0.0.1'

@@ -28,7 +28,7 @@ export interface StartOptions {
   readonly args?: readonly string[]
   /** Default: a free loopback port. */
   readonly port?: number
-  /** The server's working folder, which is not removed. Default: a temporary one, which is. */
+  /** The server's working folder, which is kept. Default: a temporary folder, which is removed. */
   readonly dir?: string
   /** The caller's configuration file, for servers that need one: a sentinel stores its state in it. */
   readonly config?: string
@@ -167,10 +167,10 @@ async function untilReady(life: Life, port: number): Promise<string | undefined>
   const deadline = Date.now() + readyWithinMs
   while (Date.now() < deadline) {
     const answer = await probe(port)
-    // Another process's server may have won the port. That one answers, and ours is about to exit.
+    // Another process's server may have taken the port first. Then that server answers, and ours is about to exit.
     if (answer?.pid !== undefined && life.pid !== undefined && answer.pid !== life.pid) return strangerAnswered
-    // A server that wants a password does not report its process. But if another server won the port, ours has exited a
-    // moment later.
+    // A server that requires a password does not report its process id. So wait a moment: if another server has taken
+    // the port, ours exits.
     if (answer && answer.pid === undefined) await sleep(100)
     if (!(await life.running())) return 'it exited'
     if (answer) return undefined

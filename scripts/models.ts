@@ -34,8 +34,8 @@ const of = (name: string, defines: string): Subject => ({ name, defines: defines
 
 /**
  * The most expensive configurations come first, so that no core is idle at the end. Unless FAIR says otherwise, two of
- * three clients are fair. A fault may happen or not: so "one and a lost message" also searches all of "one" and of "a
- * lost message".
+ * three clients are fair. The checker also searches the runs in which a fault of a configuration does not happen: so
+ * "one and a lost message" includes all runs of "one" and of "a lost message".
  */
 const baton: Model = {
   file: 'baton.pml',

@@ -150,7 +150,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
       `${victim.label} killed (SIGKILL) ${locked ? 'holding the lock' : 'at work'}: ${order} paid, not written`,
     )
     await hasEnded(victim)
-    ledger.killed(victim.pid, at) // only after its last message has been read
+    ledger.killed(victim.pid, at) // not before the victim's last message has been read
     const returned = [...victim.inHand.values()]
     line.unshift(...returned)
     const heir = start(victim.place)
@@ -172,7 +172,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
     victim.signal('SIGSTOP')
     victim.state = 'frozen'
     ledger.froze(victim.pid, at, section)
-    victim.send({ kind: 'go' }) // waits in the frozen worker's channel until it continues
+    victim.send({ kind: 'go' }) // stays in the channel until the frozen worker continues
     tellOthers(victim.pid)
     say(
       'bad',

@@ -56,7 +56,7 @@ export function hire(place: number, listener: Listener): Worker {
 
 function ending(child: ChildProcess): Promise<void> {
   return new Promise(resolve => {
-    if (child.pid === undefined) return resolve() // it never started; the error event reports why
+    if (child.pid === undefined) return resolve() // the worker never started; the error event reports why
     let open = 2
     const one = () => {
       open -= 1

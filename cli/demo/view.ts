@@ -88,7 +88,7 @@ export function frame(
   size: { columns: number; rows: number },
 ): string {
   const { ledger, crew, queue, orders, locked } = stage
-  const room = size.columns - 10 // the columns beside the row names
+  const room = size.columns - 10 // the columns that the row names leave
   const bar = (share: number, colour: (text: string) => string) => {
     const length = Math.max(10, room - 16)
     const full = Math.min(length, Math.max(0, Math.round(share * length)))

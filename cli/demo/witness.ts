@@ -101,7 +101,7 @@ function countSales({ orders, answers, stock, stockLeft }: History) {
 function findOverlaps(sections: readonly Section[]): Set<string> {
   const overlapping = new Set<string>()
   const byId = new Map(sections.map(section => [section.id, section]))
-  let latest: Section | undefined // of the sections so far, the one that ends last
+  let latest: Section | undefined // the section that ends last, of those so far
   for (const section of sections.toSorted((a, b) => a.begin - b.begin)) {
     if (latest && section.begin < latest.end) overlapping.add(latest.id).add(section.id)
     if (!latest || section.end > latest.end) latest = section

@@ -19,7 +19,7 @@ export const manifest = JSON.parse(readFileSync(new URL('../../package.json', im
 export interface Entry {
   /** The name to import: `redis-baton`, `redis-baton/…`. */
   readonly name: string
-  /** The base of its files: `dist/<file>.js`, `dist/<file>.d.cts` and so on. */
+  /** The base of the names of its files: `dist/<file>.js`, `dist/<file>.d.cts` and so on. */
   readonly file: string
   /** Relative to the root. */
   readonly source: string

@@ -116,7 +116,7 @@ async function start({ dockerd, version, env }: Programs): Promise<Engine> {
   const log = openSync(logFile, 'a')
   const child = spawn('/bin/sh', ['-c', underWatch, folder, ...words], {
     stdio: ['ignore', log, log, 'pipe'],
-    detached: true, // Ctrl-C is for this process, which still has containers to remove
+    detached: true, // keeps Ctrl-C from the engine, in which this process still has to remove containers
     env: { ...process.env, ...env },
   })
   closeSync(log)

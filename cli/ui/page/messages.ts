@@ -49,7 +49,7 @@ export interface Table {
   readonly rows: readonly Row[]
 }
 
-/** A key has one lock of each kind. */
+/** Identifies a lock: a key may have one lock of each kind. */
 export interface LockName {
   readonly key: string
   /** Absent for the mutex. */

@@ -1,7 +1,7 @@
 /** Names of locks, for the server and the page. */
 import type { LockName } from './messages.ts'
 
-/** Names the key's lock of this kind, or its mutex if `kind` is no other kind. */
+/** Returns the name of the key's lock of this kind; of its mutex if `kind` is neither of the other kinds. */
 export function lockName(key: string, kind: unknown): LockName {
   return kind === 'readWrite' || kind === 'semaphore' ? { key, kind } : { key }
 }
