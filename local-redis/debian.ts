@@ -1,4 +1,4 @@
-/** The distribution's own server package on Debian and Ubuntu, unpacked into a cache folder (packages.ts). */
+/** Provides the distribution's own server package on Debian and Ubuntu, unpacked into a cache folder (packages.ts). */
 import { join } from 'node:path'
 import type { Finding, SourceOption } from './choose.ts'
 import { libraryPath, unpackPackages } from './packages.ts'

@@ -1,4 +1,4 @@
-/** A Redis to use, started here or not. */
+/** A Redis to use, whether it was started here or named by the user. */
 export interface LocalRedis {
   readonly url: string
   /** A description for people. It never contains a password. */

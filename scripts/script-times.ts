@@ -58,7 +58,8 @@ const renew = (id: string): Call => ['renew', [lock], [id, Number.MAX_SAFE_INTEG
 const counted = (call: Call): Step => ({ call, measured: true })
 const aside = (call: Call): Step => ({ call, measured: false })
 const crowd = Array.from({ length: 10 }, (_, i) => `c${'d'.repeat(26)}${i}`)
-// A client's tickets replace those in the queue: the first heartbeat sets them, and later ones change nothing.
+// A heartbeat sets its waiters' tickets in the queue. Each call sends the same tickets, so only the first one changes
+// anything.
 const [beatOfOne, beatOfAll] = [tend([ben]), tend(crowd)]
 
 const scenes: Record<string, readonly Step[]> = {

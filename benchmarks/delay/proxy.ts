@@ -1,4 +1,7 @@
-/** The network between clients and servers, as its own process: it adds half of the round trip to each direction. */
+/**
+ * Starts the process that stands for the network between clients and servers: it adds half of the round trip to each
+ * direction.
+ */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { loader, programFile } from '../../local-redis/package-root.ts'

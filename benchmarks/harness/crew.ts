@@ -1,4 +1,4 @@
-/** The worker processes of one trial: starts them, gives them orders with time limits, and ends them. */
+/** Runs the worker processes of one trial: starts them, gives them orders with time limits, and ends them. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { loader, programFile } from '../../local-redis/package-root.ts'

@@ -1,4 +1,4 @@
-/** What a run measures, and in which order. */
+/** Defines what a run measures, and in which order. */
 import { type Rival, type Scenario, takesPart } from '../contract.ts'
 import type { Limits } from '../trials/stage.ts'
 

@@ -1,4 +1,4 @@
-/** The results of a run: its trials, a description of the machine, and notes for the reader. */
+/** Assembles the results of a run: its trials, a description of the machine, and notes for the reader. */
 import type { Results, Trial } from '../contract.ts'
 import { attainments } from '../report/verdict.ts'
 import { versionOf } from '../rivals/index.ts'

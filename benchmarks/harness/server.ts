@@ -1,4 +1,4 @@
-/** The server's own counters, read at two moments and subtracted. */
+/** Reads the server's own counters at two moments, and subtracts them. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { now } from './clock.ts'

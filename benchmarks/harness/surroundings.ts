@@ -1,4 +1,4 @@
-/** What a run needs: servers, a proxy if a delay is wanted, and the loops that keep the cores awake. */
+/** Starts what a run needs: servers, a proxy if a delay is wanted, and the loops that keep the cores awake. */
 import { findServerSource } from '../../local-redis/index.ts'
 import { type DelayProxy, startDelayProxy } from '../delay/proxy.ts'
 import type { Plan } from './plan.ts'

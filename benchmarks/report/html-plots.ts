@@ -1,4 +1,4 @@
-/** The plots of each scenario, with their captions. A plot without any figure is left out. */
+/** Draws the plots of each scenario, with their captions. A plot without any figure is left out. */
 import { lockOf, type Measure, type Results, type Scenario } from '../contract.ts'
 import { type Entry, entriesOf, inOrder, type Spread } from './html-data.ts'
 import { type Markup, markup } from './html-markup.ts'

@@ -1,4 +1,4 @@
-/** All figures as tables. They also serve readers who cannot see the plots. */
+/** Shows all figures as tables. The tables also serve readers who cannot see the plots. */
 import { type Attainment, type Measure, measures, type Results, type Scenario } from '../contract.ts'
 import { type Entry, entriesOf, type Spread } from './html-data.ts'
 import { type Markup, markup } from './html-markup.ts'

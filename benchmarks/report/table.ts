@@ -1,4 +1,6 @@
-/** The results as tables for a terminal: one per scenario, a row per rival, medians with min–max over the rounds. */
+/**
+ * Prints the results as tables for a terminal: one per scenario, a row per rival, medians with min–max over the rounds.
+ */
 import Table from 'cli-table3'
 import type { Measure, Results, Scenario, Trial } from '../contract.ts'
 import { batonFairSingle } from '../rivals/baton.ts'

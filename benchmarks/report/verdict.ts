@@ -1,4 +1,4 @@
-/** The possible verdicts on a goal. */
+/** Decides which of the project's goals a run has reached. */
 import type { Attainment, Results } from '../contract.ts'
 import { type Goal, measured, median } from './goal.ts'
 import { delayed, otherKinds, quorum, unthrottled } from './goals.ts'

@@ -1,4 +1,4 @@
-/** The time from a crash until the next waiter gets the lock. */
+/** Measures the time from a crash until the next waiter gets the lock. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Drained } from '../contract.ts'
 import { now } from '../harness/clock.ts'

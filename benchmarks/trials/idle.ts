@@ -1,4 +1,4 @@
-/** The cost of idle waiters: commands, and memory of client and server. */
+/** Measures the cost of idle waiters: commands, and memory of client and server. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { watchCommands } from '../harness/census.ts'
 import { now } from '../harness/clock.ts'

@@ -1,4 +1,6 @@
-/** The worker processes: starts them, exchanges messages with them, and ends them in every way that the demo needs. */
+/**
+ * Runs the worker processes: starts them, exchanges messages with them, and ends them in every way that the demo needs.
+ */
 import { type ChildProcess, fork } from 'node:child_process'
 import { programFile } from '../../local-redis/package-root.ts'
 import type { FromWorker, ToWorker } from './messages.ts'

@@ -1,4 +1,7 @@
-/** Everything observed of the sale so far. The coordinator adds to it, the view shows it, and the witness judges it. */
+/**
+ * Records everything that is observed of the sale. The coordinator adds to it, the view shows it, and the witness
+ * judges it.
+ */
 import type { Entered, Left, Lost, Paused } from './messages.ts'
 import type { Section } from './witness.ts'
 

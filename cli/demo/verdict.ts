@@ -1,4 +1,4 @@
-/** The verdict: compares what was found with what must be, for a terminal or for a pipe. */
+/** Writes the verdict, for a terminal or a pipe: compares what was found in the sale with what must be. */
 import Table from 'cli-table3'
 import type { Colors } from 'picocolors/types.js'
 import { sale, seconds } from './sale.ts'

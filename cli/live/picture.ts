@@ -1,4 +1,6 @@
-/** All locks at one moment, as `baton top` and `baton ui` draw them: the figures, the order, and the filter. */
+/**
+ * Describes all locks at one moment, as `baton top` and `baton ui` draw them: the figures, the order, and the filter.
+ */
 import type { LockState } from '../../src/index.ts'
 import { byKey, heldFor, timeLeft } from '../description.ts'
 

@@ -1,4 +1,4 @@
-/** The hint for a user who has left out the `--` of `baton run`: the same line with it. */
+/** Makes the hint for a user who has left out the `--` of `baton run`: the same command line with `--`. */
 import type { Command } from 'commander'
 import { parseAddress } from '../address.ts'
 import { operandsIn } from '../words.ts'

@@ -1,4 +1,4 @@
-/** Information about processes from Linux's /proc. Other systems do not have it. */
+/** Reads information about processes from Linux's /proc. Other systems do not have it. */
 import { readdirSync, readFileSync } from 'node:fs'
 
 interface Process {

@@ -1,4 +1,4 @@
-/** A lock, its holders and its waiters as table cells. `time` formats times. */
+/** Shows a lock, its holders and its waiters as table cells. The parameter `time` formats times. */
 import { count, holderCell, type NamedCell, nameOf, shareOf } from '../description.ts'
 import type { SeenLock } from '../live/picture.ts'
 

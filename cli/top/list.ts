@@ -1,4 +1,4 @@
-/** All locks, one per row. */
+/** Draws the list of all locks, one per row. */
 import type { Colors } from 'picocolors/types.js'
 import type { Order } from '../live/picture.ts'
 import { showTimeBriefly as time } from '../times.ts'

@@ -1,4 +1,4 @@
-/** The opened lock: who holds it, and who waits for it in its queue. */
+/** Draws the opened lock: who holds it, and who waits for it in its queue. */
 import type { Colors } from 'picocolors/types.js'
 import { sharedBy, shareTitles } from '../description.ts'
 import type { LockName, SeenLock } from '../live/picture.ts'

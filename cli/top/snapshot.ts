@@ -1,4 +1,4 @@
-/** One picture as plain text or as JSON. Nothing in it is cut, coloured or drawn. */
+/** Prints one picture of all locks as plain text or as JSON. Nothing in it is cut, coloured or drawn. */
 import type { Connected } from '../connection.ts'
 import { count, kindNames } from '../description.ts'
 import { type Order, type Picture, type SeenLock, sorted } from '../live/picture.ts'

@@ -1,4 +1,4 @@
-/** The user's choice of what to see of the picture, and how keys change it. Independent of the terminal. */
+/** Keeps what the user has chosen to see of the picture, and how keys change this. Independent of the terminal. */
 import {
   isSame,
   type LockName,

@@ -1,4 +1,6 @@
-/** The page before the first picture. Its scripts then fill in the values, and create only table rows. */
+/**
+ * Makes the page as it is before the first picture. Its scripts then fill in the values, and create only table rows.
+ */
 import { type Markup, markup } from '../../benchmarks/report/html-markup.ts'
 
 /** Returns the page. `place` is the address of Redis, which the page shows as its heading. */

@@ -1,4 +1,4 @@
-/** What the page shows beyond a single picture: the history of waits, and the length of each lease. */
+/** Remembers what the page shows beyond a single picture: the history of waits, and the length of each lease. */
 import { type LockName, type Picture, type SeenLock, textOf } from '../live/picture.ts'
 import type { TrendLines } from './page/messages.ts'
 import { Trend } from './trend.ts'

@@ -1,4 +1,4 @@
-/** How long waiters had waited at each survey, over the last minutes, and the chart of it. */
+/** Records how long waiters had waited at each survey of the last minutes, and draws the chart of this. */
 import { scaleLinear } from 'd3-scale'
 import { area, line } from 'd3-shape'
 import { showTimeBriefly } from '../times.ts'

@@ -1,4 +1,4 @@
-/** What one viewer sees of the picture. */
+/** Makes what one viewer sees of the picture. */
 import { count, holderCell, kindNames, nameOf, sharedBy, shareOf, shareTitles } from '../description.ts'
 import { lockNamed, matching, type Order, orders, type Picture, type SeenLock, seen, sorted } from '../live/picture.ts'
 import { printable } from '../printable.ts'

@@ -1,4 +1,4 @@
-/** The committed reports of the public surface, and whether they match the present sources. */
+/** Compares the committed reports of the public surface with the present sources. */
 import { readFile } from 'node:fs/promises'
 import { extract } from './extract.ts'
 import { missing } from './missing.ts'

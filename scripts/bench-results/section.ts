@@ -1,4 +1,4 @@
-/** The generated text of the pages: the runs, the goals reached and missed, and a table for each scenario. */
+/** Generates the text of the pages: the runs, the goals reached and missed, and a table for each scenario. */
 import { markdownTable } from 'markdown-table'
 import { lockOf, type Measure, type Results, type Scenario, type Trial } from '../../benchmarks/contract.ts'
 import { type Goal, measured, ranged } from '../../benchmarks/report/goal.ts'

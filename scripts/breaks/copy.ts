@@ -1,4 +1,4 @@
-/** A copy of the project in which lines can be broken. */
+/** Makes a copy of the project in which lines can be broken. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'

@@ -1,4 +1,4 @@
-/** The tests whose comments say which line to break. */
+/** Finds the tests whose comments say which line to break. */
 import { readFileSync } from 'node:fs'
 import { testFilesIn } from '../test-files.ts'
 import { type Break, breaksIn, root } from './comments.ts'

@@ -1,5 +1,6 @@
 /**
- * The library in two forms: as ES modules, and as CommonJS for loaders that know nothing else (Jest has such a loader).
+ * Builds the library in two forms: as ES modules, and as CommonJS for loaders that know nothing else (Jest has such a
+ * loader).
  */
 import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** The files of lua/: what each declares, and its code, with constants replaced by their values. */
+/** Reads the files of lua/: what each declares, and its code, with constants replaced by their values. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import luaparse from 'luaparse'
 import { type Header, headerOf } from './header.ts'

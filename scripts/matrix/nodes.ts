@@ -1,4 +1,7 @@
-/** The supported versions of Node, from the npm registry, which has Node's program for each platform as a package. */
+/**
+ * Installs the supported versions of Node from the npm registry, which has Node's program for each platform as a
+ * package.
+ */
 import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
 import { cacheFolder } from '../../local-redis/cache-folder.ts'

@@ -1,4 +1,4 @@
-/** The process that runs the clients, as `crew.ts` orders. It uses the published library, from `dist/`. */
+/** Runs the clients, in a process that obeys the orders of `crew.ts`. It uses the published library, from `dist/`. */
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import { Cluster } from 'ioredis'
 import type { Lease, LockClient } from '../../src/index.ts'

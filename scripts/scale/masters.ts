@@ -1,4 +1,6 @@
-/** A cluster of one, two and three masters: what an acquisition costs each of them, with keys spread over all. */
+/**
+ * Measures clusters of one, two and three masters: what an acquisition costs each master, with keys spread over all.
+ */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Server } from '../../benchmarks/harness/server.ts'
 import { Crew } from './crew.ts'

@@ -1,4 +1,4 @@
-/** What clients and servers spend between two moments. */
+/** Measures what clients and servers spend between two moments. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Server } from '../../benchmarks/harness/server.ts'
 import type { Crew } from './crew.ts'

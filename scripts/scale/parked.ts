@@ -1,4 +1,4 @@
-/** One process with tens of thousands of waiters. */
+/** Measures one process with tens of thousands of waiters. */
 import { Crew } from './crew.ts'
 import type { Parked } from './figures.ts'
 import { each, gained, Meter, memories } from './meter.ts'

@@ -1,4 +1,4 @@
-/** The stream from the server: delivers its frames, and reports whether they arrive. */
+/** Reads the stream from the server: delivers its frames, and reports whether they arrive. */
 import type { Frame, View } from './messages.ts'
 
 /**
