@@ -4,7 +4,7 @@
  *
  * The texts are those that a client with the default `prefix` and `tokenMemory` sends to a single server. A cluster
  * receives the same texts, but with the parts between `--[[cluster` and `--]]`, and with SPUBLISH instead of PUBLISH.
- * Variables have short names in these texts. src/kinds/mutex/scripts.generated.ts begins with a table of their meanings.
+ * Variables have short names in these texts. src/kinds/mutex/scripts.generated.ts begins with a table of these names.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
