@@ -173,7 +173,10 @@ export function quantile(values: Float64Array, share: number): number {
 }
 
 const low = 1
-/** Twenty buckets per decade: narrower than the differences between rounds. */
+/**
+ * The upper limit of a bucket divided by its lower limit. Twenty buckets per decade are narrower than the differences
+ * between rounds.
+ */
 const step = 10 ** (1 / 20)
 const buckets = 160
 

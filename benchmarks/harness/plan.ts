@@ -18,7 +18,7 @@ export interface Plan {
   readonly further?: string
 }
 
-/** One trial to make. */
+/** A trial that the run has to make. */
 export interface Turn {
   readonly rival: Rival
   readonly scenario: Scenario

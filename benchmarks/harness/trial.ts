@@ -44,7 +44,7 @@ export function skipped(rival: Rival, scenario: Scenario): string | undefined {
   return rival.skips?.[scenario.name] ?? oneKind
 }
 
-/** Returns why the scenario cannot be measured on these servers; undefined if it can. */
+/** Returns why the scenario cannot be measured on these servers; undefined if it can be measured. */
 export function unfit({ servers: wanted = 1, frozen = 0 }: Scenario, servers: readonly Server[]): string | undefined {
   if (wanted > servers.length) return `needs ${wanted} servers, which the benchmark starts only without --url`
   const able = servers.slice(0, wanted).every(server => server.canFreeze)

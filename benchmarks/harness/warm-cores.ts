@@ -9,7 +9,7 @@ import { availableParallelism } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface WarmCores {
-  /** Why the cores are not kept awake; undefined if they are. */
+  /** Why the cores are not kept awake; undefined if they are kept awake. */
   readonly refused: string | undefined
   stop(): void
 }

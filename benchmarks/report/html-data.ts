@@ -13,7 +13,7 @@ export interface Spread {
   readonly rounds: number
 }
 
-/** One rival in one scenario. */
+/** The results of one rival in one scenario. */
 export interface Entry extends Rounds {
   readonly rival: RivalEntry
   readonly trials: readonly Trial[]

@@ -80,7 +80,7 @@ ${mayRelease && confirmation}
   return page.text
 }
 
-/** In the order of the page. `order` is the server's sort order for the column. */
+/** The columns of the table, in the order of the page. `order` is the server's sort order for the column. */
 const columns: readonly { readonly name: string; readonly order?: string; readonly figure?: boolean }[] = [
   { name: 'Lock', order: 'key' },
   { name: 'Holder' },

@@ -22,7 +22,8 @@ export async function program(): Promise<string[]> {
     dir: dist,
     format: 'es',
     entryFileNames: '[name].js',
-    // Named after their sources, because package.json excludes by name the files that only a checkout uses.
+    // Shared parts are named after their sources, because package.json excludes by name the files that only a checkout
+    // uses.
     chunkFileNames: 'cli/parts/[name].js',
     minify: true,
   })

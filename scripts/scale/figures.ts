@@ -40,7 +40,7 @@ export interface ScriptTime {
   readonly most: number
 }
 
-/** The case whose size is a number of clients, not of waiters. */
+/** The name of the case whose size is a number of clients, not of waiters. */
 export const HEARD = 'acquire and release, heard by so many clients'
 
 /** During the measurement: the longest script call, the number of calls, and how many took longer than 5 ms. */
@@ -50,13 +50,13 @@ export interface Longest {
   readonly tooLong: number
 }
 
-/** What client processes and servers spent. */
+/** What client processes and what servers spent. */
 export interface Spent {
   readonly client: number
   readonly server: number
 }
 
-/** One process, with parked waiters. */
+/** The figures of one process with parked waiters. */
 export interface Parked {
   readonly what: string
   readonly waiters: number
@@ -74,7 +74,7 @@ export interface Parked {
   readonly closing: Spent & { readonly ms: number; readonly longest: Longest }
 }
 
-/** One process that holds locks. */
+/** The figures of one process that holds locks. */
 export interface Held {
   readonly locks: number
   /** Memory per held lock. */
@@ -93,7 +93,7 @@ export interface Held {
   readonly longest: Longest
 }
 
-/** Many clients of one server. */
+/** The figures of many clients of one server. */
 export interface Fleet {
   readonly what: string
   readonly clients: number
@@ -108,7 +108,7 @@ export interface Fleet {
   readonly longest: Longest
 }
 
-/** A cluster, with keys spread over its masters. */
+/** The figures of a cluster, with keys spread over its masters. */
 export interface Masters {
   readonly masters: number
   readonly acquisitions: number
@@ -122,7 +122,7 @@ export interface Masters {
   readonly idle: number
 }
 
-/** Other work of the library: CPU of the client. */
+/** The figures of the library's other work: CPU of the client. */
 export interface Chores {
   /** CPU for one `tryLock` and release, and for one `lock` and release, by a single caller. */
   readonly tryLock: number
