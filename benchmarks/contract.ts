@@ -131,7 +131,7 @@ export type Order =
    * take the write lock.
    */
   | { readonly op: 'hold'; readonly count?: number }
-  /** The extra contenders release. */
+  /** The extra contenders release the locks that `hold` took. */
   | { readonly op: 'drop' }
   /**
    * Each waiter asks once for key 0: the first at `startAt`, then another one every `gap` ms (0: all at once, in order).
@@ -158,7 +158,7 @@ export type Report =
 export interface Drained {
   readonly op: 'loop' | 'collect'
   readonly samples: number
-  /** Calls that had not returned by `giveUpAt`. */
+  /** The number of calls that had not returned by `giveUpAt`. */
   readonly unfinished: number
   /** The number of calls that rejected, and the text of the first rejection. */
   readonly errors: number
@@ -182,7 +182,7 @@ export interface Scenario extends Sharing {
   readonly title: string
   readonly kind: 'loop' | 'burst' | 'drain' | 'admission' | 'crash-holder' | 'crash-waiters' | 'idle'
   readonly processes: number
-  /** Waiters per process. */
+  /** The number of waiters per process. */
   readonly waiters: number
   readonly keys: number
   /** How long each waiter holds the lock, in ms. */
@@ -258,7 +258,7 @@ export const measures = [
 ] as const
 export type Measure = (typeof measures)[number]
 
-/** One rival in one scenario in one round. */
+/** The outcome of one rival in one scenario in one round. */
 export interface Trial {
   readonly rival: string
   readonly scenario: string
@@ -311,7 +311,7 @@ export interface Results {
 /** A goal, and whether a run reached it. */
 export interface Attainment {
   readonly what: string
-  /** For instance '≤ 1.15'. */
+  /** The limit in words, for instance '≤ 1.15'. */
   readonly goal: string
   /** Medians of the rounds with their ranges, in words. */
   readonly measured: string

@@ -92,7 +92,7 @@ export async function run(plan: Plan, listener: Listener, signal: AbortSignal): 
 class Run {
   readonly #name = `bench-${randomBytes(4).toString('hex')}`
   readonly #notes: string[] = []
-  /** The key is '<rival> <kind of lock>'. */
+  /** The censuses, by '<rival> <kind of lock>'. */
   readonly #censuses = new Map<string, Census>()
   /** Missing rivals, with the reason. */
   readonly #absent = new Map<Rival, string>()

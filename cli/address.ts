@@ -46,7 +46,7 @@ export interface ClusterAddress extends Common {
 export interface SentinelAddress extends Common {
   readonly kind: 'sentinel'
   readonly hosts: readonly Host[]
-  /** Sent to the master. */
+  /** User and password that are sent to the master. */
   readonly credentials: Credentials
   readonly forSentinels: Credentials
   /** The master's name. */

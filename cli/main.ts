@@ -18,7 +18,7 @@ import { operandsIn } from './words.ts'
 
 type Add = (program: Command) => void
 
-/** In the same order as in the help. */
+/** The commands, in the same order as in the help. */
 const commands: Readonly<Record<string, () => Promise<Add>>> = {
   run: async () => (await import('./run.ts')).addRun,
   inspect: async () => (await import('./inspect.ts')).addInspect,

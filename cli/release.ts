@@ -92,7 +92,7 @@ async function agree(what: string, question: string): Promise<void> {
   if (!process.stdin.isTTY)
     throw new Failure(`${said}; give --yes to take the lock without being asked`, exitCodes.usage)
   const { default: confirm } = await import('@inquirer/confirm')
-  // Ctrl-C means no.
+  // Ctrl-C rejects the question, which means no.
   const yes = await confirm({ message: `${said}. ${question}`, default: false }, { output: process.stderr }).catch(
     () => false,
   )

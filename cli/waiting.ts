@@ -19,7 +19,7 @@ const LOOK = 1_000
 const LEAST_NAME = 5
 
 export interface Waiting {
-  /** The wait is over: removes the line. */
+  /** Ends the display when the wait is over, and removes the line. */
   end(): void
 }
 

@@ -15,7 +15,7 @@ import { messageOf } from './error-message.ts'
 import { freePort } from './port.ts'
 import { probe } from './probe.ts'
 
-/** Can start any number of servers. */
+/** A source from which any number of servers can be started. */
 export interface ServerSource {
   readonly kind: 'path' | 'container' | 'package'
   /** For people, e.g. "redis-server 7.0.15 from the PATH (/usr/bin/redis-server)". */
@@ -26,7 +26,7 @@ export interface ServerSource {
 export interface StartOptions {
   /** Extra redis-server command line arguments, e.g. ['--maxmemory', '1mb']. */
   readonly args?: readonly string[]
-  /** Default: a free loopback port. */
+  /** The port to listen on. Default: a free loopback port. */
   readonly port?: number
   /** The server's working folder, which is kept. Default: a temporary folder, which is removed. */
   readonly dir?: string

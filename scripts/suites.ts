@@ -90,7 +90,7 @@ async function runSuite(suite: Suite, folder: string, files: number): Promise<Ou
   return { ...outcome, trouble: `${trouble}\n${told.slice(-tailLines).join('\n')}` }
 }
 
-/** What the tests of a report have recorded. */
+/** Returns what the tests of a report have recorded. */
 export async function notedIn(report: string): Promise<TaskMeta> {
   return countsOf(await readFile(report, 'utf8')).noted
 }

@@ -15,7 +15,7 @@ export interface DelayProxy {
 const program = programFile('benchmarks/delay/main')
 const startWithin = 10_000
 
-/** `rtt` is the added round trip in ms. */
+/** Starts a proxy in front of these servers. `rtt` is the added round trip in ms. */
 export async function startDelayProxy(serverUrls: readonly string[], rtt: number): Promise<DelayProxy> {
   const urls = serverUrls.map(url => new URL(url))
   const servers = urls.map(({ hostname, port }) => `${hostname}:${port || '6379'}`)

@@ -6,7 +6,7 @@ export interface Plan {
   readonly scenarios: readonly Scenario[]
   readonly rivals: readonly Rival[]
   readonly rounds: number
-  /** The length of the measured part of a loop. */
+  /** The length of the measured part of a loop, in seconds. */
   readonly seconds: number
   /** ms added to the round trip between clients and server. */
   readonly rtt: number

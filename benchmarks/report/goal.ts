@@ -15,7 +15,7 @@ export interface Goal {
 }
 
 interface Column {
-  /** Absent in the first column. */
+  /** The name of the column in reports. Absent in the first column. */
   readonly name?: string
   /** Returns one figure per round; none if the run did not measure it. */
   figures(results: Results): readonly number[]

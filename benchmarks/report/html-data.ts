@@ -18,7 +18,7 @@ export interface Entry extends Rounds {
   readonly rival: RivalEntry
   readonly trials: readonly Trial[]
   spread(measure: Measure): Spread | undefined
-  /** The distribution over all rounds together. */
+  /** The distribution of the hand-off times in all rounds together. */
   readonly handoffs: Distribution | undefined
   /** For each tenth of the trial, the median of the rounds. */
   readonly fairness: readonly number[] | undefined

@@ -5,7 +5,7 @@
 import { scaleLinear, scaleLog } from 'd3-scale'
 
 export interface Axis {
-  /** The position of a value, 0..100 (%). */
+  /** Returns the position of a value, in percent of the width. */
   at(value: number): number
   readonly ticks: readonly { readonly at: number; readonly text: string }[]
   readonly log: boolean

@@ -26,7 +26,7 @@ const known: Readonly<Record<string, string>> = {
 
 interface Found {
   readonly version: string
-  /** An import by this file finds the package. */
+  /** A file whose imports find the package. */
   readonly from: string
 }
 

@@ -25,7 +25,7 @@ export async function crashHolder(stage: Stage): Promise<Findings> {
 
 const ordinaryTimes = 5
 const crashes = 3
-/** The number of waiters behind the crashed ones. */
+/** The number of waiters of the surviving process, which are behind the crashed ones in the queue. */
 const survivors = 10
 /** In ms: time for the server to notice that the connections of a killed process have ended. */
 const noticed = 100

@@ -8,7 +8,7 @@ import type { Findings, Stage } from './stage.ts'
 
 /** In ms: within this time, the server frees the buffers that it used for connecting and asking. */
 const calm = 2_500
-/** In ms: a request has arrived after this time. */
+/** How long to wait for a request to arrive at the server, in ms. */
 const settled = 300
 /** The waiters are watched at least this long, because some rivals send a command only every few seconds. */
 const leastSeconds = 5

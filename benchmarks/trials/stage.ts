@@ -21,7 +21,7 @@ export interface Limits {
   readonly finish: number
   /** How long a queue may take to be drained. */
   readonly drain: number
-  /** How long after a crash the next grant may come. */
+  /** How long the next grant may take after a crash. */
   readonly crash: number
 }
 

@@ -26,7 +26,7 @@ export class Station {
   #samples = new SampleStore()
   #errors = 0
   #error: string | undefined
-  /** Turns under way. */
+  /** The turns that have not ended. */
   #underWay = new Set<Promise<void>>()
   #cpu = process.cpuUsage()
   #kept: readonly Release[] = []
@@ -34,7 +34,7 @@ export class Station {
 
   private constructor(
     private readonly setting: Setting,
-    /** One client, or one for each waiter. */
+    /** The clients: one for all waiters, or one for each waiter. */
     private readonly clients: readonly RivalClient[],
     private readonly contenders: readonly Contender[],
   ) {}

@@ -23,7 +23,7 @@ export interface Worker {
 
 export interface Listener {
   heard(worker: Worker, message: FromWorker): void
-  /** The worker ended unexpectedly. */
+  /** Called when a worker has ended unexpectedly. */
   died(worker: Worker, how: string): void
 }
 

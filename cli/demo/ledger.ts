@@ -18,7 +18,7 @@ export function openLedger(stock: number) {
     answered: 0,
     sold: 0,
     stock,
-    /** The section that began last. */
+    /** The critical section that began last. */
     latest: null as Section | null,
     killedAt: null as number | null,
     frozen: null as { pid: number; from: number; to: number } | null,

@@ -78,7 +78,7 @@ export function summary({ sold, oversold, doubles, inversions, overlapping }: Fi
 
 const mark = (ok: boolean | null) => (ok === null ? ' ' : ok ? '✓' : '✗')
 
-/** At most 79 columns wide. */
+/** Renders the verdict as a table, at most 79 columns wide. */
 export function asTable(rows: readonly Row[], colours: Colors): string {
   const dim = (text: string) => colours.dim(text)
   const table = new Table({

@@ -16,7 +16,7 @@ import { decide, type OrderInHand, openShop, type Shop, sells, type Write } from
 interface Counter {
   shop: Shop
   redis: Redis
-  /** Null when the sale runs without the lock. */
+  /** The lock client; null when the sale runs without the lock. */
   locks: LockClient | null
 }
 

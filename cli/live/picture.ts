@@ -14,7 +14,7 @@ export interface SeenLock extends LockState {
 }
 
 export interface Picture {
-  /** Sorted by key. */
+  /** All locks, sorted by key. */
   readonly locks: readonly SeenLock[]
   /** Number of locks that are held, and number of locks with a queue. */
   readonly held: number

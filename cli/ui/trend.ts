@@ -12,7 +12,7 @@ const POINT = 1_000
 const [WIDTH, HEIGHT] = [600, 100]
 
 interface Point {
-  /** On the monotonic clock, in ms. */
+  /** The time of the survey on the monotonic clock, in ms. */
   readonly at: number
   readonly longest: number
   readonly median: number

@@ -57,7 +57,7 @@ function blockOf(comment: DocComment | undefined, tag: string): string {
   return blocks.map(({ content }) => textOf(content)).join('\n')
 }
 
-/** Returns the text as in the source. */
+/** Returns the text of a part of a comment, as in the source. */
 function textOf(node: DocNode | undefined): string {
   const inside = (one: DocNode): string =>
     one instanceof DocExcerpt ? one.content.toString() : one.getChildNodes().map(inside).join('')

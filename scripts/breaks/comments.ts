@@ -13,7 +13,7 @@ import { readFileSync } from 'node:fs'
 export const root = new URL('../../', import.meta.url)
 
 export interface Change {
-  /** Relative to the project's root. */
+  /** The file's path, relative to the project's root. */
   readonly path: string
   readonly from: string
   readonly to: string

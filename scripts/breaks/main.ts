@@ -31,7 +31,7 @@ function nameOf({ file, line }: Break): string {
   return `${file}:${line}`
 }
 
-/** Returns how many breaks were not noticed. */
+/** Tries each break in turn, and returns how many of them no test noticed. */
 async function breakAll(copy: Copy, folder: Folder, breaks: readonly Break[]): Promise<number> {
   const whole = await copy.run(argsFor(folder, new Set(breaks.map(nameOf))), [])
   if (!whole || whole.numFailedTests > 0 || whole.numPassedTests === 0) {

@@ -21,7 +21,7 @@ export interface Entry {
   readonly name: string
   /** The base of the names of its files: `dist/<file>.js`, `dist/<file>.d.cts` and so on. */
   readonly file: string
-  /** Relative to the root. */
+  /** The path of its source, relative to the root. */
   readonly source: string
 }
 

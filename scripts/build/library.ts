@@ -26,7 +26,7 @@ const apart: Plugin = {
 
 const input = Object.fromEntries(entries.map(({ file, source }) => [file, join(root, source)]))
 
-/** Returns the files that were bundled. */
+/** Builds the library, and returns the files that were bundled. */
 export async function library(): Promise<string[]> {
   const files = await Promise.all([
     build('es', 'js', isInstalled),

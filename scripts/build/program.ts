@@ -13,7 +13,7 @@ const transform = { target: 'node20.19' }
 /** Packages that are not bundled. They are used if they are installed beside this package. */
 const optional = ['testcontainers']
 
-/** Returns the files that were bundled. */
+/** Builds the programs, and returns the files that were bundled. */
 export async function program(): Promise<string[]> {
   const input = Object.fromEntries(programs.map(name => [name, join(root, `${name}.ts`)]))
   const external = (name: string) => isInstalled(name) || optional.includes(name)

@@ -14,7 +14,7 @@ export interface Declared {
 export interface Header {
   readonly keys: readonly Declared[]
   readonly args: readonly Declared[]
-  /** The first words of the replies. */
+  /** The first word of each reply. */
   readonly replies: readonly string[]
   readonly takes: readonly Declared[]
   readonly changes: readonly Declared[]

@@ -4,13 +4,13 @@ import luaparse from 'luaparse'
 import { type Header, headerOf } from './header.ts'
 
 export interface Source {
-  /** Begins with `lua/`, for messages. */
+  /** The path, which begins with `lua/`, for messages. */
   readonly file: string
   readonly name: string
   /** Whether the file is an include rather than a script. */
   readonly isInclude: boolean
   readonly header: Header
-  /** Without comments and indentation. */
+  /** The code without comments and indentation. */
   readonly lines: readonly Line[]
 }
 

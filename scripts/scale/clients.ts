@@ -4,7 +4,7 @@ import { Cluster } from 'ioredis'
 import type { Lease, LockClient } from '../../src/index.ts'
 import type { Op, Order, Orders, Reply } from './orders.ts'
 
-/** Calls under way at a time. */
+/** The number of calls under way at a time. */
 const BATCH = 500
 const STATS = 100
 

@@ -50,7 +50,7 @@ export interface Longest {
   readonly tooLong: number
 }
 
-/** What client processes and what servers spent. */
+/** What client processes spent, and what servers spent. */
 export interface Spent {
   readonly client: number
   readonly server: number

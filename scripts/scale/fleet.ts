@@ -9,7 +9,7 @@ import { startServer, watchScripts } from './server.ts'
 
 const CLIENTS = 2_000
 const PROCESSES = 4
-/** Clients per process. */
+/** The number of clients per process. */
 const SHARE = CLIENTS / PROCESSES
 const CYCLES = 10_000
 /** How long idle clients are observed, in s: three heartbeats. */

@@ -19,7 +19,7 @@ import { HEARD, type ScriptTime } from './figures.ts'
 import { scriptTimes, startServer } from './server.ts'
 
 const SIZES = [1, 1_000, 50_000]
-/** Calls under way at a time. */
+/** The number of calls under way at a time. */
 const BATCH = 1_000
 /** Connections opened at a time: fewer than the server's backlog of connections to accept. */
 const CONNECTING = 100

@@ -52,12 +52,12 @@ export interface Table {
 /** Identifies a lock: a key may have one lock of each kind. */
 export interface LockName {
   readonly key: string
-  /** Absent for the mutex. */
+  /** The kind of lock. Absent for the mutex. */
   readonly kind?: 'readWrite' | 'semaphore'
 }
 
 export interface Row extends LockName {
-  /** The kind in words. */
+  /** The kind of lock in words. */
   readonly kindName?: string
   /** The key as it is displayed. Absent if it equals the key. */
   readonly name?: string
