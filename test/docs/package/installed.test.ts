@@ -112,7 +112,7 @@ describe('the packed package', () => {
         const { code, output, errors } = await runNode([program(), 'bench', ...some, ...short], { cwd: folder })
         expect(code, output + errors).toBe(0)
         expect(output).toMatch(/^ *baton-fair .*\d/m)
-        expect(output).toContain('a Java program, which is not published')
+        expect(output).toContain('needs a Java program that is not in the npm package')
       },
       LIMIT,
     )

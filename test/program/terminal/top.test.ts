@@ -86,7 +86,7 @@ describe('at 80 × 24', () => {
     const screen = await terminal.eventually(
       shown => rowsOf(shown, name) === 'c' && shown.includes('filter: THE Second'),
     )
-    expect(screen).toContain('1 of 3 have “THE Second”')
+    expect(screen).toContain('1 of 3 match “THE Second”')
     await terminal.press('Enter')
     await terminal.eventually('q quit')
     await terminal.press('Escape')

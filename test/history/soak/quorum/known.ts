@@ -42,17 +42,18 @@ export async function lostBy(
   lost: readonly number[],
   keys: readonly string[],
   happen: () => Promise<void>,
+  patience = PATIENCE,
 ): Promise<string[]> {
   const others = all.filter(({ number }) => !lost.includes(number))
   const meant = all.filter(({ number }) => lost.includes(number))
-  const [before, votes] = await Promise.all([sight(others, keys), sight(meant, keys)])
+  const [before, votes] = await Promise.all([sight(others, keys, patience), sight(meant, keys, patience)])
   await happen()
-  const after = await sight(others, keys)
+  const after = await sight(others, keys, patience)
   return inDoubt(before, after, all.length, votes).map(lock => keys[lock]!)
 }
 
-function sight(servers: readonly QuorumServer[], keys: readonly string[]): Promise<Sight> {
-  return Promise.all(servers.map(server => Promise.race([saidBy(server, keys), sleep(PATIENCE, [])])))
+function sight(servers: readonly QuorumServer[], keys: readonly string[], patience: number): Promise<Sight> {
+  return Promise.all(servers.map(server => Promise.race([saidBy(server, keys), sleep(patience, [])])))
 }
 
 /** By this server's clock, a hold whose lease has lapsed has ended, even if no request has removed it. */
