@@ -1,6 +1,6 @@
 /**
- * A quorum keeps working while a minority of its servers is away, whether those servers keep their data or not. It
- * stops while a majority is away.
+ * Tests that a quorum keeps working while a minority of its servers is away, whether those servers keep their data or
+ * not, and that it stops while a majority is away.
  */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../src/index.ts'
@@ -79,7 +79,7 @@ describe.each(sizes)('a minority of %i servers is killed', size => {
     await cripple()
     for (const i of scene.minority) await scene.restartEmpty(i)
     expect(await scene.client().tryLock(key)).toBeNull()
-    // The renewal makes the servers join the hold. It comes after every third of the lease.
+    // The next renewal also stores the hold on the servers that came back empty. Renewals come every third of the lease.
     await scene.heldEverywhere(key, lease.id, 25_000)
     expect(lease.held).toBe(true)
     await lease.release()
@@ -192,7 +192,7 @@ describe('a server that comes back empty', () => {
     const key = freshKey()
     const held = await promptly(one.lock(key))
     await scene.heldEverywhere(key, held.id)
-    // Server 2 has forgotten the hold, and server 0 is away. So there is no majority until server 2 counts.
+    // Server 2 forgets the hold, and server 0 is away. So there is no majority until the votes of server 2 count again.
     const begun = performance.now()
     await scene.restartEmpty(2)
     scene.away(0)

@@ -1,5 +1,5 @@
 /**
- * A server answers but does not execute requests, because it is a replica, busy, or loading. For a quorum, all its
+ * Tests a server that answers but does not execute requests, because it is a replica, busy, or loading. In a quorum, all
  * servers are in that state.
  */
 import type { Redis } from 'ioredis'
