@@ -79,7 +79,7 @@ describe.each(sizes)('a minority of %i servers is killed', size => {
     await cripple()
     for (const i of scene.minority) await scene.restartEmpty(i)
     expect(await scene.client().tryLock(key)).toBeNull()
-    // The next renewal also stores the hold on the servers that came back empty. Renewals come every third of the lease.
+    // The next renewal, after a third of the lease, also stores the hold on the servers that came back empty.
     await scene.heldEverywhere(key, lease.id, 25_000)
     expect(lease.held).toBe(true)
     await lease.release()

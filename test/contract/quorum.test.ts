@@ -127,7 +127,7 @@ describe('waiting', () => {
     const [holder, waiter] = [scene.client({ label: 'the holder' }), scene.client()]
     const key = freshKey()
     const lease = await holder.lock(key)
-    // The third server may get the hold only with its next renewal. Until then, the waiter could get that server's vote.
+    // The third server may get the hold only with its next renewal. Until then, it could vote for the waiter.
     await scene.heldEverywhere(key, lease.id)
     for (const fair of [true, false]) {
       const error = await rejection(waiter.lock(key, { timeout: 300, fair, fairAfter: 60_000 }), LockTimeoutError)

@@ -94,7 +94,7 @@ describe('maxHold', () => {
     const key = freshKey()
     await hung.lock(key, { maxHold: 600 })
     const lease = await next.lock(key, { timeout: 10_000 })
-    // The hung holder's client may notice the end of its lease first, and release the lock. The release wakes the waiter.
+    // The hung holder's client may first notice the end of its lease, and release the lock. That wakes the waiter.
     expect(['expiry', 'wakeup']).toContain(lease.via)
   })
 

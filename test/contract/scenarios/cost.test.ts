@@ -7,7 +7,7 @@ import { parkMany } from '../../kit/parking.ts'
 import { client, freshKey, ownServer, plainRedis } from '../../kit/redis.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 
-/** Waits until the server receives no more calls, so that all waiters are parked. Returns the number of calls so far. */
+/** Waits until the server receives no more calls, as all waiters are parked. Returns the number of calls so far. */
 async function settled(redis: Redis) {
   let last = await calls(redis)
   await eventually(async () => {
