@@ -1,7 +1,7 @@
 /**
  * Tests a process that fails inside its critical section. Until its lease ends, no other process gets the lock. After
- * that, the fencing token protects the data. Here each kind, and each way to wait, is tried once. All combinations are in
- * killed-processes.test.ts and paused.test.ts.
+ * that, the fencing token protects the data. Here each kind, and each way to wait, is tried once. All combinations are
+ * in killed-processes.test.ts and paused.test.ts.
  */
 import { describe, expect, test } from 'vitest'
 import { Crew } from '../kit/crew.ts'

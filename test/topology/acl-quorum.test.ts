@@ -1,4 +1,4 @@
-/** The servers of a quorum: docs/quorum.md requires rights in addition to those for one server. */
+/** Tests the rights on a quorum's servers, which docs/quorum.md requires in addition to those for one server. */
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type ClientOptions, LockClient, LockConnectionError } from '../../src/index.ts'
@@ -7,7 +7,7 @@ import { aclRule } from '../../src/redis/rights.ts'
 import { promptly, rejection, within } from '../kit/outcomes.ts'
 import { type QuorumServer, startQuorumServer } from '../kit/topologies/quorum-server.ts'
 
-/** The servers persist every write. */
+/** The quorum's servers. Each persists every write. */
 let servers: QuorumServer[] = []
 beforeAll(async () => {
   servers = await Promise.all(Array.from({ length: 3 }, () => startQuorumServer()))
@@ -49,7 +49,7 @@ async function scene(name: string, besides: readonly string[], options: ClientOp
   }
 }
 
-/** The reason why each server has not voted. */
+/** Returns the reason why each server has not voted. */
 const reasonsOf = ({ cause }: LockConnectionError) =>
   (cause as AggregateError).errors.map((error: Error) => (error.cause as Error).message)
 

@@ -1,4 +1,4 @@
-/** A master of a cluster is replaced by its replica, under contention and with parked waiters. */
+/** Tests a cluster's master that is replaced by its replica, under contention and with parked waiters. */
 import { describe, expect, test } from 'vitest'
 import type { Lease } from '../../../src/index.ts'
 import { type KindName, kindNames, lockOf } from '../../kit/kind-clients.ts'
