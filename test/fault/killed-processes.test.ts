@@ -7,7 +7,7 @@ import { parkQuietly } from '../kit/parking.ts'
 import { freshKey, keysWith, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 
-/** Options of the processes that die. The times are so long that a test fails if it must wait until they have passed. */
+/** Options of the processes that die. The times are so long that a test that waits until they have passed fails. */
 const long = { waiterTtl: 60_000, lease: 60_000, tokenMemory: 200 }
 
 // Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `this.pause` in src/wait/heartbeat.ts: the lapse is noticed too

@@ -65,7 +65,7 @@ async function whileSlotMoves({ limited }: Pair, key: string): Promise<void> {
   expect(await lease.release()).toBe(true)
 }
 
-/** Queues a waiter behind a dead one that had subscribed on the lock's node. The release passes over the dead waiter. */
+/** Queues a waiter behind a dead one that had subscribed on the lock's node. The release passes over the dead one. */
 async function behindTheDead({ limited, other }: Pair, key: string): Promise<void> {
   const lock = `lock:{${key}}`
   const held = await limited.lock(key)

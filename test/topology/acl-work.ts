@@ -76,8 +76,8 @@ export async function work(
     [
       'to stop listening',
       async () => {
-        // Keep the client subscribed to another lock of the same slot. Otherwise it might close its connection, in a
-        // cluster.
+        // Keep the client subscribed to another lock of the same slot. In a cluster, its connection might otherwise be
+        // closed.
         const [kept, left] = [`{${key('listen')}}:kept`, `{${key('listen')}}:left`]
         const held = [await other.lock(kept), await other.lock(left)]
         const wait = limited.lock(kept)

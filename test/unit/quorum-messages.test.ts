@@ -1,4 +1,4 @@
-/** Messages of grants on a quorum that arrive after newer answers: they come over a connection of their own. */
+/** Tests messages of grants on a quorum that arrive after newer answers, because messages have their own connection. */
 import { expect, test } from 'vitest'
 import { Ballots } from '../../src/compose/quorum/ballots.ts'
 import { Floor } from '../../src/compose/quorum/floor.ts'
@@ -9,7 +9,7 @@ import { FakeClock } from './fake-clock.ts'
 const claim: Claim = { key: 'k', id: 'id', owner: 'id', label: '', lease: 30_000, headStart: 0 }
 const [OLD, AGREED] = [1_000, 2_000]
 
-/** Three servers that count, and have refused the claim before. What they are asked is recorded, and never answered. */
+/** Makes three servers whose votes count. Each has refused the claim once, records later requests, and answers none. */
 function scene() {
   const clock = new FakeClock()
   const asked: string[] = []

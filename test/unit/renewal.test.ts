@@ -1,4 +1,4 @@
-/** Automatic renewal, and the report of every lease that ends without its release. */
+/** Tests automatic renewal, and that every lease that ends without its release is reported. */
 import { describe, expect, test } from 'vitest'
 import { surelyUntil } from '../../src/clock.ts'
 import { LockConnectionError, LockLostError } from '../../src/errors.ts'
@@ -7,7 +7,7 @@ import { LENGTH, Leases } from './leases.ts'
 
 const unreachable = new LockConnectionError('out of reach')
 const THIRD = LENGTH / 3
-/** By how many ms a lease counts as shorter than its length. */
+/** How many ms before the end of a lease its holder stops counting on it. */
 const MARGIN = 2 + LENGTH / 1000
 
 class SharedKind extends FakeKind {

@@ -1,5 +1,5 @@
 /**
- * Writes the versions of the server and of Node into the test report, where the matrix reads them.
+ * Checks the versions of the server and of Node, and writes them into the test report, where the matrix reads them.
  */
 import { expect, test } from 'vitest'
 import { ownServer, plainRedis } from '../../kit/redis.ts'
