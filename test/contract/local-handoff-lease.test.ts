@@ -7,7 +7,7 @@ import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { handedOn } from './leases.ts'
 
-test('inspect shows it once it has held the lock for a moment', async () => {
+test('inspect shows the lease after it was held for a moment', async () => {
   const [locks, other] = clients(2)
   const key = freshKey()
   const { lease } = await handedOn(locks!, key)
@@ -20,7 +20,7 @@ test('inspect shows it once it has held the lock for a moment', async () => {
   expect(state!.ttl).toBeGreaterThan(20_000)
 })
 
-test('its release frees the lock for others', async () => {
+test('a release frees the lock for others', async () => {
   const [locks, other] = clients(2)
   const key = freshKey()
   const { lease } = await handedOn(locks!, key)

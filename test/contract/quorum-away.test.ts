@@ -185,7 +185,7 @@ describe('a server that comes back empty', () => {
   /** The longest lease that any client or call asks for, in ms. */
   const lease = 3_000
 
-  test('does not count for a majority until it has been up for longer than the longest lease', async () => {
+  test('its votes do not count until it has been up for longer than the longest lease', async () => {
     const scene = await quorumScene({ args: forgetful })
     await eventually(async () => (await scene.uptime(0)) * 1_000 > lease + 1_000, 15_000)
     const [one, two] = [scene.client({ lease, outageTimeout: 20_000 }), scene.client({ lease })]
@@ -226,7 +226,7 @@ describe('a server that comes back empty', () => {
     expect((await within(15_000, other.lock(key))).fencingToken).toBeGreaterThan(held.fencingToken)
   }, 40_000)
 
-  test('counts at once if it reports that it persists every write', async () => {
+  test('its votes count at once if it says it persists all writes', async () => {
     const scene = scenes.get(3)!
     const locks = scene.client({ lease: 120_000 })
     await locks.isLocked('any')

@@ -4,7 +4,7 @@ import { type LockClient, LockConnectionError } from '../../src/index.ts'
 import { promptly, rejection } from '../kit/outcomes.ts'
 import { place } from '../kit/place.ts'
 
-/** Expects that the server refuses the call, with an error message of its own that matches `words`. */
+/** Expects the call to reject because of an error reply of the server that matches `words`. */
 export async function refused(call: PromiseLike<unknown>, words: RegExp, key?: string): Promise<void> {
   const error = await rejection(call, LockConnectionError)
   for (const reason of reasonsOf(error)) {

@@ -57,8 +57,8 @@ const hasRace = ({ kind, way, to }: (typeof races)[number], where?: Where) =>
     : kind === 'semaphore' && way === 'is aborted' && (!where || where.kind === 'messages')
 
 describe.each(Object.entries(delays))('%s', (_, where) => {
-  // Two lines can give back an unused grant: the first at once, the second a little later. Without both, such a grant
-  // lasts until its lease ends.
+  // Two lines of code can give back an unused grant: the first at once, the second a little later. Without both, an
+  // unused grant lasts until its lease ends.
   // Unfair callers. Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in
   // src/local/local-lock.ts and `if (meaning === 'take-back') return this.#common.requests.leave(waiter)` to
   // `if (meaning === 'take-back') return` in src/local/local-lock.ts: a grant by a reply is kept.
@@ -115,7 +115,7 @@ async function refusedOr(locks: LockClient, outcome: Promise<unknown>): Promise<
   await Promise.race([new Promise(resolve => locks.once('waiting', resolve)), outcome])
 }
 
-// As above, either of two lines gives the grant back.
+// Either of two lines of code can give the grant back.
 // Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in
 // src/local/local-lock.ts and `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` to ``
 // in src/session.ts: the grant stays with a waiter that has left.

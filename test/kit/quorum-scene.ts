@@ -1,7 +1,7 @@
 /**
  * The servers of a quorum, each behind a proxy, with a method for each fault that a server can suffer. Servers in
- * containers cannot be frozen, cannot resume with their data, and have no clock of their own. The contract tests need
- * none of these.
+ * containers cannot be frozen, cannot resume with their data, and share the machine's clock. The contract tests need
+ * none of these abilities.
  *
  *   client ──(its own proxies, to break single frames)──> proxy i ──> server i
  *   at(i), redis(i): without the proxy ──────────────────────────────────┘

@@ -37,9 +37,10 @@ function scene() {
 }
 
 /**
- * Server 2 grants a claim with a smaller token than server 1. The client raises that token, and has the lock by these two servers. The
- * message of server 2's grant arrives after that. If it replaced the vote, no majority would have the hold's token any more: the next
- * renewal would end the hold, and another call of the same owner would get another token.
+ * Server 2 grants a claim with a smaller token than server 1. The client raises server 2's token, and then holds the
+ * lock by the votes of these two servers. After that, the message of server 2's grant arrives. If this message replaced
+ * the vote, no majority would have the hold's token. Then the next renewal would end the hold, and another call of the
+ * same owner would get another token.
  */
 test('I2, I5: the late message of a grant does not replace a vote that has received a larger token since', () => {
   const { ballots, ballot, granted, asked } = scene()

@@ -313,8 +313,8 @@ describe('I1 if the server’s clock was set back, its answer counts only for as
   })
 })
 
-// A's hold runs out here a moment before it does in Redis. If A's owner re-enters in that moment, Redis keeps the old
-// hold, and the lock stays held after the re-entry has ended, unless the client ends the old hold.
+// The client's deadline for A's hold is a moment before the hold ends in Redis. If A's owner re-enters in between,
+// Redis keeps the old hold. Then the lock stays held after the re-entry ends, unless the client ends the old hold.
 test('I7 only a hold that ran out here is reported as one that Redis may still have and that nobody else will end', async () => {
   const at = new Leases()
   const [out, gone, releasing] = [at.grant({ renew: false, lease: 500 }), at.grant(), at.grant()]

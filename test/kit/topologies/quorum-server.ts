@@ -1,4 +1,4 @@
-/** One server of a quorum. It knows nothing of the others. If it persists, it has a folder of its own. */
+/** Starts one server of a quorum. It knows nothing of the others. If it persists its data, it has its own folder. */
 import { mkdtemp, readdir, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -130,7 +130,7 @@ export class RedisSentinel {
     await master.client('KILL', 'TYPE', 'REPLICA')
   }
 
-  /** Restarts dead servers, continues stopped ones, and resolves when the setup is as at the beginning. */
+  /** Restarts dead servers, continues stopped ones, and resolves when all servers work together again. */
   async mend(): Promise<void> {
     for (const server of [...this.data, ...this.sentinels]) {
       if (signal(server, 'SIGCONT')) continue
@@ -223,7 +223,7 @@ export class RedisSentinel {
   }
 }
 
-/** What a sentinel reports about an instance: a map, which some versions of the protocol send as a flat list. */
+/** What a sentinel reports about one server: a map, which some versions of the protocol send as a flat list. */
 type Told = readonly string[] | Readonly<Record<string, string>>
 
 function fields(told: Told | undefined): Readonly<Record<string, string>> {
