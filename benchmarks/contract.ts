@@ -29,7 +29,7 @@ export function lockOf({ lock = 'mutex' }: Sharing): LockKind {
   return lock
 }
 
-/** Whether this waiter of a process asks for the read lock. */
+/** Returns whether this waiter of a process asks for the read lock. */
 export function reads({ lock, writerEvery }: Sharing, waiter: number): boolean {
   return lock === 'readWrite' && !(writerEvery !== undefined && waiter % writerEvery === 0)
 }
@@ -41,7 +41,7 @@ export interface RivalClient {
    * `reading`, the waiter asks for the read lock of a read-write lock.
    */
   contender(index: number, reading: boolean): Contender | Promise<Contender>
-  /** Only for locks over several servers whose library reports these counts. */
+  /** Returns the library's counts. Absent if the lock is on one server, or if the library does not count. */
   tally?(): Tally
   close(): Promise<void>
 }
@@ -72,7 +72,7 @@ export interface Rival {
   readonly skips?: Readonly<Partial<Record<string, string>>>
   /** Whether callers of one key may be both fair and unfair. In a mixed scenario, `asksFair` selects the fair callers. */
   readonly mixes?: boolean
-  /** In ms: the rival ignores servers that have been up for less than this, so the run waits until then. */
+  /** How long a server must have been up before the rival counts it, in ms. The run waits until then. */
   readonly countsServersAfter?: number
   /** Why the rival cannot run here (not installed, no Java); undefined if it can. */
   missing(): Promise<string | undefined>
@@ -80,7 +80,7 @@ export interface Rival {
   open?(setting: Setting): Promise<RivalClient>
 }
 
-/** Whether a rival has the kind of lock that a scenario needs. */
+/** Returns whether a rival has the kind of lock that a scenario needs. */
 export function takesPart({ locks = ['mutex'] }: Pick<Rival, 'locks'>, scenario: Scenario): boolean {
   return locks.includes(lockOf(scenario))
 }
@@ -91,7 +91,7 @@ export interface Setting extends Sharing {
   readonly url: string
   /** For a quorum: the URLs of all its servers. `url` is the first of them. */
   readonly servers?: readonly string[]
-  /** Each waiter has its own client. */
+  /** Whether each waiter has its own client. */
   readonly apart?: boolean
   /** The prefix of all keys of this trial. It is unique, so trials do not interfere. */
   readonly namespace: string
@@ -103,7 +103,10 @@ export interface Setting extends Sharing {
   readonly lease: number | undefined
 }
 
-/** From the runner to a worker. Each order is answered by one `Report` with the same `op`, or by `failed`. */
+/**
+ * An order from the runner to a worker. The worker answers each order by one `Report` with the same `op`, or by
+ * `failed`.
+ */
 export type Order =
   | { readonly op: 'open'; readonly setting: Setting }
   /**
@@ -124,11 +127,11 @@ export type Order =
       readonly file: string
     }
   /**
-   * Extra contenders, `count` of them (default: one), take the lock of key 0 and keep it. For a read-write lock, the
-   * write lock.
+   * Extra contenders, `count` of them (default: one), take the lock of key 0 and keep it. Of a read-write lock, they
+   * take the write lock.
    */
   | { readonly op: 'hold'; readonly count?: number }
-  /** The extra contenders release. */
+  /** The extra contenders release the locks that `hold` took. */
   | { readonly op: 'drop' }
   /**
    * Each waiter asks once for key 0: the first at `startAt`, then another one every `gap` ms (0: all at once, in order).
@@ -155,12 +158,12 @@ export type Report =
 export interface Drained {
   readonly op: 'loop' | 'collect'
   readonly samples: number
-  /** Calls that had not returned by `giveUpAt`. */
+  /** The number of calls that had not returned by `giveUpAt`. */
   readonly unfinished: number
   /** The number of calls that rejected, and the text of the first rejection. */
   readonly errors: number
   readonly error?: string
-  /** For all clients of the process, since they were opened. */
+  /** The counts of all clients of the process, since the clients were opened. */
   readonly tally?: Tally
   /** In µs: user and system time of the process between the start and the end of the order. */
   readonly cpu: number
@@ -179,12 +182,12 @@ export interface Scenario extends Sharing {
   readonly title: string
   readonly kind: 'loop' | 'burst' | 'drain' | 'admission' | 'crash-holder' | 'crash-waiters' | 'idle'
   readonly processes: number
-  /** Waiters per process. */
+  /** The number of waiters per process. */
   readonly waiters: number
   readonly keys: number
   /** How long each waiter holds the lock, in ms. */
   readonly hold: number
-  /** Half of the waiters of each process are fair, the others unfair. Only for rivals that can mix. */
+  /** Whether half of the waiters of each process are fair and the others unfair. Only for rivals that can mix. */
   readonly mixed?: boolean
   /** Further permits of the semaphore, which another process holds during the trial. */
   readonly inUse?: number
@@ -192,11 +195,14 @@ export interface Scenario extends Sharing {
   readonly servers?: number
   /** Number of servers that are frozen during the warm-up and stay frozen. */
   readonly frozen?: number
-  /** Each waiter has its own client, as if it were in its own process. */
+  /** Whether each waiter has its own client, as if it were in its own process. */
   readonly apart?: boolean
 }
 
-/** Whether this waiter of a process is fair in a mixed scenario. Every other waiter is. */
+/**
+ * Returns whether this waiter of a process is fair in a mixed scenario: waiters with even numbers are, the others are
+ * not.
+ */
 export function asksFair(waiter: number): boolean {
   return waiter % 2 === 0
 }
@@ -208,30 +214,30 @@ export function asksFair(waiter: number): boolean {
 export type Figures = Partial<Record<Measure, number>>
 
 export const measures = [
-  'acquisitions', // in the trial
+  'acquisitions', // the number of acquisitions in the trial
   'throughput', // acquisitions per second
-  'handoffP50', // µs
+  'handoffP50', // µs: the median time of a hand-off
   'handoffP90',
   'handoffP99',
   'handoffMax',
-  'crossP50', // µs, hand-offs to another process only
+  'crossP50', // µs: the median time of a hand-off to another process
   'crossShare', // share of hand-offs that went to another process, 0..1
   'backToReleaser', // share of acquisitions that went to the waiter that released last, 0..1
-  'cycleP50', // µs from asking to the return of release
+  'cycleP50', // µs: the median time from asking to the return of release
   'cycleP99',
-  'waitP50', // ms
-  'waitMax', // ms
-  'waitMaxFair', // ms, for the fair half of a mixed crowd
-  'waitMaxUnfair', // ms, for its unfair half
-  'waitMaxReaders', // ms, for readers
-  'waitMaxWriters', // ms, for writers
-  'attempts', // per acquisition: how often the servers of a quorum were asked
+  'waitP50', // ms: the median wait
+  'waitMax', // ms: the longest wait
+  'waitMaxFair', // ms: the longest wait in the fair half of a mixed crowd
+  'waitMaxUnfair', // ms: the longest wait in the unfair half of a mixed crowd
+  'waitMaxReaders', // ms: the longest wait of a reader
+  'waitMaxWriters', // ms: the longest wait of a writer
+  'attempts', // how often the servers of a quorum were asked, per acquisition
   'secondRounds', // share of grants that needed a second round trip, 0..1
   'commands', // Redis commands per acquisition, as clients sent them
   'bytes', // network bytes per acquisition, both ways, as counted by the server
-  'serverCpu', // µs per acquisition, of the server's process
+  'serverCpu', // CPU of the server's process, in µs per acquisition
   'commandTime', // µs of server time per command, by the server's command statistics
-  'clientCpu', // µs per acquisition, of all workers
+  'clientCpu', // CPU of all workers, in µs per acquisition
   'releaseCost', // µs of server time per release, by the server's command statistics
   'jain', // Jain's index of acquisitions per waiter, 0..1
   'overtaken', // the largest number of later requests that were granted before one request
@@ -242,24 +248,24 @@ export const measures = [
   'admission', // ms from a writer's release until the last waiting reader holds
   'messages', // messages that clients received because of the writer's release
   'drain', // ms from the first release to the last acquisition
-  'inversions', // share of pairs granted against the order of asking, 0..1
+  'inversions', // share of pairs of requests that were granted against the order of asking, 0..1
   'nextGrant', // ms from the crash (or the release after it) to the next grant
   'ordinaryHandoff', // ms from a release to the next grant, without a crash
-  'commandsPerSecond', // while all waiters are parked
-  'residentPerWaiter', // bytes of the client process
-  'heapPerWaiter', // bytes of the client's heap
-  'redisPerWaiter', // bytes of the server
+  'commandsPerSecond', // Redis commands per second while all waiters are parked
+  'residentPerWaiter', // memory of the client process, in bytes per waiter
+  'heapPerWaiter', // heap of the client process, in bytes per waiter
+  'redisPerWaiter', // memory of the server, in bytes per waiter
 ] as const
 export type Measure = (typeof measures)[number]
 
-/** One rival in one scenario in one round. */
+/** The outcome of one rival in one scenario in one round. */
 export interface Trial {
   readonly rival: string
   readonly scenario: string
   readonly round: number
   /** 'skipped': not tried in this scenario, or not tried again after a round that failed or left unfinished calls. */
   readonly outcome: 'measured' | 'failed' | 'skipped'
-  /** Why it failed or was skipped. */
+  /** Why the trial failed or was skipped. */
   readonly reason?: string
   readonly figures: Figures
   /** The distribution of the hand-off times in µs. */
@@ -305,7 +311,7 @@ export interface Results {
 /** A goal, and whether a run reached it. */
 export interface Attainment {
   readonly what: string
-  /** For instance '≤ 1.15'. */
+  /** The limit in words, for instance '≤ 1.15'. */
   readonly goal: string
   /** Medians of the rounds with their ranges, in words. */
   readonly measured: string

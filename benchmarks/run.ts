@@ -76,8 +76,8 @@ function firstLook(sharing: Sharing & Pick<Scenario, 'servers'>): Scenario {
 }
 
 /**
- * Leaves out rivals that have no kind of lock that a scenario needs. If the run is interrupted, resolves to the results
- * so far. If there are none, rejects with the reason of the interruption.
+ * Runs the plan, without rivals that have none of the kinds of lock that its scenarios need. If the run is interrupted,
+ * resolves to the results so far. If there are none, rejects with the reason of the interruption.
  */
 export async function run(plan: Plan, listener: Listener, signal: AbortSignal): Promise<Results> {
   const around = await prepare(plan, line => listener.announce(line))
@@ -92,7 +92,7 @@ export async function run(plan: Plan, listener: Listener, signal: AbortSignal): 
 class Run {
   readonly #name = `bench-${randomBytes(4).toString('hex')}`
   readonly #notes: string[] = []
-  /** The key is '<rival> <kind of lock>'. */
+  /** The censuses, by '<rival> <kind of lock>'. */
   readonly #censuses = new Map<string, Census>()
   /** Missing rivals, with the reason. */
   readonly #absent = new Map<Rival, string>()
@@ -170,7 +170,7 @@ class Run {
     return this.#censuses.get(`${rival.name} ${lockOf(scenario)}`)
   }
 
-  /** Why this turn will be skipped, judging by the trials so far; undefined if it will not. */
+  /** Returns why this turn will be skipped, judging by the trials so far; undefined if it will not. */
   #skipped(turn: Turn): string | undefined {
     const { rival, scenario } = turn
     const { rtt } = this.plan
@@ -185,7 +185,7 @@ class Run {
     )
   }
 
-  /** The remaining turns, without those that will be skipped. */
+  /** Returns the remaining turns, without those that will be skipped. */
   #toCome(): Turn[] {
     return this.#turns.slice(this.#trials.length).filter(turn => this.#skipped(turn) === undefined)
   }

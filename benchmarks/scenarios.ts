@@ -296,7 +296,7 @@ export const scenarios = [
 
 export type ScenarioName = (typeof scenarios)[number]['name']
 
-/** A value for `Rival.skips` that skips all scenarios except `names`, each for the same reason. */
+/** Returns a value for `Rival.skips` that skips all scenarios except `names`, each for the same reason. */
 export function allBut(names: readonly ScenarioName[], reason: string): Record<string, string> {
   return Object.fromEntries(
     scenarios.filter(({ name }) => !(names as readonly string[]).includes(name)).map(({ name }) => [name, reason]),

@@ -46,7 +46,7 @@ export interface ClusterAddress extends Common {
 export interface SentinelAddress extends Common {
   readonly kind: 'sentinel'
   readonly hosts: readonly Host[]
-  /** Sent to the master. */
+  /** User and password that are sent to the master. */
   readonly credentials: Credentials
   readonly forSentinels: Credentials
   /** The master's name. */
@@ -110,8 +110,8 @@ export function parseAddress(text: string): Address | undefined {
 type Kind = keyof typeof usualPort
 
 /**
- * `source` says where the text was found, such as `--url`. Throws Failure. The message does not quote the text, because
- * a mistyped address still contains its password.
+ * Parses an address that was found in `source`, such as `--url`. Throws Failure if the text is not an address. The
+ * message does not quote the text, because a mistyped address still contains its password.
  */
 export function checkedAddress(text: string, source: string): Address {
   const address = parseAddress(text)
@@ -123,7 +123,7 @@ export function checkedAddress(text: string, source: string): Address {
   )
 }
 
-/** The servers that several `--url` options name together. Throws Failure if they cannot form a quorum. */
+/** Returns the servers that several `--url` options name together. Throws Failure if they cannot form a quorum. */
 export function checkedQuorum(urls: readonly string[]): readonly ServerAddress[] {
   const refuse = (why: string): never => {
     throw new Failure(
@@ -137,15 +137,15 @@ export function checkedQuorum(urls: readonly string[]): readonly ServerAddress[]
     if (address.kind === 'server') return address
     return refuse(`--url is given ${urls.length} times, and one of them names ${whatIs(address)}, not a single server`)
   })
-  // A server that is named twice would have two of three votes, a majority of its own.
+  // A server that is named twice would have two votes, and of three votes these two are a majority.
   const twice = servers.find(({ place }, i) => servers.slice(0, i).some(other => other.place === place))
   if (twice) refuse(`--url names the server ${twice.place} twice`)
   return servers
 }
 
 /**
- * For commands that work with one server: the server of `--url`, else of `$REDIS_URL`, else undefined. `command` is the
- * command as the user types it.
+ * Returns the server of `--url`, else of `$REDIS_URL`, else undefined, for a command that works with one server.
+ * `command` is the command as the user types it.
  */
 export function namedServer(urls: readonly string[] | undefined, command: string): ServerAddress | undefined {
   const text = urls ? urls[0] : process.env['REDIS_URL']
@@ -181,7 +181,7 @@ function server(text: string): ServerAddress | undefined {
   }
 }
 
-/** Throws if the text is not a host with an optional port. `usual` is the default port. */
+/** Parses a host with an optional port. Throws if the text has another form. `usual` is the default port. */
 function hostOf(text: string, usual: number): Host {
   const [, six, name = '', port] = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/.exec(text) ?? []
   const number = port === undefined ? usual : Number(port)

@@ -82,7 +82,7 @@ async function bench({ scenario, rival, url: given, ...options }: Options): Prom
   const address = namedServer(given, 'baton bench')
   if (address?.tls && options.rtt > 0)
     throw new Failure('--rtt cannot add a delay to a TLS connection', exitCodes.usage)
-  // A server that cannot be used is reported here, within seconds and with the reason.
+  // If the server cannot be used, this reports the reason within seconds.
   if (address) (await reachServer(address)).disconnect()
 
   const progress = openProgress(process.stdout, process.stderr, process.env)
@@ -144,7 +144,7 @@ async function choose<T extends { readonly name: string }>(
   return names.length === 0 ? all : all.filter(({ name }) => names.includes(name))
 }
 
-/** The option may be repeated, and each value may be a list with commas. */
+/** Adds the names in `value`, a list with commas, to the names from earlier uses of the option. */
 function collect(value: string, before: string[]): string[] {
   return [...before, ...value.split(',').map(name => name.trim())]
 }

@@ -38,8 +38,8 @@ export function withConnection(command: Command): Command {
 }
 
 /**
- * `--url` may be repeated. Options after the command's name replace those before it; commander passes those before it
- * first.
+ * Makes the option `--url`, which may be repeated. Options after the command's name replace those before it; commander
+ * passes those before it first.
  */
 export function urlOption(description: string): Option {
   const own: string[] = []
@@ -50,8 +50,8 @@ export function urlOption(description: string): Option {
 }
 
 /**
- * Connects, works, and disconnects. If Redis is not there, the user learns that at once, without the long patience of a
- * lock client.
+ * Connects, does the work, and disconnects. If Redis cannot be reached, the user learns that within seconds. A lock
+ * client alone would keep trying for longer.
  */
 export async function connected<T>(
   options: ConnectionOptions,

@@ -10,17 +10,17 @@ export function byKey(a: Pick<LockState, 'key' | 'kind'>, b: Pick<LockState, 'ke
   return a.kind < b.kind ? -1 : 1
 }
 
-/** The ms since the first holder acquired the lock. Undefined if nobody holds it. */
+/** Returns the ms since the first holder acquired the lock. Undefined if nobody holds it. */
 export function heldFor({ holders }: LockState): number | undefined {
   return holders[0]?.heldFor
 }
 
-/** The ms until the first of the lock's leases ends. Undefined if nobody holds it. */
+/** Returns the ms until the first of the lock's leases ends. Undefined if nobody holds it. */
 export function timeLeft({ holders }: LockState): number | undefined {
   return holders.length === 0 ? undefined : holders.reduce((least, { ttl }) => Math.min(least, ttl), Infinity)
 }
 
-/** A lock as --json prints it: the library's state, and `heldFor` of the first holder at the top level. */
+/** Returns a lock as --json prints it: the library's state, and `heldFor` of the first holder at the top level. */
 export function recordOf({ holders, waiters, ...state }: LockState): object {
   const [first] = holders
   return { ...state, ...(first && { heldFor: first.heldFor }), holders, waiters }
@@ -41,12 +41,12 @@ export const kindNames: Readonly<Record<LockState['kind'], string>> = {
   semaphore: 'semaphore',
 }
 
-/** A holder's or waiter's label, or its owner if it has none. */
+/** Returns a holder's or waiter's label, or its owner if it has none. */
 export function nameOf({ label, owner }: Pick<HolderState, 'label' | 'owner'>): string {
   return label || owner
 }
 
-/** The holders as part of a sentence: "host:1", "host:1 and 2 others". */
+/** Returns the holders as part of a sentence: "host:1", "host:1 and 2 others". */
 export function namesOf({ holders }: LockState): string {
   const [first, ...others] = holders
   if (!first) return 'nobody'
@@ -57,8 +57,8 @@ export function namesOf({ holders }: LockState): string {
 export type NamedCell = readonly [before: string, name: string, behind: string]
 
 /**
- * The holders as a table cell: "host:1" for a mutex, "4/5 host:1 +2" for a semaphore, "read host:1 +2" or "write
- * host:1" for a read-write lock.
+ * Returns the holders as a table cell: "host:1" for a mutex, "4/5 host:1 +2" for a semaphore, "read host:1 +2" or
+ * "write host:1" for a read-write lock.
  */
 export function holderCell(state: LockState): NamedCell {
   const { kind, holders } = state
@@ -87,17 +87,17 @@ export function sharedBy(state: LockState): string {
   return `read-write lock: ${by}${waiting}`
 }
 
-/** The writer that holds a read-write lock, if there is one. */
+/** Returns the writer that holds a read-write lock, if there is one. */
 function writerOf({ holders }: LockState): HolderState | undefined {
   return holders.find(({ mode }) => mode === 'write')
 }
 
-/** The permits taken and, if known, the total: "4/5". */
+/** Returns the permits taken and, if known, the total: "4/5". */
 function permitsOf({ taken = 0, permits }: LockState, between = '/'): string {
   return permits === undefined ? count(taken) : `${count(taken)}${between}${count(permits)}`
 }
 
-/** What a holder has, or a waiter wants, of a shared lock: "2" (permits) or "read". Empty for a mutex. */
+/** Returns what a holder has, or a waiter wants, of a shared lock: "2" (permits) or "read". Empty for a mutex. */
 export function shareOf({ mode, permits }: Pick<HolderState, 'mode' | 'permits'>): string {
   return mode ?? (permits === undefined ? '' : count(permits))
 }
@@ -109,14 +109,14 @@ export const shareTitles: Readonly<Record<LockState['kind'], string>> = {
   semaphore: 'permits',
 }
 
-/** "host:1, for 3s", or "nobody". */
+/** Describes the holders and how long the first has held the lock: "host:1, for 3s", or "nobody". */
 export function holderOf(state: LockState): string {
   const held = heldFor(state)
   return held === undefined ? 'nobody' : `${namesOf(state)}, for ${showTime(held)}`
 }
 
 /**
- * Why a caller waits: ", held by host:1 for 3s, at position 2 of the queue". Parts that are unknown are left out.
+ * Says why a caller waits: ", held by host:1 for 3s, at position 2 of the queue". Parts that are unknown are left out.
  * `cause` is the error if Redis could not be asked.
  */
 export function reasonOf({ holder, position, cause }: Reason): string {
@@ -131,7 +131,7 @@ interface Reason {
   readonly cause?: unknown
 }
 
-/** A number with its digits in groups of three. */
+/** Formats a number with its digits in groups of three. */
 export function count(number: number): string {
   return number.toLocaleString('en')
 }

@@ -14,9 +14,9 @@ export const exitCodes = {
   notWritten: 73,
   /** The lock was lost while the command ran (EX_TEMPFAIL). */
   lost: 75,
-  /** The wait was too long; the same code as timeout(1). */
+  /** The wait was too long. timeout(1) uses the same code. */
   timeout: 124,
-  /** The command exists but cannot be started; the same code as in shells. */
+  /** The command exists but cannot be started. Shells use the same code. */
   notStarted: 126,
   notFound: 127,
   /** Ended by a signal: add the signal's number. */

@@ -12,7 +12,7 @@ export function kindOption(description: string): Option {
   return new Option('--kind <kind>', description).choices(kinds)
 }
 
-/** The states of this key's locks: of all kinds, the mutex first, or of the one kind given. */
+/** Returns the states of this key's locks: those of all kinds, the mutex first, or only that of the given kind. */
 export async function statesOf({ locks, quorum }: Connected, key: string, kind?: Kind): Promise<LockState[]> {
   const all: readonly Kind[] = quorum ? ['mutex'] : kinds
   return Promise.all((kind ? [kind] : all).map(each => lockOf(locks, key, each).inspect()))
@@ -24,7 +24,7 @@ export function lockOf(locks: LockClient, key: string, kind: Kind) {
     case 'mutex':
       return locks.mutex(key)
     case 'readWrite':
-      // Both sides, read and write, inspect and release the whole lock.
+      // The read side would do as well: each side inspects and releases the whole lock.
       return locks.readWrite(key).write
     case 'semaphore':
       // The number of permits does not matter for inspection and release.

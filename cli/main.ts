@@ -18,7 +18,7 @@ import { operandsIn } from './words.ts'
 
 type Add = (program: Command) => void
 
-/** In the same order as in the help. */
+/** The commands, in the same order as in the help. */
 const commands: Readonly<Record<string, () => Promise<Add>>> = {
   run: async () => (await import('./run.ts')).addRun,
   inspect: async () => (await import('./inspect.ts')).addInspect,
@@ -60,7 +60,7 @@ async function addCommands(asked: string | undefined): Promise<void> {
   addCompletion(program)
 }
 
-/** Options before the command's name apply as if they came after it. */
+/** Passes options before the command's name on to the command, as if the user had typed them after the name. */
 function handDown(_: Command, command: Command): void {
   for (const option of program.options) {
     const name = option.attributeName()

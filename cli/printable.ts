@@ -9,12 +9,12 @@
  */
 const unprintable = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?<=\p{M}{3})\p{M}/gu
 
-/** The text as one line for a terminal: an escape character appears as `\u{1b}`. */
+/** Returns the text as one line for a terminal: an escape character appears as `\u{1b}`. */
 export function printable(text: string): string {
   return text.replace(unprintable, character => `\\u{${character.codePointAt(0)!.toString(16)}}`)
 }
 
-/** The value as JSON. Escapes make it harmless on a terminal, and programs parse it to the same value. */
+/** Returns the value as JSON. Escapes make it harmless on a terminal, and programs parse it to the same value. */
 export function printableJson(value: unknown): string {
   const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
   return JSON.stringify(value).replace(unprintable, character => character.split('').map(escaped).join(''))

@@ -16,18 +16,19 @@ type Options = Omit<RedisOptions, 'replyMapping'>
 /** How long the first connection may take, from connecting until Redis has answered, in ms. */
 export const CONNECT_WITHIN = 5_000
 /**
- * The same limit for each of several hosts. It is shorter, so that time remains to report which hosts did not answer.
+ * How long each of several hosts may take, in ms. This is less than `CONNECT_WITHIN`, so that time remains to report
+ * which hosts did not answer.
  */
 const EACH_WITHIN = 3_500
 
 /** Options for a connection that never reconnects, and that fails instead of waiting. */
 const once = {
   lazyConnect: true,
-  // The check calls INFO, which a user with few rights may not run. If the server is still loading its data, the lock
-  // client waits for it later.
+  // The ready check of ioredis calls INFO, which a user with few rights may not run. If the server is still loading its
+  // data, the lock client waits for it later.
   enableReadyCheck: false,
   connectTimeout: CONNECT_WITHIN,
-  // A server that hangs or has died does not close its side of the connection.
+  // The longest wait for the server to close its side, in ms. A server that hangs or has died never does.
   disconnectTimeout: 200,
   retryStrategy: () => null,
   sentinelRetryStrategy: () => null,
@@ -118,7 +119,7 @@ async function reachMaster(address: SentinelAddress): Promise<Redis> {
   const { hosts, credentials, forSentinels, name, database, tls } = address
   const secure = tls ? { tls: {} } : {}
   const knows = (sentinel: Redis) => masterAt(sentinel, name)
-  // Puts the sentinel that has answered first in the list.
+  // Moves the sentinel that has answered to the beginning of the list.
   const answered = await first(hosts, host =>
     open(undefined, { ...host, ...forSentinels, ...secure }, EACH_WITHIN, knows, { over: true }).catch(saidBySentinel),
   )
@@ -190,7 +191,8 @@ async function firmly<T extends Redis | Cluster>(
   try {
     const message = `no answer within ${milliseconds / 1_000} s`
     await within(check(redis), { milliseconds, message, ...(signal && { signal }) })
-    // For instance if the database does not exist: ioredis would continue with another one.
+    // Fails if any error was reported. If the database does not exist, for instance, ioredis would continue with
+    // another one.
     if (reason) throw reason
     return redis
   } catch (error) {
@@ -257,7 +259,7 @@ async function told<T>(address: Address, reached: Promise<T>): Promise<T> {
   }
 }
 
-/** The error's text from Redis or the network, with advice if there is any. */
+/** Returns the error's text from Redis or the network, with advice if there is any. */
 function causeOf(error: unknown, { kind, tls }: Address): string {
   const message = oneLine(messageOf(error))
   const scheme = (protocol: string) => `its address begins with ${protocol}${kind === 'server' ? '' : `+${kind}`}://`

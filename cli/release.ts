@@ -41,7 +41,7 @@ Each holder is notified: "baton run" ends its command with SIGTERM. A holder may
 fencing token, checked where it writes, prevents that.`,
     )
     .action(async (key: string, options: ReleaseOptions) => {
-      // Checked here and not by commander, which would ask for --force before it reports a misspelled option.
+      // This check is not left to commander, which would ask for --force before it reports a misspelled option.
       if (!options.force) {
         throw new Failure(
           "required option '--force' not specified; it confirms that the lock may belong to someone else",
@@ -92,7 +92,7 @@ async function agree(what: string, question: string): Promise<void> {
   if (!process.stdin.isTTY)
     throw new Failure(`${said}; give --yes to take the lock without being asked`, exitCodes.usage)
   const { default: confirm } = await import('@inquirer/confirm')
-  // Ctrl-C means no.
+  // Ctrl-C rejects the question, which means no.
   const yes = await confirm({ message: `${said}. ${question}`, default: false }, { output: process.stderr }).catch(
     () => false,
   )

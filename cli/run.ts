@@ -86,8 +86,8 @@ SIGKILL cannot be forwarded: if baton gets it, the command keeps running without
 }
 
 /**
- * Commander does not tell words before `--` from those after it, and would take words of the command for options of
- * `run`. So a command before `--` is refused.
+ * Refuses a command before `--`. Commander does not tell words before `--` from those after it, and would take words of
+ * the command for options of `run`.
  */
 function checkCommand(command: readonly string[], run: Command): void {
   const words = process.argv.slice(2)

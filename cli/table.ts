@@ -1,4 +1,4 @@
-/** A table of columns without lines, like the output of `ps` and `ls`. */
+/** Prints a table of columns without lines, like the output of `ps` and `ls`. */
 import stringWidth from 'string-width'
 import { printable } from './printable.ts'
 

@@ -19,11 +19,14 @@ const LOOK = 1_000
 const LEAST_NAME = 5
 
 export interface Waiting {
-  /** The wait is over: removes the line. */
+  /** Ends the display when the wait is over, and removes the line. */
   end(): void
 }
 
-/** `inspect` inspects the lock of this key. With `verbose`, the wait is also reported if stderr is not a terminal. */
+/**
+ * Shows the user why the command waits. `inspect` inspects the lock of a key. With `verbose`, the wait is also reported
+ * if stderr is not a terminal.
+ */
 export function showWaiting(at: Connected, inspect: (key: string) => Promise<LockState>, verbose: boolean): Waiting {
   if (process.stderr.isTTY) return drawn(at, inspect)
   return verbose ? told(at) : { end() {} }
@@ -88,14 +91,16 @@ function told({ locks }: Connected): Waiting {
   }
 }
 
-/** The user's own waiter: its owner, how long it has waited, and the age of the inspected state, both in ms. */
+/** The user's own waiter: its owner, how long it has waited in ms, and the age of the inspected state in ms. */
 interface Onlooker {
   readonly owner: string | undefined
   readonly waited: number
   readonly age: number
 }
 
-/** The line fits into `columns`. Names are shortened first, because a shortened name is still recognisable. */
+/**
+ * Returns a line that fits into `columns`. Names are shortened first, because a shortened name is still recognisable.
+ */
 export function waitingLine(state: LockState, { owner, waited, age }: Onlooker, columns: number): string {
   const own = state.waiters.find(waiter => waiter.owner === owner)
   const { position } = own ?? {}
@@ -113,7 +118,10 @@ export function waitingLine(state: LockState, { owner, waited, age }: Onlooker, 
   return cut(around[0] + key + around[1] + holder + around[2], columns)
 }
 
-/** The writer that keeps a reader waiting: the readers inside would not, but a writer is ahead of it in the queue. */
+/**
+ * Returns the writer that keeps a reader waiting although only readers hold the lock: the writer is ahead of the reader
+ * in the queue.
+ */
 function writerAhead({ holders, waiters }: LockState, { mode, position }: WaiterState): WaiterState | undefined {
   if (mode !== 'read' || holders.some(holder => holder.mode === 'write')) return undefined
   return waiters.find(waiter => waiter.mode === 'write' && waiter.position < position)

@@ -2,8 +2,8 @@
 import type { Command, Option } from 'commander'
 
 /**
- * Positions of the words, up to `--`, that are neither options of this command nor their values. Unknown options are
- * assumed to have no value.
+ * Returns the positions of the words, up to `--`, that are neither options of this command nor their values. Unknown
+ * options are assumed to have no value.
  */
 export function operandsIn(command: Command, words: readonly string[]): number[] {
   const found: number[] = []

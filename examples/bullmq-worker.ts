@@ -60,8 +60,8 @@ async function attempt(job: Job<Booking>, token?: string, cancelled?: AbortSigna
     await locks.using(`example:customer:${job.data.customer}`, options, lease => book(job, lease))
   } catch (error) {
     if (error !== stopping.signal.reason && !(error instanceof LockClosedError)) throw error
-    // The worker is stopping, and the job has not started or could not finish. Back to the queue, for another worker;
-    // this does not count as a failed attempt.
+    // The worker is stopping, and the job has not started or could not finish. So the job goes back to the queue, for
+    // another worker. This does not count as a failed attempt.
     await job.moveToWait(token)
     throw new WaitingError()
   }

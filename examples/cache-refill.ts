@@ -57,7 +57,7 @@ async function isFresh(): Promise<boolean> {
   return (await redis.hget(cache, 'prices')) === (await redis.get(newest))
 }
 
-/** Correct only while no other request refills the cache. */
+/** Answers a request from the cache. Correct only while no other request refills the cache. */
 async function answer(): Promise<void> {
   const names = await redis.hget(cache, 'names')
   await work(randomInt(8) === 0 ? 100 : 5) // some take longer than a refill

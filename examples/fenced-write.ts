@@ -22,8 +22,8 @@ function balanceOf(id: string): number {
 }
 
 /**
- * One statement checks the token and writes, so no other write can come between. Equal tokens pass: a holder may write
- * often.
+ * Checks the token and writes in one statement, so no other write can come between. Equal tokens pass: a holder may
+ * write often.
  */
 function setBalance(id: string, balance: number, { fencingToken }: Lease): void {
   const { changes } = db.run('UPDATE account SET balance = ?, fencing_token = ? WHERE id = ? AND fencing_token <= ?', [

@@ -38,7 +38,9 @@ const book = 'example:transfers'
 const redis = new Redis(REDIS_URL)
 redis.on('error', error => console.error(`Redis: ${error.message}`))
 
-/** Plain reads, then plain writes: correct only while no other transfer uses these two accounts. */
+/**
+ * Moves the amount with plain reads, then plain writes: correct only while no other transfer uses these two accounts.
+ */
 async function move(from: string, to: string, amount: number, signal?: AbortSignal): Promise<void> {
   const [has, receives] = (await redis.hmget(accounts, from, to)).map(Number) as [number, number]
   const moved = Math.min(amount, has) // no balance becomes negative
@@ -47,7 +49,7 @@ async function move(from: string, to: string, amount: number, signal?: AbortSign
   await redis.rpush(book, `${from} ${to} ${moved}`)
 }
 
-/** One of the four processes. */
+/** Runs as one of the four processes. */
 async function teller(): Promise<void> {
   await using locks = new LockClient(redis)
   let left = Number(count)

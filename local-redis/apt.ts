@@ -61,8 +61,8 @@ async function unpack(archives: string, tree: string): Promise<void> {
 }
 
 /**
- * Writes a configuration file. -o options would not do: apt reads this file after the system's configuration, and only
- * a file can clear the hooks set there, which would otherwise act on the system's own caches.
+ * Writes a configuration file. Options on the command line would not suffice: apt reads this file after the system's
+ * configuration, and only a file can clear the hooks set there, which would otherwise act on the system's own caches.
  */
 async function configure(workshop: string, more: readonly string[]): Promise<string> {
   const folder = (name: string) => join(workshop, name)
@@ -75,7 +75,7 @@ async function configure(workshop: string, more: readonly string[]): Promise<str
     `Dir::State::Lists "${folder('lists')}";`,
     `Dir::Cache "${folder('cache')}";`,
     `Dir::Log "${folder('log')}";`,
-    'Debug::NoLocking "1";', // nothing shared is written, so the locks, which only root may take, are not needed
+    'Debug::NoLocking "1";', // apt writes nothing shared here, so it needs no locks, which only root may take
     'APT::Sandbox::User "";', // run by root, apt would otherwise download as a user who may not enter this folder
     'Acquire::Languages "none";',
     ...['Pre-Invoke', 'Post-Invoke', 'Post-Invoke-Success'].map(hook => `#clear APT::Update::${hook};`),
@@ -86,7 +86,10 @@ async function configure(workshop: string, more: readonly string[]): Promise<str
   return config
 }
 
-/** The suite as the only source, from the mirror that this machine uses, for a machine with nothing installed. */
+/**
+ * Returns the settings that make the suite the only source, from the mirror that this machine uses, as if nothing were
+ * installed.
+ */
 async function foreignSuite(workshop: string, suite: string): Promise<string[]> {
   const keyring = (await existing(keyrings)) ?? ''
   const source = join(workshop, 'sources.list')
@@ -119,7 +122,7 @@ async function existing(files: readonly string[]): Promise<string | undefined> {
 
 const debianReleases = /^(bullseye|bookworm|trixie|forky|duke|sid|oldoldstable|oldstable|stable|testing|unstable)$/
 
-/** The first of this machine's sources that provides a release of Debian under Debian's own name. */
+/** Returns the first of this machine's sources that provides a release of Debian under Debian's own name. */
 async function mirror(): Promise<string> {
   const format = '$(RELEASE) $(REPO_URI)'
   const targets = await run('apt-get', ['indextargets', '--format', format, 'Created-By: Packages'], {

@@ -8,8 +8,8 @@ import { packageRoot } from './package-root.ts'
 const root = fileURLToPath(packageRoot)
 
 /**
- * BATON_CACHE if it is set. Otherwise, in a checkout, a folder inside it, which is deleted together with it. Otherwise
- * the user's cache folder, because an installed package should not write into node_modules.
+ * Returns the cache folder: BATON_CACHE if that is set; in a checkout, a folder inside the checkout, so that both are
+ * deleted together; otherwise the user's cache folder, because an installed package should not write into node_modules.
  */
 export async function cacheFolder({ BATON_CACHE, XDG_CACHE_HOME }: NodeJS.ProcessEnv): Promise<string> {
   if (BATON_CACHE) return resolve(BATON_CACHE)
@@ -17,7 +17,7 @@ export async function cacheFolder({ BATON_CACHE, XDG_CACHE_HOME }: NodeJS.Proces
   return join(XDG_CACHE_HOME || join(homedir(), '.cache'), 'redis-baton')
 }
 
-/** A checkout contains the sources; the published package does not. */
+/** Returns whether this is a checkout, which contains the sources. The published package does not. */
 export async function isCheckout(): Promise<boolean> {
   return (await allows(join(root, '.git'))) || (await allows(join(root, 'src')))
 }

@@ -20,8 +20,9 @@ const obeysWithinMs = 3_000
 const tailLines = 20
 
 /**
- * `BATON_REDIS_ARGS`: arguments for every server, separated by spaces. `BATON_CONTAINER_LABEL`: a label, key=value, for
- * every container. If the reaper cannot run, the user finds leftover containers by this label.
+ * Returns the option that runs servers in containers. It reads `BATON_REDIS_ARGS`: arguments for every server,
+ * separated by spaces; and `BATON_CONTAINER_LABEL`: a label, key=value, for every container. If the reaper cannot run,
+ * the user finds leftover containers by this label.
  */
 export function inContainer(env: NodeJS.ProcessEnv = process.env): SourceOption {
   return { name: 'container', find: () => find(env) }
@@ -64,8 +65,8 @@ function installedTestcontainers(): string | undefined {
 }
 
 /**
- * Asks in a separate process. If an engine accepts connections but hangs, the request cannot be cancelled, and would
- * keep this process from ending.
+ * Returns whether a container engine answers. Asks it from a separate process: if an engine accepts connections but
+ * hangs, the request cannot be cancelled, and would keep this process from ending.
  */
 export async function engineAnswers(): Promise<boolean> {
   const testcontainersFile = installedTestcontainers()
@@ -87,7 +88,7 @@ function launchContainer(testcontainers: Testcontainers, engine: ContainerRuntim
   class LoopbackContainer extends testcontainers.GenericContainer {
     createdId: string | undefined
 
-    /** testcontainers publishes ports on every address of the machine. This limits them to loopback. */
+    /** Limits the published ports to loopback. testcontainers publishes them on every address of the machine. */
     protected override async beforeContainerCreated(): Promise<void> {
       for (const bindings of Object.values(this.hostConfig.PortBindings as Record<string, { HostIp?: string }[]>)) {
         for (const binding of bindings) binding.HostIp = '127.0.0.1'
@@ -102,8 +103,8 @@ function launchContainer(testcontainers: Testcontainers, engine: ContainerRuntim
   return async (port, { args, dir, config }) => {
     if (dir !== undefined || config !== undefined)
       throw new Error('a server in a container cannot use files of this machine')
-    // The port is the same inside and outside the container. No program is named: the image's entry point puts
-    // redis-server or valkey-server before arguments that start with a dash.
+    // The port is the same inside and outside the container. The arguments name no program, because the image's entry
+    // point puts redis-server or valkey-server before arguments that start with a dash.
     const network = ['--port', String(port), '--bind', '0.0.0.0', '--protected-mode', 'no']
     const container = new LoopbackContainer(kind.image)
       .withExposedPorts({ container: port, host: port })

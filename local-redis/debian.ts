@@ -1,4 +1,4 @@
-/** The distribution's own server package on Debian and Ubuntu, unpacked into a cache folder (packages.ts). */
+/** Provides the distribution's own server package on Debian and Ubuntu, unpacked into a cache folder (packages.ts). */
 import { join } from 'node:path'
 import type { Finding, SourceOption } from './choose.ts'
 import { libraryPath, unpackPackages } from './packages.ts'
@@ -6,7 +6,10 @@ import { launchProcess } from './process.ts'
 import { startServer } from './server.ts'
 import { serverNames, versionOf } from './server-binary.ts'
 
-/** For each server, the tools package, which contains the binary (the server's own package only links to it). */
+/**
+ * The alternatives: the tools package of each server. It contains the binary, to which the server's own package only
+ * links.
+ */
 const choices = [
   ['redis-server', 'redis-tools'],
   ['valkey-server', 'valkey-tools'],

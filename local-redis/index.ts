@@ -45,7 +45,7 @@ export interface ObtainOptions {
 
 let found: Promise<ServerSource> | undefined
 
-/** Where servers come from on this machine, regardless of REDIS_URL. Decided once per process. */
+/** Finds where servers come from on this machine, regardless of REDIS_URL. This is decided once per process. */
 export function findServerSource(): Promise<ServerSource> {
   const { BATON_REDIS_IMAGE } = process.env
   // A user who names an image wants to learn about that server. Another server would give a wrong answer.
@@ -58,7 +58,8 @@ async function anySource(): Promise<ServerSource> {
 }
 
 /**
- * Loaded on demand: the published package does not contain it, because its users have not asked for system packages.
+ * Loads the option on demand: the published package does not contain it, because its users have not asked for system
+ * packages.
  */
 async function distributionPackage(): Promise<SourceOption[]> {
   if (!(await isCheckout())) return []
@@ -66,7 +67,7 @@ async function distributionPackage(): Promise<SourceOption[]> {
   return [fromDistribution()]
 }
 
-/** A Redis to use: the one that REDIS_URL names, otherwise one that is started and runs until `stop`. */
+/** Returns a Redis to use: the one that REDIS_URL names, otherwise one that is started and runs until `stop`. */
 export async function obtainRedis(options: ObtainOptions = {}): Promise<LocalRedis> {
   const { REDIS_URL } = process.env
   const redis = namedRedis(REDIS_URL) ?? (await startedRedis(options.args ?? []))

@@ -10,7 +10,7 @@ export const packageRoot = new URL('./', pathToFileURL(manifest))
 /** The Node arguments that a program of this package needs: from source, a loader for TypeScript. */
 export const loader: readonly string[] = extname(import.meta.url) === '.ts' ? ['--import', 'tsx'] : []
 
-/** A program of this package that runs in its own process. `path` is its source without `.ts`. */
+/** Returns the file of a program that runs in its own process. `path` is its source without `.ts`. */
 export function programFile(path: string): string {
   const file = loader.length > 0 ? `${path}.ts` : `dist/${path}.js`
   return fileURLToPath(new URL(file, packageRoot))

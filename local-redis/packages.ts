@@ -43,8 +43,8 @@ export async function unpackPackages<T>(wanted: Wanted<T>, env: NodeJS.ProcessEn
 }
 
 /**
- * A value for LD_LIBRARY_PATH: every folder of the tree with shared libraries, because the loader does not search
- * subfolders.
+ * Returns a value for LD_LIBRARY_PATH: every folder of the tree with shared libraries, because the loader does not
+ * search subfolders.
  */
 export async function libraryPath(tree: string): Promise<string> {
   const folders = new Set<string>()
@@ -56,7 +56,7 @@ export async function libraryPath(tree: string): Promise<string> {
   return [...folders, ...(LD_LIBRARY_PATH ? [LD_LIBRARY_PATH] : [])].join(':')
 }
 
-/** The contents of /etc/os-release, if this is Debian or a derivative. */
+/** Returns the contents of /etc/os-release, if this is Debian or a derivative. */
 async function distribution(): Promise<{ name: string; key: string } | undefined> {
   const text = await readFile('/etc/os-release', 'utf8').catch(() => '')
   const fields = new Map([...text.matchAll(/^(\w+)="?(.*?)"?$/gm)].map(([, key, value]) => [key, value ?? '']))

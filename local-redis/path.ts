@@ -5,7 +5,7 @@ import { launchProcess } from './process.ts'
 import { startServer } from './server.ts'
 import { serverNames, versionOf } from './server-binary.ts'
 
-/** The option that uses a server installed on this machine. */
+/** Returns the option that uses a server installed on this machine. */
 export function onPath({ PATH = '' }: NodeJS.ProcessEnv = process.env): SourceOption {
   return { name: 'PATH', find: () => find(PATH) }
 }

@@ -11,8 +11,8 @@ export interface Answer {
 const answerWithinMs = 500
 
 /**
- * Sends PING to the loopback port and asks for the process id. Undefined if no ready server answers. Uses a raw socket,
- * because a client library would reconnect and would decide for itself what "ready" means.
+ * Sends PING to the loopback port and asks for the process id. Returns undefined if no ready server answers. Uses a raw
+ * socket, because a client library would reconnect and would decide for itself what "ready" means.
  */
 export function probe(port: number): Promise<Answer | undefined> {
   return new Promise(resolve => {

@@ -54,9 +54,9 @@ export function launchProcess(binary: string, env: NodeJS.ProcessEnv = {}): Laun
 }
 
 /**
- * Redirects the output to the log file instead of using --logfile, so that the log also contains complaints about
- * arguments, which a server prints before it applies any. Synchronous, so that the child emits no event before its
- * listeners are attached.
+ * Starts the child, and redirects its output to the log file. With --logfile instead, the log would lack complaints
+ * about arguments, because a server prints those before it applies any argument. Synchronous, so that the child emits
+ * no event before its listeners are attached.
  */
 function spawnLogged(logFile: string, words: string[], env: NodeJS.ProcessEnv): ChildProcess {
   const log = openSync(logFile, 'a')

@@ -1,4 +1,4 @@
-/** A Redis to use, started here or not. */
+/** A Redis to use, whether it was started here or named by the user. */
 export interface LocalRedis {
   readonly url: string
   /** A description for people. It never contains a password. */
@@ -7,7 +7,7 @@ export interface LocalRedis {
   stop(): Promise<void>
 }
 
-/** The server that REDIS_URL names, or undefined if it is not set. Nothing here starts, stops or empties it. */
+/** Returns the server that REDIS_URL names, or undefined if it is not set. Nothing here starts, stops or empties it. */
 export function namedRedis(value: string | undefined): LocalRedis | undefined {
   if (!value) return undefined
   return {
@@ -37,8 +37,8 @@ function decodes(text: string): boolean {
 }
 
 /**
- * Host, port and database only. The user part is dropped because some providers put the secret there, and the query
- * because some clients read a password from it.
+ * Reduces the address to host, port and database. The user part is dropped because some providers put the secret there,
+ * and the query because some clients read a password from it.
  */
 function withoutSecrets(value: string): string {
   const url = addressOf(value)

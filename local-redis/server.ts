@@ -15,7 +15,7 @@ import { messageOf } from './error-message.ts'
 import { freePort } from './port.ts'
 import { probe } from './probe.ts'
 
-/** Can start any number of servers. */
+/** A source from which any number of servers can be started. */
 export interface ServerSource {
   readonly kind: 'path' | 'container' | 'package'
   /** For people, e.g. "redis-server 7.0.15 from the PATH (/usr/bin/redis-server)". */
@@ -26,9 +26,9 @@ export interface ServerSource {
 export interface StartOptions {
   /** Extra redis-server command line arguments, e.g. ['--maxmemory', '1mb']. */
   readonly args?: readonly string[]
-  /** Default: a free loopback port. */
+  /** The port to listen on. Default: a free loopback port. */
   readonly port?: number
-  /** The server's working folder, which is not removed. Default: a temporary one, which is. */
+  /** The server's working folder, which is kept. Default: a temporary folder, which is removed. */
   readonly dir?: string
   /** The caller's configuration file, for servers that need one: a sentinel stores its state in it. */
   readonly config?: string
@@ -51,9 +51,9 @@ export interface RunningServer {
 export interface Life {
   readonly pid: number | undefined
   running(): Promise<boolean>
-  /** The last lines of its log, for an error. */
+  /** Returns the last lines of the server's log, for an error. */
   logTail(): Promise<string>
-  /** Ends it and removes its files. If SIGTERM is not obeyed in time, sends SIGKILL. Idempotent. */
+  /** Ends the server and removes its files. If SIGTERM is not obeyed in time, sends SIGKILL. Idempotent. */
   end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void>
 }
 
@@ -130,8 +130,9 @@ class LaunchedServer implements RunningServer {
 }
 
 /**
- * A port that was free when it was chosen may be taken by the time of the launch. The launch is then repeated: with
- * another port, or, if the caller named the port, with the same one after a moment.
+ * Launches the server on a port, and waits until it is ready. Another program may have taken the port since it was
+ * chosen. The launch is then repeated: with another port, or, if the caller named the port, with the same one after a
+ * moment.
  */
 async function launchUntilReady(
   launch: Launch,
@@ -166,10 +167,10 @@ async function untilReady(life: Life, port: number): Promise<string | undefined>
   const deadline = Date.now() + readyWithinMs
   while (Date.now() < deadline) {
     const answer = await probe(port)
-    // Another process's server may have won the port. That one answers, and ours is about to exit.
+    // Another process's server may have taken the port first. Then that server answers, and ours is about to exit.
     if (answer?.pid !== undefined && life.pid !== undefined && answer.pid !== life.pid) return strangerAnswered
-    // A server that wants a password does not report its process. But if another server won the port, ours has exited a
-    // moment later.
+    // A server that requires a password does not report its process id. So wait a moment: if another server has taken
+    // the port, ours exits.
     if (answer && answer.pid === undefined) await sleep(100)
     if (!(await life.running())) return 'it exited'
     if (answer) return undefined

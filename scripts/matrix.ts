@@ -62,7 +62,7 @@ async function onNodes(suites: readonly Suite[]): Promise<Suite[]> {
   return spread
 }
 
-/** The first image is requested alone, to find out whether a registry can be reached. */
+/** Gets an image for each row. The first image is requested alone, to find out whether a registry can be reached. */
 async function imagesFor([first, ...others]: readonly ServerRow[]): Promise<Image[]> {
   const images = await Images.of()
   return [await images.for(first!), ...(await Promise.all(others.map(row => images.for(row))))]
@@ -84,7 +84,8 @@ function tableOf(rows: readonly ServerRow[], images: readonly Image[], outcomes:
 }
 
 /**
- * The rows with these names, or all if no names are given; without the row whose version the report `beside` covers.
+ * Returns the rows with these names, or all if no names are given; without the row whose version the report `beside`
+ * covers.
  */
 async function rowsOf(only: readonly string[] | undefined, beside: string | undefined): Promise<ServerRow[]> {
   const named = servers.filter(({ name }) => only?.includes(name) ?? true)

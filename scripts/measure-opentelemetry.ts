@@ -50,7 +50,7 @@ const ways: Record<string, InstrumentOptions | undefined> = {
   links: { tracerProvider, meterProvider, links: { redis } },
 }
 
-/** µs for a lock and its release. */
+/** The cost of a lock and its release, in µs. */
 interface Cost {
   readonly passed: number
   readonly processor: number

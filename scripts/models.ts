@@ -18,7 +18,7 @@ export interface Mutant extends Subject {
 export interface Model {
   /** The file's name in spec/. */
   readonly file: string
-  /** Where the scripts are that it models. */
+  /** The folder of the scripts that the model describes. */
   readonly scripts: string
   /** For the C compiler. With a small search, -O2 takes longer to compile than it saves. */
   readonly optimize: '-O1' | '-O2'
@@ -34,8 +34,8 @@ const of = (name: string, defines: string): Subject => ({ name, defines: defines
 
 /**
  * The most expensive configurations come first, so that no core is idle at the end. Unless FAIR says otherwise, two of
- * three clients are fair. A fault may happen or not: so "one and a lost message" also searches all of "one" and of "a
- * lost message".
+ * three clients are fair. The checker also searches the runs in which a fault of a configuration does not happen: so
+ * "one and a lost message" includes all runs of "one" and of "a lost message".
  */
 const baton: Model = {
   file: 'baton.pml',
@@ -118,8 +118,8 @@ const baton: Model = {
 }
 
 /**
- * Unless FAIR says otherwise, all are fair. LARGE, WRITERS and CALLERS are bit sets of callers, with two bits for each
- * client.
+ * Unless FAIR says otherwise, all clients are fair. LARGE, WRITERS and CALLERS are bit sets of callers, with two bits
+ * for each client.
  */
 const permits: Model = {
   file: 'permits.pml',
@@ -223,8 +223,8 @@ const permits: Model = {
 }
 
 /**
- * Unless FAIR says otherwise, none is fair. With CALLERS=5 each client has one caller; otherwise the first has two, one
- * after the other. PROGRESS is left out where it would take half a minute.
+ * Unless FAIR says otherwise, no client is fair. With CALLERS=5 each client has one caller; otherwise the first has
+ * two, one after the other. PROGRESS is left out where it would take half a minute.
  */
 const quorum: Model = {
   file: 'quorum.pml',

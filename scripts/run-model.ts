@@ -69,7 +69,7 @@ async function check({ spin, cc }: Tools, subject: Of<Subject>, folder: string, 
   await copyFile(join(spec, model.file), join(folder, model.file))
   await runIn(folder, spin.binary, [...defines.map(define => `-D${define}`), '-a', model.file])
   // The processes share all variables, so partial-order reduction would save nothing and cost time. NOFAIR: the model
-  // needs no fairness, because a check that changes nothing is not a step in it.
+  // needs no fairness, because a check that changes nothing is not a step of the model.
   const flags = ['-w', '-DNOREDUCE', '-DMEMLIM=4000', progress ? '-DNOFAIR' : '-DSAFETY']
   await runIn(folder, cc, [...compile, ...flags, '-o', 'pan', 'pan.c'])
   const begin = performance.now()
@@ -86,12 +86,12 @@ async function check({ spin, cc }: Tools, subject: Of<Subject>, folder: string, 
   }
 }
 
-/** The property that the failed assertion belongs to. */
+/** Returns the property to which the failed assertion belongs. */
 function propertyOf(assertion: string, { assertions }: Model): Property | undefined {
   return (Object.keys(assertions) as Property[]).find(property => assertions[property]?.test(assertion))
 }
 
-/** The violated property, according to the checker's output. */
+/** Returns the violated property, according to the checker's output. */
 function violated(printed: string, model: Model): Property | undefined {
   if (/acceptance cycle/.test(printed)) return 'I4'
   return propertyOf(/assertion violated (.*)/.exec(printed)?.[1] ?? '', model)

@@ -26,7 +26,7 @@ if (before === undefined || after === undefined) {
 }
 const [ROUNDS, CYCLES] = [Number(rounds ?? 500), Number(cycles ?? 30)]
 const [LEASE, TTL] = [30_000, 15_000]
-/** As `scripts/lua-texts.ts` writes them. */
+/** The prefix of inbox channels in the texts that `scripts/lua-texts.ts` writes. */
 const inbox = 'lock:inbox:'
 
 const server = await obtainRedis({ announce: line => console.error(line) })
@@ -58,7 +58,8 @@ const renew = (id: string): Call => ['renew', [lock], [id, Number.MAX_SAFE_INTEG
 const counted = (call: Call): Step => ({ call, measured: true })
 const aside = (call: Call): Step => ({ call, measured: false })
 const crowd = Array.from({ length: 10 }, (_, i) => `c${'d'.repeat(26)}${i}`)
-// A client's tickets replace those in the queue: the first heartbeat sets them, and later ones change nothing.
+// A heartbeat sets its waiters' tickets in the queue. Each call sends the same tickets, so only the first one changes
+// anything.
 const [beatOfOne, beatOfAll] = [tend([ben]), tend(crowd)]
 
 const scenes: Record<string, readonly Step[]> = {
@@ -104,7 +105,7 @@ const scenes: Record<string, readonly Step[]> = {
   'renew, 1 hold': [aside(acquire(ann, 'queue')), counted(renew(ann)), aside(release(ann))],
 }
 
-/** The texts and hashes of a version, by the names of the scripts. */
+/** Loads the scripts of a version, and returns their texts and hashes by their names. */
 async function loaded(folder: string): Promise<Map<string, { text: string; sha: string }>> {
   const texts = new Map<string, { text: string; sha: string }>()
   for (const name of ['acquire', 'release', 'leave', 'tend', 'renew']) {
@@ -115,7 +116,7 @@ async function loaded(folder: string): Promise<Map<string, { text: string; sha: 
   return texts
 }
 
-/** µs per measured call. */
+/** Returns the µs per measured call. */
 async function measure(version: Awaited<ReturnType<typeof loaded>>, steps: readonly Step[]): Promise<number> {
   await redis.config('RESETSTAT')
   const pipeline = redis.pipeline()

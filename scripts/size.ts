@@ -18,7 +18,7 @@ export interface Size {
   readonly files: ReadonlyMap<string, number>
 }
 
-/** The size of a program with this text, which may import from `./src/`. Packages are left out. */
+/** Measures the size of a program with this text, which may import from `./src/`. Packages are left out. */
 export async function sizeOf(program: string): Promise<Size> {
   const { outputFiles, metafile } = await build({
     stdin: { contents: program, resolveDir: root, sourcefile: 'program.ts' },

@@ -13,7 +13,7 @@ export interface Suite {
   readonly name: string
   readonly files: readonly string[]
   readonly env?: NodeJS.ProcessEnv
-  /** The program that runs it. Default: this process's own Node. */
+  /** The program that runs the suite. Default: this process's own Node. */
   readonly node?: string
 }
 
@@ -25,7 +25,7 @@ export interface Outcome {
   readonly seconds: number
   /** What the tests have recorded, for instance which server they used. */
   readonly noted: TaskMeta
-  /** Why it does not count as passed. */
+  /** Why the suite does not count as passed. */
   readonly trouble: string | undefined
 }
 
@@ -90,7 +90,7 @@ async function runSuite(suite: Suite, folder: string, files: number): Promise<Ou
   return { ...outcome, trouble: `${trouble}\n${told.slice(-tailLines).join('\n')}` }
 }
 
-/** What the tests of a report have recorded. */
+/** Returns what the tests of a report have recorded. */
 export async function notedIn(report: string): Promise<TaskMeta> {
   return countsOf(await readFile(report, 'utf8')).noted
 }
@@ -118,7 +118,10 @@ function countsOf(text: string): Counts {
   }
 }
 
-/** A skipped test has not passed. Nor has a run whose tests passed but that ended with an error. */
+/**
+ * Returns why a suite does not count as passed. A skipped test has not passed. Nor has a run whose tests passed but
+ * that ended with an error.
+ */
 function troubleOf({ passed, failed, skipped }: Counts, code: unknown): string | undefined {
   if (failed > 0) return `${failed} tests failed`
   if (skipped > 0) return `${skipped} tests were skipped`
@@ -126,13 +129,14 @@ function troubleOf({ passed, failed, skipped }: Counts, code: unknown): string |
   return code === 0 ? undefined : `the run ended with ${String(code)}`
 }
 
-/** For instance `Redis 7.0.15` is a version of `Redis 7.0`. */
+/** Returns whether the reported version belongs to the row `name`: `Redis 7.0.15` is a version of `Redis 7.0`. */
 export function isVersionOf(name: string, said: string | undefined): boolean {
   return said?.startsWith(`${name}.`) ?? false
 }
 
 /**
- * Why not all wanted versions have passed; empty if all have. A version counts only if the server itself reported it.
+ * Returns why not all wanted versions have passed; empty if all have. A version counts only if the server itself
+ * reported it.
  */
 export function complaintsOf(
   wanted: readonly string[],

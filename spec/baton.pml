@@ -160,10 +160,10 @@ byte hold = NONE;      /* the field `holder`, as the id of the hold; NONE: the f
 bool lapsed;           /* the lease has lapsed; `hold` is still set */
 bool queued;           /* the field `queued` is set */
 byte queue;            /* the ids in the queue */
-byte ticket[IDS];      /* the rank of each, from 1; kept while a client or Redis knows it */
+byte ticket[IDS];      /* the rank of each id's ticket, from 1; kept while a client or Redis knows the ticket */
 bool blank = true;     /* the field `clock` is 0: the hash is new or was lost */
 #ifdef NEW_TICKET
-byte score[IDS];       /* the ranks that the mutant gives them in the queue */
+byte score[IDS];       /* the ranks that the mutant NEW_TICKET gives to the ids in the queue */
 byte scores;
 #define SCORE(i) scores++; score[i] = scores
 #else
@@ -181,7 +181,7 @@ byte unwritten;        /* grants that are published but not written yet */
  * which only a mutant distinguishes from over.
  */
 mtype st[IDS] = idle;
-mtype ask[IDS] = nothing;     /* its acquire or tend: sent, then the reply; stale: a refusal too late as a proof */
+mtype ask[IDS] = nothing;     /* each id's acquire or tend: sent, then the reply; stale: a refusal too late to be proof */
 byte known;                   /* waiters that know their ticket: they tend, the others acquire */
 byte doubt;                   /* waiters whose last look is too long ago to prove a grant by message */
 byte unsure;                  /* waiters that look again as soon as their reply has arrived */
@@ -194,8 +194,8 @@ byte crashed;
 #define NEW 1          /* a grant that is newer than the last look that ran */
 #define MID 2          /* a grant that is older than a look whose reply is under way */
 #define OLD 4          /* a grant that is older than a look whose reply has arrived */
-byte inbox[IDS];       /* grant messages to each waiter, by these ages */
-byte unlocked;         /* clients that a "free" message is under way to */
+byte inbox[IDS];       /* the grant messages under way to each waiter: NEW, MID and OLD ones */
+byte unlocked;         /* clients to which a message "the lock is free" is under way */
 byte releases;
 byte leaves;
 
@@ -203,8 +203,8 @@ byte leaves;
 
 byte losses = LOSSES, cuts = CUTS, crashes = CRASHES, quits = QUITS, lates = LATES, lapses = LAPSES, repeats = REPEATS,
   wipes = WIPES, forces = FORCES;
-mtype fate = plain;    /* lost: its messages; cut: a live waiter; counted: a dead client's inbox, as subscribed */
-bool again;            /* its request stays under way, and will run once more */
+mtype fate = plain;    /* lost: its messages; cut: it passes over a live waiter; counted: a dead inbox has a subscriber */
+bool again;            /* the request of the next script stays under way, and will run once more */
 
 /* ---- for the properties ------------------------------------------------------------------------------------------ */
 
@@ -292,10 +292,10 @@ inline firstOf() {
 }
 
 /*
- * `asker` needs no message; with `mates`, its client's other waiters need none either. A waiter that is passed over
- * leaves the queue. That happens to a dead client's waiter, unless its inbox still counts as subscribed. A cut passes
- * over a live waiter, or one whose wait is over.
- * Sets `won` to the new holder. PUBLISH comes before the write, as in promote.lua; no step sees the state in between.
+ * Makes the first waiter of the queue the holder, and sets `won` to it. A dead client's waiter is passed over, and so
+ * leaves the queue, unless its inbox still counts as subscribed. A cut also passes over a live waiter, or one whose wait
+ * is over. `asker` needs no message; with `mates`, its client's other waiters need none either.
+ * PUBLISH comes before the write, as in promote.lua; no step sees the state in between.
  */
 inline promote() {
   won = NONE;
@@ -379,7 +379,7 @@ inline join(i) {
 /* Whether a refusal has news for the waiter: it proves later grants, or shows that messages under way are old. */
 #define TELLS(i) (in(doubt, i) || (inbox[i] & (NEW | MID)))
 
-/* The reply. A look that finds its waiter queued is newer than every message under way. */
+/* Makes the reply to a look. A look that finds its waiter queued is newer than every message under way. */
 inline answer(i) {
   if
   :: hold == i && !lapsed -> ask[i] = granted
@@ -506,7 +506,7 @@ inline request(i) {
 
 /* ---- clients: src/wait/, src/lease/ ------------------------------------------------------------------------------ */
 
-/* The next round begins. Its request is sent after the release of the previous round. */
+/* Begins the next round. Its request is sent after the release of the previous round. */
 inline next() {
   if
   :: i < last(c) -> i++; become(i, waiting); ask[i] = sent
@@ -557,7 +557,7 @@ inline giveUp() {
   become(i, GIVEN_UP); next(); tidy()
 }
 
-/* `stays`: the client's requests have reached the server, and will run. */
+/* Ends client `c` for good. `stays`: the client's requests have reached the server, and will run. */
 inline crash(stays) {
   crashes--; put(crashed, c); take(hears, c); take(unlocked, c);
   printf("client %d crashes\n", c);
@@ -592,11 +592,11 @@ inline crash(stays) {
 #else
 #define MATTERS(i) (free || hold == i || in(unlocked, c) || TELLS(i) || (fair(i) && !in(queue, i)))
 #endif
-/* When a waiter asks: a first request, a repeated one, one by the slow timer, or one after a wake-up. */
+/* Whether a waiter asks now: for the first time, again, because of the slow timer, or after a wake-up. */
 #define ASKS \
   (st[i] == waiting && ((ask[i] == sent && (i == first(c) || !in(releases, i - 1))) || \
     (ask[i] == nothing && (in(unlocked, c) || (TIMER && MATTERS(i))))))
-/* A look that would change nothing now, but will run again later. */
+/* Whether a waiter asks although the look would change nothing now, so that the look can run once more later. */
 #define ASKS_TWICE (st[i] == waiting && ask[i] == nothing && TIMER && !MATTERS(i) && repeats > 0)
 #define ENDS (!in(crashed, c) && (st[i] == waiting || st[i] == holding))
 
@@ -643,8 +643,8 @@ inline doubtful(i) {
 }
 
 /*
- * A message about a wait that is over. If the client already knows the grant, nothing happens; else the grant is given
- * back.
+ * Receives a message about a wait that is over. If the client already knows the grant, nothing happens. Otherwise the
+ * grant is given back.
  */
 inline strayGrant(i) {
   unwrap(i);
@@ -657,7 +657,7 @@ inline strayGrant(i) {
   tidy()
 }
 
-/* A reply of "holds" or "queued" about a wait that is over. */
+/* Receives a reply "holds" or "queued" about a wait that is over. */
 inline strayReply(i) {
   if
   :: st[i] != holding && TAKEN_BACK(i) -> put(leaves, i)

@@ -173,12 +173,12 @@ byte taken;            /* the field `taken` */
 byte lapsed;           /* holders whose lease has lapsed */
 bool queued;           /* the field `queued` is set */
 byte queue;            /* the ids in the queue; for a read-write lock, in both queues */
-byte ticket[IDS];      /* the rank of each, from 1; kept while a client or Redis knows it */
+byte ticket[IDS];      /* the rank of each id's ticket, from 1; kept while a client or Redis knows the ticket */
 byte expired;          /* queued waiters whose own expiry has passed */
 #ifdef READ_WRITE
 bool turn;             /* the field `turn`: whether the last turn was a writer's */
-byte both;             /* writers that also hold the read */
-byte down;             /* writers that have ended the write, and still hold the read */
+byte both;             /* writers that also hold the read lock */
+byte down;             /* writers that have ended the write, and still hold the read lock */
 #define weight(i) (in(down, i) -> 1 : WANTS(i) + in(both, i))
 #define share(i) (in(down, i) -> 1 : WANTS(i))
 #else
@@ -189,7 +189,7 @@ byte down;             /* writers that have ended the write, and still hold the 
 /* ---- clients ----------------------------------------------------------------------------------------------------- */
 
 mtype st[IDS] = over;         /* as in src/local/states.ts. idle: not come yet; waiting: in any of its places */
-mtype ask[IDS] = nothing;     /* its acquire or tend: sent, then the reply */
+mtype ask[IDS] = nothing;     /* each id's acquire or tend: sent, then the reply */
 byte known;                   /* waiters that know their ticket: they tend, the others acquire */
 byte overdue;                 /* holds whose local deadline has passed */
 byte kept;                    /* holds that never end */
@@ -198,8 +198,8 @@ byte crashed;
 
 /* ---- under way --------------------------------------------------------------------------------------------------- */
 
-byte inbox;            /* waiters that a grant message is under way to */
-byte unlocked;         /* lines that a wake-up is under way to, or that have not used one up */
+byte inbox;            /* waiters to which a grant message is under way */
+byte unlocked;         /* lines to which a wake-up is under way, or which have not used one up */
 byte releases;
 byte leaves;
 byte sweeps;
@@ -639,7 +639,7 @@ inline tend(i) {
   fi
 }
 
-/* Followed by `vacate` if the hold existed and there is a queue. */
+/* Ends a hold. Followed by `vacate` if the hold existed and there is a queue. */
 inline release(i) {
   printf("redis: release of %d.%d\n", client(i), i % 2);
   take(releases, i); asker = i; mates = true; by = i; vacates = in(holds, i) && queued;
@@ -658,7 +658,7 @@ inline release(i) {
   fi
 }
 
-/* Wakes its client's lines, because what it had may be free. Followed by `vacate` if it held or was queued. */
+/* A waiter leaves, which may free what it had: wakes its client's lines. Followed by `vacate` if it held or was queued. */
 inline leave(i) {
   printf("redis: leave of %d.%d\n", client(i), i % 2);
   take(leaves, i); asker = NONE; mates = false; by = NONE; vacates = in(holds, i);
@@ -673,14 +673,14 @@ inline leave(i) {
   unlocked = unlocked | (dead(i) -> 0 : of(client(i)))
 }
 
-/* Followed by `vacate`. */
+/* Continues an admission. Followed by `vacate`. */
 inline sweep(i) {
   printf("redis: sweep by client %d\n", client(i));
   take(sweeps, i); asker = NONE; mates = false; by = NONE; vacates = true
 }
 
 #ifdef READ_WRITE
-/* The holder of the write acquires the read. Its client holds throughout, so the reply is not a step. */
+/* A writer also acquires the read lock. Its client holds throughout, so the reply is not a step. */
 inline enter(i) {
   printf("redis: %d.%d reads as well\n", client(i), i % 2);
   downgrades--; taken++; put(both, i);
@@ -689,7 +689,7 @@ inline enter(i) {
 #endif
 }
 
-/* The release of the write. Followed by `vacate` if there is a queue. */
+/* A writer that also reads ends the write. Followed by `vacate` if there is a queue. */
 inline downgrade(i) {
   printf("redis: %d.%d ends the write\n", client(i), i % 2);
   asker = i; mates = true; by = i; vacates = queued;
@@ -779,7 +779,7 @@ inline begin(i) {
   fi
 }
 
-/* The second caller comes. Its request is sent after the release of the first. */
+/* Begins the second caller's call. Its request is sent after the release of the first. */
 inline next(i) {
   if
   :: !second(i) && exists(other(i)) && st[other(i)] == idle -> begin(other(i))
@@ -813,7 +813,7 @@ inline receive(i) {
   tidy()
 }
 
-/* A reply of "holds" or "queued" about a wait that is over. */
+/* Receives a reply "holds" or "queued" about a wait that is over. */
 inline strayReply(i) {
   if
   :: st[i] != holding -> put(leaves, i)
@@ -843,7 +843,7 @@ inline giveUp(i) {
   become(i, over); next(i); tidy()
 }
 
-/* `stays`: the client's requests have reached the server, and will run. */
+/* Ends a client for good. `stays`: the client's requests have reached the server, and will run. */
 inline crash(i, stays) {
   crashes--; put(crashed, client(i)); hears = hears & ~of(client(i)); unlocked = unlocked & ~of(client(i));
   printf("client %d crashes\n", client(i));
@@ -895,7 +895,7 @@ inline crash(i, stays) {
 #endif
 /* A line has at most one attempt under way. */
 #define TRIES(i) (atHead(i) && (line(other(i)) != line(i) || ask[other(i)] == nothing) && (in(unlocked, line(i)) || MATTERS(i)))
-/* When a caller asks: a first request, one by the slow timer, or one after a wake-up. */
+/* Whether a caller asks now: for the first time, because of the slow timer, or after a wake-up. */
 #define ASKS(i) (st[i] == waiting && (ask[i] == sent && (paired(i) || !second(i) || !in(releases, other(i))) || \
   ask[i] == nothing && (fair(i) -> MATTERS(i) : TRIES(i))))
 #define STRAY(i) (st[i] != waiting && ask[i] != nothing)

@@ -176,7 +176,7 @@ byte seen[2];                 /* the largest token that each client has seen */
 
 /* ---- under way --------------------------------------------------------------------------------------------------- */
 
-mtype ask[12] = nothing;      /* between caller and server: a request, then its reply; or the message of a promotion */
+mtype ask[12] = nothing;      /* under way between caller and server: a request, then its reply; or the message of a promotion */
 byte token[12];               /* the token of the vote; of a raise: the token to be written */
 short leaves;
 #ifdef LATE_LEAVE
@@ -267,7 +267,7 @@ inline tidy() {
 
 #define larger(a, b) ((a) > (b) -> (a) : (b))
 
-/* `floor`: the smallest token that may be issued. */
+/* Gives the server's vote to the id `i`, with a new token. `floor`: the smallest token that may be issued. */
 inline grant(i, s, floor) {
   clock[s] = larger(clock[s] + 1, floor) + (fate == ahead);
   aheads = aheads - (fate == ahead);
@@ -369,7 +369,7 @@ inline serve(v) {
   tidy()
 }
 
-/* Takes back a vote. Also a release, which sends the token of its lease. */
+/* Takes back a vote, or releases a hold. A release sends the token of its lease. */
 inline leave(v) {
 #ifdef LATE_LEAVE
   again = (in(again, v) -> 0 : again | ((in(leaves, v) && repeats > 0) << v)); repeats = 0;
@@ -441,7 +441,7 @@ inline hope(i) {
   od
 }
 
-/* Follows a change of the votes that caller `i` counts. */
+/* Decides about caller `i` again, after the votes that it counts have changed. */
 inline settle(i) {
   if
   :: st[i] == waiting && many(votes(i)) ->
@@ -470,7 +470,7 @@ inline settle(i) {
   fi
 }
 
-/* A reply, or the message of a promotion. */
+/* Receives a reply, or the message of a promotion. */
 inline receive(v) {
   seen[client(of(v))] = larger(seen[client(of(v))], token[v]);
   if
@@ -485,7 +485,7 @@ inline receive(v) {
   settle(of(v)); tidy()
 }
 
-/* A server can be asked: nothing of the id is under way to or from it. */
+/* Whether the server can be asked: no message of the id is under way to or from the server. */
 #define READY(v) (ask[v] == nothing && !in(leaves, v))
 
 inline begin(i) {
@@ -500,21 +500,21 @@ inline begin(i) {
 #define COUNTS(i, s) (!((s) == 0 && (down || in(fresh, client(i)))))
 #define COULD(i, s) (READY(vote(i, s)) && COUNTS(i, s))
 #define FREE(i, s) (COULD(i, s) && hold[s] == NONE && queue[s] == 0)
-/* No message of the id is under way. */
+/* Whether no message of the id is under way. */
 #define QUIET(i) (ask[vote(i, 0)] == nothing && ask[vote(i, 1)] == nothing && ask[vote(i, 2)] == nothing && \
   ((leaves >> vote(i, 0)) & 7) == 0)
 #define STILL(i, k) ((k) == (i) || !exists(k) || QUIET(k))
 #define ALONE(i) (STILL(i, 0) && STILL(i, 1) && STILL(i, 2) && STILL(i, 3))
-/* An unfair caller that has been refused. */
+/* Whether the caller is unfair and has been refused. */
 #define WAITS(i) (st[i] == waiting && !fair(i) && !in(trying, i))
 #define TRIES(i) (WAITS(i) && FREE(i, 0) + FREE(i, 1) + FREE(i, 2) >= 2 && ALONE(i))
 #define TRIES_EARLY(i) (WAITS(i) && earlies > 0 && !TRIES(i) && COULD(i, 0) + COULD(i, 1) + COULD(i, 2) >= 2)
 
-/* Whether a look of a fair waiter would find or change anything: it joins a queue again that it is missing from. */
+/* Whether a look of a fair waiter would find a vote or change anything: the waiter joins a queue that has lost it. */
 #define LOOKS(v) (st[of(v)] == waiting && fair(of(v)) && READY(v) && !in(proved, v) && !(at(v) == 0 && down) && \
   (hold[at(v)] == of(v) || hold[at(v)] == NONE || !in(queue[at(v)], of(v))))
 
-/* A fair waiter with the votes of a minority and no message under way puts back, while another waiter has votes, too. */
+/* A fair waiter that has the votes of a minority, and no message under way, puts its votes back if another has votes, too. */
 #define WANTED(i, k) ((k) != (i) && exists(k) && st[k] == waiting && (hold[0] == (k) || hold[1] == (k) || hold[2] == (k)))
 #define MINOR(i) (st[i] == waiting && fair(i) && QUIET(i) && ((proved >> vote(i, 0)) & 7) != 0 && !many(votes(i)))
 #define LOOKED(k) (!LOOKS(vote(k, 0)) && !LOOKS(vote(k, 1)) && !LOOKS(vote(k, 2)))
@@ -532,7 +532,7 @@ inline putBack(i) {
   take(old, i); tidy()
 }
 
-/* A renewal would make the server join the hold. */
+/* Whether a renewal would make the server join the hold. */
 #define RENEWS(v) (st[of(v)] == holding && !in(overdue, of(v)) && READY(v) && !in(proved, v) && !(at(v) == 0 && down) && \
   (hold[at(v)] == of(v) || (hold[at(v)] == NONE && queue[at(v)] == 0)))
 
@@ -597,7 +597,7 @@ end:
   od
 }
 
-/* The replies under way are lost. A leave has nothing left to take back. */
+/* Server 0 stops. The replies under way are lost. A leave has nothing left to take back. */
 inline crash() {
   printf("redis: server 0 stops\n");
   crashes--; down = true; memory = clock[0]; clock[0] = 0; hold[0] = NONE; queue[0] = 0;

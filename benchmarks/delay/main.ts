@@ -24,7 +24,10 @@ const delay = Number(each)
 /** In ms: if the next chunk is due sooner than this, the process spins. */
 const spinning = 2
 
-/** Chunks in the order of arrival, in which they are also due. Entries before `next` have been forwarded. */
+/**
+ * Chunks in the order of arrival, which is also the order in which they are due. Entries before `next` have been
+ * forwarded.
+ */
 let underWay: Parcel[] = []
 let next = 0
 let awake = false

@@ -1,4 +1,7 @@
-/** The network between clients and servers, as its own process: it adds half of the round trip to each direction. */
+/**
+ * Starts the process that stands for the network between clients and servers: it adds half of the round trip to each
+ * direction.
+ */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { loader, programFile } from '../../local-redis/package-root.ts'
@@ -12,7 +15,7 @@ export interface DelayProxy {
 const program = programFile('benchmarks/delay/main')
 const startWithin = 10_000
 
-/** `rtt` is the added round trip in ms. */
+/** Starts a proxy in front of these servers. `rtt` is the added round trip in ms. */
 export async function startDelayProxy(serverUrls: readonly string[], rtt: number): Promise<DelayProxy> {
   const urls = serverUrls.map(url => new URL(url))
   const servers = urls.map(({ hostname, port }) => `${hostname}:${port || '6379'}`)

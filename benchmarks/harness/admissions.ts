@@ -10,12 +10,12 @@
  */
 import type { Samples } from './samples.ts'
 
-/** In place of a sample: the holder needed no release, because the lock had not been taken before. */
+/** Stands for a sample if the holder needed no release, because the lock had not been taken before. */
 export const nobody = -1
-/** In place of a sample: the holder acquired while earlier holders excluded it. */
+/** Stands for a sample if the holder acquired while earlier holders excluded it. */
 export const overlap = -2
 
-/** For each sample, the sample whose release admitted it, `nobody` or `overlap`. */
+/** Returns, for each sample, the sample whose release admitted it, or `nobody`, or `overlap`. */
 export function admissions(samples: Samples): Int32Array {
   const of = new Int32Array(samples.length)
   const rules = new Map<number, (sample: number) => number>()
@@ -28,7 +28,10 @@ export function admissions(samples: Samples): Int32Array {
   return of
 }
 
-/** The rule for read-write locks. Holders of a mutex count as writers. */
+/**
+ * Returns a function that finds the release that admitted a holder of a read-write lock. Holders of a mutex count as
+ * writers.
+ */
 function phases({ reading, acquired, released }: Samples): (sample: number) => number {
   let lastEnd = nobody
   let lastWriterEnd = nobody

@@ -24,7 +24,7 @@ const housekeeping = new Set(['info', 'monitor', 'client', 'hello', 'config', 'f
 export type Census = ReadonlyMap<string, number>
 
 export interface Sighting {
-  /** The number of commands that clients have sent so far. */
+  /** Returns the number of commands that clients have sent so far. */
   sent(): number
   census(): Census
   stop(): void
@@ -98,11 +98,11 @@ export async function monitor(url: string, heard: (line: string) => void): Promi
 
 export interface Sent {
   readonly commands: number
-  /** The time of these commands in µs, by the server's own statistics. */
+  /** The server's time for these commands in µs, by its own statistics. */
   readonly usec: number
 }
 
-/** The commands that clients sent between two snapshots. */
+/** Returns the commands that clients sent between two snapshots. */
 export function sentBetween(before: Snapshot, after: Snapshot, census: Census): Sent {
   let commands = 0
   let usec = 0

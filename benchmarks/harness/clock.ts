@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 /** `performance.now()` reads the same clock without allocating, but counts from the start of the process. */
 const start = offset()
 
-/** The machine's monotonic clock in ms. Readings of different processes can be compared. */
+/** Reads the machine's monotonic clock, in ms. Readings of different processes can be compared. */
 export function now(): number {
   return start + performance.now()
 }
@@ -14,9 +14,9 @@ export async function until(moment: number): Promise<void> {
 }
 
 /**
- * The difference between the two clocks. If the process loses its core between the two readings, the difference is too
- * small. All times of the process would then be too early, and overlaps could be reported that did not happen. So the
- * largest of many differences is used.
+ * Returns the difference between the two clocks. If the process loses its core between the two readings, the difference
+ * is too small. All times of the process would then be too early, and overlaps could be reported that did not happen.
+ * So the largest of many differences is used.
  */
 function offset(): number {
   let most = Number.NEGATIVE_INFINITY

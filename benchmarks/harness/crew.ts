@@ -1,4 +1,4 @@
-/** The worker processes of one trial: starts them, gives them orders with time limits, and ends them. */
+/** Runs the worker processes of one trial: starts them, gives them orders with time limits, and ends them. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { loader, programFile } from '../../local-redis/package-root.ts'
@@ -11,7 +11,7 @@ export interface Command {
 
 type ReportTo<Op extends Order['op']> = Op extends Drained['op'] ? Drained : Extract<Report, { op: Op }>
 
-/** `further`: a module with additional rivals, for tests. */
+/** Returns the command that starts a worker in Node. `further`: a module with additional rivals, for tests. */
 export function nodeWorker(further?: string): Command {
   const program = programFile('benchmarks/worker/main')
   return {
@@ -83,7 +83,7 @@ export class Worker {
       try {
         process.kill(-pid, 'SIGKILL')
       } catch {
-        // The group has ended already.
+        // All processes of the worker's group have already ended.
       }
     }
     await this.#ended

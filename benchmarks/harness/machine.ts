@@ -29,7 +29,9 @@ export interface Usage {
   readonly ours: number
 }
 
-/** Undefined if the system does not report processor times. Only Linux does. */
+/**
+ * Reads the processor time used since the boot. Returns undefined if the system does not report it; only Linux does.
+ */
 export function usage(): Usage | undefined {
   try {
     const [, ...fields] = readFileSync('/proc/stat', 'utf8').split('\n', 1)[0]!.trim().split(/\s+/)
@@ -43,7 +45,7 @@ export function usage(): Usage | undefined {
   }
 }
 
-/** The share of all cores that other programs used, 0..1. */
+/** Returns the share of all cores that other programs used, 0..1. */
 export function usedByOthers(before: Usage | undefined, after: Usage | undefined): number | undefined {
   if (!before || !after || after.total <= before.total) return undefined
   const others = after.used - before.used - (after.ours - before.ours)
@@ -70,7 +72,10 @@ function ticksOfFamily(): number {
   return sum
 }
 
-/** Includes the ticks of ended children. Undefined if the process no longer exists. */
+/**
+ * Reads the ticks of a process, including those of its ended children. Returns undefined if the process no longer
+ * exists.
+ */
 function statOf(pid: number): { pid: number; parent: number; ticks: number } | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')

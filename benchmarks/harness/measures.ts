@@ -61,8 +61,8 @@ export function handoffs(samples: Samples, window: Window): Handoffs {
 }
 
 /**
- * `most`: the largest number of requests that overtook a single request. `share`: of all pairs of requests for the same
- * key, the share that was granted in reverse order.
+ * Counts how often requests were overtaken. `most`: the largest number of requests that overtook a single request.
+ * `share`: of all pairs of requests for the same key, the share that was granted in reverse order.
  */
 export function overtaking(samples: Samples): { readonly most: number; readonly share: number } {
   let most = 0
@@ -95,7 +95,7 @@ function greaterBefore(values: readonly number[]): { largest: number; sum: numbe
   return { largest, sum }
 }
 
-/** How many of the sorted numbers are at most `value`. */
+/** Returns how many of the sorted numbers are at most `value`. */
 function countUpTo(sorted: Float64Array, value: number): number {
   let low = 0
   let high = sorted.length
@@ -117,14 +117,14 @@ function byKey({ length, key }: Samples): Iterable<number[]> {
   return members.values()
 }
 
-/** Each waiter's number of acquisitions in the window. */
+/** Returns each waiter's number of acquisitions in the window. */
 export function shares({ length, waiter, acquired }: Samples, waiters: number, window: Window): Int32Array {
   const counts = new Int32Array(waiters)
   for (let i = 0; i < length; i++) if (inside(acquired[i]!, window)) counts[waiter[i]!]! += 1
   return counts
 }
 
-/** Jain's index: 1 if all of the n counts are equal, 1/n if only one is not 0. */
+/** Computes Jain's index: 1 if all of the n counts are equal, 1/n if only one is not 0. */
 export function jain(counts: Int32Array): number {
   let sum = 0
   let squares = 0
@@ -135,7 +135,7 @@ export function jain(counts: Int32Array): number {
   return squares === 0 ? Number.NaN : (sum * sum) / (counts.length * squares)
 }
 
-/** Jain's index in each tenth of the window. */
+/** Computes Jain's index in each tenth of the window. */
 export function fairnessOverTime(samples: Samples, waiters: number, { from, to }: Window): number[] {
   const tenth = (to - from) / 10
   return Array.from({ length: 10 }, (_, i) => {
@@ -144,7 +144,7 @@ export function fairnessOverTime(samples: Samples, waiters: number, { from, to }
   })
 }
 
-/** `later` minus `earlier` for each sample acquired in the window, without NaN. */
+/** Returns `later` minus `earlier` for each sample acquired in the window, without NaN. */
 export function differences(samples: Samples, later: Float64Array, earlier: Float64Array, window: Window) {
   const values = new Float64Array(samples.length)
   let count = 0
@@ -156,8 +156,8 @@ export function differences(samples: Samples, later: Float64Array, earlier: Floa
 }
 
 /**
- * The durations of all cycles that overlap the window, in ms. Counting only cycles that begin or end in the window would
- * miss a cycle that is longer than the window.
+ * Returns the durations of all cycles that overlap the window, in ms. Counting only cycles that begin or end in the
+ * window would miss a cycle that is longer than the window.
  */
 function cyclesIn({ length, asked, done }: Samples, { from, to }: Window): Float64Array {
   const values = new Float64Array(length)
@@ -166,14 +166,17 @@ function cyclesIn({ length, asked, done }: Samples, { from, to }: Window): Float
   return values.subarray(0, count)
 }
 
-/** The quantile by nearest rank; NaN if there are no values. Sorts `values` in place. */
+/** Returns the quantile by nearest rank; NaN if there are no values. Sorts `values` in place. */
 export function quantile(values: Float64Array, share: number): number {
   values.sort()
   return values[Math.min(values.length - 1, Math.floor(share * values.length))] ?? Number.NaN
 }
 
 const low = 1
-/** Twenty buckets per decade: narrower than the differences between rounds. */
+/**
+ * The upper limit of a bucket divided by its lower limit. Twenty buckets per decade are narrower than the differences
+ * between rounds.
+ */
 const step = 10 ** (1 / 20)
 const buckets = 160
 
@@ -186,12 +189,15 @@ export function distribution(values: Float64Array): Distribution {
   return { low, step, counts: counts.slice(0, counts.findLastIndex(count => count > 0) + 1) }
 }
 
-/** For each sample, the moment from which its wait counts: `asked`, or `openAt` if the waiter asked before that. */
+/**
+ * Returns, for each sample, the moment from which its wait counts: `asked`, or `openAt` if the waiter asked before
+ * that.
+ */
 function countedFrom({ asked }: Samples, openAt: number): Float64Array {
   return asked.map(moment => Math.max(moment, openAt))
 }
 
-/** The figures that every kind of trial with samples has. */
+/** Computes the figures that every kind of trial with samples has. */
 export function ordinary(samples: Samples, waiters: number, window: Window, openAt = 0): Figures {
   const found = handoffs(samples, window)
   const counts = shares(samples, waiters, window)
@@ -218,19 +224,21 @@ export function ordinary(samples: Samples, waiters: number, window: Window, open
   })
 }
 
-/** The longest wait of each half of a mixed crowd, over the whole trial. `waiters` is the number per process. */
+/**
+ * Returns the longest wait of each half of a mixed crowd, over the whole trial. `waiters` is the number per process.
+ */
 export function longestOfMixed(samples: Samples, waiters: number, openAt: number): Figures {
   const [waitMaxFair, waitMaxUnfair] = longestWaits(samples, openAt, i => asksFair(samples.waiter[i]! % waiters))
   return { waitMaxFair, waitMaxUnfair }
 }
 
-/** The longest wait of readers and of writers, over the whole trial. */
+/** Returns the longest wait of readers and of writers, over the whole trial. */
 export function longestOfPhases(samples: Samples, openAt: number): Figures {
   const [waitMaxReaders, waitMaxWriters] = longestWaits(samples, openAt, i => samples.reading[i] === 1)
   return { waitMaxReaders, waitMaxWriters }
 }
 
-/** The longest wait of the samples for which `first` is true, and of the others. */
+/** Returns the longest wait of the samples for which `first` is true, and of the others. */
 function longestWaits(samples: Samples, openAt: number, first: (sample: number) => boolean): [number, number] {
   const from = countedFrom(samples, openAt)
   const longest: [number, number] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY]

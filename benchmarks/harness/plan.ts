@@ -1,4 +1,4 @@
-/** What a run measures, and in which order. */
+/** Defines what a run measures, and in which order. */
 import { type Rival, type Scenario, takesPart } from '../contract.ts'
 import type { Limits } from '../trials/stage.ts'
 
@@ -6,7 +6,7 @@ export interface Plan {
   readonly scenarios: readonly Scenario[]
   readonly rivals: readonly Rival[]
   readonly rounds: number
-  /** The length of the measured part of a loop. */
+  /** The length of the measured part of a loop, in seconds. */
   readonly seconds: number
   /** ms added to the round trip between clients and server. */
   readonly rtt: number
@@ -18,14 +18,14 @@ export interface Plan {
   readonly further?: string
 }
 
-/** One trial to make. */
+/** A trial that the run has to make. */
 export interface Turn {
   readonly rival: Rival
   readonly scenario: Scenario
   readonly round: number
 }
 
-/** All turns of a run, in order. A rival has no turns in scenarios for a kind of lock that it does not have. */
+/** Returns all turns of a run, in order. A rival has no turns in scenarios for a kind of lock that it does not have. */
 export function turnsOf({ scenarios, rivals, rounds }: Plan): Turn[] {
   return scenarios.flatMap(scenario =>
     Array.from({ length: rounds }, (_, i) =>

@@ -1,4 +1,4 @@
-/** The results of a run: its trials, a description of the machine, and notes for the reader. */
+/** Assembles the results of a run: its trials, a description of the machine, and notes for the reader. */
 import type { Results, Trial } from '../contract.ts'
 import { attainments } from '../report/verdict.ts'
 import { versionOf } from '../rivals/index.ts'
@@ -9,7 +9,7 @@ import type { Surroundings } from './surroundings.ts'
 /** If other programs used more than this share of the cores, a note says so. */
 const busy = 0.05
 
-/** `notes`: notes made during the run. They come first. */
+/** Assembles the results. `notes` were made during the run, and come before those that are added here. */
 export async function resultsOf(
   plan: Plan,
   around: Surroundings,
@@ -46,7 +46,7 @@ export async function resultsOf(
   return { ...results, goals: attainments(results) }
 }
 
-/** Notes on conditions that affect the figures. */
+/** Returns notes on conditions that affect the figures. */
 function remarks(
   { rivals, rounds, rtt }: Plan,
   { warm, proxy, servers: [server] }: Surroundings,
@@ -79,8 +79,8 @@ function remarks(
 }
 
 /**
- * A note for each scenario in which one of redis-baton's own locks was given up, because this must not happen. Reports
- * mention other rivals' skipped rounds beside their figures.
+ * Returns a note for each scenario in which one of redis-baton's own locks was given up, because this must not happen.
+ * Reports mention other rivals' skipped rounds beside their figures.
  */
 function oursGivenUp(rivals: Plan['rivals'], trials: readonly Trial[]): string[] {
   const ours = new Set(rivals.filter(({ kind }) => kind === 'baton').map(({ name }) => name))

@@ -15,12 +15,12 @@ export interface Samples {
   readonly asked: Float64Array
   readonly acquired: Float64Array
   readonly released: Float64Array
-  /** NaN if release never returned, or rejected. */
+  /** When release returned; NaN if it never returned, or rejected. */
   readonly done: Float64Array
 }
 
 export interface Crowd extends Sharing {
-  /** Waiters per process. */
+  /** The number of waiters per process. */
   readonly waiters: number
   readonly keys: number
 }

@@ -1,4 +1,4 @@
-/** The server's own counters, read at two moments and subtracted. */
+/** Reads the server's own counters at two moments, and subtracts them. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { now } from './clock.ts'
@@ -20,7 +20,7 @@ export interface Snapshot {
   readonly usec: ReadonlyMap<string, number>
 }
 
-/** The sum of several servers' counters. */
+/** Returns the sum of several servers' counters. */
 export function together(snapshots: readonly Snapshot[]): Snapshot {
   const total = (of: (snapshot: Snapshot) => number) => snapshots.reduce((sum, snapshot) => sum + of(snapshot), 0)
   const each = (of: (snapshot: Snapshot) => ReadonlyMap<string, number>) => {
@@ -119,7 +119,7 @@ export class Server {
     }
   }
 
-  /** The addresses of all clients, in the form that MONITOR shows. */
+  /** Returns the addresses of all clients, in the form that MONITOR shows. */
   async clients(): Promise<Set<string>> {
     const list = String(await this.redis.client('LIST'))
     return new Set([...list.matchAll(/ addr=(\S+)/g)].map(([, address]) => address!))

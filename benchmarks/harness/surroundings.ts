@@ -1,4 +1,4 @@
-/** What a run needs: servers, a proxy if a delay is wanted, and the loops that keep the cores awake. */
+/** Starts what a run needs: servers, a proxy if a delay is wanted, and the loops that keep the cores awake. */
 import { findServerSource } from '../../local-redis/index.ts'
 import { type DelayProxy, startDelayProxy } from '../delay/proxy.ts'
 import type { Plan } from './plan.ts'
@@ -16,8 +16,8 @@ export interface Surroundings {
 }
 
 /**
- * `announce` receives a line that says which server is used, without its password. If one part fails to start, the
- * parts started before are stopped.
+ * Starts everything that the run needs. `announce` receives a line that says which server is used, without its
+ * password. If one part fails to start, the parts started before are stopped.
  */
 export async function prepare(plan: Plan, announce: (line: string) => void): Promise<Surroundings> {
   const ends: (() => unknown)[] = []

@@ -6,7 +6,7 @@ export interface Tally {
   readonly secondRounds: number
 }
 
-/** The sum over several clients; undefined if none of them reports it. */
+/** Returns the sum over several clients; undefined if none of them reports these counts. */
 export function tallyOf(tallies: readonly (Tally | undefined)[]): Tally | undefined {
   const told = tallies.filter(tally => tally !== undefined)
   if (told.length === 0) return undefined

@@ -18,7 +18,10 @@ const kinds: Record<Scenario['kind'], (stage: Stage) => Promise<Findings>> = {
   idle,
 }
 
-/** A failure of the rival becomes the outcome of the trial. Rejects only if the run is interrupted. Always cleans up. */
+/**
+ * Runs one trial, and always cleans up. A failure of the rival becomes the outcome of the trial. Rejects only if the
+ * run is interrupted.
+ */
 export async function runTrial(round: number, terms: Terms): Promise<Trial> {
   const { rival, scenario, signal, servers, namespace } = terms
   const about = { rival: rival.name, scenario: scenario.name, round }
@@ -35,13 +38,13 @@ export async function runTrial(round: number, terms: Terms): Promise<Trial> {
   }
 }
 
-/** Why the rival is not tried in this scenario at all; undefined if it is. */
+/** Returns why the rival is not tried in this scenario at all; undefined if it is tried. */
 export function skipped(rival: Rival, scenario: Scenario): string | undefined {
   const oneKind = scenario.mixed && !rival.mixes ? 'its callers of one key cannot be both fair and unfair' : undefined
   return rival.skips?.[scenario.name] ?? oneKind
 }
 
-/** Why the scenario cannot be measured on these servers; undefined if it can. */
+/** Returns why the scenario cannot be measured on these servers; undefined if it can be measured. */
 export function unfit({ servers: wanted = 1, frozen = 0 }: Scenario, servers: readonly Server[]): string | undefined {
   if (wanted > servers.length) return `needs ${wanted} servers, which the benchmark starts only without --url`
   const able = servers.slice(0, wanted).every(server => server.canFreeze)
@@ -51,9 +54,9 @@ export function unfit({ servers: wanted = 1, frozen = 0 }: Scenario, servers: re
 }
 
 /**
- * Why a rival is not tried in another round; undefined if it is. `earlier` are its earlier rounds of the same scenario.
- * A trial that failed would most likely fail again, and a call that never returns takes all the time that it is given.
- * Without this rule, a run would spend most of its time on such trials.
+ * Returns why a rival is not tried in another round; undefined if it is tried. `earlier` are the rival's earlier rounds
+ * of the same scenario. A trial that failed would most likely fail again, and a call that never returns takes all the
+ * time that it is given. Without this rule, a run would spend most of its time on such trials.
  */
 export function givenUp(earlier: readonly Trial[]): string | undefined {
   for (const { round, outcome, reason, figures } of earlier) {
@@ -65,7 +68,7 @@ export function givenUp(earlier: readonly Trial[]): string | undefined {
   return undefined
 }
 
-/** The approximate length of a trial in ms, without the time to start workers. */
+/** Returns the approximate length of a trial in ms, without the time to start workers. */
 export function expected(scenario: Scenario, seconds: number): number {
   const { kind, waiters, mixed } = scenario
   const starting = 900

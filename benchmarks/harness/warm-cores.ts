@@ -9,7 +9,7 @@ import { availableParallelism } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface WarmCores {
-  /** Why the cores are not kept awake; undefined if they are. */
+  /** Why the cores are not kept awake; undefined if they are kept awake. */
   readonly refused: string | undefined
   stop(): void
 }
@@ -38,7 +38,7 @@ export async function warmCores(): Promise<WarmCores> {
   return { refused: 'chrt (util-linux) is missing or SCHED_IDLE is not allowed', stop }
 }
 
-/** `chrt` may not have set the scheduling class yet, so this asks the kernel. */
+/** Asks the kernel whether the loop runs in SCHED_IDLE, because `chrt` may not have set the scheduling class yet. */
 function isIdleClass({ pid }: ChildProcess): boolean {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')

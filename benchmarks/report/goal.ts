@@ -7,7 +7,7 @@ import { type LockKind, lockOf, type Measure, type Results, type Trial } from '.
 export interface Goal {
   readonly what: string
   readonly goal: string
-  /** The goal is reached only if every column reaches it. */
+  /** The figures to compare with the limit. The goal is reached only if every column reaches it. */
   readonly columns: readonly Column[]
   reached(median: number): boolean
   readonly digits?: number
@@ -15,9 +15,9 @@ export interface Goal {
 }
 
 interface Column {
-  /** Absent in the first column. */
+  /** The name of the column in reports. Absent in the first column. */
   readonly name?: string
-  /** One figure per round. Empty if the run did not measure it. */
+  /** Returns one figure per round; none if the run did not measure it. */
   figures(results: Results): readonly number[]
 }
 
@@ -54,9 +54,9 @@ export function ratio(what: string, measure: Measure, scenario: string, rival: s
 }
 
 /**
- * Has two columns: the median of all hand-offs, and the median of hand-offs to another process. Some hand-offs within a
- * process need no Redis, so the median of all hand-offs may be the median of these cheap ones. Every hand-off of the
- * floor goes to another process.
+ * Makes a goal with two columns: the median of all hand-offs, and the median of hand-offs to another process. Some
+ * hand-offs within a process need no Redis, so the median of all hand-offs may be the median of these cheap ones. Every
+ * hand-off of the floor goes to another process.
  */
 export function handoff(what: string, scenario: string, rival: string, to: string, limit: Limit): Goal {
   const cross = { ...ratios('crossP50', scenario, rival, to), name: 'to another process' }
@@ -101,7 +101,10 @@ export function across(what: string, measure: Measure, many: string, few: string
   }
 }
 
-/** All waiting readers must run within 1.5 times the time that a single reader takes, plus 5 µs per reader. */
+/**
+ * Makes a goal for a writer's release: the release must admit all waiting readers within 1.5 times the time for a
+ * single reader, plus 5 µs per reader.
+ */
 export function admission(what: string, many: string, one: string, rival: string): Goal {
   const allowed = (results: Results, single: number) => 1.5 * single + 0.005 * readersOf(results, many)
   return {
@@ -125,8 +128,9 @@ function readersOf({ scenarios }: Results, name: string): number {
 }
 
 /**
- * The throughput divided by the best rival's. If a rival was given up after a round, its last figure also counts in the
- * later rounds. Otherwise the goal would be easier to reach in those rounds. Ignores rivals whose names match `but`.
+ * Makes a goal for the throughput, divided by the best rival's. If a rival was given up after a round, its last figure
+ * also counts in the later rounds. Otherwise the goal would be easier to reach in those rounds. Ignores rivals whose
+ * names match `but`.
  */
 export function best(what: string, scenario: string, rival: string, but?: RegExp): Goal {
   const figures = (results: Results) => {
@@ -141,7 +145,10 @@ export function best(what: string, scenario: string, rival: string, but?: RegExp
   return { what, goal: '> 1', reached: median => median > 1, columns: [{ figures }] }
 }
 
-/** The sum of `measures` in the worst trial of the matching rivals with these kinds of lock. A failed trial counts 1. */
+/**
+ * Makes a goal of 0 faults. The faults of a trial are the sum of `measures`, or 1 if the trial failed. The trial with
+ * the most faults decides, among the trials of these rivals with these kinds of lock.
+ */
 export function faults(what: string, kinds: readonly LockKind[], rival: RegExp, measures: readonly Measure[]): Goal {
   const figures = ({ trials, scenarios }: Results) => {
     const names = scenarios.filter(scenario => kinds.includes(lockOf(scenario))).map(({ name }) => name)
@@ -178,14 +185,14 @@ function ofRounds(
     .filter(value => value !== undefined && Number.isFinite(value)) as number[]
 }
 
-/** The last figures of a rival that was skipped in some rounds. */
+/** Returns the last figures of a rival that was skipped in some rounds. */
 function before({ trials }: Results, scenario: string, rival: string): Trial['figures'] | undefined {
   const own = trials.filter(trial => trial.rival === rival && trial.scenario === scenario)
   if (!own.some(({ outcome }) => outcome === 'skipped')) return undefined
   return own.findLast(({ outcome }) => outcome === 'measured')?.figures
 }
 
-/** What a run measured for a goal, such as '1.29 (1.10–1.40); to another process 1.31'. */
+/** Describes what a run measured for a goal, such as '1.29 (1.10–1.40); to another process 1.31'. */
 export function measured({ columns, digits = 2, unit = '' }: Goal, results: Results): string {
   const each = columns.flatMap(({ name, figures }) => {
     const all = figures(results)
@@ -194,7 +201,7 @@ export function measured({ columns, digits = 2, unit = '' }: Goal, results: Resu
   return each.join('; ')
 }
 
-/** The median, followed by the range unless all figures look the same. */
+/** Formats the median, followed by the range unless all figures look the same. */
 export function ranged(figures: readonly number[], digits: number): string {
   const shown = (value: number) =>
     value.toLocaleString('en', { maximumFractionDigits: digits, minimumFractionDigits: value === 0 ? 0 : digits })

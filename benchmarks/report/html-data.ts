@@ -13,12 +13,12 @@ export interface Spread {
   readonly rounds: number
 }
 
-/** One rival in one scenario. */
+/** The results of one rival in one scenario. */
 export interface Entry extends Rounds {
   readonly rival: RivalEntry
   readonly trials: readonly Trial[]
   spread(measure: Measure): Spread | undefined
-  /** The distribution over all rounds together. */
+  /** The distribution of the hand-off times in all rounds together. */
   readonly handoffs: Distribution | undefined
   /** For each tenth of the trial, the median of the rounds. */
   readonly fairness: readonly number[] | undefined
@@ -60,7 +60,7 @@ function entry(rival: RivalEntry, trials: readonly Trial[], all: number): Entry 
   }
 }
 
-/** Ignores missing values. JSON turns NaN into `null`, so `null` is a missing value, too. */
+/** Computes the spread without missing values. JSON turns NaN into `null`, so `null` is a missing value, too. */
 function spreadOf(values: readonly (number | null | undefined)[]): Spread | undefined {
   const sorted = values.filter(isNumber).sort((a, b) => a - b)
   if (sorted.length === 0) return undefined
@@ -71,7 +71,7 @@ function spreadOf(values: readonly (number | null | undefined)[]): Spread | unde
 
 const isNumber = (value: unknown): value is number => Number.isFinite(value)
 
-/** The sum of the rounds' distributions, in the buckets of the first round. */
+/** Returns the sum of the rounds' distributions, in the buckets of the first round. */
 function together(rounds: readonly (Distribution | undefined)[]): Distribution | undefined {
   const filled = rounds.filter(round => round?.counts.some(count => count > 0)) as Distribution[]
   const first = filled[0]

@@ -11,12 +11,12 @@ export class Markup {
 
 export type Part = Markup | string | number | false | undefined | readonly Part[]
 
-/** Attribute values must be in double quotes. */
+/** Makes HTML from a template. Attribute values in the template must be in double quotes. */
 export function markup(literals: TemplateStringsArray, ...parts: readonly Part[]): Markup {
   return new Markup(literals.reduce((text, literal, i) => text + render(parts[i - 1]) + literal))
 }
 
-/** Only for constant text of this program, such as the style sheet. */
+/** Inserts text unescaped. Only for constant text of this program, such as the style sheet. */
 export const trusted = (text: string): Markup => new Markup(text)
 
 function render(part: Part): string {

@@ -57,19 +57,19 @@ export const words: Readonly<Record<Measure, Words>> = {
 const significant = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 })
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
 
-/** Three significant digits. Values from 100 on are rounded to integers instead. */
+/** Formats a number with three significant digits. Values from 100 on are rounded to integers instead. */
 export function number(value: number): string {
   return Math.abs(value) >= 100 ? whole.format(value) : significant.format(value)
 }
 
-/** A short form for labels of an axis: 20k for 20,000. */
+/** Formats a value briefly, for labels of an axis: 20k for 20,000. */
 export function tick(unit: Unit, value: number): string {
   if ((unit !== 'per second' && unit !== 'count') || value < 1_000) return format(unit, value)
   const short = value < 1_000_000 ? `${number(value / 1_000)}k` : `${number(value / 1_000_000)}M`
   return unit === 'count' ? short : `${short}/s`
 }
 
-/** A value with its unit, scaled for reading: 1,500 µs becomes 1.5 ms. */
+/** Formats a value with its unit, scaled for reading: 1,500 µs becomes 1.5 ms. */
 export function format(unit: Unit, value: number): string {
   switch (unit) {
     case 'µs':

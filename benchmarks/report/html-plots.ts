@@ -1,4 +1,4 @@
-/** The plots of each scenario, with their captions. A plot without any figure is left out. */
+/** Draws the plots of each scenario, with their captions. A plot without any figure is left out. */
 import { lockOf, type Measure, type Results, type Scenario } from '../contract.ts'
 import { type Entry, entriesOf, inOrder, type Spread } from './html-data.ts'
 import { type Markup, markup } from './html-markup.ts'
@@ -12,7 +12,7 @@ const nothing = '–'
 const write = (measure: Measure, spread: Spread | undefined) =>
   spread ? format(words[measure].unit, spread.median) : nothing
 
-/** Median and range in words, for readers who cannot see the drawing. */
+/** Describes median and range in words, for readers who cannot see the drawing. */
 function say(measure: Measure, spread: Spread | undefined): string {
   if (!spread) return 'not measured'
   const [low, high] = [spread.low, spread.high].map(value => format(words[measure].unit, value))

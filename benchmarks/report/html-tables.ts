@@ -1,4 +1,4 @@
-/** All figures as tables. They also serve readers who cannot see the plots. */
+/** Shows all figures as tables. The tables also serve readers who cannot see the plots. */
 import { type Attainment, type Measure, measures, type Results, type Scenario } from '../contract.ts'
 import { type Entry, entriesOf, type Spread } from './html-data.ts'
 import { type Markup, markup } from './html-markup.ts'
@@ -85,7 +85,9 @@ const headlines: Readonly<Record<Subject, readonly Headline[]>> = {
   idle: [['commandsPerSecond', false]],
 }
 
-/** The best lock of each kind, side by side. Jain's index is shown with figures that unfairness could improve. */
+/**
+ * Compares the best lock of each kind, side by side. Jain's index is shown with figures that unfairness could improve.
+ */
 export function glance(results: Results): Markup {
   const rows = results.scenarios.flatMap((scenario, i) => {
     const entries = entriesOf(results, scenario)

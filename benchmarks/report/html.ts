@@ -85,7 +85,7 @@ ${entries.length === 0 ? markup`<p>Nothing was measured here.</p>` : markup`${pl
 </section>`
 }
 
-/** Reasons to doubt the figures, shown at the top of the page. */
+/** Lists reasons to doubt the figures, shown at the top of the page. */
 function warnings(results: Results): Markup | undefined {
   const broken = results.trials.filter(({ figures }) => (figures.overlaps ?? 0) > 0)
   const names = [...new Set(broken.map(({ rival, scenario }) => `${rival} in ${scenario}`))]

@@ -5,7 +5,7 @@
 import { scaleLinear, scaleLog } from 'd3-scale'
 
 export interface Axis {
-  /** The position of a value, 0..100 (%). */
+  /** Returns the position of a value, in percent of the width. */
   at(value: number): number
   readonly ticks: readonly { readonly at: number; readonly text: string }[]
   readonly log: boolean
@@ -18,7 +18,10 @@ const edge = 2
 /** Room for values of 0 on a log axis, left of all others, in percent. */
 const room = 14
 
-/** An axis for these values: linear from 0, or logarithmic if their range is too wide. `force` overrides this choice. */
+/**
+ * Makes an axis for these values: linear from 0, or logarithmic if their range is too wide. `force` overrides this
+ * choice.
+ */
 export function axisFor(values: readonly number[], write: (value: number) => string, force?: 'log' | 'linear'): Axis {
   const positive = values.filter(value => value > 0)
   const [least, most] = [Math.min(...positive), Math.max(...positive)]
@@ -44,7 +47,7 @@ function logarithmic(least: number, most: number, write: (value: number) => stri
     .ticks()
     .filter(value => mantissas.includes(Number(value.toExponential(0)[0])))
     .map(value => ({ at: scale(value), text: write(value) }))
-  // If there are many ticks, every other one is dropped: all labels would not fit on a phone.
+  // If there are many ticks, only every second one has a label: all labels would not fit on a phone.
   const labelled = ticks.length > 5 ? ticks.filter((_, i) => i % 2 === 0) : ticks
   return {
     at: value => (value > 0 ? scale(value) : edge),
@@ -53,5 +56,5 @@ function logarithmic(least: number, most: number, write: (value: number) => stri
   }
 }
 
-/** Two decimals are finer than a pixel, and give the same text on every machine. */
+/** Formats a position with two decimals, which are finer than a pixel and give the same text on every machine. */
 export const percent = (at: number): string => `${Math.round(at * 100) / 100}%`

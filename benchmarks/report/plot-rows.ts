@@ -62,7 +62,10 @@ ${cells.map((cell, i) => markup`<span class="cell"><small>${heads[i]} </small>${
 </figure>`
 }
 
-/** A dot at the median, a bar from the minimum to the maximum, and a short stroke at the median of a second figure. */
+/**
+ * Draws a dot at the median, a bar from the minimum to the maximum, and a short stroke at the median of a second
+ * figure.
+ */
 export function dots(spread: Spread, axis: Axis, second?: Spread): Markup {
   const [x, low, high] = [spread.median, spread.low, spread.high].map(value => percent(axis.at(value)))
   const at = second && percent(axis.at(second.median))
@@ -76,7 +79,7 @@ function stretched(drawing: Markup): Markup {
   return markup`<svg width="100%" height="100%" viewBox="0 0 1000 100" preserveAspectRatio="none">${drawing}</svg>`
 }
 
-/** A logarithmic axis that fits all of these distributions. */
+/** Makes a logarithmic axis that fits all of these distributions. */
 export function axisOf(distributions: readonly Distribution[], write: (value: number) => string): Axis {
   const ends = distributions.flatMap(({ low, step, counts }) => [
     low * step ** counts.findIndex(count => count > 0),
@@ -85,7 +88,7 @@ export function axisOf(distributions: readonly Distribution[], write: (value: nu
   return axisFor(ends, write, 'log')
 }
 
-/** The buckets as a stepped hill, scaled so that its peak fills the row, with strokes at some values. */
+/** Draws the buckets as a stepped hill, scaled so that its peak fills the row, with strokes at some values. */
 export function hill(
   { low, step, counts }: Distribution,
   axis: Axis,
@@ -110,7 +113,9 @@ export function hill(
 /** The axis of a trial's time, in percent. */
 export const tenths: Axis = linear([0, 100], value => `${value} %`, 4)
 
-/** A line with one point per tenth of the trial. The value 0 is at the bottom of the row, 1 is at the dotted line. */
+/**
+ * Draws a line with one point per tenth of the trial. The value 0 is at the bottom of the row, 1 is at the dotted line.
+ */
 export function course(values: readonly number[]): Markup {
   const x = (i: number) => tenths.at(((i + 0.5) * 100) / values.length) * 10
   const draw = area<number>(

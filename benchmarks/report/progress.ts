@@ -16,7 +16,10 @@ export interface Progress extends Listener {
 const width = 30
 const drawEvery = 250
 
-/** If `out` is no terminal, a program may read it, so it receives only the server's name and the tables. */
+/**
+ * Opens the display of a run. If `out` is no terminal, a program may read it, so it receives only the server's name and
+ * the tables.
+ */
 export function openProgress(out: WriteStream, errors: Writable, env: NodeJS.ProcessEnv): Progress {
   const live = out.isTTY === true && env['TERM'] !== 'dumb'
   return live ? new Bar(out) : new Lines(out, errors)
@@ -149,7 +152,7 @@ class Lines implements Progress {
 
   end(): void {}
 
-  /** Prints nothing if `what` is the same as in the last call. */
+  /** Prints a line, unless `what` is the same as in the last call. */
   #say(what: string, more: string): void {
     if (what !== this.#last) this.errors.write(`${what}${more}\n`)
     this.#last = what

@@ -13,7 +13,9 @@ export interface Rounds {
   readonly shortcomings: readonly string[]
 }
 
-/** `trials`: all trials of one rival in one scenario. `rounds`: the number of rounds of the run. */
+/**
+ * Combines the rounds. `trials`: all trials of one rival in one scenario. `rounds`: the number of rounds of the run.
+ */
 export function roundsOf(trials: readonly Trial[], rounds: number): Rounds {
   const measured = trials.filter(({ outcome }) => outcome === 'measured')
   const few = measured.length > 0 && measured.length < rounds
@@ -24,7 +26,7 @@ export function roundsOf(trials: readonly Trial[], rounds: number): Rounds {
   }
 }
 
-/** Each reason once. If it does not apply to all rounds, the text says how many. */
+/** Lists each reason once. If a reason does not apply to all rounds, its text says to how many it applies. */
 function shortcomings(trials: readonly Trial[]): string[] {
   const failed = trials.filter(({ outcome }) => outcome === 'failed')
   const skipped = trials.filter(({ outcome }) => outcome === 'skipped')

@@ -1,4 +1,6 @@
-/** The results as tables for a terminal: one per scenario, a row per rival, medians with min–max over the rounds. */
+/**
+ * Prints the results as tables for a terminal: one per scenario, a row per rival, medians with min–max over the rounds.
+ */
 import Table from 'cli-table3'
 import type { Measure, Results, Scenario, Trial } from '../contract.ts'
 import { batonFairSingle } from '../rivals/baton.ts'
@@ -131,7 +133,7 @@ export function tables(results: Results): string {
   return results.scenarios.map(scenario => table(results, scenario)).join('\n\n')
 }
 
-/** The project's goals for redis-baton that the run can judge. */
+/** Tabulates the project's goals for redis-baton that the run can judge. */
 export function goalsTable({ goals = [] }: Results): string {
   const rows = new Table({
     head: ['', 'goal', 'measured', ''],
@@ -198,7 +200,7 @@ function valuesOf(trials: readonly Trial[], measure: Measure): number[] {
   return values.sort((a, b) => a - b)
 }
 
-/** The values must be sorted. */
+/** Returns the median of sorted values. */
 export function median(values: readonly number[]): number {
   const middle = values.length / 2
   return (values[Math.ceil(middle) - 1]! + values[Math.floor(middle)]!) / 2

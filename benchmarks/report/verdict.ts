@@ -1,4 +1,4 @@
-/** The possible verdicts on a goal. */
+/** Decides which of the project's goals a run has reached. */
 import type { Attainment, Results } from '../contract.ts'
 import { type Goal, measured, median } from './goal.ts'
 import { delayed, otherKinds, quorum, unthrottled } from './goals.ts'
@@ -13,7 +13,10 @@ export function verdict(goal: Goal, run: Results, others: readonly Results[]): V
   return again.includes('missed') ? 'not steady' : 'reached'
 }
 
-/** The verdicts on all goals for which the run has figures. Goals exist for loopback and for a round trip of 1 ms. */
+/**
+ * Returns the verdicts on all goals for which the run has figures. Goals exist for loopback and for a round trip of 1
+ * ms.
+ */
 export function attainments(run: Results): Attainment[] {
   const { rtt } = run.machine
   const goals = rtt === 0 ? [...unthrottled, ...otherKinds, ...quorum] : rtt === 1 ? [...delayed, ...quorum] : []

@@ -77,8 +77,8 @@ export const batonUnfairSingle: Rival = {
 }
 
 /**
- * In ms. redis-baton counts a server only after it has been up for longer than a lease (30 s by default). Servers report
- * their uptime in whole seconds, so 2 s are added.
+ * How long a server must have been up, in ms. redis-baton counts a server only after it has been up for longer than a
+ * lease (30 s by default). Servers report their uptime in whole seconds, so 2 s are added.
  */
 const countsServersAfter = 32_000
 
@@ -102,7 +102,7 @@ export const batonUnfairQuorum: Rival = {
 
 let quorums = 0
 
-/** A client over all servers. It counts how often the servers were asked. */
+/** Opens a client over all servers. It counts how often the servers were asked. */
 function openQuorum(setting: Setting, options: ClientOptions): RivalClient {
   const { servers = [setting.url], process } = setting
   quorums += 1
@@ -126,7 +126,10 @@ function openQuorum(setting: Setting, options: ClientOptions): RivalClient {
   }
 }
 
-/** Waiters share the key's mutex. Extra contenders, with higher indexes than the waiters, lock separate keys. */
+/**
+ * Opens a client whose waiters share the key's mutex. Extra contenders, with higher indexes than the waiters, lock
+ * separate keys.
+ */
 function openMutex(setting: Setting, options: ClientOptions): RivalClient {
   const client = open({ ...setting, lock: 'mutex' }, options)
   return {
@@ -166,7 +169,9 @@ interface OpenClient extends RivalClient {
   contender(index: number, reading: boolean): Contender
 }
 
-/** Semaphores and read-write locks are made once per key, as in a usual program. */
+/**
+ * Returns a function that locks a key. Semaphores and read-write locks are made once per key, as in a usual program.
+ */
 function locking(
   locks: LockClient,
   { lock: kind, permits = 1 }: Setting,

@@ -123,7 +123,7 @@ async function openPublish({ url, namespace, process: own }: Setting): Promise<R
   const releaseOf = (entry: string, key: string) => async () => {
     flush()
     held = { entry, key }
-    process.nextTick(flush) // by then, the loop has made its next request
+    process.nextTick(flush) // when `flush` runs, the loop has made its next request
   }
   inbox.on('message', (_channel, entry: string) => {
     const grant = granted.get(entry)

@@ -86,12 +86,12 @@ export const rivals: readonly Rival[] = [
   liveMutexSocket,
 ]
 
-/** How the rival's workers are started. `further` applies only to Node workers. */
+/** Returns the command that starts the rival's workers. `further` applies only to Node workers. */
 export async function workerOf({ runtime }: Rival, further?: string): Promise<Command> {
   return runtime === 'java' ? launch() : nodeWorker(further)
 }
 
-/** The rival's version; undefined for floors and for packages that are not installed. */
+/** Returns the rival's version; undefined for floors and for packages that are not installed. */
 export async function versionOf({ kind, runtime, package: name }: Rival): Promise<string | undefined> {
   if (runtime === 'java') return redissonVersion()
   if (kind === 'baton') return versionIn(new URL('package.json', packageRoot))

@@ -26,7 +26,7 @@ const known: Readonly<Record<string, string>> = {
 
 interface Found {
   readonly version: string
-  /** An import by this file finds the package. */
+  /** A file whose imports find the package. */
   readonly from: string
 }
 
@@ -46,7 +46,7 @@ export async function notInstalled(...packages: string[]): Promise<string | unde
   return `${why.join(', ')}: npm install ${wanted.join(' ')}`
 }
 
-/** The installed version; undefined if it is not installed. */
+/** Returns the installed version of a package; undefined if the package is not installed. */
 export function versionOf(name: string): string | undefined {
   return installed(name)?.version
 }
@@ -58,7 +58,7 @@ export async function load<T>(name: string): Promise<T> {
   return (await (from === here ? import(name) : importFrom(from, name))) as T
 }
 
-/** Whether an adapter for version `known` works with `version`, by the rules of semantic versioning. */
+/** Returns whether an adapter for version `known` works with `version`, by the rules of semantic versioning. */
 export function suits(version: string, known: string): boolean {
   const plain = version.replace(/^v/, '')
   if (plain === known || /-/.test(plain + known)) return plain === known
@@ -76,8 +76,8 @@ function isKnown(name: string): boolean {
 const here = import.meta.filename
 
 /**
- * The current folder has precedence. Reads package.json files directly, because many packages do not export their
- * package.json.
+ * Finds an installed package, first from the current folder. Reads package.json files directly, because many packages
+ * do not export their package.json.
  */
 function installed(name: string): Found | undefined {
   const own = foldersFor(name, here)

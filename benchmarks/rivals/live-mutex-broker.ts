@@ -58,7 +58,10 @@ async function listen(): Promise<{ broker: Broker; address: Address }> {
   }
 }
 
-/** The library refuses port 0 and ports above 49151, so a free port has to be found by trying. */
+/**
+ * Chooses an address to listen on. The library refuses port 0 and ports above 49151, so a free port has to be found by
+ * trying.
+ */
 function someAddress(): Address {
   if (transport === 'socket') return { udsPath: join(folder, 'socket') }
   return { host: '127.0.0.1', port: 20_000 + Math.floor(Math.random() * 10_000) }

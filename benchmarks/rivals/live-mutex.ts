@@ -76,7 +76,7 @@ function liveMutexOver(transport: 'tcp' | 'socket', name: string, note: string):
   }
 }
 
-/** The address of this trial's broker, which is started if necessary. */
+/** Returns the address of this trial's broker, and starts the broker if necessary. */
 async function brokerOf({ namespace, url }: Setting, transport: string): Promise<Address> {
   const trial = createHash('sha256').update(`${url} ${namespace} ${transport}`).digest('hex').slice(0, 16)
   const folder = join(tmpdir(), `baton-live-mutex-${trial}`)

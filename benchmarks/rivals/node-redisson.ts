@@ -23,7 +23,7 @@ function redissonWith(name: string, eventAdapter: 'pubsub' | 'streams', note: st
       const redisson = new Redisson({
         redis: { options: connectionTo(url) },
         eventAdapter,
-        // The library's lease if a call gives none. The library renews it every third of this time.
+        // The lease of calls that give none. The library renews such a lease every third of this time.
         ...(lease !== undefined && { lockWatchdogTimeout: BigInt(lease) }),
       })
       return {
@@ -53,7 +53,7 @@ async function close(redisson: Inside, eventAdapter: string): Promise<void> {
   await redisson.quit()
 }
 
-/** The parts of a URL: the library does not accept a URL. */
+/** Returns the parts of a URL, because the library does not accept a URL. */
 function connectionTo(url: string) {
   const { hostname, port, username, password, pathname, protocol } = new URL(url)
   return {

@@ -30,9 +30,9 @@ const buildWithinMs = 120_000
 const answersWithinMs = 10_000
 const longestLine = 160
 
-// Asynchronous calls and threads were compared with 2 × 8 and 2 × 100 waiters. For both locks, asynchronous calls had the
-// shorter hand-off, more acquisitions per second and less CPU time. Only RLock sends more commands, because a message
-// then wakes two of its waiters.
+// Asynchronous calls were compared with a thread per waiter, in 2 processes with 8 and with 100 waiters each. For both
+// locks, asynchronous calls had the shorter hand-off, more acquisitions per second and less CPU time. Only RLock sends
+// more commands, because a message then wakes two of its waiters.
 const use =
   'Asynchronous calls, lockAsync(id) and unlockAsync(id), which are faster than a thread per waiter. One client per ' +
   'process, with the defaults. Above 250 waiters per process, more channels per connection and a longer subscription ' +
@@ -78,13 +78,16 @@ async function missing(): Promise<string | undefined> {
   return undefined
 }
 
-/** How to start a worker of any of these rivals. Call it only after `missing` has resolved to undefined. */
+/**
+ * Returns the command that starts a worker of any of these rivals. Call this only after `missing` has resolved to
+ * undefined.
+ */
 export function launch(): Command {
   if (!worker) throw new Error('launch() was called before missing() found Java and the built worker')
   return worker
 }
 
-/** The version of Redisson with which its workers are built. */
+/** Returns the version of Redisson with which its workers are built. */
 export async function redissonVersion(): Promise<string | undefined> {
   const text = await readFile(pom, 'utf8').catch(() => '')
   return /<artifactId>redisson<\/artifactId>\s*<version>([^<]+)/.exec(text)?.[1]
@@ -135,7 +138,10 @@ async function onPath(name: string, { PATH = '' }: NodeJS.ProcessEnv): Promise<s
   return (await which(name, { path: PATH, nothrow: true })) ?? undefined
 }
 
-/** Without `flock`, two processes may build at the same time. Each has its own folder, and the first rename wins. */
+/**
+ * Builds under a file lock. Without `flock`, two processes may build at the same time. Each has its own folder, and the
+ * first rename wins.
+ */
 async function buildOnce(maven: string, tree: string, withinMs: number, env: NodeJS.ProcessEnv): Promise<void> {
   if ((await onPath('flock', env)) === undefined) return build(maven, tree, withinMs, env)
   return withFileLock(`${tree}.lock`, async () => {
@@ -169,7 +175,7 @@ async function build(maven: string, tree: string, withinMs: number, env: NodeJS.
   }
 }
 
-/** Maven's first error line, which names the cause. The last lines only say how to learn more. */
+/** Returns Maven's first error line, which names the cause. The last lines only say how to learn more. */
 function complaint(log: string, failure: string): string {
   const [line] = /(?<=^\[ERROR\] ).+/m.exec(log) ?? []
   if (line === undefined) return failure // Maven did not start, or took too long
@@ -177,12 +183,12 @@ function complaint(log: string, failure: string): string {
   return `${isAboutRegistry ? 'Maven could not fetch what it needs' : 'Maven could not build it'}: ${shortened(line)}`
 }
 
-/** Maven's lines are long, because they list all causes with addresses. */
+/** Shortens a line of Maven's, which is long if it lists all causes with addresses. */
 function shortened(line: string): string {
   return line.length <= longestLine ? line : `${line.slice(0, longestLine)}…`
 }
 
-/** A hash of everything that determines a build. */
+/** Returns a hash of everything that determines a build. */
 async function fingerprint(): Promise<string> {
   const hash = createHash('sha256')
   const folder = join(sources, 'src')

@@ -22,7 +22,9 @@ export interface Timing {
 /** In ms. The libraries have no default lease; this is the lease in their READMEs. */
 export const leaseOfReadme = 5_000
 
-/** redlock, or its fork @sesamecare-oss/redlock, which is used in the same way, on one server. */
+/**
+ * Makes the adapter for redlock on one server, or for its fork @sesamecare-oss/redlock, which is used in the same way.
+ */
 export function redlockRival(
   { name, note, package: from }: Pick<Rival, 'name' | 'note'> & { readonly package: string },
   connect: (clients: Redis[]) => Promise<Redlock>,

@@ -1,11 +1,11 @@
 /**
- * The time from a writer's release until all waiting readers hold the read lock at the same time. The writer has its own
- * process:
+ * Measures the time from a writer's release until all waiting readers hold the read lock at the same time. The writer
+ * has its own process:
  *
  *  writer holds ──▶ all readers ask ──▶ settle ──▶ the writer releases ──▶ … ──▶ the last reader holds
  *                                                  │◀────── admission ─────────▶│
  *
- * This is done once to count the messages, and then several times to take the time.
+ * This is done once to count the messages, and then several times to measure the time.
  */
 import type { Drained } from '../contract.ts'
 import { sentBetween } from '../harness/census.ts'
@@ -16,7 +16,7 @@ import { merge, type Part } from '../harness/samples.ts'
 import { enqueue } from './queue.ts'
 import { ending, type Findings, type Stage } from './stage.ts'
 
-/** How often one trial takes the time. */
+/** How many times one trial measures the admission. */
 const times = 10
 
 export async function admission(stage: Stage): Promise<Findings> {

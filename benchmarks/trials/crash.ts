@@ -1,4 +1,4 @@
-/** The time from a crash until the next waiter gets the lock. */
+/** Measures the time from a crash until the next waiter gets the lock. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Drained } from '../contract.ts'
 import { now } from '../harness/clock.ts'
@@ -25,14 +25,15 @@ export async function crashHolder(stage: Stage): Promise<Findings> {
 
 const ordinaryTimes = 5
 const crashes = 3
-/** The number of waiters behind the crashed ones. */
+/** The number of waiters of the surviving process, which are behind the crashed ones in the queue. */
 const survivors = 10
 /** In ms: time for the server to notice that the connections of a killed process have ended. */
 const noticed = 100
 
 /**
- * Each repetition has a holder, a victim process and a surviving process. The victim's waiters queue behind the holder,
- * and the survivor's waiters queue after them. Then the victim is killed and the holder releases.
+ * Kills a process whose waiters are queued. Each repetition has a holder, a victim process and a surviving process. The
+ * victim's waiters queue behind the holder, and the survivor's waiters queue after them. Then the victim is killed and
+ * the holder releases.
  */
 export async function crashWaiters(stage: Stage): Promise<Findings> {
   const { scenario, limits } = stage.terms
@@ -67,7 +68,10 @@ export async function crashWaiters(stage: Stage): Promise<Findings> {
   }
 }
 
-/** Stops at the first failure, because later repetitions would fail as well and use up their whole time limit. */
+/**
+ * Repeats a measurement. Stops at the first failure, because later repetitions would fail as well and use up their
+ * whole time limit.
+ */
 async function repeat(times: number, one: (time: number) => Promise<number | undefined>): Promise<Float64Array> {
   const values: number[] = []
   for (let time = 0; time < times; time++) {

@@ -1,4 +1,4 @@
-/** The cost of idle waiters: commands, and memory of client and server. */
+/** Measures the cost of idle waiters: commands, and memory of client and server. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { watchCommands } from '../harness/census.ts'
 import { now } from '../harness/clock.ts'
@@ -8,14 +8,14 @@ import type { Findings, Stage } from './stage.ts'
 
 /** In ms: within this time, the server frees the buffers that it used for connecting and asking. */
 const calm = 2_500
-/** In ms: a request has arrived after this time. */
+/** How long to wait for a request to arrive at the server, in ms. */
 const settled = 300
 /** The waiters are watched at least this long, because some rivals send a command only every few seconds. */
 const leastSeconds = 5
 
 /**
- * Idle waiters cause little traffic, so MONITOR can count their commands exactly. The holder has its own process, whose
- * renewals do not count.
+ * Measures idle waiters. They cause little traffic, so MONITOR can count their commands exactly. The holder has its own
+ * process, whose renewals do not count.
  */
 export async function idle(stage: Stage): Promise<Findings> {
   const { scenario, server, limits, seconds, signal } = stage.terms

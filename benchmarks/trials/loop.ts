@@ -31,13 +31,16 @@ import { merge, type Samples } from '../harness/samples.ts'
 import { type Snapshot, together } from '../harness/server.ts'
 import { ending, type Findings, type Stage } from './stage.ts'
 
-/** In ms, added to the warm-up for each waiter of a process, so that every waiter has had a turn before the window. */
+/**
+ * The time by which each waiter of a process prolongs the warm-up, in ms. So every waiter has had a turn before the
+ * window.
+ */
 const perWaiter = 1
 /** In ms: time between two requests while waiters queue up. A delay shorter than this does not change the order. */
 const apart = 25
 /**
- * In ms, added to the warm-up of a mixed crowd. Its unfair callers join the queue after a second (the default). Until
- * then, only the fair callers get the lock.
+ * The time by which a mixed crowd prolongs the warm-up, in ms. Its unfair callers join the queue after a second (the
+ * default). Until then, only the fair callers get the lock.
  */
 export const patience = 2_000
 /** In ms: the lease if other permits are in use. It is so long that none of them is renewed in the window. */
@@ -116,19 +119,19 @@ export async function loop(stage: Stage): Promise<Findings> {
   }
 }
 
-/** An additional process takes `inUse` permits and keeps them until the trial ends. */
+/** Starts an additional process, which takes `inUse` permits and keeps them until the trial ends. */
 async function holdOthers(stage: Stage, inUse: number): Promise<void> {
   const { scenario, limits } = stage.terms
   const holder = await stage.hire(scenario.processes, 0, leaseInUse)
   await holder.ask({ op: 'hold', count: inUse }, limits.open)
 }
 
-/** The ms from the start of a loop until all waiters have asked. */
+/** Returns the ms from the start of a loop until all waiters have asked. */
 export function queueUp({ processes, waiters, hold }: Scenario): number {
   return hold > 0 ? processes * waiters * apart : 0
 }
 
-/** Figures per acquisition between the two snapshots. Empty if the rival uses its own server. */
+/** Returns figures per acquisition between the two snapshots; none if the rival uses its own server. */
 export function serverFigures(
   { length, acquired }: Samples,
   before: Snapshot,
@@ -147,5 +150,7 @@ export function serverFigures(
   }
 }
 
-/** If a trial has fewer commands than this, they are not the rival's but, for example, those of a health check. */
+/**
+ * If a trial has fewer commands than this, the commands are not the rival's but, for example, those of a health check.
+ */
 const ownCommands = 10

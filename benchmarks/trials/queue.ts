@@ -70,7 +70,8 @@ export async function queue(stage: Stage): Promise<Findings> {
       throughput: samples.length / (drained / 1_000),
       clientCpu: cpu / samples.length,
       drain: drained / times,
-      // Two requests of different drains are never inverted, so they would make the share too small.
+      // With several drains, most pairs are of two requests from different drains. Such a pair is never inverted, so
+      // the share of inverted pairs would be too small.
       inversions: times === 1 ? overtaking(samples).share : Number.NaN,
       jain: jain(counts),
       starved: counts.filter(count => count === 0).length,

@@ -13,15 +13,15 @@ import { type Tally, tallyOf } from '../harness/tally.ts'
 export interface Limits {
   /** The minimum time that a loop runs before its window. */
   readonly warmUp: number
-  /** For a worker to start, import its library and connect. */
+  /** How long a worker may take to start, import its library and connect. */
   readonly open: number
-  /** For an answer that should come at once. */
+  /** How long an answer that should come at once may take. */
   readonly answer: number
-  /** After a loop, for the calls under way. */
+  /** How long the calls under way at the end of a loop may still take. */
   readonly finish: number
-  /** For a queue to be drained. */
+  /** How long a queue may take to be drained. */
   readonly drain: number
-  /** After a crash, for the next grant. */
+  /** How long the next grant may take after a crash. */
   readonly crash: number
 }
 
@@ -95,7 +95,7 @@ export class Stage {
     return Promise.all(Array.from({ length: processes }, (_, process) => this.hire(process, waiters, lease)))
   }
 
-  /** A new path for a file of samples. */
+  /** Returns a new path for a file of samples. */
   file(): string {
     return join(this.folder, `${++this.#files}.samples`)
   }

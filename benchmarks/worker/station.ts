@@ -26,7 +26,7 @@ export class Station {
   #samples = new SampleStore()
   #errors = 0
   #error: string | undefined
-  /** Turns under way. */
+  /** The turns that have not ended. */
   #underWay = new Set<Promise<void>>()
   #cpu = process.cpuUsage()
   #kept: readonly Release[] = []
@@ -34,7 +34,7 @@ export class Station {
 
   private constructor(
     private readonly setting: Setting,
-    /** One client, or one for each waiter. */
+    /** The clients: one for all waiters, or one for each waiter. */
     private readonly clients: readonly RivalClient[],
     private readonly contenders: readonly Contender[],
   ) {}
@@ -124,7 +124,7 @@ export class Station {
     return { op: 'memory', resident: rss, heap: heapUsed - this.#underWay.size * this.#turnHeap }
   }
 
-  /** The heap that one waiting turn needs in the benchmark itself, measured with a lock that only waits. */
+  /** Measures the heap that one waiting turn needs in the benchmark itself, with a lock that only waits. */
   async #measureTurn(): Promise<number> {
     const turns = 1_000
     const never = new Promise<void>(() => {})
@@ -148,7 +148,7 @@ export class Station {
     return { op: 'close' }
   }
 
-  /** `asked` is the current time, which the caller has just read. */
+  /** Runs one turn: ask, hold, release. `asked` is the current time, which the caller has just read. */
   async #turn(
     contender: Contender,
     waiter: number,
@@ -204,7 +204,7 @@ export class Station {
   }
 }
 
-/** The memory in use after all garbage is collected. */
+/** Returns the memory in use after all garbage is collected. */
 async function afterCollection(): Promise<NodeJS.MemoryUsage> {
   for (let i = 0; i < 2; i++) {
     globalThis.gc?.()

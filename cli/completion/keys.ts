@@ -1,17 +1,17 @@
-/** The names of live locks as candidates, found quickly or not at all. */
+/** Finds the names of live locks as candidates for completion, quickly or not at all. */
 import { connected, oneLook } from '../connection.ts'
 import { namesOf } from '../description.ts'
 import { printable } from '../printable.ts'
 import type { Candidate, KeysWanted } from './next.ts'
 
-/** The longest wait for a user who presses TAB, in ms. */
+/** How long a user who presses TAB may have to wait, in ms. */
 const PATIENCE = 2_000
 /** The most candidates: a longer list would not help the user to choose. */
 const MOST = 200
 
 /** Returns the locks that were found in time, or none if Redis cannot be reached. */
 export async function keysFor({ beginning, urls, prefix = 'lock' }: KeysWanted): Promise<readonly Candidate[]> {
-  /** By key: a key has one candidate, even if several kinds of locks have it. */
+  /** The candidates by key. A key has one candidate, even if locks of several kinds have this key. */
   const found = new Map<string, Candidate>()
   const looking = connected({ ...(urls && { url: urls }), prefix }, oneLook, async ({ locks }) => {
     for await (const state of locks.list(`${literal(beginning)}*`)) {
@@ -28,7 +28,7 @@ export async function keysFor({ beginning, urls, prefix = 'lock' }: KeysWanted):
   return [...found.values()].sort((a, b) => (a.value < b.value ? -1 : 1))
 }
 
-/** A glob pattern that matches only this text. */
+/** Returns a glob pattern that matches only this text. */
 function literal(text: string): string {
   return text.replace(/[\\*?[\]]/g, '\\$&')
 }

@@ -30,7 +30,8 @@ type Given = Omit<KeysWanted, 'beginning'>
 const nothing: Next = { kind: 'words', words: [] }
 
 /**
- * `words` are the words after the program's name, as written in the line. The last one is unfinished and may be empty.
+ * Returns what may come next. `words` are the words after the program's name, as written in the line. The last one is
+ * unfinished and may be empty.
  */
 export function nextOf(program: Command, words: readonly string[]): Next {
   const written = words.slice(0, -1).map(unquoted)
@@ -104,8 +105,8 @@ function optionsOf(command: Command): Candidate[] {
 }
 
 /**
- * A word as the program would receive it. Variables are not expanded. A trailing \ is dropped, because the character
- * that it escapes is not typed yet.
+ * Returns the word as the program would receive it. Variables are not expanded. A trailing \ is dropped, because the
+ * character that it escapes is not typed yet.
  */
 function unquoted(word: string): string {
   return word.replace(/\\(.?)|["']/gs, '$1')

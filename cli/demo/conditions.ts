@@ -2,7 +2,7 @@
 export interface Conditions {
   /** Resolves once `isTrue` returns true; rejects if the run fails. */
   until(isTrue: () => boolean): Promise<void>
-  /** Call it whenever a condition may have become true. */
+  /** Checks all conditions. Call this whenever a condition may have become true. */
   check(): void
   /** Makes all waits reject. Only the first failure is reported. */
   fail(error: unknown): void

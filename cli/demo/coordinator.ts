@@ -31,9 +31,9 @@ import { type History, timeToNext } from './witness.ts'
 
 export interface SaleOptions {
   redis: Redis
-  /** The workers connect to the same server with it. */
+  /** The server's URL, with which the workers connect, too. */
   url: string
-  /** The first part of every key of this run. */
+  /** The beginning of every key of this run. */
   prefix: string
   orders: readonly Order[]
   locked: boolean
@@ -41,7 +41,7 @@ export interface SaleOptions {
   /** Milliseconds after which an unfinished sale fails. */
   patience: number
   say: Say
-  /** Called once. The callee may then read the stage at any time. */
+  /** Called once, at the start. The receiver may then read the stage at any time. */
   watch: (stage: Stage) => void
 }
 
@@ -150,7 +150,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
       `${victim.label} killed (SIGKILL) ${locked ? 'holding the lock' : 'at work'}: ${order} paid, not written`,
     )
     await hasEnded(victim)
-    ledger.killed(victim.pid, at) // only after its last message has been read
+    ledger.killed(victim.pid, at) // not before the victim's last message has been read
     const returned = [...victim.inHand.values()]
     line.unshift(...returned)
     const heir = start(victim.place)
@@ -172,7 +172,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
     victim.signal('SIGSTOP')
     victim.state = 'frozen'
     ledger.froze(victim.pid, at, section)
-    victim.send({ kind: 'go' }) // waits in the frozen worker's channel until it continues
+    victim.send({ kind: 'go' }) // stays in the channel until the frozen worker continues
     tellOthers(victim.pid)
     say(
       'bad',
@@ -194,8 +194,8 @@ export async function runSale(options: SaleOptions): Promise<History> {
 
   async function story(): Promise<void> {
     await until(() => crew.every(worker => worker.state === 'working'))
-    // Each worker gets one order, then a second one, and so on. Dealt all at once, the queue would consist of one block
-    // per worker.
+    // Deals each worker one order, then a second one, and so on. If all orders were dealt at once, the queue would
+    // consist of one block per worker.
     for (hands = 1; hands < sale.inFlight; hands += 1) {
       deal()
       await sleep(5)

@@ -1,4 +1,6 @@
-/** The worker processes: starts them, exchanges messages with them, and ends them in every way that the demo needs. */
+/**
+ * Runs the worker processes: starts them, exchanges messages with them, and ends them in every way that the demo needs.
+ */
 import { type ChildProcess, fork } from 'node:child_process'
 import { programFile } from '../../local-redis/package-root.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
@@ -21,7 +23,7 @@ export interface Worker {
 
 export interface Listener {
   heard(worker: Worker, message: FromWorker): void
-  /** The worker ended unexpectedly. */
+  /** Called when a worker has ended unexpectedly. */
   died(worker: Worker, how: string): void
 }
 
@@ -56,7 +58,7 @@ export function hire(place: number, listener: Listener): Worker {
 
 function ending(child: ChildProcess): Promise<void> {
   return new Promise(resolve => {
-    if (child.pid === undefined) return resolve() // it never started; the error event reports why
+    if (child.pid === undefined) return resolve() // the worker never started; the error event reports why
     let open = 2
     const one = () => {
       open -= 1

@@ -1,4 +1,7 @@
-/** Everything observed of the sale so far. The coordinator adds to it, the view shows it, and the witness judges it. */
+/**
+ * Records everything that is observed of the sale. The coordinator adds to it, the view shows it, and the witness
+ * judges it.
+ */
 import type { Entered, Left, Lost, Paused } from './messages.ts'
 import type { Section } from './witness.ts'
 
@@ -15,7 +18,7 @@ export function openLedger(stock: number) {
     answered: 0,
     sold: 0,
     stock,
-    /** The section that began last. */
+    /** The critical section that began last. */
     latest: null as Section | null,
     killedAt: null as number | null,
     frozen: null as { pid: number; from: number; to: number } | null,
@@ -55,7 +58,7 @@ export function openLedger(stock: number) {
       if (id === frozenSection) ledger.lateWrite = 'accepted'
     },
 
-    /** If nothing was written, the section lasts until its lease ends. If it wrote later than that, until the write. */
+    /** Ends a section whose lock was lost: at the end of its lease, or at its last accepted write if that was later. */
     lost({ section: id, refused, wroteAt }: Lost) {
       if (id === null) return
       const leaseEnd = leaseEnds.get(id) ?? Number.POSITIVE_INFINITY
@@ -66,8 +69,8 @@ export function openLedger(stock: number) {
     },
 
     /**
-     * The worker's open sections last until their leases end, because nobody could release them sooner. Without the
-     * lock they end at once.
+     * Ends the killed worker's open sections: at the ends of their leases, because nobody could release them sooner;
+     * without the lock, at once.
      */
     killed(pid: number, at: number) {
       ledger.killedAt = at

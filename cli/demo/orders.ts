@@ -10,7 +10,7 @@ import { packageRoot } from '../../local-redis/package-root.ts'
 
 export interface Order {
   readonly id: string
-  /** As the customer typed it. */
+  /** The customer's id as the customer typed it. */
   readonly spelling: string
   /** The normalised id, the same for every spelling. */
   readonly customer: string

@@ -1,4 +1,4 @@
-/** The demo from start to verdict: finds Redis, runs the sale, and judges the result. */
+/** Performs the demo from start to verdict: finds Redis, runs the sale, and judges the result. */
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:os'
 import type { Redis } from 'ioredis'

@@ -3,16 +3,16 @@ export const sale = {
   /** The number of coupons. */
   stock: 50,
   workers: 4,
-  /** Orders that one worker has in hand at a time. So 4 × 12 - 1 requests wait while one is served. */
+  /** Orders that one worker has in hand at a time. With four workers, 47 requests wait while one is served. */
   inFlight: 12,
   /**
    * The lease of each grant. It is not renewed. It is short because a crashed holder blocks the others for this long.
    */
   lease: 1_500,
   /**
-   * Shorter than the lease. So when a frozen process loses its lease, its other requests have already expired and the
-   * queue skips them. Otherwise each of them would be granted to a process that cannot respond, and would block the
-   * queue for one lease.
+   * The time without a heartbeat after which a waiter expires. This is shorter than the lease: when a frozen process
+   * loses its lease, its other requests have already expired and the queue skips them. Otherwise each of them would be
+   * granted to a process that cannot respond, and would block the queue for one lease.
    */
   waiterTtl: 1_200,
   /** How long a payment takes. An order that gets a coupon pays before its answer is written. */

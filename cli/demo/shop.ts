@@ -107,7 +107,7 @@ export function decide(order: OrderInHand, look: Look): Answer {
   return look.stock > 0 ? 'sold' : 'sold out'
 }
 
-/** Whether this answer takes a coupon out of the stock. */
+/** Returns whether this answer takes a coupon out of the stock. */
 export function sells(answer: Answer, look: Look): boolean {
   return answer === 'sold' && look.bought === null
 }

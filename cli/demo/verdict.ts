@@ -1,4 +1,4 @@
-/** The verdict: compares what was found with what must be, for a terminal or for a pipe. */
+/** Writes the verdict, for a terminal or a pipe: compares what was found in the sale with what must be. */
 import Table from 'cli-table3'
 import type { Colors } from 'picocolors/types.js'
 import { sale, seconds } from './sale.ts'
@@ -41,7 +41,10 @@ function count(what: string, value: number, demanded: number, note = ''): Row {
   return { what, found: thousands(value), demanded: String(demanded), note, ok: value === demanded }
 }
 
-/** `ms` is the time from the signal until another process held the lock. */
+/**
+ * Judges how long a crash or a freeze blocked the others. `ms` is the time from the signal until another process held
+ * the lock.
+ */
 function cost(what: string, ms: number | null): Row {
   const most = sale.lease + slack
   return {
@@ -67,7 +70,7 @@ export function headline(rows: readonly Row[], locked: boolean, took: number): s
   return locked ? `FAILED after ${seconds(took)}.` : 'It went wrong, as it must without a lock.'
 }
 
-/** The most important findings in one sentence. */
+/** Returns the most important findings in one sentence. */
 export function summary({ sold, oversold, doubles, inversions, overlapping }: Findings, locked: boolean): string {
   const order = locked ? `${inversions} order inversions, ` : ''
   return `${sold} sold, ${oversold} oversold, ${doubles} doubles, ${order}${overlapping} overlapping critical sections.`
@@ -75,7 +78,7 @@ export function summary({ sold, oversold, doubles, inversions, overlapping }: Fi
 
 const mark = (ok: boolean | null) => (ok === null ? ' ' : ok ? '✓' : '✗')
 
-/** At most 79 columns wide. */
+/** Renders the verdict as a table, at most 79 columns wide. */
 export function asTable(rows: readonly Row[], colours: Colors): string {
   const dim = (text: string) => colours.dim(text)
   const table = new Table({

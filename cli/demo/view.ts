@@ -58,7 +58,7 @@ function liveDisplay(out: WriteStream, colours: Colors): Display {
   let stage: Stage | undefined
   let frames: NodeJS.Timeout | undefined
   const draw = () => {
-    // One column and one line less than the terminal, because some terminals wrap or scroll at the last ones.
+    // Leaves out the last column and the last line, because some terminals wrap or scroll when these are used.
     const size = { columns: Math.min(out.columns - 1, widest), rows: out.rows - 1 }
     if (stage) update(frame(stage, events, colours, size))
   }
@@ -88,7 +88,7 @@ export function frame(
   size: { columns: number; rows: number },
 ): string {
   const { ledger, crew, queue, orders, locked } = stage
-  const room = size.columns - 10 // the columns beside the row names
+  const room = size.columns - 10 // the columns that the row names leave
   const bar = (share: number, colour: (text: string) => string) => {
     const length = Math.max(10, room - 16)
     const full = Math.min(length, Math.max(0, Math.round(share * length)))
@@ -145,13 +145,13 @@ function holder({ ledger, crew, startedAt }: Stage, colours: Colors): string {
   return startedAt > latest.begin ? '-' : `${who}  ${latest.order}${long}`
 }
 
-/** The workers whose critical sections are open now. Without the lock there are many. */
+/** Returns the workers whose critical sections are open now. Without the lock there are many. */
 function labelsInside({ ledger, crew }: Stage): string[] {
   const open = [...ledger.sections.values()].filter(section => section.how === 'open')
   return open.map(section => crew.find(worker => worker.pid === section.pid)?.label ?? '?')
 }
 
-/** One square per request in the colour of its worker, with the head of the queue on the left. */
+/** Draws one square per request, in the colour of its worker, with the head of the queue on the left. */
 function strip(queue: readonly string[], crew: readonly Worker[], colours: Colors, room: number): string {
   const squares = queue.slice(0, room).map(label => {
     const place = crew.findIndex(worker => worker.label === label)

@@ -97,11 +97,11 @@ function countSales({ orders, answers, stock, stockLeft }: History) {
   }
 }
 
-/** The ids of all sections that overlap with another. */
+/** Returns the ids of all sections that overlap with another. */
 function findOverlaps(sections: readonly Section[]): Set<string> {
   const overlapping = new Set<string>()
   const byId = new Map(sections.map(section => [section.id, section]))
-  let latest: Section | undefined // of the sections so far, the one that ends last
+  let latest: Section | undefined // the section that ends last, of those so far
   for (const section of sections.toSorted((a, b) => a.begin - b.begin)) {
     if (latest && section.begin < latest.end) overlapping.add(latest.id).add(section.id)
     if (!latest || section.end > latest.end) latest = section
@@ -113,7 +113,9 @@ function findOverlaps(sections: readonly Section[]): Set<string> {
   return overlapping
 }
 
-/** The granted requests whose order must be right: all except those that waited while their process was frozen. */
+/**
+ * Returns the granted requests whose order must be right: all except those that waited while their process was frozen.
+ */
 function accountable({ frozen, sections }: History): Section[] {
   return sections.filter(
     ({ token, pid, requestedAt, begin }) =>
@@ -121,19 +123,19 @@ function accountable({ frozen, sections }: History): Section[] {
   )
 }
 
-/** The snapshots of the queue, reduced to requests that were granted. */
+/** Returns the snapshots of the queue, each reduced to the requests that were granted. */
 function queues(history: History): Section[][] {
   const byHold = new Map(accountable(history).map(section => [section.hold, section]))
   return history.snapshots.map(ids => ids.map(id => byHold.get(id)).filter(section => section !== undefined))
 }
 
-/** The requests of each process, in the order in which it made them. */
+/** Returns the requests of each process, in the order in which it made them. */
 function ownOrders(history: History): Section[][] {
   const granted = accountable(history).toSorted((a, b) => a.request - b.request)
   return [...new Set(granted.map(section => section.pid))].map(pid => granted.filter(section => section.pid === pid))
 }
 
-/** The requests that were granted after one that was behind them in the queue. */
+/** Returns the requests that were granted after one that was behind them in the queue. */
 function findOvertaken(history: History): Set<string> {
   const overtaken = new Set<string>()
   for (const line of [...queues(history), ...ownOrders(history)]) {
@@ -146,7 +148,7 @@ function findOvertaken(history: History): Set<string> {
   return overtaken
 }
 
-/** How many pairs the snapshots compare. With none, "no inversions" would prove nothing. */
+/** Returns how many pairs the snapshots compare. With none, "no inversions" would prove nothing. */
 function countPairs(history: History): number {
   return queues(history).reduce((pairs, { length }) => pairs + (length * (length - 1)) / 2, 0)
 }
@@ -164,12 +166,12 @@ export function handoffs(sections: readonly Section[]) {
   return { count: took.length, p50: percentile(took, 0.5), p99: percentile(took, 0.99) }
 }
 
-/** Nearest rank; null if the list is empty. */
+/** Returns the percentile by nearest rank; null if the list is empty. */
 function percentile(sorted: readonly number[], share: number): number | null {
   return sorted[Math.ceil(share * sorted.length) - 1] ?? null
 }
 
-/** The time from this moment until the next section began. */
+/** Returns the time from this moment until the next section began. */
 export function timeToNext(sections: readonly Section[], from: number): number | null {
   const next = Math.min(...sections.filter(section => section.begin > from).map(section => section.begin))
   return Number.isFinite(next) ? next - from : null

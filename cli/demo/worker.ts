@@ -16,7 +16,7 @@ import { decide, type OrderInHand, openShop, type Shop, sells, type Write } from
 interface Counter {
   shop: Shop
   redis: Redis
-  /** Null when the sale runs without the lock. */
+  /** The lock client; null when the sale runs without the lock. */
   locks: LockClient | null
 }
 
@@ -66,7 +66,7 @@ async function handle(order: OrderInHand): Promise<void> {
       const left = locks
         ? await locks.using(order.coupon, { fair: true, lease: sale.lease }, lease => serve(shop, order, visit, lease))
         : await serve(shop, order, visit, null)
-      // Sent after the release, so that the message does not delay the next holder.
+      // The report is sent after the release, so that it does not delay the next holder.
       if (left) return say(left)
     } catch (error) {
       if (!(error instanceof LockLostError)) throw error
@@ -76,7 +76,7 @@ async function handle(order: OrderInHand): Promise<void> {
   }
 }
 
-/** The critical section. Returns null if the shop refused a write. */
+/** Runs the critical section. Returns null if the shop refused a write. */
 async function serve(shop: Shop, order: OrderInHand, visit: Visit, lease: Lease | null): Promise<Left | null> {
   const at = now()
   const section = `${process.pid}.${++sections}`
@@ -128,7 +128,10 @@ async function close(): Promise<void> {
   process.disconnect()
 }
 
-/** Wakes a frozen worker, which no coordinator will wake any more. Once awake, it notices this and exits. */
+/**
+ * Wakes a frozen worker after the coordinator has died. Once awake, the worker notices that its channel is closed, and
+ * exits.
+ */
 function wake(pid: number): void {
   try {
     process.kill(pid, 'SIGCONT')

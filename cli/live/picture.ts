@@ -1,4 +1,6 @@
-/** All locks at one moment, as `baton top` and `baton ui` draw them: the figures, the order, and the filter. */
+/**
+ * Describes all locks at one moment, as `baton top` and `baton ui` draw them: the figures, the order, and the filter.
+ */
 import type { LockState } from '../../src/index.ts'
 import { byKey, heldFor, timeLeft } from '../description.ts'
 
@@ -12,7 +14,7 @@ export interface SeenLock extends LockState {
 }
 
 export interface Picture {
-  /** Sorted by key. */
+  /** All locks, sorted by key. */
   readonly locks: readonly SeenLock[]
   /** Number of locks that are held, and number of locks with a queue. */
   readonly held: number
@@ -50,14 +52,17 @@ export const orders = {
 
 export type Order = keyof typeof orders
 
-/** Equal locks are sorted by key, so that rows do not jump from one picture to the next. */
+/**
+ * Sorts the locks. Locks that are equal in this order are sorted by key, so that rows do not jump from one picture to
+ * the next.
+ */
 export function sorted(locks: readonly SeenLock[], order: Order, reversed = false): SeenLock[] {
   const compare = orders[order]
   const inOrder = locks.toSorted((a, b) => compare(a, b) || byKey(a, b))
   return reversed ? inOrder.reverse() : inOrder
 }
 
-/** The locks whose key contains the text, or whose holders' or waiters' labels do. Case is ignored. */
+/** Returns the locks whose key contains the text, or whose holders' or waiters' labels do. Case is ignored. */
 export function matching(locks: readonly SeenLock[], text: string): readonly SeenLock[] {
   if (text === '') return locks
   const wanted = text.toLowerCase()
@@ -69,7 +74,7 @@ export function matching(locks: readonly SeenLock[], text: string): readonly See
 /** Identifies one lock: a key may have one lock of each kind. */
 export type LockName = Pick<LockState, 'key' | 'kind'>
 
-/** A text that identifies the lock. */
+/** Returns a text that identifies the lock. */
 export function textOf({ key, kind }: LockName): string {
   return `${kind}/${key}`
 }

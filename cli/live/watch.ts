@@ -24,10 +24,10 @@ export interface WatchOptions {
 export interface Watch {
   /** The result of the last survey that succeeded. */
   readonly picture: Picture | undefined
-  /** The ms since that survey ended, and the ms that it took. */
+  /** The ms since the last successful survey ended, and the ms that it took. */
   readonly age: number
   readonly took: number
-  /** The present time from the start of one survey to the start of the next, in ms: `interval`, or longer. */
+  /** The current time from the start of one survey to the start of the next, in ms: `interval`, or longer. */
   readonly pace: number
   /**
    * Why there is no newer picture: the connection is gone, or the last survey failed. Cleared by the next survey that
@@ -43,15 +43,15 @@ export interface Watch {
   readonly nextIn: number | undefined
   /** Stops further surveys. */
   pause(): void
-  /** The next survey begins when it is due, and no sooner, so that frequent pauses add no load. */
+  /** Continues the surveys. The next one begins when it is due, and no sooner, so that frequent pauses add no load. */
   resume(): void
   /** Stops all reports, and abandons a survey that is under way. */
   close(): void
 }
 
 /**
- * The first survey begins at once, unless the caller calls `pause` at once. `changed` is called after each survey, and
- * when trouble begins or ends.
+ * Starts the surveys: the first begins at once, unless the caller calls `pause` at once. Calls `changed` after each
+ * survey, and when trouble begins or ends.
  */
 export function watch(at: Connected, { pattern, interval }: WatchOptions, changed: () => void): Watch {
   const { locks } = at

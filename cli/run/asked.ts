@@ -41,7 +41,7 @@ export function withAsked(command: Command): Command {
     .addOption(and)
 }
 
-/** Throws Failure if these options cannot be combined. `urls` are the addresses of Redis. */
+/** Checks the options, and throws Failure if they cannot be combined. `urls` are the addresses of Redis. */
 export function checkAsked({ permits, take, read, write }: Asked, urls: readonly string[] = []): void {
   if (urls.length > 1 && (permits !== undefined || read || write)) {
     throw new Failure(
@@ -83,7 +83,7 @@ function oneLock(locks: LockClient, key: string, { permits, read, write }: Asked
   return write ? locks.readWrite(key).write : locks.mutex(key)
 }
 
-/** `key` is the first key on the command line. */
+/** Returns the variables for the command's environment. `key` is the first key on the command line. */
 function environmentOf(key: string, leases: readonly Lease[]): Readonly<Record<string, string>> {
   const tokens = new Map(leases.map(lease => [lease.key, lease.fencingToken]))
   return {

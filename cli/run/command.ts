@@ -51,7 +51,7 @@ export class Command {
   }
 
   /**
-   * Whether any of its processes still runs. If the command has a group, this includes processes that outlive the
+   * Whether any process of the command still runs. If the command has a group, this includes processes that outlive the
    * command itself.
    */
   get runs(): boolean {
@@ -62,7 +62,7 @@ export class Command {
     }
   }
 
-  /** Returns false if no process is left that could receive it. Throws if the signal is not permitted. */
+  /** Sends the signal. Returns false if no process is left to receive it. Throws if the signal is not permitted. */
   #send(signal: NodeJS.Signals | 0): boolean {
     const { pid, exitCode, signalCode } = this.#child
     // The pid of an ended process may now belong to another process. A group's number is kept while the group has

@@ -1,10 +1,10 @@
-/** The hint for a user who has left out the `--` of `baton run`: the same line with it. */
+/** Makes the hint for a user who has left out the `--` of `baton run`: the same command line with `--`. */
 import type { Command } from 'commander'
 import { parseAddress } from '../address.ts'
 import { operandsIn } from '../words.ts'
 
 /**
- * Returns undefined if `--` is not missing, or if `word` is before the place where it belongs.
+ * Returns undefined if `--` is not missing, or if `word` is before the place where `--` belongs.
  * @param words the words after the program's name
  */
 export function missingDashes(words: readonly string[], run: Command, word?: string): string | undefined {
@@ -25,7 +25,7 @@ function withoutSecrets(words: readonly string[]): string[] {
   })
 }
 
-/** Quoted if necessary, so that a shell takes it for one word. */
+/** Quotes the word if necessary, so that a shell takes it for one word. */
 function quoted(word: string): string {
   return /^[\w%+,./:=@^…-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`
 }

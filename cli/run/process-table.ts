@@ -1,4 +1,4 @@
-/** Information about processes from Linux's /proc. Other systems do not have it. */
+/** Reads information about processes from Linux's /proc. Other systems do not have it. */
 import { readdirSync, readFileSync } from 'node:fs'
 
 interface Process {
@@ -10,7 +10,9 @@ interface Process {
   readonly foreground: string
 }
 
-/** `pid` is a number or `self`. Returns undefined if there is no such process or no /proc. */
+/**
+ * Reads the entry of a process. `pid` is a number or `self`. Returns undefined if there is no such process or no /proc.
+ */
 export function processOf(pid: string): Process | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
@@ -24,8 +26,8 @@ export function processOf(pid: string): Process | undefined {
 }
 
 /**
- * Whether all members of a group have ended. In a container, ended processes may never be collected, so the group
- * remains. Also false if there is no /proc.
+ * Returns whether all members of a group have ended, although the group may remain: in a container, ended processes may
+ * never be collected. Returns false if there is no /proc.
  */
 export function onlyDead(group: number): boolean {
   try {

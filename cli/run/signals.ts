@@ -32,8 +32,8 @@ export class Signals {
       this.#command?.kill('SIGSTOP')
       process.kill(process.pid, 'SIGSTOP')
     })
-    // The timer runs this later. If the lease ended during the stop, its own timer fires first, so that SIGTERM arrives
-    // before SIGCONT.
+    // The timer delays SIGCONT. If the lease ended during the stop, the lease's timer fires first, so that SIGTERM
+    // arrives before SIGCONT.
     this.#on('SIGCONT', () => void setTimeout(() => this.#command?.kill('SIGCONT')))
   }
 
@@ -53,8 +53,8 @@ export class Signals {
 }
 
 /**
- * Whether this program is in the terminal's foreground, where keys send signals. It is not if it runs in the background
- * or without a terminal.
+ * Returns whether this program is in the terminal's foreground, where keys send signals. A program in the background or
+ * without a terminal is not.
  */
 function inForeground(): boolean {
   const own = processOf('self')

@@ -1,12 +1,12 @@
-/** A lock, its holders and its waiters as table cells. `time` formats times. */
+/** Shows a lock, its holders and its waiters as table cells. The parameter `time` formats times. */
 import { count, holderCell, type NamedCell, nameOf, shareOf } from '../description.ts'
 import type { SeenLock } from '../live/picture.ts'
 
 type Time = (ms: number) => string
 
 /**
- * Name, holder, held for, time left of the lease, length of the queue, longest wait. A value that does not exist is
- * empty.
+ * Returns the cells of a lock: name, holder, held for, time left of the lease, length of the queue, longest wait. A
+ * value that does not exist is empty.
  */
 export function lockCells(lock: SeenLock, time: Time): [string, NamedCell, string, string, string, string] {
   const { key, heldFor, timeLeft, waiters, longestWait } = lock
@@ -20,12 +20,12 @@ export function lockCells(lock: SeenLock, time: Time): [string, NamedCell, strin
   ]
 }
 
-/** Name, permits or mode, held for, time left of the lease. */
+/** Returns the cells of a holder: name, permits or mode, held for, time left of the lease. */
 export function holderCells(holder: SeenLock['holders'][number], time: Time): [string, string, string, string] {
   return [nameOf(holder), shareOf(holder), time(holder.heldFor), time(holder.ttl)]
 }
 
-/** Position, name, permits or mode, waited, expires in. */
+/** Returns the cells of a waiter: position, name, permits or mode, waited, expires in. */
 export function waiterCells(waiter: SeenLock['waiters'][number], time: Time): [string, string, string, string, string] {
   const { position, waited, expiresIn } = waiter
   return [count(position), nameOf(waiter), shareOf(waiter), time(waited), time(expiresIn)]

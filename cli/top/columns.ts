@@ -41,7 +41,7 @@ export function lay(columns: readonly Column[], width: number): Laid[] {
   })
 }
 
-/** One row of cells, which may contain untrusted text. */
+/** Renders one row of cells, which may contain untrusted text. */
 export function row(columns: readonly Laid[], cells: readonly (string | NamedCell)[]): string {
   return columns
     .map((column, i) => ansiEscapes.cursorTo(column.at) + filled(cells[i] ?? '', column.width, column.right))
@@ -49,7 +49,8 @@ export function row(columns: readonly Laid[], cells: readonly (string | NamedCel
 }
 
 /**
- * Cut or padded to exactly `width` columns. Long text is cut in its middle, because names often differ at their ends.
+ * Cuts or pads the cell to exactly `width` columns. Long text is cut in its middle, because names often differ at their
+ * ends.
  */
 function filled(cell: string | NamedCell, width: number, right = false): string {
   const fitting = cut(typeof cell === 'string' ? cell : shortened(cell, width), width, 'middle')
@@ -63,7 +64,7 @@ function shortened([before, name, behind]: NamedCell, width: number): string {
   return before + cut(name, Math.max(1, room), 'middle') + behind
 }
 
-/** Untrusted text in at most `width` columns. */
+/** Makes untrusted text printable, and cuts it to at most `width` columns. */
 export function cut(text: string, width: number, position: 'middle' | 'end' = 'end'): string {
   // If a text is much too long, only its two ends are processed.
   const near = text.length > 4 * width ? `${text.slice(0, 2 * width)}…${text.slice(-2 * width)}` : text

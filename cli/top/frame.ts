@@ -37,10 +37,10 @@ export interface Size {
 const LATE = 2_000
 /** The widest table in which the eye can still follow a row. */
 const WIDEST = 130
-/** The lines around the table's rows: two above it, its titles, and the last line of the screen. */
+/** The number of lines around the table's rows: two above the table, its titles, and the last line of the screen. */
 const aroundList = 4
 
-/** The number of rows on one page of the current view. */
+/** Returns the number of rows on one page of the current view. */
 export function pageOf({ opened }: View, { rows }: Size): number {
   return Math.max(1, rows - aroundList - (opened === undefined ? 0 : aroundQueue))
 }
@@ -68,7 +68,7 @@ export function frame({ view, watch, paused, interval, where }: Seen, size: Size
   return [...filled, foot(view, size.columns, colours)]
 }
 
-/** How fresh the picture is, and what is wrong if it is not. */
+/** Says how fresh the picture is, and what is wrong if it is not. */
 function status(watch: Watch, paused: boolean, interval: number): ['red' | 'yellow' | 'dim', string] {
   const { picture, age, took, trouble, surveying = 0 } = watch
   const asOf = picture ? `as of ${time(age)} ago` : 'no data yet'

@@ -1,4 +1,4 @@
-/** All locks, one per row. */
+/** Draws the list of all locks, one per row. */
 import type { Colors } from 'picocolors/types.js'
 import type { Order } from '../live/picture.ts'
 import { showTimeBriefly as time } from '../times.ts'
@@ -16,7 +16,7 @@ const columns: readonly (Column & { readonly order?: Order })[] = [
   { title: 'LONGEST', width: 8, right: true, order: 'longestWait' },
 ]
 
-/** `none` is shown if there are no rows. */
+/** Returns the lines of the list, or the line `none` if the list has no rows. */
 export function list(
   view: View,
   { rows, cursor }: Visible,

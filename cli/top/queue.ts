@@ -1,4 +1,4 @@
-/** The opened lock: who holds it, and who waits for it in its queue. */
+/** Draws the opened lock: who holds it, and who waits for it in its queue. */
 import type { Colors } from 'picocolors/types.js'
 import { sharedBy, shareTitles } from '../description.ts'
 import type { LockName, SeenLock } from '../live/picture.ts'
@@ -13,7 +13,9 @@ const queueColumns: readonly Column[] = [
   { title: 'WAITED', width: 7, right: true },
   { title: 'EXPIRES', width: 7, right: true },
 ]
-/** The columns for a lock that may have several holders. Its rows are the holders, and then the queue. */
+/**
+ * Returns the columns for a lock that may have several holders. The table's rows are the holders, and then the queue.
+ */
 const sharedColumns = (kind: SeenLock['kind']): readonly Column[] => [
   { title: '#', width: 6, right: true },
   { title: 'HOLDER, WAITER', width: 14, share: 3 },
@@ -25,13 +27,16 @@ const sharedColumns = (kind: SeenLock['kind']): readonly Column[] => [
 /** The number of lines above the table's titles. */
 export const aroundQueue = 4
 
-/** The number of rows of the opened lock's table. */
+/** Returns the number of rows of the opened lock's table. */
 export function rowsOf(lock: SeenLock | undefined): number {
   if (!lock) return 0
   return lock.kind === 'mutex' ? lock.waiters.length : lock.holders.length + lock.waiters.length
 }
 
-/** `lock` is undefined if nobody holds it or waits for it any longer. `place` is the first visible row, from 0. */
+/**
+ * Returns the lines of the opened lock. `lock` is undefined if nobody holds it or waits for it any longer. `place` is
+ * the first visible row, from 0.
+ */
 export function queue(
   name: LockName,
   lock: SeenLock | undefined,

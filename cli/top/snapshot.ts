@@ -1,4 +1,4 @@
-/** One picture as plain text or as JSON. Nothing in it is cut, coloured or drawn. */
+/** Prints one picture of all locks as plain text or as JSON. Nothing in it is cut, coloured or drawn. */
 import type { Connected } from '../connection.ts'
 import { count, kindNames } from '../description.ts'
 import { type Order, type Picture, type SeenLock, sorted } from '../live/picture.ts'
@@ -38,7 +38,7 @@ export async function snapshot(at: Connected, pattern: string, order: Order, jso
   ].join('\n\n')
 }
 
-/** The figures in one line. */
+/** Returns the figures in one line. */
 export function summary({ held, queued, waiters, longestWait }: Picture, time = showTime): string {
   const longest = waiters > 0 ? `, longest ${time(longestWait)}` : ''
   return `${count(held)} held  ${count(queued)} with a queue  ${count(waiters)} waiting${longest}`

@@ -61,7 +61,10 @@ export class Terminal {
     this.#enter()
   }
 
-  /** One column less than the terminal: after a character in the last column, terminals behave differently. */
+  /**
+   * The size to draw in: one column less than the terminal, because terminals behave differently after a character in
+   * the last column.
+   */
   get size(): Size {
     const { columns, rows } = this.#output
     return { columns: Math.max(1, columns - 1), rows: Math.max(1, rows) }

@@ -1,4 +1,4 @@
-/** The user's choice of what to see of the picture, and how keys change it. Independent of the terminal. */
+/** Keeps what the user has chosen to see of the picture, and how keys change this. Independent of the terminal. */
 import {
   isSame,
   type LockName,
@@ -34,7 +34,7 @@ export interface View {
 export type Pressed = View | 'quit' | 'pause' | 'redraw' | 'suspend'
 
 export interface Key {
-  /** The name that node:readline gives it: `up`, `return`, `escape`, `a`. */
+  /** The key's name, as node:readline gives it: `up`, `return`, `escape`, `a`. */
   readonly name: string
   readonly ctrl: boolean
   /** The text that the key would type; empty if it types none. */
@@ -65,7 +65,7 @@ export function visible(view: View, picture: Picture | undefined): Visible {
   return { rows, cursor: at >= 0 ? at : Math.min(view.row, rows.length - 1) }
 }
 
-/** `page` is the number of rows on a page. */
+/** Returns the effect of a key. `page` is the number of rows on a page. */
 export function press(view: View, key: Key, picture: Picture | undefined, page: number): Pressed {
   if (key.ctrl) return controls[key.name] ?? view
   if (view.help) return key.name === 'q' ? 'quit' : { ...view, help: false }
@@ -132,7 +132,7 @@ function nameAt(rows: readonly SeenLock[], row: number): LockName | undefined {
   return lock && { key: lock.key, kind: lock.kind }
 }
 
-/** The row to which a key moves the cursor; undefined if the key does not move it. */
+/** Returns the row to which a key moves the cursor; undefined if the key does not move it. */
 function moved(from: number, { name, text }: Pick<Key, 'name' | 'text'>, count: number, page: number) {
   const to = {
     up: from - 1,

@@ -31,7 +31,7 @@ export class Audience {
     this.#watch.pause()
   }
 
-  /** The viewer receives pictures until it leaves. */
+  /** Adds a viewer, which receives pictures until it leaves. */
   join(view: CheckedView): Viewer {
     const viewer = new Viewer(
       () => this.#frame(view),

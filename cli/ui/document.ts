@@ -1,7 +1,9 @@
-/** The page before the first picture. Its scripts then fill in the values, and create only table rows. */
+/**
+ * Makes the page as it is before the first picture. Its scripts then fill in the values, and create only table rows.
+ */
 import { type Markup, markup } from '../../benchmarks/report/html-markup.ts'
 
-/** `place` is the address of Redis, which the page shows as its heading. */
+/** Returns the page. `place` is the address of Redis, which the page shows as its heading. */
 export function documentOf(place: string, prefix: string, mayRelease: boolean): string {
   const page = markup`<!doctype html>
 <html lang="en">
@@ -78,7 +80,7 @@ ${mayRelease && confirmation}
   return page.text
 }
 
-/** In the order of the page. `order` is the server's sort order for the column. */
+/** The columns of the table, in the order of the page. `order` is the server's sort order for the column. */
 const columns: readonly { readonly name: string; readonly order?: string; readonly figure?: boolean }[] = [
   { name: 'Lock', order: 'key' },
   { name: 'Holder' },

@@ -1,4 +1,4 @@
-/** What the page shows beyond a single picture: the history of waits, and the length of each lease. */
+/** Remembers what the page shows beyond a single picture: the history of waits, and the length of each lease. */
 import { type LockName, type Picture, type SeenLock, textOf } from '../live/picture.ts'
 import type { TrendLines } from './page/messages.ts'
 import { Trend } from './trend.ts'
@@ -11,8 +11,8 @@ export class Memory {
   #now = 0
 
   /**
-   * `gap` is the longest pause between two pictures while there are viewers, in ms. A longer one is a gap in the
-   * charts.
+   * Adds a picture. `gap` is the longest pause that occurs between two pictures while there are viewers, in ms. A
+   * longer pause becomes a gap in the charts.
    */
   add({ locks }: Picture, gap: number): void {
     this.#now = performance.now()
@@ -30,8 +30,8 @@ export class Memory {
   }
 
   /**
-   * The part of the lease that is left, 0..1, for the lease that ends first. Redis does not report a lease's full
-   * length, so this uses the longest remaining time seen so far.
+   * Returns the part of the lease that is left, 0..1, for the lease that ends first. Redis does not report a lease's
+   * full length, so this uses the longest remaining time seen so far.
    */
   shareLeft({ holders, timeLeft }: SeenLock): number | undefined {
     const first = holders.find(({ ttl }) => ttl === timeLeft)

@@ -44,7 +44,7 @@ export interface RunningSite {
 
 /** A key has at most 1,024 bytes, and JSON may need six bytes for each. */
 const REQUEST_BYTES = 16_384
-/** ms after which a browser that lost the connection tries again. */
+/** How long a browser that lost the connection waits before it tries again, in ms. */
 const RETRY = 1_000
 
 const policy = {
@@ -128,7 +128,7 @@ const sameOrigin: MiddlewareHandler = async (c, next) => {
 
 const ofBoundedSize = bodyLimit({ maxSize: REQUEST_BYTES, onError: c => c.text('The request is too long.\n', 413) })
 
-/** One stream of frames, until the reader leaves. */
+/** Streams frames until the reader leaves. */
 function follow(c: Context, audience: Audience): Response {
   // A HEAD request has no reader.
   if (c.req.method === 'HEAD') return c.body(null)

@@ -1,4 +1,4 @@
-/** How long waiters had waited at each survey, over the last minutes, and the chart of it. */
+/** Records how long waiters had waited at each survey of the last minutes, and draws the chart of this. */
 import { scaleLinear } from 'd3-scale'
 import { area, line } from 'd3-shape'
 import { showTimeBriefly } from '../times.ts'
@@ -12,7 +12,7 @@ const POINT = 1_000
 const [WIDTH, HEIGHT] = [600, 100]
 
 interface Point {
-  /** On the monotonic clock, in ms. */
+  /** The time of the survey on the monotonic clock, in ms. */
   readonly at: number
   readonly longest: number
   readonly median: number
@@ -24,8 +24,8 @@ export class Trend {
   readonly #points: Point[] = []
 
   /**
-   * `waits` has one entry per current waiter: how long it has waited, in ms. If more than `gap` ms have passed since
-   * the previous survey, the chart has a gap.
+   * Adds the waits of one survey. `waits` has one entry per current waiter: how long it has waited, in ms. If more than
+   * `gap` ms have passed since the previous survey, the chart has a gap.
    */
   add(at: number, waits: readonly number[], gap: number): void {
     const sorted = Float64Array.from(waits).sort()
@@ -46,7 +46,7 @@ export class Trend {
     return this.#points.every(({ longest }) => longest === 0)
   }
 
-  /** `now` is the time at the right edge. */
+  /** Draws the chart. `now` is the time at its right edge. */
   drawn(now: number): TrendLines {
     const most = Math.max(1_000, ...this.#points.map(({ longest }) => longest))
     const y = scaleLinear([0, most], [HEIGHT, 0]).nice(2)

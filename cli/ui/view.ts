@@ -1,4 +1,4 @@
-/** What one viewer sees of the picture. */
+/** Makes what one viewer sees of the picture. */
 import { count, holderCell, kindNames, nameOf, sharedBy, shareOf, shareTitles } from '../description.ts'
 import { lockNamed, matching, type Order, orders, type Picture, type SeenLock, seen, sorted } from '../live/picture.ts'
 import { printable } from '../printable.ts'
@@ -46,7 +46,7 @@ export function tableOf({ locks }: Picture, view: CheckedView, memory: Memory): 
   return { locks: locks.length, matching: found.length, rows }
 }
 
-/** The lock that the viewer has opened. If it is not in the picture, it is free. */
+/** Returns the lock that the viewer has opened. A lock that is not in the picture is free. */
 export function openOf(picture: Picture, view: View, memory: Memory): OpenLock | null {
   if (view.open === null) return null
   const { key, kind = 'mutex' } = view.open
@@ -118,7 +118,7 @@ function queueRow(waiter: SeenLock['waiters'][number]): QueueRow {
   }
 }
 
-/** An untrusted name, cut to `length`, with its control characters made visible. */
+/** Returns an untrusted name, cut to `length`, with its control characters made visible. */
 function shown(name: string, length = NAME): string {
   const cut = name.length > length ? `${[...name].slice(0, length).join('')}…` : name
   return printable(cut)

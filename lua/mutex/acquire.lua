@@ -102,7 +102,7 @@ if held and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
       redis.call('PEXPIREAT', lock, life)
     end
     redis.call('PEXPIREAT', all, keep)
-    -- In every mode, because an earlier request of the same call, with mode 'queue', may have queued this claim.
+    -- This is needed in every mode: an earlier request of the same call, with mode 'queue', may have queued this claim.
     if queued then redis.call('ZREM', queue, claim) end
     return 'reentered ' .. token .. ' ' .. lease
   end

@@ -41,7 +41,7 @@ if found then
   if not only and taken > 0 then return 'unfinished' end
   redis.call('HSET', lock, 'forced', request)
 end
--- Also if no holder has lost anything, because the permits of lapsed holds go to the waiters.
+-- This runs even if no holder has lost anything, because the permits of lapsed holds go to the waiters.
 -- include: admit { word = found and 'handoff' or word, by = nil, mine = nil, asks = nil }
 if not found then return 'free' end
 return (unfinished or more) and 'unfinished' or 'released'

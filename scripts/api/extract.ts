@@ -19,7 +19,7 @@ export interface Entry {
   /** The base of file names: `redis-baton`, `opentelemetry`. */
   readonly file: string
   readonly items: readonly ApiItem[]
-  /** The item, which carries the comment of its file. */
+  /** The whole entry as an item. Its doc comment is the one at the top of the entry's source file. */
   readonly item: ApiItem
   /** The signatures, as API Extractor reports them. */
   readonly report: string

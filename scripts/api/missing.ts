@@ -11,12 +11,12 @@ import {
 import { type DocComment, DocExcerpt, type DocNode } from '@microsoft/tsdoc'
 import type { Entry } from './extract.ts'
 
-/** One line for each missing part, with the item that lacks it. */
+/** Returns one line for each missing part, with the item that lacks it. */
 export function missing({ name, items }: Entry): string[] {
   return items.filter(isPublic).flatMap(item => [item, ...item.members].flatMap(one => lacks(one, name)))
 }
 
-/** Whether users can import it. The model also contains types that are only named in signatures. */
+/** Returns whether users can import the item. The model also contains types that are only named in signatures. */
 function isPublic(item: ApiItem): boolean {
   return !ApiExportedMixin.isBaseClassOf(item) || item.isExported
 }
@@ -41,8 +41,8 @@ function lacks(item: ApiItem, entry: string): string[] {
 }
 
 /**
- * The description of the item; empty if there is none. API Extractor's standard sentence for constructors does not
- * count.
+ * Returns the description of the item; empty if there is none. API Extractor's standard sentence for constructors does
+ * not count.
  */
 function description(comment: DocComment | undefined): string {
   const parts = [comment?.summarySection, comment?.remarksBlock?.content].map(textOf)
@@ -57,14 +57,17 @@ function blockOf(comment: DocComment | undefined, tag: string): string {
   return blocks.map(({ content }) => textOf(content)).join('\n')
 }
 
-/** The text as in the source. */
+/** Returns the text of a part of a comment, as in the source. */
 function textOf(node: DocNode | undefined): string {
   const inside = (one: DocNode): string =>
     one instanceof DocExcerpt ? one.content.toString() : one.getChildNodes().map(inside).join('')
   return node ? inside(node).trim() : ''
 }
 
-/** Whether a caller may set it or leave it out. Returned values have read-only properties, which are not options. */
+/**
+ * Returns whether the item is a property that a caller may set or leave out. Returned values have read-only properties,
+ * which are not options.
+ */
 function isOption(item: ApiItem): boolean {
   return item instanceof ApiPropertyItem && !item.isReadonly && ApiOptionalMixin.isBaseClassOf(item) && item.isOptional
 }

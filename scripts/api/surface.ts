@@ -1,4 +1,4 @@
-/** The committed reports of the public surface, and whether they match the present sources. */
+/** Compares the committed reports of the public surface with the present sources. */
 import { readFile } from 'node:fs/promises'
 import { extract } from './extract.ts'
 import { missing } from './missing.ts'
@@ -12,7 +12,7 @@ export interface Surface {
   readonly complaints: readonly string[]
 }
 
-/** The surface according to the present sources. */
+/** Extracts the public surface from the present sources. */
 export async function surface(): Promise<Surface> {
   const entries = await extract()
   return {
@@ -21,7 +21,7 @@ export async function surface(): Promise<Surface> {
   }
 }
 
-/** The paths of the reports that are out of date. */
+/** Returns the paths of the reports that are out of date. */
 export async function stale({ reports }: Surface): Promise<string[]> {
   const differs = async ([path, text]: [string, string]) => {
     const present = await readFile(new URL(path, root), 'utf8').catch(() => undefined)

@@ -45,7 +45,7 @@ function read(name: string): Results {
   return JSON.parse(readFileSync(new URL(name, results), 'utf8'))
 }
 
-/** Repeated runs of the same code, if any: all-2.json, rtt-1-2.json, and so on. */
+/** Reads the repeated runs of the same code, if there are any: all-2.json, rtt-1-2.json, and so on. */
 function repetitions(): Record<string, Results> {
   const names = readdirSync(results).filter(name => /^(all|rtt-1)-\d+\.json$/.test(name))
   return Object.fromEntries(names.sort().map(name => [name, read(name)]))
@@ -53,7 +53,7 @@ function repetitions(): Record<string, Results> {
 
 export const names = Object.keys(pages) as Page[]
 
-/** The page with its generated part up to date. */
+/** Returns the page with its generated part up to date. */
 export function written(page: Page): string {
   const [head, rest] = present(page).split(begin) as [string, string]
   return `${head}${begin}\n${pages[page]()}\n${rest.slice(rest.indexOf(end))}`

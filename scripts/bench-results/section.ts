@@ -1,4 +1,4 @@
-/** The generated text of the pages: the runs, the goals reached and missed, and a table for each scenario. */
+/** Generates the text of the pages: the runs, the goals reached and missed, and a table for each scenario. */
 import { markdownTable } from 'markdown-table'
 import { lockOf, type Measure, type Results, type Scenario, type Trial } from '../../benchmarks/contract.ts'
 import { type Goal, measured, ranged } from '../../benchmarks/report/goal.ts'
@@ -108,7 +108,7 @@ export function section(all: Results, rtt: Results, others: Readonly<Record<stri
   ].join('\n')
 }
 
-/** The section for a run with another kind of lock. */
+/** Returns the section for a run with another kind of lock. */
 export function sectionOfKind(title: string, file: string, results: Results): string {
   const goals = [...otherKinds, ...quorum].filter(goal => verdict(goal, results, []) !== 'not measured')
   const own = ordered(results).filter(scenario => lockOf(scenario) !== 'mutex')
@@ -116,7 +116,7 @@ export function sectionOfKind(title: string, file: string, results: Results): st
   return [`### ${title}`, '', run(file, results), '', reach(goals, results, []), '', ...tables].join('\n')
 }
 
-/** A short summary, for the README. */
+/** Returns a short summary, for the README. */
 export function summary(all: Results): string {
   const shown = ['baton-unfair', 'baton-fair', 'redis-semaphore', 'redlock-10ms', 'redisson-lock', 'redisson-fair']
   const rivals = all.rivals.filter(
@@ -137,7 +137,10 @@ function known(name: ScenarioName): Scenario {
   return scenarios.find(scenario => scenario.name === name) as Scenario
 }
 
-/** The scenarios of these runs in the benchmark's present order, which may differ from the order of an older run. */
+/**
+ * Returns the scenarios of these runs in the benchmark's present order, which may differ from the order of an older
+ * run.
+ */
 function ordered(...runs: readonly Results[]): readonly Scenario[] {
   const names = new Set(runs.flatMap(({ scenarios }) => scenarios.map(({ name }) => name)))
   return scenarios.filter(({ name }) => names.has(name))
@@ -205,7 +208,10 @@ function table(results: Results, scenario: Scenario, chosen = columns[subjectOf(
   return [`### ${capital(scenario.title)}`, '', markdownTable([head, ...rows], { align }), '']
 }
 
-/** Text after a lock's name or a figure that covers fewer rounds than the run has: how many. Otherwise empty. */
+/**
+ * Returns text that says how many rounds a figure covers, to follow a lock's name or the figure. Empty if the figure
+ * covers all rounds of the run.
+ */
 function fewer(trials: readonly Trial[], rounds: number): string {
   const { measured, mark } = roundsOf(trials, rounds)
   if (mark === undefined) return ''

@@ -13,7 +13,7 @@ import { readFileSync } from 'node:fs'
 export const root = new URL('../../', import.meta.url)
 
 export interface Change {
-  /** Relative to the project's root. */
+  /** The file's path, relative to the project's root. */
   readonly path: string
   readonly from: string
   readonly to: string
@@ -56,7 +56,7 @@ function placesIn(text: string): Place[] {
   })
 }
 
-/** The breaks that the comments of a test file name. */
+/** Returns the breaks that the comments of a test file name. */
 export function breaksIn(file: string, text: string): Break[] {
   return placesIn(text).flatMap(({ line, comment }) =>
     comment
@@ -70,7 +70,7 @@ function changesIn(words: string): Change[] {
   return [...words.matchAll(change)].map(([, from, to = '', path]) => ({ path: path!, from: from!, to }))
 }
 
-/** The lines of tests that have no break, and are not in a group that has one. */
+/** Returns the lines of tests that have no break, and are not in a group that has one. */
 export function unbroken(text: string): number[] {
   const groups: Place[] = []
   return placesIn(text).flatMap(place => {
@@ -81,7 +81,7 @@ export function unbroken(text: string): number[] {
   })
 }
 
-/** Why a break cannot be made; undefined if it can. */
+/** Returns why a break cannot be made; undefined if it can. */
 export function troubleOf({ changes }: Break): string | undefined {
   if (changes.length === 0) return 'names no change'
   for (const { path, from } of changes) {

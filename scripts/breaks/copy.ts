@@ -1,4 +1,4 @@
-/** A copy of the project in which lines can be broken. */
+/** Makes a copy of the project in which lines can be broken. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
@@ -78,7 +78,7 @@ export class Copy {
     return !scripts || (await this.#program('tsx', 'scripts/build-lua.ts'))
   }
 
-  /** Returns whether it succeeded. */
+  /** Runs a program, and returns whether it succeeded. */
   async #program(name: string, ...args: string[]): Promise<boolean> {
     const program = spawn(join('node_modules', '.bin', name), args, {
       cwd: this.folder,

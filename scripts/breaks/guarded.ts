@@ -1,4 +1,4 @@
-/** The tests whose comments say which line to break. */
+/** Finds the tests whose comments say which line to break. */
 import { readFileSync } from 'node:fs'
 import { testFilesIn } from '../test-files.ts'
 import { type Break, breaksIn, root } from './comments.ts'
@@ -19,7 +19,7 @@ export interface Guarded {
   readonly breaks: readonly Break[]
 }
 
-/** All test files of a folder. */
+/** Returns all test files of a folder. */
 export function guardedIn(folder: Folder): Guarded[] {
   return testFilesIn(folder).map(file => {
     const text = readFileSync(new URL(file, root), 'utf8')
@@ -27,7 +27,7 @@ export function guardedIn(folder: Folder): Guarded[] {
   })
 }
 
-/** The test runner's arguments for these tests of a folder, each given as a file and its line. */
+/** Returns the test runner's arguments for these tests of a folder, each given as a file and its line. */
 export function argsFor(folder: Folder, tests: Iterable<string>): string[] {
   return [...guarded[folder], ...tests]
 }

@@ -14,7 +14,7 @@ import { type Break, troubleOf } from './comments.ts'
 import { Copy, type Report } from './copy.ts'
 import { argsFor, type Folder, folders, guardedIn } from './guarded.ts'
 
-/** The message of the first failing test. */
+/** Returns the message of the first failing test. */
 function sawIn({ testResults }: Report): string {
   const [message = ''] = testResults.flatMap(file => file.assertionResults.flatMap(one => one.failureMessages))
   return stripVTControlCharacters(message).split('\n', 1)[0]!
@@ -31,7 +31,7 @@ function nameOf({ file, line }: Break): string {
   return `${file}:${line}`
 }
 
-/** Returns how many breaks were not noticed. */
+/** Tries each break in turn, and returns how many of them no test noticed. */
 async function breakAll(copy: Copy, folder: Folder, breaks: readonly Break[]): Promise<number> {
   const whole = await copy.run(argsFor(folder, new Set(breaks.map(nameOf))), [])
   if (!whole || whole.numFailedTests > 0 || whole.numPassedTests === 0) {

@@ -1,6 +1,7 @@
 /**
  * Builds the library's declarations: one file per entry, and shared files for what entries have in common. First the
- * compiler emits one file per source. Users could not resolve the imports in those, which end in `.ts`.
+ * compiler emits one file per source. These files cannot be published as they are, because their imports end in `.ts`,
+ * which users could not resolve.
  */
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
@@ -31,7 +32,7 @@ export async function declarations(): Promise<void> {
   }
 }
 
-/** The compiler's output for each source, side by side in `folder`. */
+/** Writes the compiler's output for each source into `folder`, side by side. */
 export async function emit(folder: string): Promise<void> {
   const tsc = join(root, 'node_modules/typescript/bin/tsc')
   const args = [tsc, '-p', join(root, 'tsconfig.build.json'), '--outDir', folder]

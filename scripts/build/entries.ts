@@ -19,13 +19,16 @@ export const manifest = JSON.parse(readFileSync(new URL('../../package.json', im
 export interface Entry {
   /** The name to import: `redis-baton`, `redis-baton/…`. */
   readonly name: string
-  /** The base of its files: `dist/<file>.js`, `dist/<file>.d.cts` and so on. */
+  /** The base of the names of its files: `dist/<file>.js`, `dist/<file>.d.cts` and so on. */
   readonly file: string
-  /** Relative to the root. */
+  /** The path of its source, relative to the root. */
   readonly source: string
 }
 
-/** `.` is `src/index.ts`, and `./name` is `src/name/index.ts`. A new entry needs only a new line in `exports`. */
+/**
+ * The libraries: `.` is `src/index.ts`, and `./name` is `src/name/index.ts`. A new entry needs only a new line in
+ * `exports`.
+ */
 export const entries: readonly Entry[] = Object.entries(manifest.exports)
   .filter(([, target]) => typeof target !== 'string')
   .map(([path]) => ({
@@ -34,7 +37,10 @@ export const entries: readonly Entry[] = Object.entries(manifest.exports)
     source: path === '.' ? 'src/index.ts' : `src/${path.slice(2)}/index.ts`,
   }))
 
-/** Each runs in a process of its own: `baton`, and what it starts. local-redis/package-root.ts finds them in dist. */
+/**
+ * The programs, each of which runs in its own process: `baton`, and those that it starts. local-redis/package-root.ts
+ * finds them in dist.
+ */
 export const programs = [
   'cli/main',
   'cli/demo/worker',
@@ -43,7 +49,10 @@ export const programs = [
   'benchmarks/rivals/live-mutex-broker',
 ] as const
 
-/** Whether the package is installed with this one, or by users who want it. Such packages are imported, not bundled. */
+/**
+ * Returns whether a package is installed with this one, or by users who want it. Such packages are imported, not
+ * bundled.
+ */
 export function isInstalled(specifier: string): boolean {
   const [name = specifier] = /^(?:@[^/]+\/)?[^/]+/.exec(specifier) ?? []
   return name in manifest.dependencies || name in manifest.peerDependencies

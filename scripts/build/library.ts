@@ -1,5 +1,6 @@
 /**
- * The library in two forms: as ES modules, and as CommonJS for loaders that know nothing else (Jest has such a loader).
+ * Builds the library in two forms: as ES modules, and as CommonJS for loaders that know nothing else (Jest has such a
+ * loader).
  */
 import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -25,7 +26,7 @@ const apart: Plugin = {
 
 const input = Object.fromEntries(entries.map(({ file, source }) => [file, join(root, source)]))
 
-/** Returns the files that were bundled. */
+/** Builds the library, and returns the files that were bundled. */
 export async function library(): Promise<string[]> {
   const files = await Promise.all([
     build('es', 'js', isInstalled),

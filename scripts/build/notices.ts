@@ -10,7 +10,7 @@ interface Package {
   readonly text: string
 }
 
-/** `files` are all bundled files, including the project's own. */
+/** Writes the notices. `files` are all bundled files, including the project's own. */
 export async function writeNotices(files: readonly string[]): Promise<void> {
   const folders = new Set(files.flatMap(folderOf))
   const packages = await Promise.all([...folders].sort().map(read))
@@ -24,7 +24,7 @@ export async function writeNotices(files: readonly string[]): Promise<void> {
   await writeFile(join(root, 'dist/third-party-notices.txt'), `${[head, ...parts].join(`\n\n${'-'.repeat(80)}\n\n`)}\n`)
 }
 
-/** The folder of the package that a file belongs to; empty for the project's own files. */
+/** Returns the folder of the package that a file belongs to; empty for the project's own files. */
 function folderOf(file: string): string[] {
   const parts = file.split(sep)
   const at = parts.lastIndexOf('node_modules') + 1

@@ -10,10 +10,10 @@ import { isInstalled, programs, root } from './entries.ts'
 const dist = join(root, 'dist')
 const transform = { target: 'node20.19' }
 
-/** Not bundled: used if it is installed beside the package. */
+/** Packages that are not bundled. They are used if they are installed beside this package. */
 const optional = ['testcontainers']
 
-/** Returns the files that were bundled. */
+/** Builds the programs, and returns the files that were bundled. */
 export async function program(): Promise<string[]> {
   const input = Object.fromEntries(programs.map(name => [name, join(root, `${name}.ts`)]))
   const external = (name: string) => isInstalled(name) || optional.includes(name)
@@ -22,14 +22,15 @@ export async function program(): Promise<string[]> {
     dir: dist,
     format: 'es',
     entryFileNames: '[name].js',
-    // Named after their sources, because package.json excludes by name the files that only a checkout uses.
+    // Shared parts are named after their sources, because package.json excludes by name the files that only a checkout
+    // uses.
     chunkFileNames: 'cli/parts/[name].js',
     minify: true,
   })
   return output.flatMap(chunk => (chunk.type === 'chunk' ? chunk.moduleIds : []))
 }
 
-/** The script of the page of `baton ui`, for a browser. */
+/** Builds the script that the page of `baton ui` runs in a browser. */
 export async function page(): Promise<string[]> {
   const bundle = await rolldown({
     input: join(root, 'cli/ui/page/main.ts'),

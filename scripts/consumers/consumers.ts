@@ -2,11 +2,13 @@
 
 export interface Consumer {
   readonly name: string
-  /** The installation that it uses. */
+  /** The installation that this consumer uses. */
   readonly set: SetName
-  /** Its own files, by name; an object is written as JSON. */
+  /** The consumer's own files, by name; an object is written as JSON. */
   readonly files: Readonly<Record<string, string | object>>
-  /** Run one after the other in its folder, with the programs of the installation on the PATH. */
+  /**
+   * Commands that run one after the other in the consumer's folder, with the programs of the installation on the PATH.
+   */
   readonly commands: readonly (readonly [string, ...string[]])[]
   /** Text that the output of the last command must contain. */
   readonly says?: string
@@ -15,15 +17,15 @@ export interface Consumer {
 export interface ConsumerSet {
   readonly packages: readonly string[]
   /**
-   * Some of the packages are unavailable on some machines, e.g. if one downloads its program. Then its consumers count
-   * as not run.
+   * Whether some of the packages may be unavailable on a machine, e.g. because one downloads its program. If they are,
+   * the consumers of this installation count as not run.
    */
   readonly mayBeMissing?: boolean
 }
 
 const babel = ['@babel/core@7', '@babel/preset-env@7', '@babel/preset-typescript@7']
 
-/** Each is installed once. Each has a single ioredis, as in an application. */
+/** The installations. Each is made once, and has a single ioredis, as in an application. */
 export const sets = {
   newest: {
     packages: [

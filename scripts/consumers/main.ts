@@ -30,7 +30,7 @@ interface Outcome {
   readonly seconds: number
 }
 
-/** The folder of an installation that contains the packed package. */
+/** Makes an installation that contains the packed package, and returns its folder. */
 async function install(name: SetName, tarball: string, cache: string): Promise<string> {
   const folder = join(cache, name)
   await mkdir(folder, { recursive: true })
@@ -40,7 +40,7 @@ async function install(name: SetName, tarball: string, cache: string): Promise<s
   return folder
 }
 
-/** Runs the commands in a new folder inside the installation. Rejects with what went wrong. */
+/** Runs the consumer's commands in a new folder inside the installation. Rejects with the failed command's error. */
 async function use(consumer: Consumer, installation: string, url: string): Promise<void> {
   const folder = join(installation, 'consumers', consumer.name.replaceAll(/\W+/g, '-'))
   await rm(folder, { recursive: true, force: true })
@@ -89,7 +89,7 @@ async function main(): Promise<boolean> {
   try {
     const pack = ['pack', root, '--json', '--loglevel=error', '--pack-destination', packed]
     const [{ filename }] = JSON.parse(await run('npm', pack, { timeoutMs: installWithinMs }))
-    // One after the other: two at once would fetch the same packages.
+    // Makes the installations one after the other, because two at once would fetch the same packages.
     const installations = new Map<SetName, Promise<string>>()
     let last: Promise<unknown> = Promise.resolve()
     for (const name of new Set(chosen.map(({ set }) => set))) {

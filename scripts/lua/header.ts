@@ -3,18 +3,18 @@
 /** A key, an argument, or a name that an include takes, changes or gives. */
 export interface Declared {
   readonly name: string
-  /** It may be absent, which is nil in Lua. */
+  /** Whether the value may be absent, which is nil in Lua. */
   readonly optional: boolean
-  /** It stands for the rest of the list. */
+  /** Whether the name stands for the rest of the list. */
   readonly rest: boolean
-  /** Its type in Redis, its type in Lua, or its unit. */
+  /** The type of the value in Redis or in Lua, or its unit. */
   readonly type: string
 }
 
 export interface Header {
   readonly keys: readonly Declared[]
   readonly args: readonly Declared[]
-  /** The first words of the replies. */
+  /** The first word of each reply. */
   readonly replies: readonly string[]
   readonly takes: readonly Declared[]
   readonly changes: readonly Declared[]
@@ -26,7 +26,7 @@ export interface Header {
 /** Types of what an include takes, changes or gives. */
 const types = new Set(['HASH', 'ZSET', 'string', 'number', 'boolean', 'list', 'ms', 'µs'])
 
-/** The header of a script, or of an include, which has no KEYS, ARGV or Replies. */
+/** Parses the header of a script, or of an include, which has no KEYS, ARGV or Replies. */
 export function headerOf(source: string): Header {
   const lines = source
     .split('\n')

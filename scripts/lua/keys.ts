@@ -25,7 +25,7 @@ function codeIn({ lines }: Source): string[] {
   return lines.filter(line => typeof line === 'string')
 }
 
-/** Whether the file takes or makes a key of this name, and checks it with EXISTS. */
+/** Returns whether the file takes or makes a key of this name, and checks it with EXISTS. */
 function asks(source: Source, name: string): boolean {
   const { takes, gives } = source.header
   if (![...takes, ...gives].some(each => each.name === name)) return false

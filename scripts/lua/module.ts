@@ -25,7 +25,7 @@ function preamble(table: 'KEYS' | 'ARGV', list: readonly Declared[]): string[] {
 /** A line of code, or an include in its place. */
 type Piece = string | Source
 
-/** The code of a script or an include. */
+/** Returns the code of a script or an include. */
 function pieces(source: Source): Piece[] {
   return source.lines.flatMap(line => (typeof line === 'string' ? [line] : placed(line, source)))
 }
@@ -53,7 +53,7 @@ function whole(list: readonly Piece[]): string {
   return list.map(piece => (typeof piece === 'string' ? piece : whole(pieces(piece)))).join('\n')
 }
 
-/** The text as a TypeScript expression in which includes are constants. */
+/** Returns the text as a TypeScript expression in which includes are constants. */
 function expression(list: readonly Piece[]): string {
   const parts: string[] = []
   let run: string[] = []
@@ -75,7 +75,10 @@ function short(code: string): string {
   return outsideStrings(code, part => part.replace(/ *([^\w\s]) */g, '$1').replace(/(\d)\.\./g, '$1 ..'))
 }
 
-/** Walks the syntax tree. Collects the first words of tables and of returned texts, at the top level of the script. */
+/**
+ * Collects the keywords of a script's replies: the first word of each table's first string, and of each returned text.
+ * Functions in the script are left out.
+ */
 function replyWords(node: unknown, words = new Set<string>()): Set<string> {
   if (Array.isArray(node)) {
     for (const item of node) replyWords(item, words)
@@ -94,7 +97,7 @@ function replyWords(node: unknown, words = new Set<string>()): Set<string> {
   return words
 }
 
-/** The first words of the texts that an expression may have as its value, as far as they are literals. */
+/** Returns the first word of each string literal with which the value of an expression may begin. */
 function literals(node: Record<string, unknown> | undefined): string[] {
   if (node?.['type'] === 'StringLiteral') return [String(node['raw']).slice(1, -1).split(' ', 1)[0]!]
   if (node?.['type'] === 'BinaryExpression') return literals(node['left'] as Record<string, unknown>)
@@ -105,7 +108,7 @@ function literals(node: Record<string, unknown> | undefined): string[] {
   return []
 }
 
-/** The script's replies, and those of its includes. */
+/** Returns the script's replies, and those of its includes. */
 function repliesOf({ header, lines }: Source): string[] {
   const included = lines.flatMap(line => (typeof line === 'string' ? [] : repliesOf(line.source)))
   return [...new Set([...header.replies, ...included])]
@@ -140,8 +143,8 @@ function compile(script: Source, { keys, args }: Header) {
 }
 
 /**
- * The TypeScript modules of the scripts in this folder, by their kinds. Throws if a file contradicts its header.
- * `namesFor` gives the names in the texts for the names in these files.
+ * Returns the TypeScript modules of the scripts in this folder, by their kinds. Throws if a file contradicts its
+ * header. `namesFor` maps the names in the files to the names in the texts that Redis receives.
  */
 export function modulesOf(root: URL, namesFor = shortNames): Map<string, string> {
   const kinds = foldersIn(root).flatMap(folder => {
@@ -167,7 +170,7 @@ function foldersIn(root: URL): string[] {
   return readdirSync(root, { withFileTypes: true }).flatMap(entry => (entry.isDirectory() ? [entry.name] : []))
 }
 
-/** An unused shared declaration is an error only if no kind uses it. */
+/** Refuses a shared declaration that no kind uses. One that only some kinds use is not an error. */
 function refuseCommon(problems: readonly (readonly string[])[]): void {
   const common = problems[0]?.find(problem => problems.every(each => each.includes(problem)))
   if (common !== undefined) throw new Error(common)

@@ -76,20 +76,20 @@ export function unreadOf({ file, name, header }: Source, sources: readonly Sourc
 }
 
 /**
- * The names that an include adds: those that its includer does not give or change itself. The others are the includer's
- * own variables.
+ * Returns the names that an include adds: those that its includer does not give or change itself. The others are the
+ * includer's own variables.
  */
 export function newNames({ source }: Inclusion, includer: Source): string[] {
   const known = names([...includer.header.changes, ...includer.header.gives])
   return source.header.gives.map(({ name }) => name).filter(name => !known.has(name))
 }
 
-/** Whether the include declares locals. */
+/** Returns whether the include declares locals. */
 export function hasLocals(source: Source): boolean {
   return parsed(source, true).body.some(({ type }) => type === 'LocalStatement' || type === 'FunctionDeclaration')
 }
 
-/** The names that its first statement assigns. */
+/** Returns the names that the first statement of the file assigns. */
 export function firstAssigned(source: Source): string[] {
   const [first] = parsed(source, false).body
   if (first?.type !== 'AssignmentStatement') return []
@@ -115,13 +115,13 @@ function checkBound({ source, bound }: Inclusion, includer: Source, fail: (probl
   }
 }
 
-/** The code of a file alone. Each of its lines is one line; so is each include, represented by its header. */
+/** Parses the code of a file without its includes: each line stays one line, and one line stands for each include. */
 export function parsed(source: Source, cluster: boolean): luaparse.Chunk {
   const text = codeOf(source.lines, cluster, inclusion => interfaceOf(inclusion, source))
   return luaparse.parse(text, { luaVersion: '5.1', scope: true, locations: true })
 }
 
-/** What an include does to the names of its includer, as one line of Lua. */
+/** Returns one line of Lua that uses and assigns the includer's names as the include does. */
 function interfaceOf(inclusion: Inclusion, includer: Source): string {
   const { bound } = inclusion
   const { takes, changes, gives } = inclusion.source.header
@@ -146,7 +146,7 @@ function usesIn(source: Source, cluster: boolean): Use[] {
   return uses
 }
 
-/** The names that the file reads, including locals. */
+/** Returns the names that the file reads, including locals. */
 function readsAnywhere(source: Source): Set<string> {
   const read = new Set<string>()
   walk(parsed(source, true), (identifier, written) => {
@@ -168,7 +168,7 @@ function linesOf(source: Source, cluster: boolean): Map<number, Inclusion> {
 
 export interface Identifier {
   readonly name: string
-  /** Undefined for a field. */
+  /** Whether the identifier is a local variable. Undefined for a field. */
   readonly isLocal?: boolean
   readonly loc: { readonly start: { readonly line: number; readonly column: number } }
 }

@@ -1,5 +1,5 @@
 /**
- * Replaces the names in the files of lua/ by short ones in the texts. The most used names have one letter.
+ * Gives the names in the files of lua/ a short form for the texts that Redis receives: one letter for the most used.
  *
  * A name has the same short name in all texts, and no two names share one. So scopes and references do not change, an
  * include fits into every script that includes it, and a reader of an error message needs only one table.
@@ -13,7 +13,7 @@ const LETTERS = [...'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_']
 /** Lua's keywords with two letters; the others are longer than any short name. */
 const KEYWORDS = ['do', 'if', 'in', 'or']
 
-/** The short names by the names in the files, the most used first. */
+/** Returns the short names, by the names in the files. The most used come first. */
 export function shortNames(sources: readonly Source[]): Map<string, string> {
   const uses = new Map<string, number>()
   for (const source of sources) {
@@ -34,7 +34,7 @@ export function shortNames(sources: readonly Source[]): Map<string, string> {
   return new Map(names.map((name, i) => [name, short[i]!]))
 }
 
-/** The file as if it had been written with these names. */
+/** Returns the file as if it had been written with these names. */
 export function renamed(source: Source, names: ReadonlyMap<string, string>): Source {
   const { header, lines } = source
   const declared = (list: readonly Declared[]) => list.map(each => ({ ...each, name: nameIn(names, each.name) }))
@@ -66,7 +66,7 @@ function renamedInclusion({ source, bound }: Inclusion, names: ReadonlyMap<strin
   return { source: renamed(source, names), bound: new Map(given) }
 }
 
-/** The line with these variables replaced. */
+/** Returns the line with these variables replaced by their short names. */
 function replaced(line: string, variables: readonly Identifier[], names: ReadonlyMap<string, string>): string {
   let [text, end] = ['', 0]
   for (const { name, loc } of [...variables].sort((a, b) => a.loc.start.column - b.loc.start.column)) {
@@ -80,12 +80,12 @@ function nameIn(names: ReadonlyMap<string, string>, name: string): string {
   return names.get(name) ?? name
 }
 
-/** The variables in its own lines, including those for a cluster, without what its includes do to them. */
+/** Returns the variables in the file's own lines, including lines for a cluster, but not those of its includes. */
 function variablesIn(source: Source): Identifier[] {
   return variables(parsed(source, true)).filter(({ loc }) => typeof source.lines[loc.start.line - 1] === 'string')
 }
 
-/** The identifiers that are not fields. */
+/** Returns the identifiers that are not fields. */
 function variables(tree: luaparse.Chunk): Identifier[] {
   const found: Identifier[] = []
   walk(tree.body, identifier => {

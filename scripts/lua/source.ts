@@ -1,16 +1,16 @@
-/** The files of lua/: what each declares, and its code, with constants replaced by their values. */
+/** Reads the files of lua/: what each declares, and its code, with constants replaced by their values. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import luaparse from 'luaparse'
 import { type Header, headerOf } from './header.ts'
 
 export interface Source {
-  /** Begins with `lua/`, for messages. */
+  /** The path, which begins with `lua/`, for messages. */
   readonly file: string
   readonly name: string
-  /** Whether it is an include rather than a script. */
+  /** Whether the file is an include rather than a script. */
   readonly isInclude: boolean
   readonly header: Header
-  /** Without comments and indentation. */
+  /** The code without comments and indentation. */
   readonly lines: readonly Line[]
 }
 
@@ -25,7 +25,7 @@ export interface Inclusion {
 
 const shared = 'shared/'
 
-/** The code for a cluster or for a single server, with each include replaced by `shown`. */
+/** Returns the code for a cluster or for a single server, with each include replaced by `shown`. */
 export function codeOf(lines: readonly Line[], cluster: boolean, shown: (inclusion: Inclusion) => string): string {
   const text = lines.map(line => (typeof line === 'string' ? line : shown(line))).join('\n')
   return text.replace(/^--\[\[cluster$([\s\S]*?)^--\]\]$/gm, cluster ? '$1' : '')
@@ -50,8 +50,8 @@ export class Sources {
   readonly #read = new Map<string, Source | undefined>()
 
   /**
-   * The scripts of a kind are in the folder with its name, and what they include is in `shared/`. Kinds with the same
-   * scripts each have a folder inside theirs, with the includes in which they differ.
+   * Reads the scripts of a kind from the folder with its name, and what they include from `shared/`. Kinds with the
+   * same scripts share a folder. Each of them has a folder inside it, with the includes in which the kinds differ.
    */
   constructor(root: URL, kind: string) {
     this.#root = root
@@ -124,7 +124,7 @@ export class Sources {
     const path = this.#paths.get(name) ?? fail(by, `there is no include "${name}"`)
     this.#read.set(name, undefined)
     const source = this.#sourceOf(path, name, true)
-    // Moves it to the end, after the includes that it uses.
+    // Moves the include to the end, after the includes that it uses.
     this.#read.delete(name)
     this.#read.set(name, source)
     return source

@@ -27,9 +27,9 @@ import { libraryPath, unpackPackages } from '../../local-redis/packages.ts'
 export interface Engine {
   /** A description for people. */
   readonly description: string
-  /** The environment that a process needs to reach it. */
+  /** The environment that a process needs to reach the engine. */
   readonly env: NodeJS.ProcessEnv
-  /** Ends it, if it was started here. */
+  /** Ends the engine, if it was started here. */
   stop(): Promise<void>
 }
 
@@ -72,7 +72,7 @@ async function findPrograms(): Promise<Programs | { unavailable: string }> {
   return 'found' in unpacked ? unpacked.found : unpacked
 }
 
-/** The engine and all programs that it starts, if they all exist and run. */
+/** Returns the engine and all programs that it starts, if they all exist and run. */
 async function programsIn(folders: readonly string[], libraries: NodeJS.ProcessEnv): Promise<Programs | undefined> {
   const env = { ...libraries, PATH: folders.join(delimiter) }
   let version = ''
@@ -93,7 +93,8 @@ const obeysWithinMs = 30_000
 const tailLines = 12
 
 /**
- * $0 is the folder, $$ the engine. The wait is bounded: an engine that nobody collects would stay a zombie for ever.
+ * In this script, $0 is the folder and $$ the engine. The wait is bounded, because an ended engine whose status nobody
+ * collects would stay a zombie for ever.
  */
 const underWatch = [
   'ended() { for _ in $(seq 300); do kill -0 $$ || return; sleep 0.1; done; }',
@@ -115,7 +116,7 @@ async function start({ dockerd, version, env }: Programs): Promise<Engine> {
   const log = openSync(logFile, 'a')
   const child = spawn('/bin/sh', ['-c', underWatch, folder, ...words], {
     stdio: ['ignore', log, log, 'pipe'],
-    detached: true, // Ctrl-C is for this process, which still has containers to remove
+    detached: true, // keeps Ctrl-C from the engine, in which this process still has to remove containers
     env: { ...process.env, ...env },
   })
   closeSync(log)

@@ -88,7 +88,8 @@ export class Images {
       process.env,
     )
     if ('unavailable' in unpacked) throw new Error(unpacked.unavailable)
-    // The tag contains the time at which the tree was made, so that an older image is not mistaken for it.
+    // The tag contains the time at which the tree was made, so that the image of an older tree is not used for this
+    // one.
     const { ctimeMs } = await stat(unpacked.found)
     const [repo, tag] = [`redis-baton/${product}`, `${suite}-${Math.round(ctimeMs)}`]
     const name = `${repo}:${tag}`

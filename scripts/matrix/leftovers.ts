@@ -22,8 +22,8 @@ export async function removeLeftovers({ mine }: { mine: boolean }): Promise<void
 }
 
 /**
- * Whether the labelled process is on this machine, where its id has a meaning, and has ended (or, with `mine`, is this
- * one).
+ * Returns whether a container is left over: its label names a process of this machine that has ended or, with `mine`,
+ * this process. The id of a process on another machine has no meaning here.
  */
 export function isLeftover(owner: string, mine: boolean): boolean {
   const [pid, host] = owner.split(separator)

@@ -1,4 +1,7 @@
-/** The supported versions of Node, from the npm registry, which has Node's program for each platform as a package. */
+/**
+ * Installs the supported versions of Node from the npm registry, which has Node's program for each platform as a
+ * package.
+ */
 import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
 import { cacheFolder } from '../../local-redis/cache-folder.ts'
@@ -55,7 +58,7 @@ function runs(file: string): Promise<boolean> {
   )
 }
 
-/** The settings that make a suite run on that Node, including child processes. */
+/** Returns the settings that make a suite run on that Node, including child processes. */
 export async function onNode(row: NodeRow): Promise<Required<Pick<Suite, 'node' | 'env'>>> {
   const node = await programOf(row)
   const PATH = [dirname(node), process.env['PATH']].join(delimiter)

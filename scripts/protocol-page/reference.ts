@@ -17,7 +17,7 @@ interface Scripts {
   readonly whose: string
   /** The texts of each kind that has these scripts, by the titles of their columns. */
   readonly texts: Readonly<Record<string, Readonly<Record<string, string>>>>
-  /** Includes that also reply, but that only some of these kinds have. */
+  /** Includes with replies of their own, which only some of these kinds have. */
   readonly besides: readonly string[]
 }
 
@@ -31,7 +31,7 @@ const all: readonly Scripts[] = [
   },
 ]
 
-/** The page with this part up to date. */
+/** Returns the page with this part up to date. */
 export function withReference(page: string): string {
   const [from, to] = [page.indexOf(begin), page.indexOf(end)]
   if (from < 0 || to < from) throw new Error(`the page has no place for the scripts, between ${begin} and ${end}`)
@@ -57,7 +57,7 @@ function reference({ folder, whose, texts, besides }: Scripts): string {
   return [table.join('\n'), ...sections].join('\n\n')
 }
 
-/** The SHA1 by which EVALSHA names the script. */
+/** Returns the SHA1 by which EVALSHA names the script. */
 function sha1Of(texts: Readonly<Record<string, string>>, name: string): string {
   const camel = name.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
   return createHash('sha1')
@@ -83,7 +83,7 @@ function section(path: string, whose: string): string {
   ].join('\n\n')
 }
 
-/** The lines above the first line of code or the first include. */
+/** Returns the lines above the first line of code or the first include. */
 function headerOf(source: string): string[] {
   const lines = source.split('\n')
   const length = lines.findIndex(line => !line.startsWith('--') || line.startsWith('-- include: '))

@@ -1,8 +1,8 @@
-/** Which resource of a server runs out first, computed from what one of each thing costs. */
+/** Computes which resource of a server runs out first, from the cost of one client, one lock or one waiter. */
 import type { Scale } from '../scale/figures.ts'
 import { step, units } from './units.ts'
 
-/** µs of one core per second. */
+/** CPU that one core has per second, in µs. */
 const CORE = 1e6
 const GIGABYTE = 2 ** 30
 /** MAXCLIENTS connections is Redis's default limit. Each client has CONNECTIONS of them. */
@@ -30,7 +30,10 @@ export function limits(scale: Scale): readonly Limit[] {
   return [each, ...things]
 }
 
-/** The load of as many clients as Redis accepts, each of which takes one lock per second and holds one at a time. */
+/**
+ * Returns the load of as many clients as Redis accepts. Each of them takes one lock per second, and holds one at a
+ * time.
+ */
 export function onePerClient(scale: Scale): { clients: number; share: number; memory: number } {
   const clients = MAXCLIENTS / CONNECTIONS
   const { bytes, idling } = units(scale).find(({ what }) => what === 'the same with one held lock')!

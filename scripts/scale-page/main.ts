@@ -16,7 +16,7 @@ export function present(): string {
   return readFileSync(page, 'utf8')
 }
 
-/** The page as it must be, for the stored run by default. */
+/** Returns the page as it must be, for the stored run by default. */
 export function written(scale: Scale = read(), text = present()): string {
   return text.replace(marked, (_, begin: string, name: string, end: string) => {
     const part = parts[name]
@@ -25,7 +25,7 @@ export function written(scale: Scale = read(), text = present()): string {
   })
 }
 
-/** The names of the marks on the page. */
+/** Returns the names of the marks on the page. */
 export function marks(): string[] {
   return [...present().matchAll(marked)].map(([, , name]) => name!)
 }

@@ -1,4 +1,4 @@
-/** The text between the marks of docs/scale.md: measured tables, and figures computed from them. */
+/** Writes the text between the marks of docs/scale.md: measured tables, and figures computed from them. */
 import { markdownTable } from 'markdown-table'
 import { HEARD, type Scale } from '../scale/figures.ts'
 import { limits, onePerClient } from './limits.ts'
@@ -175,7 +175,7 @@ function times(scripts: Scale['scripts']): string {
   return table(['µs of one call', ...heads, ...last], rows)
 }
 
-/** Renewals per second: each lock is renewed three times in its lease of 30 s. */
+/** Returns the renewals per second: each lock is renewed three times in its lease of 30 s. */
 function renewed({ locks }: Scale['held']): number {
   return locks / 10
 }
@@ -192,7 +192,7 @@ function shown(figure: number): string {
   return figure >= 100 ? whole(figure) : figure.toLocaleString('en', { maximumSignificantDigits: 3 })
 }
 
-/** Two digits: computed figures are no more exact. */
+/** Rounds to two digits, because computed figures are no more exact. */
 function rounded(figure: number): string {
   return Number.isFinite(figure) ? figure.toLocaleString('en', { maximumSignificantDigits: 2 }) : '–'
 }

@@ -1,11 +1,11 @@
-/** What one of each thing costs in the run: the basis of all computed figures. */
+/** The cost of one client, one lock and one waiter in the run: the basis of all computed figures. */
 import type { Scale, Spent } from '../scale/figures.ts'
 
 export interface Unit {
   readonly what: string
-  /** Memory of one, in bytes. */
+  /** Memory of one unit, in bytes. */
   readonly bytes: Spent
-  /** CPU of one while nothing happens, in µs per second. */
+  /** CPU of one unit while nothing happens, in µs per second. */
   readonly idling: Spent
 }
 
@@ -36,7 +36,7 @@ export function units(scale: Scale): readonly Unit[] {
   ]
 }
 
-/** The fleet step of this name with the largest number of clients. */
+/** Returns the fleet step of this name with the largest number of clients. */
 export function step({ fleet }: Scale, what: string): Scale['fleet'][number] {
   const most = Math.max(...fleet.map(({ clients }) => clients))
   return fleet.find(step => step.what === what && step.clients === most)!

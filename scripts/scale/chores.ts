@@ -24,7 +24,7 @@ export async function chores(progress: (line: string) => void): Promise<Chores> 
   return { lock, tryLock, stats, close, holds }
 }
 
-/** The client's CPU for one acquisition by a single caller. */
+/** Measures the client's CPU for one acquisition by a single caller. */
 async function uncontended(once: boolean): Promise<number> {
   await using own = await startServer()
   await using crew = new Crew(1)

@@ -1,10 +1,10 @@
-/** The process that runs the clients, as `crew.ts` orders. It uses the published library, from `dist/`. */
+/** Runs the clients, in a process that obeys the orders of `crew.ts`. It uses the published library, from `dist/`. */
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import { Cluster } from 'ioredis'
 import type { Lease, LockClient } from '../../src/index.ts'
 import type { Op, Order, Orders, Reply } from './orders.ts'
 
-/** Calls under way at a time. */
+/** The number of calls under way at a time. */
 const BATCH = 500
 const STATS = 100
 
@@ -13,7 +13,7 @@ const baton: typeof import('../../src/index.ts') = await import(library)
 
 const clients: LockClient[] = []
 const leases: Lease[] = []
-/** The most CPU between two readings, in µs, which is that of the event loop's turns in between. */
+/** The most CPU used between two readings, in µs: that of one long turn of the event loop, or of several short ones. */
 let longestTurn = 0
 let watching: NodeJS.Timeout | undefined
 let looked = process.cpuUsage()

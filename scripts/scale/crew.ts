@@ -1,4 +1,4 @@
-/** The processes that run the clients. */
+/** Starts the processes that run the clients, and gives them orders. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'

@@ -6,10 +6,10 @@ export interface Scale extends Measured {
   readonly runs: Readonly<Record<Part, Run>>
 }
 
-/** The measurement of one part. */
+/** When one part of the figures was measured, and under which conditions. */
 export interface Run {
   readonly date: string
-  /** The share of all cores, 0..1, that other programs used meanwhile. */
+  /** The share of all cores, 0..1, that other programs used during the measurement. */
   readonly usedByOthers?: number | undefined
   /**
    * Whether the servers had priority over everything else on the machine. If not, times by SLOWLOG include the time of
@@ -40,7 +40,7 @@ export interface ScriptTime {
   readonly most: number
 }
 
-/** The case whose size is a number of clients, not of waiters. */
+/** The name of the case whose size is a number of clients, not of waiters. */
 export const HEARD = 'acquire and release, heard by so many clients'
 
 /** During the measurement: the longest script call, the number of calls, and how many took longer than 5 ms. */
@@ -50,13 +50,13 @@ export interface Longest {
   readonly tooLong: number
 }
 
-/** What client processes and servers spent. */
+/** What client processes spent, and what servers spent. */
 export interface Spent {
   readonly client: number
   readonly server: number
 }
 
-/** One process, with parked waiters. */
+/** The figures of one process with parked waiters. */
 export interface Parked {
   readonly what: string
   readonly waiters: number
@@ -74,7 +74,7 @@ export interface Parked {
   readonly closing: Spent & { readonly ms: number; readonly longest: Longest }
 }
 
-/** One process that holds locks. */
+/** The figures of one process that holds locks. */
 export interface Held {
   readonly locks: number
   /** Memory per held lock. */
@@ -84,16 +84,16 @@ export interface Held {
   /** CPU to take and release one lock. */
   readonly taking: Spent
   readonly releasing: Spent
-  /** CPU per second of all together, while they are renewed. */
+  /** CPU per second for all locks together, while they are renewed. */
   readonly renewing: Spent
   readonly renewalsPerSecond: number
-  /** CPU of the longest turn of the process's event loop, in ms, while they were renewed. */
+  /** CPU of the longest turn of the process's event loop while the locks were renewed, in ms. */
   readonly longestTurn: number
   readonly lost: number
   readonly longest: Longest
 }
 
-/** Many clients of one server. */
+/** The figures of many clients of one server. */
 export interface Fleet {
   readonly what: string
   readonly clients: number
@@ -103,16 +103,16 @@ export interface Fleet {
   /** CPU per second of all clients, while nothing happens. */
   readonly idling: Spent
   readonly commandsPerSecond: number
-  /** CPU of one lock and release. */
+  /** CPU to take and release one lock. */
   readonly cycle?: Spent
   readonly longest: Longest
 }
 
-/** A cluster, with keys spread over its masters. */
+/** The figures of a cluster, with keys spread over its masters. */
 export interface Masters {
   readonly masters: number
   readonly acquisitions: number
-  /** CPU of one lock and release: of all clients, and of the masters. */
+  /** CPU to take and release one lock: of all clients, and of the masters. */
   readonly cycle: Spent
   /**
    * For each master: the acquisitions that it served, its CPU for one of them, and the part of that spent in scripts.
@@ -122,14 +122,14 @@ export interface Masters {
   readonly idle: number
 }
 
-/** Other work of the library: CPU of the client. */
+/** The figures of the library's other work: CPU of the client. */
 export interface Chores {
-  /** One `tryLock` and release, and one `lock` and release, by a single caller. */
+  /** CPU for one `tryLock` and release, and for one `lock` and release, by a single caller. */
   readonly tryLock: number
   readonly lock: number
   /** CPU for one `stats()` of a client with this many locks. */
   readonly stats: readonly { readonly locks: number; readonly micros: number }[]
-  /** `close()` of a client with this many waiters for one key. */
+  /** The cost of `close()` for a client with this many waiters for one key. */
   readonly close: { readonly waiters: number; readonly client: number; readonly ms: number }
   /** An owner that has `holds` holds: the cost to take one of them, and to release one. */
   readonly holds: readonly {

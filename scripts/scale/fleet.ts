@@ -1,4 +1,7 @@
-/** Two thousand clients of one server. Each has its own connections, inbox and beat, as in a process of its own. */
+/**
+ * Measures two thousand clients of one server. Each client has its own connections, inbox and heartbeat, as in a
+ * process of its own.
+ */
 import { Crew } from './crew.ts'
 import type { Fleet } from './figures.ts'
 import { each, gained, Meter, memories } from './meter.ts'
@@ -6,10 +9,10 @@ import { startServer, watchScripts } from './server.ts'
 
 const CLIENTS = 2_000
 const PROCESSES = 4
-/** Clients per process. */
+/** The number of clients per process. */
 const SHARE = CLIENTS / PROCESSES
 const CYCLES = 10_000
-/** How long idle clients are observed, in s: three beats. */
+/** How long idle clients are observed, in s: three heartbeats. */
 const WATCHED = 10
 
 export async function fleet(progress: (line: string) => void): Promise<Fleet[]> {
@@ -46,7 +49,7 @@ export async function fleet(progress: (line: string) => void): Promise<Fleet[]> 
     const terms = { count: CYCLES, callers: 50, keys: 1_000, once: false }
     return crew.ask('cycle', process => ({ prefix: `cycle ${process}`, ...terms }))
   }
-  /** All these clients wait for one lock, which a client of the first (or the second) process holds. */
+  /** Makes all clients wait for one lock, which a client of the first (or the second) process holds. */
   const park = (of: number, fair: boolean) => crew.ask('park', { prefix: `mine ${of}`, count: SHARE, keys: 1, fair })
 
   clients = PROCESSES

@@ -1,4 +1,4 @@
-/** One process that holds a hundred thousand locks, and renews them. */
+/** Measures one process that holds a hundred thousand locks, and renews them. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Crew } from './crew.ts'
 import type { Held } from './figures.ts'

@@ -1,4 +1,6 @@
-/** A cluster of one, two and three masters: what an acquisition costs each of them, with keys spread over all. */
+/**
+ * Measures clusters of one, two and three masters: what an acquisition costs each master, with keys spread over all.
+ */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Server } from '../../benchmarks/harness/server.ts'
 import { Crew } from './crew.ts'
@@ -51,7 +53,7 @@ async function cluster(count: number): Promise<Masters> {
   }
 }
 
-/** Calls of scripts so far, and the time in them in µs. */
+/** Returns the number of script calls so far, and the time that they took in µs. */
 async function scripts(server: Server): Promise<{ calls: number; micros: number }> {
   const { calls, usec } = await server.snapshot()
   const of = (counts: ReadonlyMap<string, number>) => (counts.get('evalsha') ?? 0) + (counts.get('eval') ?? 0)

@@ -1,4 +1,4 @@
-/** What clients and servers spend between two moments. */
+/** Measures what clients and servers spend between two moments. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Server } from '../../benchmarks/harness/server.ts'
 import type { Crew } from './crew.ts'
@@ -43,7 +43,7 @@ export class Meter {
     }
   }
 
-  /** CPU per second while no call is made. */
+  /** Measures the CPU per second while no call is made. */
   async idle(seconds: number): Promise<{ idling: Spent; commandsPerSecond: number }> {
     const watched = await this.of(() => sleep(seconds * 1_000))
     const commandsPerSecond = round(watched.commands / watched.seconds)
@@ -65,7 +65,7 @@ export class Meter {
   }
 }
 
-/** The cost of one of `count`. */
+/** Returns the cost of one thing, from the cost of `count` of them. */
 export function each({ client, server }: Spent, count: number): Spent {
   return { client: round(client / count), server: round(server / count) }
 }
@@ -74,7 +74,7 @@ export function round(figure: number): number {
   return Math.round(figure * 100) / 100
 }
 
-/** The memory of clients and server, once temporary memory has been freed. */
+/** Measures the memory of clients and server, once temporary memory has been freed. */
 export async function memories(crew: Crew, server: Server): Promise<Spent> {
   await server.settle(500, 5_000)
   await sleep(2_500)

@@ -12,20 +12,20 @@ export interface Orders {
   park(order: { prefix: string; count: number; keys: number; fair: boolean }): void
   /** Locks and releases `count` times, with `callers` concurrent callers, on `keys` keys in turn. */
   cycle(order: { prefix: string; count: number; callers: number; keys: number; once: boolean }): void
-  /** µs of CPU for one `stats()`. */
+  /** Returns the CPU for one `stats()`, in µs. */
   stats(order: object): number
   /** Closes all clients; returns the ms that it took. */
   close(order: object): number
-  /** CPU so far, in µs. */
+  /** Returns the CPU used so far, in µs. */
   cpu(order: object): number
-  /** The heap, and memory kept outside of it, after a garbage collection. */
+  /** Returns the size of the heap, with memory kept outside of it, after a garbage collection. */
   memory(order: object): number
   /**
-   * CPU of the longest turn of the event loop since this was last asked, in ms. The first question starts the
-   * measurement.
+   * Returns the CPU of the longest turn of the event loop since the previous order of this kind, in ms. The first such
+   * order starts the measurement.
    */
   longestTurn(order: object): number
-  /** The number of holds that were lost. */
+  /** Returns the number of holds that were lost. */
   lost(order: object): number
 }
 

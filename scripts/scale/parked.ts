@@ -1,4 +1,4 @@
-/** One process with tens of thousands of waiters. */
+/** Measures one process with tens of thousands of waiters. */
 import { Crew } from './crew.ts'
 import type { Parked } from './figures.ts'
 import { each, gained, Meter, memories } from './meter.ts'
@@ -6,7 +6,8 @@ import { startServer, watchScripts } from './server.ts'
 
 const WAITERS = 50_000
 /**
- * The number of keys in the case with many keys. A client checks waiters per key, so fewer waiters cause the same load.
+ * The number of keys in the cases with a key for each waiter. A client checks its waiters key by key, so fewer waiters
+ * cause the same load.
  */
 const KEYS = 10_000
 /** How long idle waiters are observed, in s: six heartbeats. */

@@ -1,7 +1,7 @@
 /**
  * Measures how long one script call occupies the server: each case alone, on a key with 1, 1,000 or 50,000 waiters. The
- * library's own `Kind` makes the calls, and its `join` adds the waiters. Their clients do not exist, except clients
- * that must be subscribed to their inbox.
+ * library's own `Kind` makes the calls, and its `join` adds the waiters. The waiters have the ids of clients that do
+ * not exist, except where a case needs a client that is subscribed to its inbox.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
@@ -19,7 +19,7 @@ import { HEARD, type ScriptTime } from './figures.ts'
 import { scriptTimes, startServer } from './server.ts'
 
 const SIZES = [1, 1_000, 50_000]
-/** Calls under way at a time. */
+/** The number of calls under way at a time. */
 const BATCH = 1_000
 /** Connections opened at a time: fewer than the server's backlog of connections to accept. */
 const CONNECTING = 100
@@ -57,7 +57,10 @@ class Scene {
     return claim
   }
 
-  /** `client` is the waiters' client; undefined gives each waiter its own. `ttl` is the waiters' expiry in ms. */
+  /**
+   * Adds `count` waiters. `client` is the id of their client; undefined gives each waiter its own. `ttl` is the
+   * waiters' expiry in ms.
+   */
   async queue(count: number, client?: string, ttl = LEASE): Promise<Queued[]> {
     const kind = this.#make(ttl)
     return inBatches(count, async () => {
@@ -67,7 +70,7 @@ class Scene {
     })
   }
 
-  /** A client that is subscribed to its inbox. */
+  /** Returns the id of a client that is subscribed to its inbox. */
   async listening(): Promise<string> {
     const client = newClientId()
     const ear = this.#server.redis.duplicate()
@@ -128,7 +131,8 @@ async function oneByOne(count: number, call: (i: number) => Promise<unknown>): P
 type Case = (scene: Scene, size: number) => Promise<() => Promise<unknown>>
 
 /**
- * The queue's keys have expired. The first command that touches them, which is the measured one, has to remove them.
+ * Measures a call on a queue whose keys have expired. The first command that touches these keys, which is the measured
+ * one, has to remove them.
  */
 const expired: Case = async (scene, size) => {
   await scene.hold()
@@ -226,7 +230,7 @@ const cases: Record<string, Case> = {
   },
 }
 
-/** `size` is the number of clients that receive the message. */
+/** Measures a release whose message is received by `size` clients. */
 const released: Case = async (scene, size) => {
   await scene.hear(size)
   return () =>

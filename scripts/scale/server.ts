@@ -18,8 +18,8 @@ export interface OwnServer extends AsyncDisposable {
 export let goesFirst = false
 
 /**
- * Without priority, SLOWLOG would include the time in which other programs use the core. Priority requires Linux, and
- * root.
+ * Gives the server priority, and returns whether that succeeded. Without priority, SLOWLOG would include the time in
+ * which other programs use the core. Priority requires Linux, and root.
  */
 function preferred(pid: number | undefined): boolean {
   return pid !== undefined && spawnSync('chrt', ['--all-tasks', '--fifo', '--pid', '1', String(pid)]).status === 0
@@ -71,7 +71,7 @@ export async function startCluster(masters: number): Promise<OwnCluster> {
   }
 }
 
-/** The µs of the script calls made during the action, in ascending order. */
+/** Returns how long each script call during the action took, in µs, in ascending order. */
 export async function scriptTimes({ redis }: Server, action: () => Promise<unknown>): Promise<number[]> {
   await redis.config('SET', 'slowlog-max-len', '1000000', 'slowlog-log-slower-than', '0')
   await redis.slowlog('RESET')

@@ -2,7 +2,7 @@
 import ts from '@typescript/typescript6'
 
 export interface Comment {
-  /** The number of its first line, from 1. */
+  /** The number of the comment's first line, from 1. */
   readonly line: number
   /** The text as in the source, including `//`, `/*` or `--`. */
   readonly text: string
@@ -52,7 +52,7 @@ export function commentsIn(file: string, text: string): Comment[] {
   })
 }
 
-/** Whether the comment contains a word besides tags. */
+/** Returns whether the comment contains a word besides tags. */
 function saysSomething(words: string): boolean {
   return /\p{L}{2}/u.test(words.replaceAll(/@(?:since [\d.]+|\w+)/g, ''))
 }
@@ -80,7 +80,10 @@ function rangesInC(text: string): Range[] {
   return rangesBy(/"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|\/\/.*|\/\*[\s\S]*?\*\//g, '/', text)
 }
 
-/** `token` also matches strings, so that text inside a string is not mistaken for a comment. */
+/**
+ * Returns the positions of the comments, which begin with `sign`. `token` also matches strings, so that text inside a
+ * string is not mistaken for a comment.
+ */
 function rangesBy(token: RegExp, sign: string, text: string): Range[] {
   const found = [...text.matchAll(token)].filter(([match]) => match.startsWith(sign))
   return found.map(({ 0: match, index }) => [index, index + match.length] as const)

@@ -26,7 +26,7 @@ const COMMENTS = 60
 const MESSAGES = 30
 const PAGES = 6
 
-/** Longer than any fence in a comment. */
+/** A fence that is longer than any fence in a comment. */
 const FENCE = '````'
 
 const rooms = /^(?:src|lua|cli|local-redis|benchmarks|scripts|spec|test|examples)\//

@@ -110,7 +110,7 @@ class Reader {
     this.#add(node, kind, help ? (callee === 'addHelpText' || callee === 'description' ? callee : '') : '', text)
   }
 
-  /** The text of an option's help, with the option's name. */
+  /** Returns the text of an option's help, with the option's name. */
   #help(node: ts.Expression, call: ts.CallExpression | undefined): string {
     const text = this.#render(node)
     const [first] = ancestor(node, ts.isNewExpression)?.arguments ?? call?.arguments ?? []
@@ -126,7 +126,7 @@ class Reader {
     }
   }
 
-  /** The texts between a page's tags, and its labels, titles and placeholders. */
+  /** Adds the texts between a page's tags, and its labels, titles and placeholders. */
   #page(node: ts.TaggedTemplateExpression): void {
     const text = this.#render(node.template)
     const attributes = [...text.matchAll(/(?:aria-label|title|placeholder)="([^"]*)"/g)].map(([, words]) => words!)
@@ -140,7 +140,7 @@ class Reader {
     this.#found.push({ file: this.#file, line: line + 1, kind, detail, text })
   }
 
-  /** The text of an expression, as far as the source shows it. */
+  /** Returns the text of an expression, as far as the source shows it. */
   #render(node: ts.Expression, depth = 0): string {
     if (ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node)) {
       this.#used.add(node)
@@ -184,13 +184,13 @@ function optional(text: string): string {
 
 const VALUE = '\u0024{…}'
 
-/** Stands for a value: by its expression if that is short, otherwise by `${…}`. */
+/** Returns what stands for a value in a message: its expression if that is short, otherwise `${…}`. */
 function placeholder(node: ts.Expression): string {
   const name = node.getText().replaceAll(/\s+/g, ' ')
   return name.length <= 40 && !/['"`{}]/.test(name) ? `\${${name}}` : VALUE
 }
 
-/** Whether it has the form `[…].join('\\n')`. */
+/** Returns whether the expression has the form `[…].join('\\n')`. */
 function isLines(
   node: ts.Expression,
 ): node is ts.CallExpression & { expression: { expression: ts.ArrayLiteralExpression } } {
@@ -204,7 +204,7 @@ function isText(node: ts.Node): node is TextNode {
   return ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node) || ts.isTemplateExpression(node)
 }
 
-/** Whether to insert a constant where it is used: it must be a text, or a choice of texts. */
+/** Returns whether to insert a constant where it is used: it must be a text, or a choice of texts. */
 function isPut(node: ts.Expression): boolean {
   if (ts.isParenthesizedExpression(node)) return isPut(node.expression)
   if (ts.isConditionalExpression(node)) return isPut(node.whenTrue) && isPut(node.whenFalse)
@@ -213,7 +213,7 @@ function isPut(node: ts.Expression): boolean {
   return isText(node)
 }
 
-/** The value of a constant of the same function or file. */
+/** Returns the value of a constant of the same function or file. */
 function constantOf(use: ts.Identifier): ts.Expression | undefined {
   for (let at: ts.Node = use.parent; at; at = at.parent) {
     if (!ts.isBlock(at) && !ts.isSourceFile(at)) continue
@@ -226,13 +226,13 @@ function constantOf(use: ts.Identifier): ts.Expression | undefined {
   return undefined
 }
 
-/** Whether the text has two adjacent words, and is not for machines. */
+/** Returns whether the text has two adjacent words, and is not for machines. */
 function isProse(text: string): boolean {
   const words = text.replaceAll(/\$\{.*?\}/g, '…')
   return /\p{L}[\p{L}'-]*[,;:]? \p{L}{2}|… \p{L}{2,}|\p{L}{2,} …/u.test(words) && !forMachines.test(text)
 }
 
-/** Whether the expression is an argument of a function that warns. */
+/** Returns whether the expression is an argument of a function that warns. */
 function isWarned(node: ts.Node): boolean {
   const call = ancestor(node, ts.isCallExpression)
   return call !== undefined && /^#?warn(?:ed)?$/.test(nameOf(call) ?? '')
@@ -243,7 +243,7 @@ function nameOf({ expression }: ts.CallExpression): string | undefined {
   return ts.isIdentifier(expression) ? expression.text : undefined
 }
 
-/** The nearest enclosing node of this kind within the same statement. */
+/** Returns the nearest enclosing node of this kind within the same statement. */
 function ancestor<T extends ts.Node>(node: ts.Node, is: (node: ts.Node) => node is T): T | undefined {
   const wide = is === (ts.isClassLike as unknown)
   for (let at = node.parent; at; at = at.parent) {

@@ -1,4 +1,4 @@
-/** The files of the project, as they are now or as they were at a commit. */
+/** Reads the files of the project, as they are now or as they were at a commit. */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

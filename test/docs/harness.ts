@@ -30,7 +30,7 @@ export interface Results {
 
 /** The number of processes that run programs. Each has servers of its own. */
 const LANES = 2
-/** In ms. If a lane takes this long, it hangs in a way that its own timeout does not handle. */
+/** Time limit for a lane, in ms. A lane that exceeds it hangs in a way that the lane's own timeout does not handle. */
 const LIMIT = 240_000
 
 /**
@@ -124,8 +124,8 @@ function jobOf({ page, blocks, work }: Program, id: number, folder: string, { on
 }
 
 /**
- * The compiler is as strict as for the rest of the project, except for rules of tidiness. The package's names refer to
- * its sources.
+ * Writes the compiler's settings. They are as strict as for the rest of the project, except for rules of tidiness. The
+ * package's names refer to its sources.
  */
 function writeSettings(folder: string): string {
   const paths = Object.fromEntries(entries.map(({ name, source }) => [name, [`../../../${source}`]]))
@@ -137,7 +137,7 @@ function writeSettings(folder: string): string {
   return settings
 }
 
-/** The compiler's output, one line for each error. */
+/** Returns the compiler's output, one line for each error. */
 function compile(settings: string): Promise<string[]> {
   const tsc = fileURLToPath(new URL('node_modules/typescript/bin/tsc', root))
   return new Promise((resolve, reject) => {
@@ -178,8 +178,8 @@ function resultOf(program: Program, { module }: Job, types: string[], outcome: O
 }
 
 /**
- * The error with the page's name instead of the generated module's name, and without the lines that do not concern the
- * page.
+ * Returns the error with the page's name instead of the generated module's name, and without the lines that do not
+ * concern the page.
  */
 function asOnPage(error: string, { page }: Program, module: string | undefined): string {
   const lines = (module ? error.replaceAll(pathToFileURL(module).href, page).replaceAll(module, page) : error).split(

@@ -28,7 +28,7 @@ export interface Outcome {
 const PATIENCE = 60_000
 
 let interrupt: (error: unknown) => void = () => {}
-// If the tests end, no process receives the results, so this one ends as well.
+// If the process of the tests ends, nobody receives the results, so this process ends as well.
 process.on('disconnect', () => process.exit(1))
 process.on('unhandledRejection', error => interrupt(error))
 process.on('uncaughtException', error => interrupt(error))
@@ -73,7 +73,7 @@ async function emptied(url: string): Promise<void> {
   redis.disconnect()
 }
 
-/** For a program that is a module, the error's stack; otherwise only its message. */
+/** Returns the error's stack if the program is a module, otherwise only the error's message. */
 function told(error: unknown, { module }: Job): string {
   if (!(error instanceof Error)) return String(error)
   return module === undefined ? error.message : (error.stack ?? error.message)

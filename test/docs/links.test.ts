@@ -10,7 +10,7 @@ const { homepage } = JSON.parse(readFileSync(new URL('package.json', root), 'utf
 /** The address with which a published page links to an unpublished page. */
 const repository = `${homepage.replace('#readme', '')}/blob/main/`
 
-/** The links of a page that have no target. */
+/** Returns the links of a page that have no target. */
 function brokenLinks({ name, links, anchors }: Page): string[] {
   return links.flatMap(({ text: url, line }) => {
     const here = url.startsWith(repository) ? posix.relative(posix.dirname(name), url.slice(repository.length)) : url

@@ -42,7 +42,7 @@ export interface Page {
   readonly anchors: ReadonlySet<string>
 }
 
-/** The names of all pages: those in the root folder, and those in these folders. */
+/** Returns the names of all pages: those in the root folder, and those in these folders. */
 export function pageNames(): string[] {
   const folders = ['docs', 'lua', 'examples', 'benchmarks']
   const inside = folders.flatMap(folder =>

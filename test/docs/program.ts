@@ -24,7 +24,7 @@ export type Work =
   /** A block that cannot be checked, and is not declared in declared.ts. */
   | { readonly kind: 'unusable'; readonly why: string }
 
-/** The programs of a page. Drawings and blocks that are declared not to be run are left out. */
+/** Returns the programs of a page. Drawings and blocks that are declared not to be run are left out. */
 export function programsOf(page: Page): Program[] {
   const groups: [Block, ...Block[]][] = []
   for (const block of page.blocks) {
@@ -98,7 +98,7 @@ export function commandOf(line: string): string {
   return line.replace(/(^|\s)#.*$/, '').trim()
 }
 
-/** The block without the lines that are declared to run elsewhere. */
+/** Returns the block without the lines that are declared to run elsewhere. */
 function withoutOthers({ text, line }: Piece): Piece {
   const run = (line: string) => !elsewhere.some(({ command }) => command === commandOf(line))
   return {

@@ -10,7 +10,8 @@
  *  --eval name.lua keys… , args…   runs a script of lua/, as scripts/lua-texts.ts writes it
  *  --scan --pattern <pattern>      names of keys
  *  subscribe <channel> &           its messages appear under the commands that follow
- * Tokens and tickets differ from run to run. If a command repeats one that is shown above it, the real one is used.
+ * Tokens and tickets differ from run to run. If a command repeats a token or ticket that is shown above it, the command
+ * is run with the real one.
  */
 import assert from 'node:assert/strict'
 import type { Redis } from 'ioredis'
@@ -52,7 +53,7 @@ export async function session({ redis, sh }: Pick<Scene, 'redis' | 'sh'>, text: 
   }
 }
 
-/** The commands, each with the lines below it. Lines that begin with # are comments for the reader. */
+/** Returns the commands, each with the lines below it. Lines that begin with # are comments for the reader. */
 function stepsOf(text: string): { command: string; shown: string }[] {
   const steps: { command: string; shown: string[] }[] = []
   const lines = text

@@ -31,7 +31,7 @@ export class Scene {
     return this.#redis
   }
 
-  /** The text that the block has printed so far. */
+  /** Returns the text that the block has printed so far. */
   readonly printed = (): string => this.#printed.join('\n')
 
   /** Runs a shell script in the way in which shell blocks are run. */

@@ -19,7 +19,7 @@ const instead: readonly [word: RegExp, ours: string][] = [
   [/\butils?\b/gi, 'say what is in it'],
 ]
 
-/** Places in which such a word is right: the file, the word, and the reason. */
+/** Places in which a word of `instead` is right: the file, the word, and the reason. */
 const exceptions: readonly [file: string, word: string, why: string][] = [
   ['src/redis/shards.ts', 'refresh', 'an event of ioredis'],
   ['docs/migrating.md', 'refresh', 'how redis-semaphore renews'],
@@ -37,7 +37,7 @@ interface Line {
   readonly text: string
 }
 
-/** Where such words occur, each with what is wrong. */
+/** Finds words of `instead`. Returns each place, with the word to use. */
 function wrongIn(lines: readonly Line[]): string[] {
   return lines.flatMap(line =>
     found(line)
@@ -54,7 +54,7 @@ function linesOf(file: string, text: string, from = 1): Line[] {
   return text.split('\n').map((each, i) => ({ file, line: from + i, text: each }))
 }
 
-/** The text of a source file that is checked: its comments and messages. */
+/** Returns the text of a source file that is checked: the comments and messages. */
 function wordsOf(file: string, text: string): Line[] {
   const comments = commentsIn(file, text).flatMap(({ line, text: words }) => linesOf(file, words, line))
   return file.endsWith('.ts') ? [...comments, ...messagesIn(file, text)] : comments

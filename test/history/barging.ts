@@ -4,9 +4,9 @@
  * ones. Mutexes are not checked: their clients hand the lock on locally, and the remaining callers of such a run may
  * overtake a waiter.
  *
- * If such a caller asked after a snapshot of the queue, all waiters in the snapshot must be granted before it. If there
- * are several such callers, only the one with the smallest token is compared: it was granted first, which leaves the
- * least time for an excuse.
+ * If a caller that does not queue asked after a snapshot of the queue, all waiters in the snapshot must be granted
+ * before that caller. Of several such callers, only the one with the smallest token is compared: it was granted first,
+ * which leaves the least time for an excuse.
  */
 import type { History, Hold, Violation } from './history.ts'
 import { Newcomers } from './newcomers.ts'

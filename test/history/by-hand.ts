@@ -16,12 +16,12 @@ export const run: readonly HistoryEvent[] = [
   at(0, 'clock', { wall: WALL }),
 ]
 
-/** The invariants that the history violates. */
+/** Returns the invariants that the history violates. */
 export function found(...list: (HistoryEvent | HistoryEvent[])[]): string[] {
   return check([...run, ...list.flat()]).violations.map(({ invariant }) => invariant)
 }
 
-/** The invariants that the history violates if its locks are over five servers. */
+/** Returns the invariants that the history violates if its locks are over five servers. */
 export function foundOverFive(...list: (HistoryEvent | HistoryEvent[])[]): string[] {
   return check([...overFive(run), ...list.flat()]).violations.map(({ invariant }) => invariant)
 }
@@ -34,7 +34,7 @@ export function overFive(events: readonly HistoryEvent[]): HistoryEvent[] {
   })
 }
 
-/** A request and its grant: the server makes the grant at `issued`, and the client receives it a moment later. */
+/** Makes a request and its grant. The server makes the grant at `issued`, and the client receives it a moment later. */
 export function granted(
   id: string,
   issued: number,
@@ -88,7 +88,7 @@ export function queue(t: number, ...ids: string[]): HistoryEvent {
   return at(t, 'queue', { key: 'k', from: t - 1, entries: entriesOf(ids) })
 }
 
-/** A snapshot of both queues of a read-write lock. */
+/** Makes a snapshot of both queues of a read-write lock. */
 export function queues(
   t: number,
   { writers = [], readers = [] }: { writers?: string[]; readers?: string[] },

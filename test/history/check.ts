@@ -5,9 +5,10 @@
  *  I2  fencing.ts     witness.ts        I6  settlement.ts        I8  settlement.ts
  *  I3  order.ts  barging.ts  phases.ts  I5  settlement.ts      turns of unfair processes  turns.ts
  *
- * Limits. Of I5, it sees only holds that were lost without a cause, and indirect effects (a foreign release that
- * succeeds leads to an overlap). I9 needs counts of commands, which a history does not have. Of I3, it sees only the
- * order of waiters that were seen together in a queue, and the order between a waiter seen there and later arrivals.
+ * Limits. Of I5, the checker sees only holds that were lost without a cause, and indirect effects (a foreign release
+ * that succeeds leads to an overlap). I9 needs counts of commands, which a history does not have. Of I3, the checker
+ * sees only the order of waiters that were in one snapshot of a queue, and the order between such a waiter and later
+ * arrivals.
  */
 import { checkBarging } from './barging.ts'
 import type { HistoryEvent } from './events.ts'
@@ -80,12 +81,12 @@ export function check(events: Iterable<HistoryEvent>): Verdict {
   }
 }
 
-/** Events up to this many ms after a violation are shown as well. */
+/** How long after a violation events are still shown, in ms. */
 const AFTERMATH = 5
 
 /**
- * Events that help to explain a violation: the last events of its key before it, and a few after it. They include the
- * events of its holds and attempts, and all faults.
+ * Returns the events that help to explain a violation: the `last` events of its key before the violation, with those of
+ * its holds and attempts and all faults, and the few events right after it.
  */
 export function eventsBefore({ key, events: own }: Violation, all: readonly HistoryEvent[], last = 50): HistoryEvent[] {
   const ids = new Set<string>()

@@ -5,8 +5,8 @@
  *
  * Each disturbance lasts a little longer than the fault itself, until the next heartbeats have repaired the damage.
  * Within `waiterTtl` each live waiter sends three heartbeats, so a place in a queue that is seen after that counts
- * again. A client that was disconnected asks as soon as it is back, and reports that moment, so one heartbeat is
- * enough.
+ * again. A client that was disconnected sends a heartbeat as soon as it is connected again, and reports that moment, so
+ * one heartbeat is enough.
  *
  * For locks over a quorum, a fault of a minority of the servers is no disturbance. A process is disturbed only while it
  * can reach less than a majority of working servers. Lost connections that its client reports are no excuse in a
@@ -35,8 +35,8 @@ export class Disturbances {
         else {
           const from = faults.get(event.fault)?.t ?? 0
           this.#add(event, from, event.t + waiterTtl)
-          // If a process is killed as soon as it runs again, it cannot report that it stood still. So the fault itself
-          // counts.
+          // A process that is killed as soon as it runs again cannot report that it stood still. So the fault itself
+          // counts as a stall.
           if (event.name === 'freeze' || event.name === 'block') this.#stood(event.worker, { from, to: event.t })
           faults.delete(event.fault)
         }
@@ -62,13 +62,13 @@ export class Disturbances {
     for (const [worker, list] of this.#stalls) this.#stalls.set(worker, merged(list))
   }
 
-  /** Whether a disturbance may have affected this process's waiters for this lock in this time. */
+  /** Whether a disturbance between `from` and `to` may have affected this process's waiters for this lock. */
   touch(worker: string, key: string, from: number, to: number): boolean {
     const lists = [this.#ofAll, this.#ofWorker.get(worker), this.#ofKey.get(key), this.#quorum.withoutMajority(worker)]
     return lists.some(spans => spans && overlaps(spans, from, to))
   }
 
-  /** The ms of this time in which the process, or its way to the server, certainly stood still. */
+  /** Returns how many ms between `from` and `to` the process, or its way to the server, certainly stood still. */
   stalled(worker: string, from: number, to: number): number {
     return covered(this.#stalls.get(undefined) ?? [], from, to) + covered(this.#stalls.get(worker) ?? [], from, to)
   }
@@ -106,7 +106,7 @@ class QuorumFaults {
     for (const server of servers) this.#faults.push({ server, worker, span })
   }
 
-  /** The times in which the process could reach less than a majority of working servers. */
+  /** Returns the times in which the process could reach less than a majority of working servers. */
   withoutMajority(worker: string): readonly Span[] {
     const found = this.#found.get(worker)
     if (found) return found

@@ -21,9 +21,9 @@ export function checkExclusion(history: History): Violation[] {
 }
 
 /**
- * No process counts on a hold for longer than the longest lease that any caller requests, whatever the server's clock
- * says. This holds even if a taking excuses an overlap. Nothing else may prolong a hold: not the predecessor in a local
- * hand-off, and not other holds of the same owner.
+ * Checks that no process counts on a hold for longer than the longest lease that any caller requests, whatever the
+ * server's clock says. This also applies where a taking excuses an overlap. Nothing else may prolong a hold: neither
+ * the predecessor in a local hand-off nor other holds of the same owner.
  */
 export function checkBelief(history: History): Violation[] {
   const { longestLease } = history.terms
@@ -36,7 +36,7 @@ export function checkBelief(history: History): Violation[] {
   })
 }
 
-/** The number of overlaps that are excused only by takings: I1 would report them if data could not be lost. */
+/** Returns the number of overlaps that are excused only by takings: I1 would report them if data could not be lost. */
 export function excusedOverlaps(history: History): number {
   return overlaps(history, ({ end }) => end).length - checkExclusion(history).length
 }
@@ -58,9 +58,7 @@ function overlaps(history: History, endOf: (hold: Hold) => number): Violation[] 
   return violations
 }
 
-/**
- * Finds holds that cannot all have been granted, the newest last. They include the hold whose grant has just arrived.
- */
+/** Finds holds that cannot all have been granted, the newest last. One is `heard`, whose grant has just arrived. */
 function tooMany(live: readonly Counted[], heard: Hold): Counted[] | undefined {
   for (const newest of live) {
     const { grant, wants } = newest.hold
@@ -78,7 +76,7 @@ function tooMany(live: readonly Counted[], heard: Hold): Counted[] | undefined {
   return undefined
 }
 
-/** The time until which I1 protects the hold: its end, or the moment from which it may have been taken away. */
+/** Returns the time until which I1 protects the hold: its end, or the moment from which it may have been taken away. */
 export function countedUntil(history: History, hold: Hold): number {
   return Math.min(hold.end, history.takings.cut(hold.grant, hold.request?.t))
 }

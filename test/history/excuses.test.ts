@@ -7,7 +7,7 @@ import type { HistoryEvent } from './events.ts'
 const taken = (t: number, fields: { key?: string; worker?: string; how?: string } = {}) =>
   at(t, 'taken', { from: t - 2, how: 'a fault', ...fields })
 const clock = (t: number, off: number) => at(t, 'clock', { wall: WALL + t + off })
-/** A holder that counts on its hold until 400, and is notified of its loss then. */
+/** Makes a holder that counts on its hold until 400, and is notified of its loss then. */
 const old = (issued: number, fields: Parameters<typeof granted>[2] = {}) => [
   ...granted('a', issued, { lease: 403 - issued, ...fields }),
   lost('a', 400),
@@ -206,6 +206,6 @@ test('after a lease that ended before its grant arrived, the waiter waits again'
   const overtaken = (lease: number) => [...next(110, { asked: 10 }), ...waiter(lease), ...released('a', 140)]
   expect(found(queue(100, 'a', 'b'), overtaken(11))).toEqual([])
   expect(found(queue(100, 'a', 'b'), overtaken(13))).toEqual(['I3'])
-  // After a newer snapshot there is too little time for the excuse.
+  // The lease is longer than the time from the newer snapshot to the overtaking. So the waiter cannot have had a turn.
   expect(found(queue(90, 'a', 'b'), queue(108, 'a', 'b'), overtaken(11))).toEqual(['I3'])
 })

@@ -15,7 +15,7 @@ import type { History, Hold, Violation } from './history.ts'
 import { groupBy } from './lists.ts'
 import { exclude, reenters, type Wants } from './wants.ts'
 
-/** In ms. A block of reserved tokens covers 1 ms; the rest allows for the time between two readings of the clocks. */
+/** How far ahead of all clocks a token may be, in ms: 1 ms for a block of tokens, the rest for the clocks' readings. */
 const LEAD = 50
 
 export function checkFencing(history: History): Violation[] {
@@ -37,7 +37,7 @@ export function checkFencing(history: History): Violation[] {
   return violations
 }
 
-/** The latest time of day that a server's clock has shown up to the given time, in ms. */
+/** Returns the latest time of day that a server's clock has shown up to the given time, in ms. */
 function latest(clocks: readonly EventOf<'clock'>[], until: number): number {
   let last = Number.NEGATIVE_INFINITY
   for (const [i, { t, wall }] of clocks.entries()) {
@@ -63,8 +63,8 @@ function repeated(holds: readonly Hold[], report: Report): void {
 }
 
 /**
- * Whether these holds are waiting reads of one owner that were admitted together, or beside its hold. They have one
- * token.
+ * Whether this hold is a read that waited, and was admitted together with other holds of its owner or beside one. All
+ * holds of the group have one token.
  */
 function readsBeside(hold: Hold, group: readonly Hold[]): boolean {
   const asked = hold.request?.t ?? hold.grant.t
@@ -72,8 +72,8 @@ function readsBeside(hold: Hold, group: readonly Hold[]): boolean {
 }
 
 /**
- * Finds requests that were granted with a smaller token than the largest known when they were made. A re-entry may
- * repeat that token.
+ * Finds requests that were granted with a smaller token than the largest token known when they were made. A re-entry
+ * may repeat that token.
  */
 function wentBack(holds: readonly Hold[], report: Report): void {
   const byRequest = holds.filter(hold => hold.request).sort((a, b) => a.request!.t - b.request!.t)
@@ -90,8 +90,8 @@ function wentBack(holds: readonly Hold[], report: Report): void {
 }
 
 /**
- * Whether an owner that reads is reading again while others read. It then has the token of its first hold, and the
- * others' tokens may be larger.
+ * Whether an owner that already reads reads again while others read. Its second hold has the token of its first, and
+ * the others' tokens may be larger.
  */
 function readsAgain({ wants, grant, request }: Hold, holds: readonly Hold[]): boolean {
   if (wants !== 'read' || grant.via !== 'reentry') return false
@@ -103,10 +103,10 @@ function readsAgain({ wants, grant, request }: Hold, holds: readonly Hold[]): bo
 }
 
 /**
- * A process stops counting on a hold before the server's lease ends, and so before the server grants a hold that this
- * one excludes. Therefore believed grants that exclude each other arrive in the order of their tokens. A grant that was
- * cut at its very beginning was not believed. The check compares each grant with the newest one of each kind of want,
- * of which there are few.
+ * Finds believed grants that exclude each other and arrived in another order than that of their tokens. A process stops
+ * counting on a hold before the server's lease ends, and so before the server grants a hold that this one excludes. A
+ * hold that ended, or was taken away, before its grant arrived was never believed. The check compares each grant with
+ * the newest ones, one for each value of `wants`, of which there are few.
  */
 function outOfStep(history: History, holds: readonly Hold[], report: Report): void {
   const newest = new Map<string, Hold>()

@@ -20,7 +20,7 @@ export interface Hold {
   readonly release: EventOf<'release'> | undefined
   readonly released: EventOf<'released'> | undefined
   readonly lost: EventOf<'lost'> | undefined
-  /** The process learned of the hold from a forged message with its waiter's own id and this token. */
+  /** Whether the process learned of the hold from a forged message, with the true id of the waiter and this token. */
   readonly forged: boolean
 }
 
@@ -77,7 +77,7 @@ export class History {
     for (const attempt of this.attempts) if (attempt.request.owner) this.#byOwner.set(attempt.request.owner, attempt)
   }
 
-  /** The waiter with this id or owner. Only an owner that is not shared identifies a waiter. */
+  /** Returns the waiter with this id or owner. Only an owner that is not shared identifies a waiter. */
   waiter(id: string, owner: string): Waiter {
     return { hold: this.holdById.get(id), attempt: this.#byOwner.get(owner) }
   }
@@ -126,10 +126,10 @@ export class History {
 }
 
 /**
- * The end of a hold: the call of its release, the noticed loss, or the last known deadline, whichever comes first. If
- * the lease was `held` when its release was called, the hold lasted until then, even if the history does not show the
- * necessary renewal. The death of its process does not end a hold: others are kept out until the last deadline that the
- * process knew.
+ * Returns the end of a hold: the call of its release, the noticed loss, or the last known deadline, whichever comes
+ * first. If the lease was `held` when its release was called, the hold lasted until then, even if the history does not
+ * show the necessary renewal. The death of its process does not end a hold: others are kept out until the last deadline
+ * that the process knew.
  */
 function endOf(
   grant: EventOf<'grant'>,

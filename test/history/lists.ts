@@ -1,4 +1,7 @@
-/** The first index whose value is at least `least`, or the length if there is none. The list is sorted by the value. */
+/**
+ * Returns the first index whose value is at least `least`, or the length if there is none. The list is sorted by the
+ * value.
+ */
 export function lowerBound<T>(list: readonly T[], least: number, by: (item: T) => number): number {
   let low = 0
   let high = list.length

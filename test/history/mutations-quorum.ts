@@ -2,7 +2,7 @@
 import type { EventOf, HistoryEvent } from './events.ts'
 import { type Mutation, overlap } from './mutations.ts'
 
-/** The ms for which a minority is away. Then the next minority is away. */
+/** How long each minority of the servers is away, in ms. The next minority goes away directly after it. */
 const AWAY = 4_000
 
 /**
@@ -50,7 +50,7 @@ export const aheadOfAll: Mutation = events => {
   ]
 }
 
-/** A holder is notified long before its deadline that it has lost its hold. */
+/** A holder is notified of the loss of its hold long before its deadline. */
 export const lostEarly: Mutation = events => {
   const last = grants(events).findLast(({ t, deadline }) => deadline - t > 10)
   if (!last) return undefined

@@ -27,7 +27,7 @@ function weight({ request }: Held): number {
   return weightOf(request.wants).permits
 }
 
-/** The holds that the server had granted before this one, and that were still live when this grant arrived. */
+/** Returns the holds that the server had granted before this one, and that were still live when this grant arrived. */
 function beside(held: readonly Held[], { grant }: Held): Held[] {
   return held.filter(other => other.grant.key === grant.key && other.grant.token < grant.token && other.end > grant.t)
 }
@@ -40,8 +40,8 @@ function outlasts(events: readonly HistoryEvent[], { grant, release }: Held, t: 
 }
 
 /**
- * Prolongs an ended hold beyond a later grant, although there is not enough for both. If given, both holds have these
- * wants.
+ * Prolongs an ended hold beyond a later grant, although the lock has too few permits for both. `first` is what the
+ * ended hold wants, and `second` what the later one wants; default: anything.
  */
 const tooMany =
   (first?: Wants, second?: Wants): Mutation =>
@@ -68,7 +68,8 @@ export const readWhileWritten = tooMany('write', 'read')
 export const writtenWhileRead = tooMany('read', 'write')
 
 /**
- * The newest caller gives a number of permits that is less than what is now taken; the other callers gave a larger one.
+ * The newest caller states a total number of permits that is less than what is now taken. The other callers stated a
+ * larger total.
  */
 export const ownNumberIgnored: Mutation = events => {
   const held = heldIn(events)
@@ -94,7 +95,7 @@ export const permitsReentered: Mutation = events => {
 }
 
 /**
- * The snapshots that show a waiter in this queue, each with the waiter's hold, which was granted well after the
+ * Returns the snapshots that show a waiter in this queue, each with the waiter's hold, which was granted well after the
  * snapshot.
  */
 function* seen(events: readonly HistoryEvent[], queue: 'entries' | 'readers'): Generator<[EventOf<'queue'>, Held]> {
@@ -108,7 +109,7 @@ function* seen(events: readonly HistoryEvent[], queue: 'entries' | 'readers'): G
   }
 }
 
-/** A caller that does not queue is admitted although another is queued. */
+/** A caller that does not queue is admitted although another caller is queued. */
 const barged =
   (wants: Wants): Mutation =>
   events => {
@@ -152,7 +153,7 @@ export const readerStarved: Mutation = events => {
   return undefined
 }
 
-/** An owner that reads is admitted to write, or is refused for another reason than a deadlock. */
+/** An owner that reads asks to write, and is admitted, or is refused for another reason than a deadlock. */
 const upgraded =
   (how: 'granted' | 'refused'): Mutation =>
   events => {
@@ -187,7 +188,7 @@ interface Entering {
   readonly via: 'immediate' | 'reentry'
 }
 
-/** A second, short hold of the owner inside its hold. */
+/** Makes a second, short hold of the owner inside its hold. */
 function entered({ worker, key, owner, t, deadline }: EventOf<'grant'>, { wants, ...grant }: Entering): HistoryEvent[] {
   const attempt = grant.id
   return [
@@ -197,7 +198,7 @@ function entered({ worker, key, owner, t, deadline }: EventOf<'grant'>, { wants,
   ]
 }
 
-/** A newcomer that asks right after the snapshot, and is granted at once. */
+/** Makes a newcomer that asks right after the snapshot, and is granted at once. */
 function newcomer({ t, key }: EventOf<'queue'>, wants: Wants, mode: 'once' | 'fair'): HistoryEvent[] {
   const [worker, attempt] = ['newcomer', 'new']
   const grant = { worker, attempt, key, id: 'new', owner: 'new', token: micros(t + 0.02), via: 'immediate' } as const

@@ -12,7 +12,7 @@ function change(events: readonly HistoryEvent[], of: HistoryEvent, to: Partial<H
   return events.map(event => (event === of ? ({ ...event, ...to } as HistoryEvent) : event))
 }
 
-/** Two consecutive grants of a key. */
+/** Finds two consecutive grants of a key. */
 function neighbours(events: readonly HistoryEvent[]): [EventOf<'grant'>, EventOf<'grant'>] | undefined {
   const last = new Map<string, EventOf<'grant'>>()
   for (const grant of all(events, 'grant')) {
@@ -36,7 +36,7 @@ export const overlap: Mutation = events => {
   )
 }
 
-/** Like `overlap`, but the first holder has renewed instead of releasing. */
+/** The first holder renews its lease, instead of releasing it, and counts on it until after the second was granted. */
 export const renewedTooLong: Mutation = events => {
   const pair = neighbours(events)
   if (!pair) return undefined

@@ -16,7 +16,7 @@ export class Newcomers {
     this.#first = list
   }
 
-  /** The hold that Redis granted first among the holds that were requested after this time. */
+  /** Returns the hold that Redis granted first among the holds that were requested after this time. */
   firstAfter(t: number): Hold | undefined {
     return this.#first[lowerBound(this.#requested, t, requested => requested)]
   }

@@ -89,8 +89,8 @@ export function excuseOf(
 ): boolean {
   const { hold, attempt } = history.waiter(id, owner)
   const { lease = Number.POSITIVE_INFINITY } = hold?.request ?? attempt?.request ?? {}
-  // The waiter may have been granted the lock, and lost it before it learned of the grant. Then it has had its turn and
-  // waits again.
+  // The waiter may have been granted the lock, and lost it before the grant arrived. Then it has had its turn and waits
+  // again.
   const hadItsTurn = lease < grant.t - from || history.takings.of(key, from, grant.t)
   return hadItsTurn || history.disturbances.touch(worker, key, from, grant.t)
 }
@@ -104,9 +104,9 @@ export function waitedUntil(waiter: Waiter, { grant }: Hold): boolean {
 const EARLY = 1
 
 /**
- * The time until which an attempt without a grant certainly waited. On a busy machine its end may be recorded late,
- * because the process gave up as soon as its timeout had passed. A part of several locks may have been granted and
- * given back.
+ * Returns the time until which an attempt without a grant certainly waited. The process gives up as soon as the timeout
+ * of the attempt has passed, but on a busy machine it may record the attempt's end late. A lock that was requested as a
+ * part of several locks may have been granted and given back, so its attempt certainly waited for no time.
  */
 function surelyUntil({ attempt }: Waiter): number {
   if (!attempt?.end || attempt.request.part) return Number.NEGATIVE_INFINITY
@@ -129,7 +129,7 @@ function overtaking(
   }
 }
 
-/** In ms. If the history does not show when a waiter asked, it asked at most this long before its first snapshot. */
+/** If the history does not show when a waiter asked, it asked at most this many ms before its first snapshot. */
 const LONGEST_JOIN = 5_000
 
 function changedTickets(history: History): Violation[] {

@@ -11,7 +11,7 @@ const hold = (wants: 'read' | 'write', id: string, issued: number, until: number
 ]
 const read = (id: string, issued: number, until: number, fields?: Times) => hold('read', id, issued, until, fields)
 const write = (id: string, issued: number, until: number, fields?: Times) => hold('write', id, issued, until, fields)
-/** A re-entry inside the hold that `owner` was granted at `since`. */
+/** Makes a re-entry inside the hold that `owner` was granted at `since`. */
 const inside = (owner: string, since: number, issued: number): Times => ({ owner, via: 'reentry', off: since - issued })
 const waiting = (wants: 'read' | 'write', id: string, fields: object = {}) =>
   at(10, 'request', { worker: `w-${id}`, attempt: id, key: 'k', mode: 'fair', owner: id, wants, ...fields })
@@ -52,7 +52,7 @@ describe('I2', () => {
     expect(found(read('a', 10, 90), read('b', 20, 80, { off: -10 }))).toEqual(['I2'])
     const others = [...read('a', 10, 90), ...read('b', 20, 80)]
     expect(found(others, read('a2', 40, 60, inside('a', 10, 40)))).toEqual([])
-    // In these two histories, the first hold had already ended, or belonged to another owner.
+    // In the first history, the owner's first hold had already ended. In the second, it belonged to another owner.
     expect(found(read('a', 10, 30), read('b', 20, 80), read('a2', 40, 60, inside('a', 10, 40)))).toEqual(['I2'])
     expect(found(others, read('c', 40, 60, { via: 'reentry', off: -35 }))).toEqual(['I2'])
   })

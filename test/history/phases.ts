@@ -91,7 +91,7 @@ class Phases {
     if (!writer || !last || last.latest <= sight.t) return []
     const next = this.#nextReader(sight)
     if (!next) return []
-    // After a writer's turn, it is the readers' turn.
+    // After a writer's turn, the readers have theirs.
     const turn = this.#writing[lowerBound(this.#writing, sight.t, ({ latest }) => latest)]
     if (turn && turn.hold.grant.token < next.grant.token) return []
     const { t } = next.grant
@@ -104,7 +104,7 @@ class Phases {
     )
   }
 
-  /** The reader that Redis admitted first, of the readers queued at that time and later arrivals. */
+  /** Returns the reader that Redis admitted first, of the readers queued at that time and later arrivals. */
   #nextReader(sight: Sight): Hold | undefined {
     const queued = (sight.readers ?? []).map(([id, , , owner]) => this.#history.waiter(id, owner))
     const came = this.#newcomers.firstAfter(sight.t)
@@ -114,10 +114,7 @@ class Phases {
     return next
   }
 
-  /**
-   * Returns a finding if the waiter was still waiting after a grant that had to come after its own. Returns none if
-   * there is an excuse.
-   */
+  /** Judges a waiter that had to be granted before `next`. Returns no finding if it has had its turn, or an excuse. */
   #judged(sight: Sight, entry: Entry, next: Hold, text: string): Finding[] {
     const [id, , , owner] = entry
     const waiter = this.#history.waiter(id, owner)

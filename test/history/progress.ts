@@ -50,8 +50,8 @@ export function checkProgress(history: History): Violation[] {
 }
 
 /**
- * The time in which the attempt was waiting during the gap. A killed process no longer waits, and a stalled process
- * cannot learn of its grant. A part of several locks may already be held while the call waits for another part.
+ * Returns for how many ms the attempt waited during the gap. A killed process no longer waits, and a stalled process
+ * cannot learn of its grant. A call for several locks may already hold this lock while it waits for another.
  */
 function waitedIn({ deaths, disturbances }: History, { request, settled }: Attempt, gap: Gap): number {
   if (request.part) return 0
@@ -60,7 +60,7 @@ function waitedIn({ deaths, disturbances }: History, { request, settled }: Attem
   return to > from ? to - from - disturbances.stalled(request.worker, from, to) : 0
 }
 
-/** At each index, the attempt that waited longest, of the attempts up to this index. */
+/** Returns for each index the attempt that waited longest, of the attempts up to this index. */
 function longestSoFar(attempts: readonly Attempt[]): Attempt[] {
   const longest: Attempt[] = []
   for (const attempt of attempts) {
@@ -85,7 +85,9 @@ function calmsOf(history: History): Gap[] {
   return calms
 }
 
-/** Times in which the lock may be held as a part of several locks while the call still waits for other parts. */
+/**
+ * Returns the times in which a call for several locks may already hold this lock while it waits for the other locks.
+ */
 function kept({ deaths }: History, attempts: readonly Attempt[]): Gap[] {
   return attempts
     .filter(({ request }) => request.part)
@@ -95,7 +97,7 @@ function kept({ deaths }: History, attempts: readonly Attempt[]): Gap[] {
     }))
 }
 
-/** The times in which no process counted on a hold. */
+/** Returns the times in which no process counted on a hold. */
 function gapsOf(held: readonly Gap[]): Gap[] {
   const gaps: Gap[] = []
   let from = Number.NEGATIVE_INFINITY
@@ -106,7 +108,7 @@ function gapsOf(held: readonly Gap[]): Gap[] {
   return [...gaps, { from, to: Number.POSITIVE_INFINITY }]
 }
 
-/** The parts of the gaps that lie in a calm. Both lists are in order and without overlaps. */
+/** Returns the parts of the gaps that lie in a calm. Both lists are in order and without overlaps. */
 function within(gaps: readonly Gap[], calms: readonly Gap[]): Gap[] {
   const parts: Gap[] = []
   let first = 0

@@ -17,13 +17,13 @@ function fault(
   return [at(from, 'fault', { ...same, phase: 'begin' }), at(to, 'fault', { ...same, phase: 'end' })]
 }
 const clock = (t: number, server: number, off: number) => at(t, 'clock', { wall: WALL + t + off, server })
-/** A holder that counts on its hold until 400, and is notified of its loss then. */
+/** Makes a holder that counts on its hold until 400, and is notified of its loss then. */
 const believer = (issued: number) => [
   ...granted('a', issued, { lease: 403 - issued }),
   lost('a', 400),
   ...released('a', 401, false),
 ]
-/** A holder that is notified of its loss long before its deadline. */
+/** Makes a holder that is notified of its loss long before its deadline. */
 const toldEarly = (t: number) => [...granted('a', 10), lost('a', t), ...released('a', t + 1, false)]
 const next = (issued: number) => [...granted('b', issued), ...released('b', issued + 10)]
 
@@ -85,7 +85,7 @@ describe('I6: a call fails', () => {
   test('also afterwards, for as long as its next heartbeats may take', () => {
     expect(foundOverFive(failed(), fault(5_000, 7_100, { servers: [0, 1, 2] }))).toEqual([])
     expect(foundOverFive(failed(), fault(5_000, 6_900, { servers: [0, 1, 2] }))).toEqual(['I6'])
-    // Both faults have ended, one of them too long ago.
+    // Both faults are over when the call fails. The fault of two servers ended too long before that to be an excuse.
     const one = fault(5_000, 6_900, { servers: [0, 1] })
     expect(foundOverFive(failed(), one, fault(9_000, 10_000, { servers: [2] }))).toEqual(['I6'])
   })
@@ -116,8 +116,8 @@ describe('clocks', () => {
       ...released('a', 401, false),
     ]
     const later = (off: number) => [...granted('b', 330, { off }), ...released('b', 340)]
-    // In this order: the hold's token comes from a server that has not stepped, long after the taking; from the server
-    // that has stepped; and from before the taking.
+    // In the first history, a server that has not stepped issued the hold's token, long after the taking; in the second
+    // history, the server that has stepped did. In the third history, the token is from before the taking.
     expect(foundOverFive(step, taken, holder(0, 270), later(0))).toEqual(['I1'])
     expect(foundOverFive(step, taken, holder(60_000, 270), later(60_000))).toEqual(['I1'])
     expect(foundOverFive(step, taken, holder(0, 150), later(0))).toEqual([])

@@ -40,12 +40,15 @@ export class RecordedClient {
     return this.#attempts
   }
 
-  /** A name for the next attempt. */
+  /** Returns a new name for the next attempt. */
   attempt(): string {
     return `${this.#worker}.${++this.#attempts}`
   }
 
-  /** `other` is a lock of another kind and what to take of it; default: the mutex of the key. */
+  /**
+   * Requests a lock, and records the call. `other` is a lock of another kind, and the permits or the mode to request;
+   * default: the mutex of the key.
+   */
   async lock(key: string, options: LockOptions = {}, other?: { lock: Lock; wants: Wants }): Promise<Lease> {
     const attempt = this.attempt()
     const { fair, fairAfter, owner, signal } = options
@@ -111,7 +114,7 @@ export class RecordedClient {
 }
 
 /**
- * The entries of a queue that was read by ZRANGE with WITHSCORES. The client's label must be its worker's name.
+ * Returns the entries of a queue that was read by ZRANGE with WITHSCORES. The client's label must be its worker's name.
  * `decode` is the decoder of the lock's kind.
  */
 export function queueEntries(
@@ -126,7 +129,7 @@ export function queueEntries(
   return entries
 }
 
-/** The violations that the checker finds in a history. Only events of the history itself are excuses. */
+/** Returns the violations that the checker finds in a history. Only events of the history itself are excuses. */
 export function violationsIn(events: Iterable<HistoryEvent>): string[] {
   const terms = { seed: 0, waiterTtl: 10_000, longestLease: 120_000, outageTimeout: 15_000 }
   const run: HistoryEvent = { t: 0, kind: 'run', ...terms }

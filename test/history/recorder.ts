@@ -8,7 +8,7 @@ import { closeSync, createReadStream, openSync, writeSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { Fields, HistoryEvent, Kind } from './events.ts'
 
-/** Monotonic ms, comparable between the processes of one machine. */
+/** Returns monotonic ms, which are comparable between the processes of one machine. */
 export function now(): number {
   return Number(process.hrtime.bigint()) / 1e6
 }
@@ -32,7 +32,7 @@ export class Recorder {
   }
 }
 
-/** The events of a history, one at a time, in the order of the file. */
+/** Returns the events of a history, one at a time, in the order of the file. */
 export async function* readEvents(path: string): AsyncGenerator<HistoryEvent> {
   let number = 0
   for await (const line of createInterface({ input: createReadStream(path), crlfDelay: Infinity })) {

@@ -47,8 +47,8 @@ function unsettled(
 }
 
 /**
- * A call that asks to write would wait for its own caller if its owner reads and does not already write. Such a call is
- * refused as a deadlock, and no other call is.
+ * Checks deadlocks. A call that asks to write would wait for its own caller if its owner reads and does not already
+ * write. Such a call is refused as a deadlock, and no other call is.
  */
 export function checkDeadlocks(history: History): Violation[] {
   const writing = history.attempts.filter(({ request }) => request.wants === 'write')
@@ -95,8 +95,8 @@ function mayLast({ released }: Pick<Hold, 'released'>, t: number): boolean {
 }
 
 /**
- * If the lease ran out while the release was under way, one of the two ended the hold, and the hold was not lost. Any
- * other hold that was not ended by its release was lost, and its signal must have reported that.
+ * Checks that a lost hold was signalled. If the lease ran out while the release was under way, one of the two ended the
+ * hold, and the hold was not lost. Any other hold that was not ended by its release was lost.
  */
 export function checkNotice(history: History): Violation[] {
   const violations: Violation[] = []
@@ -116,8 +116,9 @@ export function checkNotice(history: History): Violation[] {
 }
 
 /**
- * A deadline never moves to an earlier time, and is recorded no later than it is set. So if a process reports a loss
- * before the deadline, either Redis has reported it to the process, or the process is wrong.
+ * Checks that no hold was lost before its deadline without a taking. A deadline never moves to an earlier time, and is
+ * recorded no later than it is set. So if a process reports a loss before the deadline, either Redis has reported the
+ * loss to the process, or the process is wrong.
  */
 export function checkOwnership(history: History): Violation[] {
   const violations: Violation[] = []

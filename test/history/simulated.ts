@@ -201,7 +201,7 @@ function admit(
   const queue = waiting.filter(({ fair }) => fair)
   const readers = queue.filter(({ wants }) => wants === 'read')
   const others = queue.filter(({ wants }) => wants !== 'read')
-  // It is the readers' turn after a writer's turn, and whenever no writer waits.
+  // The readers have their turn after a writer's turn, and whenever no writer waits.
   if (readers[0] && fits(readers[0]) && (writersTurn() || others.length === 0)) {
     for (const reader of readers.splice(0)) grant(reader)
   }
@@ -210,7 +210,10 @@ function admit(
   for (const newcomer of waiting) if (!newcomer.fair && fits(newcomer)) grant(newcomer)
 }
 
-/** The time at which the server sees that a request has left the queue. Grants before that reach the waiter in time. */
+/**
+ * Returns the time at which the server sees that a request has left the queue. Grants before that reach the waiter in
+ * time.
+ */
 function leavesAt({ t, patience = Number.POSITIVE_INFINITY }: Request): number {
   return Math.max(t + WAY, t + patience - 3 * WAY)
 }

@@ -6,7 +6,7 @@ export interface Span {
   readonly to: number
 }
 
-/** The spans in order, with overlapping and touching spans merged. */
+/** Returns the spans in order, with overlapping and touching spans merged. */
 export function merged(spans: readonly Span[]): Span[] {
   const list: { from: number; to: number }[] = []
   for (const { from, to } of [...spans].sort((a, b) => a.from - b.from)) {
@@ -23,7 +23,7 @@ export function overlaps(spans: readonly Span[], from: number, to: number): bool
   return first !== undefined && first.from <= to
 }
 
-/** The ms of this time that the merged spans cover. */
+/** Returns how many ms between `from` and `to` the merged spans cover. */
 export function covered(spans: readonly Span[], from: number, to: number): number {
   let sum = 0
   for (let i = lowerBound(spans, from, span => span.to); i < spans.length; i++) {
@@ -34,7 +34,9 @@ export function covered(spans: readonly Span[], from: number, to: number): numbe
   return sum
 }
 
-/** The times at which at least `count` of the lists have a span. Each list is merged first, so it counts once. */
+/**
+ * Returns the times at which at least `count` of the lists have a span. Each list is merged first, so it counts once.
+ */
 export function atLeast(count: number, lists: Iterable<readonly Span[]>): Span[] {
   const turns = [...lists].flatMap(spans =>
     merged(spans).flatMap(({ from, to }) => [

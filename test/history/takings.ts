@@ -19,7 +19,8 @@ import type { EventOf } from './events.ts'
 import { groupBy, lowerBound } from './lists.ts'
 
 /**
- * In ms. The server is on this machine and shares its clock. The tolerance allows for the time between two readings.
+ * The tolerance for comparing times of the server with times of processes, in ms. All share the machine's clock, but
+ * readings of it are some time apart.
  */
 const TOLERANCE = 50
 
@@ -43,7 +44,10 @@ class Losses {
     this.#ofWorker = cutsOf(taken, ({ worker }) => worker)
   }
 
-  /** The beginning of the earliest taking that may have affected a hold issued at this time; infinite if none did. */
+  /**
+   * Returns the beginning of the earliest taking that may have affected a hold issued at this time; infinite if none
+   * did.
+   */
   of({ key, worker }: EventOf<'grant'>, issued: number): number {
     const next = (list: Cut[] | undefined) => {
       const cut = list?.[lowerBound(list, issued, ({ until }) => until)]
@@ -68,16 +72,16 @@ export class Takings {
   }
 
   /**
-   * The earliest time from which another caller may get the lock because the hold was taken away; infinite if it never
-   * was. `requested` is the time of the hold's request.
+   * Returns the earliest time from which another caller may get the lock because the hold was taken away; infinite if
+   * it never was. `requested` is the time of the hold's request.
    */
   cut(grant: EventOf<'grant'>, requested = grant.t): number {
     return this.#opening.of(grant, this.#issued(grant, requested) - TOLERANCE)
   }
 
   /**
-   * The earliest time at which the holder may be notified that the hold was taken away. By then another caller may not
-   * be able to get the lock yet.
+   * Returns the earliest time at which the holder may be notified that the hold was taken away. By then another caller
+   * may not be able to get the lock yet.
    */
   told(grant: EventOf<'grant'>, requested = grant.t): number {
     return this.#all.of(grant, this.#issued(grant, requested) - TOLERANCE)
@@ -89,10 +93,10 @@ export class Takings {
   }
 
   /**
-   * The monotonic time at which Redis issued the token: when its clock showed the token's time, between the request and
-   * the arrival of the grant. If the clock never showed it, the token was ahead of the clock, or belongs to an earlier
-   * hold. If the clocks of several servers showed it, any of them may have issued the token. The earliest of these
-   * times then counts, because it excuses most.
+   * Returns the monotonic time at which Redis issued the token: when its clock showed the token's time, between the
+   * request and the arrival of the grant. If the clock never showed it, the token was ahead of the clock, or belongs to
+   * an earlier hold. If the clocks of several servers showed it, any of them may have issued the token. The earliest of
+   * these times then counts, because it excuses most.
    */
   #issued(grant: EventOf<'grant'>, requested: number): number {
     const said = this.#clocks.flatMap(clocks => saidBy(clocks, grant, requested) ?? [])
@@ -100,7 +104,7 @@ export class Takings {
   }
 }
 
-/** The time at which this clock showed the token's time. */
+/** Returns the time at which this clock showed the token's time. */
 function saidBy(
   clocks: readonly EventOf<'clock'>[],
   { token, t: heard }: EventOf<'grant'>,

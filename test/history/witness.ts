@@ -1,11 +1,11 @@
 /**
  * The evidence of the witnesses, which are independent of the lock: files of the holders that are inside, and a
  * register that refuses a token older than one that it has seen (except for semaphores, whose holders write in any
- * order). A process records this evidence only if its own lease says before and after that it is held. If a process is
- * stopped inside and continues after its lease, that is the known limit of any lock.
+ * order). A process records this evidence only if its own lease says `held` both before and after the observation. That
+ * excludes a process that is stopped inside and continues after its lease, which is the known limit of any lock.
  *
  * The witnesses have to agree with the history. A meeting that the history does not show is still a violation, and its
- * text says so: then the history or its checker is wrong.
+ * text says that the history does not show it. Then the history or its checker is wrong.
  */
 
 import type { HistoryEvent } from './events.ts'
@@ -16,7 +16,7 @@ export function checkWitnesses(history: History, found: readonly Violation[]): V
   return [...met(history, found), ...fenced(history, found), ...unknownWrites(history)]
 }
 
-/** Simultaneous sections that exceed the lock, even without the holders whose holds had been taken away. */
+/** Finds simultaneous sections that exceed what the lock allows, not counting holds that had been taken away. */
 function met(history: History, found: readonly Violation[]): Violation[] {
   return history.all('met').flatMap(event => {
     const { id, others, key, t } = event
@@ -39,10 +39,10 @@ function met(history: History, found: readonly Violation[]): Violation[] {
 }
 
 /**
- * A newer token was written while the writer of the older one held: there were two holders, or tokens were out of step.
- * There are two excuses. The newer token's hold may be the one that was taken away: at a failover the old master keeps
- * granting to processes that still reach it. And a forged token that was believed remains the newest in the register
- * until Redis has issued a larger one.
+ * Finds refused writes: a newer token was written while the writer of the older one held. So there were two holders, or
+ * tokens were out of step. There are two excuses. The newer token's hold may be the one that was taken away: at a
+ * failover the old master keeps granting to processes that still reach it. And a forged token that was believed remains
+ * the newest in the register until Redis has issued a larger one.
  */
 function fenced(history: History, found: readonly Violation[]): Violation[] {
   return history.all('fenced').flatMap(event => {

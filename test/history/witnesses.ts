@@ -5,12 +5,12 @@
  * Files: a holder that enters makes a file in the key's folder, and then reads the other files there. When it leaves,
  * it removes its file. The file names the holder, what it asked of the lock, and until when it certainly holds. A file
  * whose time has passed was left by a process that was killed, stopped or too slow. So a meeting means that this lease
- * says it is held, that the others' deadlines are still to come, and that together they exceed the lock. If two holders
- * enter at the same time, the one that makes its file later sees the other's.
+ * says it is held, that the others' deadlines are still to come, and that together they exceed what the lock allows. If
+ * two holders enter at the same time, the one that makes its file later sees the other's file.
  *
  * The register is in a Redis that no fault ever reaches. It refuses a token older than the last one that it has
- * accepted. Readers only ask whether it would accept their token. Holders of a semaphore write side by side, in any
- * order, so their tokens are only recorded.
+ * accepted. Readers only ask whether the register would accept their token. Holders of a semaphore write in any
+ * order, so the register only records their tokens.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -49,8 +49,8 @@ export class Witnesses {
   }
 
   /**
-   * Makes the file, synchronously from the first read of the lease to the last. Returns false if the lock is exceeded,
-   * or the lease has ended. `wants` is as in a request.
+   * Makes the file, synchronously from the first read of the lease to the last. Returns false if the holders inside
+   * exceed what the lock allows, or if the lease has ended. `wants` is as in a request.
    */
   enter(lease: Lease, wants?: Wants): boolean {
     const { key, id, owner } = lease
@@ -101,7 +101,7 @@ export async function writeFenced(redis: Redis, { key, id, fencingToken }: Lease
   return (await redis.eval(write, 2, name, `${name}:log`, fencingToken, id, how)) as number
 }
 
-/** The writes to a key that the register accepted, oldest first. */
+/** Returns the writes to a key that the register accepted, oldest first. */
 export async function readRegister(redis: Redis, key: string): Promise<[token: number, id: string][]> {
   const lines = await redis.lrange(`${registerName(key)}:log`, 0, -1)
   return lines.map(line => {
@@ -114,7 +114,7 @@ function registerName(key: string): string {
   return `register:${key}`
 }
 
-/** The other holders that certainly hold at this time. Other holds of an owner that re-enters are left out. */
+/** Returns the other holders that certainly hold at this time. Other holds of an owner that re-enters are left out. */
 function othersIn(folder: string, mine: Inside): Inside[] {
   return readdirSync(folder).flatMap(name => {
     const file = join(folder, name)
@@ -126,7 +126,7 @@ function othersIn(folder: string, mine: Inside): Inside[] {
   })
 }
 
-/** The content of the file; undefined if it is gone, or is still being written. */
+/** Returns the content of the file; undefined if it is gone, or is still being written. */
 function read(file: string): Inside | undefined {
   try {
     return JSON.parse(readFileSync(file, 'utf8'))

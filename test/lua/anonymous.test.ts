@@ -7,7 +7,7 @@ const ada = anonymous('ada')
 /** A caller of another client that gives the id of ada's hold as its owner. */
 const foreign = caller('foreign', { owner: ada.owner })
 
-/** The holder's claim in Redis. */
+/** Reads the holder's claim from Redis. */
 async function recorded(lock: TestLock): Promise<string> {
   return (await lock.redis.hget(lock.names.lock, 'holder'))!.slice(34)
 }

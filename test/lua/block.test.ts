@@ -14,7 +14,7 @@ const ada = anonymous('ada')
 const ben = caller('ben')
 const cyd = caller('cyd')
 
-/** A lock whose clock is far ahead of the time of day, so that each token is the previous one plus 1. */
+/** Makes a lock whose clock is far ahead of the time of day, so that each token is the previous one plus 1. */
 async function lockAhead(): Promise<TestLock> {
   const lock = await sharedLock()
   await lock.given({ clock: (await lock.micros()) + 3_600_000_000 })

@@ -19,7 +19,7 @@ function topLevelLocals(lua: string): string[] {
   })
 }
 
-/** The path in lua/. A name without a folder is a script of the mutex. */
+/** Returns the path in lua/. A name without a folder is a script of the mutex. */
 function pathOf(file: string): string {
   return file.includes('/') ? file : `mutex/${file}`
 }

@@ -3,21 +3,21 @@ import { encodeClaim } from '../../src/kinds/claim.ts'
 import { newClientId, newHoldId } from '../../src/redis/ids.ts'
 
 export interface Caller {
-  /** Also the label. */
+  /** The caller's name, which is also its label. */
   readonly name: string
   readonly owner: string
-  /** The id of its client, and the name of its inbox. By default, every caller has its own client. */
+  /** The id of the caller's client, which is also the name of the client's inbox. Default: a client of its own. */
   readonly client: string
   readonly id: string
-  /** ms */
+  /** The requested lease, ms. */
   readonly lease: number
   /** The waiter's own expiry, ms. */
   readonly ttl: number
-  /** µs */
+  /** How much earlier the request is ordered in the queue, µs. */
   readonly headStart: number
-  /** How many ms ago it joined the queue, in a state that a test sets up. */
+  /** How many ms ago the caller joined the queue, in a state that a test sets up. */
   readonly joinedAgo?: number
-  /** For how many more ms the deadline of its last heartbeat lasts, in a state that a test sets up. */
+  /** ms until the deadline that the caller's last heartbeat has set, in a state that a test sets up. */
   readonly deadlineIn?: number
 }
 
@@ -27,18 +27,18 @@ export function caller(name: string, traits: Partial<Caller> = {}): Caller {
   return { name, owner: `owner of ${name}`, client, id, lease: 10_000, ttl: 5_000, headStart: 0, ...traits }
 }
 
-/** A caller without a name: its owner is its id. */
+/** Makes a caller without a name, whose owner is its id. */
 export function anonymous(name: string, traits: Partial<Caller> = {}): Caller {
   const who = caller(name, traits)
   return { ...who, owner: who.id }
 }
 
-/** Its claim: everything that a grant needs. */
+/** Returns the caller's claim, which has everything that a grant needs. */
 export function claimOf({ id, lease, ttl, headStart, owner, name: label }: Caller): string {
   return encodeClaim({ id, owner, label, lease, headStart: headStart / 1000 }, ttl)
 }
 
-/** Another call of the same owner and client. */
+/** Makes another call of the same owner and client. */
 export function again(first: Caller, traits: Partial<Caller> = {}): Caller {
   return { ...first, id: newHoldId(first.client), ...traits }
 }

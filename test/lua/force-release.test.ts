@@ -6,7 +6,7 @@ import { lockOnOwnServer, type Message, sharedLock, type TestLock } from './test
 const ada = caller('ada')
 const ben = caller('ben')
 
-/** The message that a client receives when a hold was taken away. */
+/** Returns the message that a client receives when a hold was taken away. */
 function lostMessage(lock: TestLock, { name, id }: Caller, token: number): Message {
   return { to: name, text: `lost ${id} ${token} ${lock.names.lock}` }
 }

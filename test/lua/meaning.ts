@@ -13,9 +13,9 @@ const lineOf = ({ loc }: Node) => loc.start.line
 const nodes = (value: unknown) => (Array.isArray(value) ? value : [value]) as Node[]
 
 /**
- * The syntax tree of a text, with each local replaced by the number of its declaration. So it is equal for two texts
- * that differ only in the names of their locals. It follows Lua's rules of scope itself, and does not rely on luaparse
- * for them.
+ * Returns the syntax tree of a text, with each local replaced by the number of its declaration. So the tree is equal
+ * for two texts that differ only in the names of their locals. The function follows Lua's rules of scope itself, and
+ * does not rely on luaparse for them.
  */
 export function meaning(text: string): unknown {
   let declared = 0

@@ -27,7 +27,7 @@ class Other {
     this.#lock = `lock:{${key}}`
   }
 
-  /** An id is the client's name, followed by 16 more characters. */
+  /** Makes the claim of a new call. Its id is the client's name, followed by 16 more characters. */
   claim(): { id: string; text: string } {
     const id = `${this.#name}${String(++this.#ids).padStart(16, '0')}`
     return { id, text: `${id} 0 30000 10000 0 ${this.#name}` }

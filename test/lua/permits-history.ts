@@ -26,7 +26,7 @@ export interface Seen {
   readonly fields: Readonly<Record<string, string>>
   readonly holders: readonly Holder[]
   readonly queue: readonly Waiter[]
-  /** For a read-write lock: the queue of the readers. */
+  /** The readers' queue of a read-write lock. */
   readonly readers: readonly Waiter[]
 }
 
@@ -143,7 +143,7 @@ export abstract class History {
   }
 }
 
-/** The sum of the permits that these holders have taken. */
+/** Returns the sum of the permits that these holders have taken. */
 export function sumOf(holders: readonly Holder[]): number {
   return holders.reduce((sum, { claim }) => sum + claim.wants[0], 0)
 }

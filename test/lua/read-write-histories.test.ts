@@ -16,7 +16,7 @@ class ReadWriteHistory extends History {
   /** For each queued reader, how many writers' turns have begun since it was queued. */
   readonly #turns = new Map<string, number>()
 
-  /** The call has no name, or the owner `x`, or is nested in a hold of its client. */
+  /** Gives the new call no name, or the owner `x`, or nests it in a hold of its client. */
   protected newcomer(call: Asker): Asker {
     const { random } = this
     const outer = this.before.holders.filter(
@@ -66,7 +66,7 @@ class ReadWriteHistory extends History {
     const { before } = this
     const known = new Set(before.holders.map(({ token }) => token))
     const isNew = ({ token }: Holder) => !known.has(token)
-    /** The waiters that were in the queue before and still are. */
+    /** Returns the waiters that were in the queue before and still are. */
     const stayed = (now: readonly Waiter[], then: readonly Waiter[]) =>
       now.filter(({ claim }) => then.some(other => other.claim.id === claim.id))
     const writer = holders.find(holder => writes(holder) && isNew(holder))
@@ -93,7 +93,7 @@ class ReadWriteHistory extends History {
     }
   }
 
-  /** What the owner of this call holds. `live` is false if a part of it may have lapsed. */
+  /** Returns what the owner of this call holds. `live` is false if the lease of one of its holds may have lapsed. */
   #heldBy(who: Asker) {
     const theirs = this.before.holders.filter(({ claim }) => claim.owner === who.owner && who.owner !== who.id)
     const sameClient = theirs.every(({ claim }) => claim.owner !== claim.id || who.id.startsWith(claim.id.slice(0, 12)))

@@ -5,7 +5,7 @@ import { type Asker, another, asker, TestSemaphore } from './semaphore.ts'
 
 const reader = (name: string) => asker(anonymous(name), '1/999999999')
 const writer = (name: string) => asker(anonymous(name), '1000000000/1000000000')
-/** Another call of the same client, without a name, so that it is an owner of its own. */
+/** Makes another call of the same client, without a name, so that the call is an owner of its own. */
 function beside(who: Asker, wants = who.wants): Asker {
   const fresh = another(who)
   return { ...fresh, owner: fresh.id, wants }

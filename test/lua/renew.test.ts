@@ -8,7 +8,7 @@ type Asked = readonly [lock: TestLock, hold: Caller, ms: number, token?: number]
 /** Larger than the token of any grant, so that no hold counts as a later grant. */
 const ANY = 9e15
 
-/** The reply: the time left for each hold, or null if it is gone. */
+/** Renews the holds. Returns the reply: the time left for each hold, or null if the hold is gone. */
 async function renew(...asked: Asked[]): Promise<unknown[]> {
   const { values } = await asked[0]![0].scripts.run(
     'renew',

@@ -50,7 +50,7 @@ export class TestSemaphore {
     return TestSemaphore.on(redisUrl(), reading)
   }
 
-  /** For tests that would disturb other tests on a shared server. */
+  /** Makes a lock on a server of its own, for tests that would disturb other tests on a shared server. */
   static async onOwnServer(): Promise<TestSemaphore> {
     return TestSemaphore.on((await ownServer()).url)
   }
@@ -68,7 +68,7 @@ export class TestSemaphore {
     return [status, ...values]
   }
 
-  /** `queued: false`: for a caller that never tried to join the queue. */
+  /** Takes the caller's request back. `queued: false`: the caller never tried to join the queue. */
   async leave(who: Asker, { queued = true } = {}): Promise<string> {
     const entry = queued ? claimOf(who) : undefined
     return (await this.#scripts.run('leave', this.names, { id: who.id, entry })).status
@@ -80,7 +80,7 @@ export class TestSemaphore {
     return values.slice(5)
   }
 
-  /** The ids on a page of at most `most` holders, and where the page ends. */
+  /** Returns the ids on a page of at most `most` holders, and where the page ends. */
   async holdersAfter(after: string, most: number): Promise<{ ids: string[]; end: string }> {
     const { values } = await this.#scripts.run('inspect', this.names, {
       most,
@@ -106,7 +106,7 @@ export class TestSemaphore {
     return (await this.#scripts.run('forceRelease', this.names, { request, only })).status
   }
 
-  /** The ids of holders and waiters, and the number of permits taken. */
+  /** Returns the ids of holders and waiters, and the number of permits taken. */
   async state(): Promise<{ taken: number; holders: string[]; deadlines: string[]; queue: string[] }> {
     const { taken, ...fields } = await this.redis.hgetall(this.names.lock)
     const ids = (names: string[]) => names.map(name => name.split(' ', 1)[0]!)
@@ -130,7 +130,7 @@ export function asker(who: Caller, wants: string): Asker {
   return { ...who, wants }
 }
 
-/** Another call of the same client. */
+/** Makes another call of the same client. */
 export function another(who: Asker): Asker {
   return { ...who, id: newHoldId(who.client) }
 }

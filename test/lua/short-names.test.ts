@@ -1,5 +1,5 @@
 /**
- * scripts/lua/short-names.ts: the texts sent to Redis have short names for their locals, and do the same as with the
+ * scripts/lua/short-names.ts: in the texts sent to Redis, locals have short names. The texts do the same as with the
  * full names.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -16,7 +16,9 @@ import { meaning } from './meaning.ts'
 const lua = new URL('../../lua/', import.meta.url)
 const [shortened, named] = [await scriptsOf(modulesOf(lua).get('mutex') as string), await namedScriptsOf(lua)]
 
-/** The text as it is sent to a cluster, with the parts that only a cluster needs, or as it is sent elsewhere. */
+/**
+ * Returns the text as it is sent to a cluster, with the parts that only a cluster needs, or as it is sent elsewhere.
+ */
 function opened(text: string, where: string): string {
   return where === 'a cluster' ? text.replace(/--\[\[cluster\n([\s\S]*?)--\]\]\n/g, '$1') : text
 }
@@ -86,7 +88,7 @@ note(lock .. half)
 `,
 }
 
-/** The reply of the puzzle to these arguments. */
+/** Returns the reply of the puzzle to these arguments. */
 function noted(where: string, [first, last]: readonly string[]): string[] {
   return [
     'done',

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { again, type Caller, caller } from './callers.ts'
 import { lockOnOwnServer, sharedLock, type TestLock } from './test-lock.ts'
 
-/** Some waiters of one client, with the tickets that they got when they joined. */
+/** Queues some waiters of one client. Returns them with the tickets that they got. */
 async function joined(lock: TestLock, waiters: readonly Caller[]): Promise<[Caller, number][]> {
   const pairs: [Caller, number][] = []
   for (const who of waiters) pairs.push([who, await lock.enqueue(who)])

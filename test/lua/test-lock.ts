@@ -26,7 +26,7 @@ export interface Given {
   readonly endsIn?: number
   /** The holder's re-entrant holds, without the first hold. */
   readonly reentries?: readonly Caller[]
-  /** In queue order, unless their `joinedAgo` gives another order. */
+  /** The waiters in queue order, unless their `joinedAgo` gives another order. */
   readonly waiters?: readonly Caller[]
   /** The last ticket or token issued, µs; default: the server's time. */
   readonly clock?: number
@@ -35,7 +35,7 @@ export interface Given {
 export interface Asking {
   readonly queue?: boolean
   readonly mode?: VoteMode
-  /** µs */
+  /** The smallest token or ticket that may be issued, µs. */
   readonly floor?: number
 }
 
@@ -47,22 +47,22 @@ export interface Message {
 /** A heartbeat's reply for one waiter: its position, or its grant (token, ttl ms, how it came about). */
 type Place = number | [token: string, ttl: number, how: string]
 
-/** The message that unfair waiters receive when a release leaves the lock free. */
+/** Returns the message that unfair waiters receive when a release leaves the lock free. */
 export function freedBy({ client }: Caller): Message {
   return { to: 'unlock', text: `free ${client}` }
 }
 
-/** The `from` of a lease of `lease` ms that ends at `until`, µs. */
+/** Returns the `from`, in µs, of a lease of `lease` ms that ends at `until`. */
 function fromFor(until: number, lease: number): number {
   return (until - lease) * 1_000
 }
 
-/** A lock that no other test uses, on the server that all tests share. */
+/** Makes a lock that no other test uses, on the server that all tests share. */
 export function sharedLock(): Promise<TestLock> {
   return lockOn(redisUrl())
 }
 
-/** A lock on a server of its own, for tests that count commands or break the server. */
+/** Makes a lock on a server of its own, for tests that count commands or break the server. */
 export async function lockOnOwnServer(): Promise<TestLock> {
   return lockOn((await ownServer()).url)
 }
@@ -95,7 +95,7 @@ export class TestLock {
     this.inbox = keys.inboxPrefix(this.names.lock)
   }
 
-  /** Another lock on the same connections. */
+  /** Makes another lock on the same connections. */
   another(): TestLock {
     return new TestLock(this.#url, this.redis, this.scripts)
   }
@@ -125,7 +125,9 @@ export class TestLock {
     await write.exec()
   }
 
-  /** One attempt. With `queue`, a refused caller joins the queue. `floor` and `mode`: as for a server of a quorum. */
+  /**
+   * Makes one attempt. With `queue`, a refused caller joins the queue. `floor` and `mode`: as for a server of a quorum.
+   */
   async acquire(who: Caller, { queue = false, mode, floor }: Asking = {}) {
     const { status, values } = await this.scripts.run('acquire', this.names, {
       claim: claimOf(who),
@@ -139,21 +141,21 @@ export class TestLock {
     return { status, ttl, position, ticket, owner, label, heldFor, clock }
   }
 
-  /** For callers that must get the lock. */
+  /** Acquires the lock for a caller that must get it. Returns the token. */
   async grant(who: Caller): Promise<number> {
     const { status, token } = await this.acquire(who)
     if (token === undefined) throw new Error(`not granted but ${status}`)
     return token
   }
 
-  /** For callers that must be queued. */
+  /** Queues a caller, which must be refused. Returns the ticket. */
   async enqueue(who: Caller): Promise<number> {
     const { status, ticket } = await this.acquire(who, { queue: true })
     if (ticket === undefined) throw new Error(`not queued but ${status}`)
     return ticket
   }
 
-  /** `used`: the last token that the client has issued itself, in hand-offs. */
+  /** Releases the hold. `used`: the last token that the client has issued itself, in hand-offs. */
   async release({ id }: Caller, used?: number) {
     const { status, values } = await this.scripts.run('release', this.names, {
       id,
@@ -164,7 +166,7 @@ export class TestLock {
     return { status, id: values[0], token: Number(values[1]), ttl: Number(values[2]) }
   }
 
-  /** `queued: false`: for a caller that never tried to join the queue. */
+  /** Takes the caller's request back. `queued: false`: the caller never tried to join the queue. */
   async leave(who: Caller, { queued = true } = {}): Promise<string> {
     const entry = queued ? claimOf(who) : undefined
     const { status } = await this.scripts.run('leave', this.names, {
@@ -174,7 +176,7 @@ export class TestLock {
     return status
   }
 
-  /** The heartbeat of waiters of one client, each with its ticket. */
+  /** Sends the heartbeat of waiters of one client, each with its ticket. */
   async tend(...waiters: readonly (readonly [Caller, number])[]) {
     const ttl = waiters[0]![0].ttl
     const list = waiters.flatMap(([who, ticket]) => [claimOf(who), ticket])
@@ -209,19 +211,21 @@ export class TestLock {
     return status === 'gone' ? { status } : { status, ttl: Number(values[0]), queued: values[1] === '1' }
   }
 
-  /** The server's time, µs. */
+  /** Returns the server's time, in µs. */
   async micros(): Promise<number> {
     const [seconds, micros] = await this.redis.time()
     return Number(seconds) * 1_000_000 + Number(micros)
   }
 
-  /** The deadline of each hold, ms by the server's clock; empty while the holder has only one. */
+  /** Reads the deadline of each hold, ms by the server's clock; empty while the holder has only one hold. */
   async deadlines(): Promise<Record<string, number>> {
     const flat = await this.redis.zrange(this.names.holds, 0, '-1', 'WITHSCORES')
     return Object.fromEntries(flat.flatMap((id, i) => (i % 2 === 0 ? [[id, Number(flat[i + 1])]] : [])))
   }
 
-  /** The lock's fields, with `holder` split into its parts; `hold` only while the holder's first hold exists. */
+  /**
+   * Reads the lock's fields, with `holder` split into its parts. `hold` exists only while the holder's first hold does.
+   */
   async hash(): Promise<Record<string, string>> {
     const { holder, ...fields } = await this.redis.hgetall(this.names.lock)
     if (holder === undefined) return fields
@@ -258,8 +262,8 @@ export class TestLock {
   }
 
   /**
-   * Every byte of the lock's keys, and when they expire. Does not use DUMP for a hash: Redis rehashes a large hash
-   * step by step, so the order of its fields in a dump may change although nothing is written.
+   * Reads every byte of the lock's keys, and when they expire. Does not use DUMP for a hash: Redis rehashes a large
+   * hash step by step, so the order of its fields in a dump may change although nothing is written.
    */
   async snapshot(): Promise<unknown[]> {
     const keys = Object.values(this.names)
@@ -305,7 +309,7 @@ export class TestLock {
     }
   }
 
-  /** The message that makes a waiter the holder. */
+  /** Returns the message that makes a waiter the holder. */
   grantMessage(reason: 'handoff' | 'expiry', to: Caller, token: number): Message {
     return { to: to.name, text: `${reason} ${to.id} ${token} ${this.names.lock}` }
   }
@@ -316,7 +320,7 @@ export class TestLock {
     await this.redis.config('SET', 'maxmemory', '1')
   }
 
-  /** The commands that scripts call in Redis during `action`, sorted. Only for a server of the test's own. */
+  /** Returns the commands that scripts call in Redis during `action`, sorted. Only for a server of the test's own. */
   async callsInside(action: () => Promise<unknown>): Promise<string[]> {
     await this.redis.config('RESETSTAT')
     await action()

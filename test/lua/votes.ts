@@ -7,12 +7,12 @@ import type { TestLock } from './test-lock.ts'
 /** µs */
 export const HOUR = 3_600_000_000
 
-/** A floor so far ahead of the server's time that no test reaches it. */
+/** Returns a floor so far ahead of the server's time that no test reaches it. */
 export async function ahead(lock: TestLock, by = HOUR): Promise<number> {
   return (await lock.micros()) + by
 }
 
-/** The lock's token and clock, as numbers; the token is undefined if nobody holds the lock. */
+/** Reads the lock's token and clock, as numbers. The token is undefined if nobody holds the lock. */
 export async function agreed(lock: TestLock): Promise<{ token: number | undefined; clock: number }> {
   const { token, clock } = await lock.hash()
   return { token: token === undefined ? undefined : Number(token), clock: Number(clock) }

@@ -1,6 +1,6 @@
 /**
- * Checks the invariants of a history while it runs. Others notify it of the scripts' decisions and of the holds in
- * which the clients believe.
+ * Checks the invariants of a history while the history runs. The server and the clients notify these checks of the
+ * scripts' decisions, and of the holds in which the clients believe.
  * I1 is checked in its strongest form: if a client believes that it holds a lock, the server's data must say so too.
  * Then two owners can never hold at once. Holds that the server took away (force-release, lost data) are exempt until
  * their id is granted the lock again.
@@ -43,9 +43,9 @@ export class Checks implements Watcher, ClientWatcher {
   readonly #tokens = new Map<string, Set<number>>()
   readonly #tickets = new Map<string, Set<number>>()
   /**
-   * For each lock, the tickets of the waiters that have joined and have not been granted the lock. The first ticket of
-   * a waiter counts. For a mutex, the ticket of its latest heartbeat counts; that must be one that the waiter got
-   * before.
+   * For each lock, the tickets of the waiters that have joined and have not been granted the lock. A waiter's first
+   * ticket counts. For a mutex, the ticket that the waiter sent with its latest heartbeat counts. It must be a ticket
+   * that the waiter received before.
    */
   readonly #queued = new Map<string, Map<string, number>>()
   readonly #abandoned = new Set<string>()
@@ -55,7 +55,7 @@ export class Checks implements Watcher, ClientWatcher {
   readonly #writing = new Set<string>()
   /** For each semaphore, the largest number of permits that a granted claim has stated. */
   readonly #largest = new Map<string, number>()
-  /** For each id that nobody wants, the time since when the server has kept its hold or its place in the queue. */
+  /** For each id that nobody wants: the time since which the server has kept its hold or its place in the queue. */
   #orphans = new Map<string, number>()
   readonly #clients = new Map<string, SimulatedClient>()
   readonly #runs: Runs
@@ -86,7 +86,7 @@ export class Checks implements Watcher, ClientWatcher {
     return this.#taken.has(id) || [...(this.#tokens.get(id) ?? [])].some(token => token > lease.fencingToken)
   }
 
-  /** Makes the client known by its name, with which its ids begin. */
+  /** Registers a client by its name, with which its ids begin. */
   know(client: SimulatedClient): void {
     this.#clients.set(client.process.name, client)
   }
@@ -118,7 +118,7 @@ export class Checks implements Watcher, ClientWatcher {
     if (writes(answer.claim)) this.#writing.add(answer.claim.id)
   }
 
-  /** The server must not record a token that the client has not issued. */
+  /** Checks that the server records no token that the client has not issued. */
   passed(lock: string, hold: string, token: number): void {
     if (token > this.#runs.issued(hold))
       this.#failed('I2', `${token} is recorded for ${lock}, but its client has not issued it`)
@@ -185,12 +185,12 @@ export class Checks implements Watcher, ClientWatcher {
     }
   }
 
-  /** A release failed, or its answer came too late: the hold in the server ends with its lease. */
+  /** Records that a release failed, or that its answer came too late. The server's hold then ends with its lease. */
   abandoned(lease: Lease): void {
     this.#abandoned.add(this.#holdOf(lease).name.id)
   }
 
-  /** After each event: the server has every hold in which a client believes, and soon removes what no client wants. */
+  /** Checks after each event: the server has all holds in which clients believe, and soon removes unwanted ones. */
   look(now: number, server: Server, refusing: boolean): void {
     this.#lookForOrphans(now, server, refusing)
     for (const [id, { hold, client, lock }] of this.#open) {
@@ -209,7 +209,8 @@ export class Checks implements Watcher, ClientWatcher {
   }
 
   /**
-   * I7: finds holds and live places in the queue that nobody wants, although their client could have withdrawn them.
+   * Checks I7: finds holds and live places in the queue that nobody wants, although their client could have withdrawn
+   * them.
    */
   #lookForOrphans(now: number, server: Server, refusing: boolean): void {
     if (now < this.#plan.tidyFrom) return
@@ -240,7 +241,7 @@ export class Checks implements Watcher, ClientWatcher {
     }
   }
 
-  /** This also bounds the permits in which the clients believe, because `look` compares them with the server. */
+  /** Checks that no more permits are taken than exist. This also bounds what clients believe, which `look` compares. */
   #fits(lock: string, { claim, state, now }: Grant): void {
     // One call may admit several waiters, whose holds it writes together.
     const largest = Math.max(claim.wants![1], largestOf(state), this.#largest.get(lock) ?? 0)
@@ -273,8 +274,8 @@ export class Checks implements Watcher, ClientWatcher {
   }
 
   /**
-   * A reader must not join the present readers past a live writer with a smaller ticket, unless a writer's turn has
-   * just ended.
+   * Checks that no reader joins the present readers past a live writer with a smaller ticket, unless a writer's turn
+   * has just ended.
    */
   #readersTurn({ claim: { id }, before, state, now }: Grant, own: number): void {
     if ([...before.holders.values()].some(({ claim }) => writes(claim))) return
@@ -284,7 +285,7 @@ export class Checks implements Watcher, ClientWatcher {
       this.#failed('I3', `${id} is admitted beside ${reads.claim.id}, past ${passed.claim.id}, which waits to write`)
   }
 
-  /** A queued reader must not wait for more than one writer's turn. */
+  /** Checks that no queued reader waits for more than one writer's turn. */
   #writersTurn(lock: string): void {
     if (!this.#plan.orderly) return
     for (const id of this.#queued.get(lock)?.keys() ?? []) {
@@ -325,7 +326,7 @@ export class Checks implements Watcher, ClientWatcher {
   }
 }
 
-/** For how many more ms a client believes that it holds, by its own clock. */
+/** Returns for how many more ms a client believes that it holds, by its own clock. */
 function remaining(hold: Hold, { process }: SimulatedClient): number {
   return hold.remaining(process.now())
 }

@@ -111,7 +111,7 @@ export class SimulatedClient implements Observer {
   readonly #ids: Ids
   readonly #link: WatchedLink
   readonly #session: Session
-  /** For read-write locks, two: one for reading, one for writing. */
+  /** The client's locks; for read-write locks, two of them: one for reading, one for writing. */
   readonly #all: readonly Locks[]
   readonly #keys: Keys
   readonly #watcher: ClientWatcher
@@ -174,7 +174,7 @@ export class SimulatedClient implements Observer {
     this.#keys = this.#all[0]!.keys
   }
 
-  /** The key of a lock in Redis. */
+  /** Returns the key of a lock in Redis. */
   lockOf(key: string): string {
     return this.#keys.of(key).lock
   }
@@ -205,7 +205,7 @@ export class SimulatedClient implements Observer {
     return this.closing
   }
 
-  /** Whether its process runs, and it has not been asked to close. */
+  /** Whether the process runs and the client has not been asked to close. */
   get open(): boolean {
     return !this.process.dead && !this.closing
   }
@@ -228,7 +228,7 @@ export class SimulatedClient implements Observer {
     return nothing ? undefined : `${this.process.name} ${JSON.stringify(residue)}`
   }
 
-  /** The process is killed. */
+  /** Kills the process. */
   crash(): void {
     this.process.kill()
     this.commands.vanish()
@@ -240,7 +240,7 @@ export class SimulatedClient implements Observer {
     hear?.(...about)
   }
 
-  /** Records `down` and `up`, and passes them on. They are the only reports on whether commands get through. */
+  /** Records `down` and `up`, the only reports on whether commands get through, and passes all reports on. */
   #overheard(told: LinkListener): LinkListener {
     return {
       ...told,

@@ -75,7 +75,7 @@ const faults: Record<FaultKind, (stage: Stage, fault: Fault, client: SimulatedCl
     })
   },
 
-  /** The server refuses all scripts with an error, either a temporary or a lasting one. */
+  /** Makes the server refuse all scripts with an error, either a temporary or a lasting one. */
   refusal(stage, { ms, variant }) {
     const texts = [
       'BUSY Redis is busy running a script',
@@ -89,7 +89,7 @@ const faults: Record<FaultKind, (stage: Stage, fault: Fault, client: SimulatedCl
     })
   },
 
-  /** All messages are lost for a while. In some histories, some are lost all the time (plan.ts). */
+  /** Loses all messages for a while. In some histories, some messages are lost all the time (plan.ts). */
   messages(stage, { ms }) {
     const { messageLoss } = stage.weather
     stage.weather.messageLoss = 1
@@ -98,10 +98,10 @@ const faults: Record<FaultKind, (stage: Stage, fault: Fault, client: SimulatedCl
     })
   },
 
-  /** Nothing to do: the server forgets scripts with the probability in plan.ts. */
+  /** Does nothing here: the server forgets scripts with the probability in plan.ts. */
   noScript() {},
 
-  /** Sends messages without a cause. But no grant to a waiter that may be queued, because Redis may have granted it. */
+  /** Sends messages without a cause, but no grant to a waiter that may be queued: Redis may really have granted it. */
   noise({ server, clients }, { key, variant }, client) {
     const lock = client.lockOf(key)
     const inbox = `${client.process.name}:`.padEnd(12, '_')

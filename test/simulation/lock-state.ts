@@ -16,7 +16,7 @@ const SEMAPHORE = '%semaphore/'
 const READ_WRITE = '%readWrite/'
 /** The number of permits that a writer wants (src/kinds/permits/read-write.ts). */
 const ALL = 1_000_000_000
-/** A holder of a semaphore is a field of the lock's hash: its name is the id, its value the token and the claim. */
+/** Length of an id. A field of a semaphore's hash is a holder, with token and claim, if its name has this length. */
 const ID_LENGTH = 28
 const TOKEN_LENGTH = 16
 
@@ -38,13 +38,13 @@ export interface Place {
 
 /** A lock at one moment. */
 export interface LockState {
-  /** For a mutex: the holder. */
+  /** The holder of a mutex. */
   readonly holder: Holder | undefined
-  /** For a semaphore or a read-write lock: the holders, by their ids. */
+  /** The holders of a semaphore or a read-write lock, by their ids. */
   readonly holders: ReadonlyMap<string, Holder>
   /** All recorded holds, including lapsed ones: from the id to the end of the lease, ms by the server's clock. */
   readonly holds: ReadonlyMap<string, number>
-  /** In the order of the tickets; for a read-write lock, first all writers, then all readers. */
+  /** The queued waiters, by ticket; for a read-write lock, first all writers, then all readers. */
   readonly queue: readonly Place[]
   /** The time until which none of the lock's keys expires, ms by the server's clock. */
   readonly keptUntil: number
@@ -58,12 +58,12 @@ export const nothing: LockState = {
   keptUntil: Number.POSITIVE_INFINITY,
 }
 
-/** The keys of a lock's fair queues: ZSETs of claims, scored by ticket. */
+/** Returns the keys of a lock's fair queues: ZSETs of claims, scored by ticket. */
 export function queuesOf(lock: string): string[] {
   return lock.includes(READ_WRITE) ? [namesOf(lock).queue, readWriteNamesOf(lock).readers] : [namesOf(lock).queue]
 }
 
-/** All keys of a lock, its own first. */
+/** Returns all keys of a lock, its own first. */
 export function keysOf(lock: string): string[] {
   return Object.values(namesOf(lock))
 }
@@ -105,7 +105,7 @@ export function readLock(keys: Keyspace, lock: string): LockState {
   return { ...nothing, ...held, queue: places, keptUntil: Math.min(...lives) }
 }
 
-/** The ids of the holds whose lease has not lapsed. */
+/** Returns the ids of the holds whose lease has not lapsed. */
 export function liveHolds({ holds }: LockState, now: number): string[] {
   return [...holds.keys()].filter(id => isHeld(holds, id, now))
 }
@@ -114,17 +114,17 @@ export function isHeld(holds: ReadonlyMap<string, number>, id: string, now: numb
   return (holds.get(id) ?? Number.NEGATIVE_INFINITY) >= now
 }
 
-/** For a semaphore or a read-write lock: the holders whose lease has not lapsed. */
+/** Returns the holders of a semaphore or a read-write lock whose lease has not lapsed. */
 export function liveHolders({ holders, holds }: LockState, now: number): Holder[] {
   return [...holders.values()].filter(({ claim }) => isHeld(holds, claim.id, now))
 }
 
-/** The sum of the permits of all live holds. */
+/** Returns the sum of the permits of all live holds. */
 export function takenOf(state: LockState, now: number): number {
   return liveHolders(state, now).reduce((sum, { claim }) => sum + claim.wants![0], 0)
 }
 
-/** The semaphore's number of permits, according to its holders; if they differ, the largest. */
+/** Returns the semaphore's number of permits, according to its holders; if they differ, the largest. */
 export function largestOf({ holders }: LockState): number {
   return Math.max(...[...holders.values()].map(({ claim }) => claim.wants![1]))
 }

@@ -71,7 +71,7 @@ class Pipe {
     this.#held = undefined
     const { timeline } = this.#net
     this.#last = Math.max(this.#last, timeline.now)
-    // These events come before later arrivals, because they are scheduled first.
+    // What the pipe has kept arrives before anything later, because these events are scheduled first.
     for (const arrive of held) timeline.at(timeline.now, () => this.#out(arrive), this.#process)
   }
 
@@ -131,7 +131,9 @@ class Session implements Listener {
     else this.toClient.push(deliver)
   }
 
-  /** The client's end is closed. Data that it had sent may still arrive, and the server may notice the end late. */
+  /**
+   * Closes the client's end. Data that the client had sent may still arrive, and the server may notice the end late.
+   */
   end(told = true): void {
     const { timeline, random, server } = this.#net
     this.toClient.cut()
@@ -179,7 +181,7 @@ export class SimulatedRedis extends EventEmitter {
     return Promise.resolve()
   }
 
-  /** ioredis closes the socket gracefully, and drops it if the other side does not answer. */
+  /** Closes the socket gracefully, as ioredis does, and drops it if the other side does not answer. */
   disconnect(): void {
     if (this.status === 'end' || this.status === 'disconnecting') return
     this.status = 'disconnecting'
@@ -187,7 +189,7 @@ export class SimulatedRedis extends EventEmitter {
     timeline.at(timeline.now + random.between(0.1, random.chance(0.8) ? 2 : 200), () => this.#end(), this.process)
   }
 
-  /** The socket fails. */
+  /** Makes the socket fail. */
   break(): void {
     const { timeline, trace } = this.#net
     if (this.status !== 'ready') return
@@ -196,14 +198,14 @@ export class SimulatedRedis extends EventEmitter {
     timeline.at(timeline.now, () => this.status === 'ready' && this.#end(new Error('read ECONNRESET')), this.process)
   }
 
-  /** The process has died: the kernel closes the socket, or the whole machine is silent. */
+  /** Ends the connection of a process that has died: the kernel closes the socket, or the whole machine is silent. */
   vanish(): void {
     this.status = 'end'
     this.#session?.end(false)
     this.#session = undefined
   }
 
-  /** Nothing gets through in these directions until `resume`, or until either side gives up the connection. */
+  /** Lets nothing through in these directions until `resume`, or until either side gives up the connection. */
   stall(directions: { readonly out: boolean; readonly in: boolean }): void {
     if (directions.out) this.#session?.toServer.stall()
     if (directions.in) this.#session?.toClient.stall()
@@ -266,7 +268,7 @@ export class SimulatedRedis extends EventEmitter {
   }
 }
 
-/** The result, or the server's error reply. Any other error is a bug in a script, and fails the history. */
+/** Returns the result, or the server's error reply. Any other error is a bug in a script, and fails the history. */
 function outcomeOf<T>(run: () => T): T | ErrorReply {
   try {
     return run()

@@ -74,9 +74,9 @@ export interface Call {
 
 export interface Nested {
   readonly how: 'once' | 'line' | 'queue'
-  /** Like `wants` of a request. */
+  /** What the nested call wants, in the form of `wants` of a request. */
   readonly wants: string | undefined
-  /** ms for which it is held, possibly longer than the outer hold; undefined: it is released at once. */
+  /** ms for which the nested hold lasts, possibly longer than the outer hold; undefined: it is released at once. */
   readonly hold: number | undefined
 }
 
@@ -123,7 +123,9 @@ export function planOf(seed: number, kind: SimulatedKind): Plan {
   return kind === 'semaphore' ? withPermits(plan, random) : withModes(plan, random)
 }
 
-/** The same history with read-write locks. A hold may be nested in another hold of its owner, and outlive it. */
+/**
+ * Returns the same history with read-write locks. A hold may be nested in another hold of its owner, and outlive it.
+ */
 function withModes(plan: Plan, random: Random): Plan {
   const writers = random.pick([0.1, 0.3, 0.7])
   const mode = () => (random.chance(writers) ? WRITES : READS)
@@ -137,7 +139,8 @@ function withModes(plan: Plan, random: Random): Plan {
 }
 
 /**
- * The same history with semaphores. Each call wants some permits; in some histories, calls state two different totals.
+ * Returns the same history with semaphores. Each call wants some permits; in some histories, calls state two different
+ * totals.
  */
 function withPermits(plan: Plan, random: Random): Plan {
   const of = random.int(1, 5)
@@ -153,10 +156,10 @@ function withPermits(plan: Plan, random: Random): Plan {
 
 function planOfMutex(seed: number): Plan {
   const random = new Random(seed, 0)
-  // Calls of one owner rarely meet unless most calls have a name. Such histories have no faults, because what the
-  // checks expect of these calls is promised only without faults.
+  // Two calls of one owner rarely meet. So in some histories most calls name one of a few owners. These histories have
+  // no faults, because what the checks expect of such calls is promised only without faults.
   const family = random.chance(0.1)
-  // Without faults, the library promises much more. So some of the histories have no faults.
+  // Without faults, the library promises much more. So some of the other histories have no faults either.
   const often = family || random.chance(0.2) ? 0 : 0.25
   const kinds = new Set(faultKinds.filter(() => random.chance(often)))
   const clients = random.int(2, 4)
@@ -173,7 +176,7 @@ function planOfMutex(seed: number): Plan {
   const spike = random.pick([20, 400])
   const delay = { least: 0.05, most, spike, spikes: random.pick([0, 0.01, 0.05]) }
   const worst = delay.spikes > 0 ? most + spike : most
-  // Whether every answer is fast enough. If not, a client may take a slow answer for a dead connection.
+  // Whether every answer is fast enough that no client takes a slow answer for a dead connection.
   const steady = 2 * worst < Math.max(100, settings.outageTimeout / 3)
   const healed = random.pick([600, 2_000, 5_000])
   const crowd = random.chance(0.4)

@@ -18,22 +18,22 @@ interface Open {
   readonly client: SimulatedClient
   /** Virtual time. */
   readonly begun: number
-  /** Virtual time by which it has to settle; later only if its process was stopped in the meantime. */
+  /** Virtual time by which the promise has to settle; later only if its process was stopped in the meantime. */
   due: number
-  /** Virtual time at which its patience with Redis ends, if its process is not stopped. */
+  /** Virtual time at which the call stops waiting for Redis to answer, if its process is not stopped. */
   readonly patient: number
-  /** How often, and for how many ms in total, its process had been stopped when it began. */
+  /** How often, and for how many ms in total, its process had been stopped before the call began. */
   readonly stops: number
   readonly stopped: number
-  /** Whether it waits for a lock. If so, its patience ends `outageTimeout` after Redis went out of reach. */
+  /** Whether the call waits for a lock. If so, its patience ends `outageTimeout` after Redis went out of reach. */
   readonly isLock: boolean
-  /** The key of the lock that it waits for. */
+  /** The key of the lock that the call waits for. */
   readonly waitsFor: string | undefined
-  /** For permits: what it wants, as in a claim. */
+  /** For permits: what the call wants, as in a claim. */
   readonly wants: string | undefined
-  /** The name of its owner, if it has one. */
+  /** The name of the call's owner, if the call gives one. */
   readonly owner: string | undefined
-  /** How many ms it may still take after a stop of its process. */
+  /** How many ms the call may still take after its process was stopped. */
   readonly again: number
 }
 
@@ -54,7 +54,7 @@ export class Promises {
   readonly #open = new Set<Open>()
   /** For each key: the time since which the lock has been free although a call waits. */
   readonly #idleSince = new Map<string, { readonly time: number; readonly mark: number }>()
-  /** For each call: the time since which it has waited for a lock that its own owner holds. */
+  /** For each call: the time since which the call has waited for a lock that its own owner holds. */
   readonly #outsideSince = new Map<Open, number>()
 
   constructor(plan: Plan, failed: (invariant: string, what: string) => void) {
@@ -69,7 +69,8 @@ export class Promises {
   }
 
   /**
-   * `limit`: ms until the caller's own time-out. `patience`: ms for which it waits for a Redis that does not answer.
+   * Registers a promise. `limit`: ms until the caller's own time-out. `patience`: ms for which the call waits for a
+   * Redis that does not answer.
    */
   begin(
     what: string,
@@ -96,7 +97,7 @@ export class Promises {
     return open
   }
 
-  /** The promise has to settle within `ms` from now. */
+  /** Requires the promise to settle within `ms` from now. */
   hurry(open: Open, now: number, ms: number): void {
     open.due = Math.min(open.due, now + ms + LATE)
   }
@@ -151,7 +152,7 @@ export class Promises {
       const lapsed = shared ? state.holders.size > liveHolds(state, server.now).length : state.holder !== undefined
       const bound = lapsed ? this.#plan.bound : Math.min(this.#plan.bound, this.#plan.prompt)
       const longest = Math.min(...waiting.map(({ begun }) => begun))
-      // For a semaphore, each grant is progress, even if permits are left.
+      // Each grant of a semaphore counts as progress, even if permits are still free afterwards.
       const mark = Math.max(0, ...[...state.holders.values()].map(({ token }) => token)) + state.holders.size
       const known = this.#idleSince.get(key)
       const since = Math.max(known?.mark === mark ? known.time : now, longest, this.#plan.calm)
@@ -166,8 +167,8 @@ export class Promises {
   }
 
   /**
-   * While an owner with a name holds the lock, its other calls must re-enter as soon as another waiter would be granted
-   * a free lock.
+   * Checks that while an owner with a name holds the lock, its other calls re-enter as soon as another waiter would be
+   * granted a free lock.
    */
   #lookForOutsiders(now: number, waiting: readonly Open[], enters: (open: Open) => boolean): void {
     const bound = Math.min(this.#plan.bound, this.#plan.prompt)

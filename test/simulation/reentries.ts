@@ -17,8 +17,9 @@ export class Reentries {
   }
 
   /**
-   * An owner that holds the lock must re-enter at once. If it only reads and asks to write, it must be refused as a
-   * deadlock; but a request that was queued before its owner began to read keeps waiting.
+   * Checks the answer to a request. An owner that holds the lock must re-enter at once. If the owner only reads and
+   * asks to write, the request must be refused as a deadlock; but a request that was queued before its owner began to
+   * read keeps waiting.
    */
   asked({ claim, before, after, deadlock, now }: Answer): void {
     const { id, owner } = claim

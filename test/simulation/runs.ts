@@ -7,7 +7,7 @@
 import type { Hold } from '../../src/local/hold.ts'
 import type { SimulatedClient } from './client.ts'
 
-/** The longest run, in ms, by a clock that may be 0.1 % slow: LONGEST_ALONE if its client knows of no others. */
+/** The longest run of a client that knows of no others, in ms: LONGEST_ALONE, by a clock that may be 0.1 % slow. */
 const LONGEST = 4.01
 const LONGEST_ALONE = 25.03
 
@@ -15,14 +15,14 @@ interface Run {
   readonly lock: string
   /** The token that the server granted. */
   readonly first: number
-  /** The last token of its block. */
+  /** The last token of the block that the server granted. */
   readonly last: number
-  /** When its first lease began, virtual ms. */
+  /** When the run's first lease began, virtual ms. */
   begun: number | undefined
   longest: number
   holder: Hold | undefined
   issued: number
-  /** Whether its client knows that a fair waiter is queued. */
+  /** Whether the run's client knows that a fair waiter is queued. */
   told: boolean
 }
 
@@ -32,14 +32,14 @@ export class Runs {
   readonly #runs = new Map<string, Run>()
   /** Leases that have ended by a hand-off within the client. */
   readonly #passed = new Set<string>()
-  /** How many leases began by a hand-off within the client. */
+  /** How many leases began by a hand-off within their client. */
   count = 0
 
   constructor(failed: (invariant: string, what: string) => void) {
     this.#failed = failed
   }
 
-  /** The server grants a hold. */
+  /** Records that the server granted a hold. */
   granted(hold: string, lock: string, token: number, lastToken: number): void {
     this.#runs.set(hold, {
       lock,
@@ -53,7 +53,7 @@ export class Runs {
     })
   }
 
-  /** The client has learned that a fair waiter is queued for the lock of this hold. */
+  /** Records that the client has learned that a fair waiter is queued for the lock of this hold. */
   told(hold: string): void {
     const run = this.#runs.get(hold)
     if (run) run.told = true
@@ -63,12 +63,12 @@ export class Runs {
     return this.#passed.has(hold.claim.id)
   }
 
-  /** The last token of the hold that its client has issued. */
+  /** Returns the last token of the hold that its client has issued. */
   issued(hold: string): number {
     return this.#runs.get(hold)?.issued ?? 0
   }
 
-  /** A lease began by a grant of the server. */
+  /** Records that a lease began by a grant of the server. */
   began(hold: Hold, now: number, alone: boolean): void {
     const run = this.#runs.get(hold.name.id)
     if (!run || run.issued !== hold.token) return
@@ -77,7 +77,7 @@ export class Runs {
     run.holder = hold
   }
 
-  /** A lease began by a hand-off within its client. `fair`: the client's own fair waiters for the key. */
+  /** Records that a lease began by a hand-off within its client. `fair`: the client's own fair waiters for the key. */
   inherited(client: SimulatedClient, hold: Hold, fair: readonly string[], now: number): void {
     const { token } = hold
     const { id } = hold.claim

@@ -26,7 +26,7 @@ export interface KnownScript {
   readonly keys: readonly string[]
 }
 
-/** The scripts of all kinds, by their texts as clients send them, and by the hashes of these texts. */
+/** Returns the scripts of all kinds, by their texts as clients send them, and by the hashes of these texts. */
 function known(tokenMemory: number) {
   const { cluster, inboxes } = new Namespace('lock:', false)
   const ofKind = (scripts: ScriptSet) =>
@@ -89,7 +89,7 @@ export class Server {
     return present
   }
 
-  /** `script`: the text of a script, or its hash, as a client sends it. */
+  /** Finds a script by its text, or by the hash of its text, as a client sends it. */
   scriptOf(script: string): KnownScript {
     return this.#known.get(script)!
   }
@@ -123,7 +123,7 @@ export class Server {
     if (listeners?.size === 0) this.#channels.delete(channel)
   }
 
-  /** The server notices that a connection has ended. */
+  /** Makes the server notice that a connection has ended. */
   forget(listener: Listener): void {
     for (const channel of this.#channels.keys()) this.unsubscribe(channel, listener)
   }
@@ -134,14 +134,14 @@ export class Server {
     return listeners?.size ?? 0
   }
 
-  /** All data is lost: FLUSHALL, or a restart without persistence. */
+  /** Loses all data, as by FLUSHALL or by a restart without persistence. */
   loseData(): void {
     for (const state of this.locks) this.#watcher.taken(liveHolds(state, this.now))
     this.#redis.keys.clear()
     for (const lock of this.#locks.keys()) this.#locks.set(lock, nothing)
   }
 
-  /** One key of a lock is lost (DEL, eviction), and the others remain. `which`: a number that selects the key. */
+  /** Loses one key of a lock, as by DEL or eviction; the others remain. `which`: a number that selects the key. */
   loseKey(lock: string, which: number): void {
     const names = keysOf(lock)
     const name = names[which % names.length]!

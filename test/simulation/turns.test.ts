@@ -33,7 +33,7 @@ interface Asked {
   readonly listeners?: number
 }
 
-/** The process of each grant, in order, and the total time, ms. */
+/** Returns the process of each grant, in order, and the total time in ms. */
 async function order({ distances, callers, hold, listeners = 0 }: Asked): Promise<{ grants: number[]; ms: number }> {
   const settings: Settings = settingsOf({ fairAfter: Number.POSITIVE_INFINITY })
   const timeline = new Timeline()
@@ -81,7 +81,7 @@ async function order({ distances, callers, hold, listeners = 0 }: Asked): Promis
   return { grants, ms: timeline.now - begun }
 }
 
-/** The largest number of grants of a process, divided by the smallest. */
+/** Returns the largest number of grants of a process, divided by the smallest. */
 function ratio(grants: readonly number[]): number {
   const counts = [0, 1, 2].map(i => grants.filter(grant => grant === i).length)
   return Math.max(...counts) / Math.min(...counts)

@@ -77,7 +77,7 @@ export function witness(watcher: Watcher, run: Run): void {
   else tellOfHolder(watcher, run)
 }
 
-/** For a semaphore or a read-write lock; reports grants in the order of their tokens. */
+/** Reports the decisions for a semaphore or a read-write lock; grants in the order of their tokens. */
 function tellOfHolders(watcher: Watcher, run: Run): void {
   const { name, lock, before, after, now } = run
   if (name === 'acquire' && isReadWrite(lock)) {
@@ -139,7 +139,7 @@ function tellOfQueue(watcher: Watcher, run: Run): void {
   }
 }
 
-/** An argument by its name in the script's header. */
+/** Returns the argument that has this name in the script's header. */
 function argument({ name, argv }: Run, argumentName: string): string | undefined {
   return argv[(scripts[name].args as readonly string[]).indexOf(argumentName)]
 }

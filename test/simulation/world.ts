@@ -18,7 +18,7 @@
  *
  * A history has four parts:
  *   1. calls and faults                              until plan.healed
- *   2. no new calls or faults; waiters get on        until every promise has settled and every lease has ended (I4, I6)
+ *   2. no new calls or faults; waiters are served    until every promise has settled and every lease has ended (I4, I6)
  *   3. rest                                          long enough for stale timers; then no client keeps anything (I7)
  *   4. all clients close, and keys expire            then no timers and no keys are left (I7)
  */
@@ -36,9 +36,9 @@ import { Trace } from './trace.ts'
 
 /** The interval at which part 2 checks whether it is over, ms. */
 const POLL = 25
-/** The length of part 3, ms: longer than any lease, than unused channels stay subscribed, and than cleanup pauses. */
+/** The length of part 3, ms: longer than leases last, unused channels stay subscribed, and cleanup pauses. */
 const REST = 4_000
-/** A client may close this many ms after its last request: after the pause of the cleanup, and a little more. */
+/** How many ms closing may take besides the client's last request: the pause of the cleanup, and a little more. */
 const CLEANING = 1_200
 /** How many ms a closing client waits for a Redis that does not answer its releases. */
 const CLOSE_PATIENCE = 2_000
@@ -115,7 +115,7 @@ export class World implements Stage {
     }
   }
 
-  /** Checks the history after that turn. */
+  /** Checks the history after a turn of the event loop. */
   look(): void {
     this.#checks.look(this.timeline.now, this.server, this.weather.refusal !== undefined)
     this.#promises.look(this.timeline.now, this.server)
@@ -138,10 +138,10 @@ export class World implements Stage {
     const { key, request, abort } = call
     const { outageTimeout } = this.#plan.settings
     const controller = abort === undefined ? undefined : new AbortController()
-    // A single attempt asks again if its grant was under way for longer than the lease (acquire.ts).
+    // A call that does not wait sends its request again if the grant took longer than the lease to arrive (acquire.ts).
     const once = request.timeout === 0
     const terms = once
-      ? // It may ask again even after its process was stopped for longer than its whole patience.
+      ? // The call may do so even after its process was stopped for longer than its whole patience.
         { patience: 2 * outageTimeout, again: outageTimeout }
       : {
           waitsFor: key,
@@ -230,7 +230,7 @@ export class World implements Stage {
     promise.then(done, done)
   }
 
-  /** Part 2: waits until everything is over. */
+  /** Waits in part 2 until everything is over. */
   #awaitEnd(): void {
     const { timeline } = this
     const open = this.#promises.open

@@ -72,7 +72,7 @@ describe('one server', () => {
     expect(at.warnings).toHaveLength(1)
     await redis.config('SET', 'maxmemory-policy', 'volatile-lru')
     await again()
-    expect(at.warnings.map(({ message }) => /policy (\S+);/.exec(message)?.[1])).toEqual([
+    expect(at.warnings.map(({ message }) => /maxmemory-policy is (\S+);/.exec(message)?.[1])).toEqual([
       'allkeys-lru',
       'volatile-lru',
     ])

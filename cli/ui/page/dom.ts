@@ -6,14 +6,14 @@ export function element<T extends HTMLElement = HTMLElement>(id: string): T {
   return found as T
 }
 
-/** An element inside another, found by a selector. Selectors are constants of this program. */
+/** Returns an element inside another, found by a selector. Selectors are constants of this program. */
 export function inside<T extends Element = HTMLElement>(parent: Element, selector: string): T {
   const found = parent.querySelector<T>(selector)
   if (!found) throw new Error(`the page has no ${selector}`)
   return found
 }
 
-/** A new element with these attributes. */
+/** Makes a new element with these attributes. */
 export function made<K extends keyof HTMLElementTagNameMap>(
   name: K,
   attributes: Readonly<Record<string, string>> = {},
@@ -37,7 +37,7 @@ export function show(where: HTMLElement, visible: boolean): void {
   if (where.hidden === visible) where.hidden = !visible
 }
 
-/** `share` is the part of the lease that is left, 0..1; null if there is no lease. */
+/** Draws the bar of a lease. `share` is the part of the lease that is left, 0..1; null if there is no lease. */
 export function drawShare(bar: HTMLElement, share: number | null): void {
   const hidden = share === null ? 'hidden' : ''
   if (bar.style.visibility !== hidden) bar.style.visibility = hidden

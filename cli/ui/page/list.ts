@@ -1,4 +1,4 @@
-/** The table of locks: its rows, order and filter, and how many rows it shows. */
+/** Shows the table of locks: its rows, order and filter, and how many rows it has. */
 import { drawShare, element, inside, made, say, show } from './dom.ts'
 import type { LockName, Row, Table, View } from './messages.ts'
 import { lockName, textOf } from './name.ts'

@@ -1,4 +1,4 @@
-/** The opened lock: its holders, and its queue as it moves. */
+/** Shows the opened lock: its holders, and its queue as it moves. */
 import { drawShare, element, made, say, show } from './dom.ts'
 import type { HolderRow, OpenLock, QueueRow, Shared, View } from './messages.ts'
 import { textOf } from './name.ts'

@@ -49,15 +49,15 @@ export interface Table {
   readonly rows: readonly Row[]
 }
 
-/** A key has one lock of each kind. */
+/** Identifies a lock: a key may have one lock of each kind. */
 export interface LockName {
   readonly key: string
-  /** Absent for the mutex. */
+  /** The kind of lock. Absent for the mutex. */
   readonly kind?: 'readWrite' | 'semaphore'
 }
 
 export interface Row extends LockName {
-  /** The kind in words. */
+  /** The kind of lock in words. */
   readonly kindName?: string
   /** The key as it is displayed. Absent if it equals the key. */
   readonly name?: string
@@ -100,7 +100,7 @@ export interface Shared {
 export interface HolderRow {
   readonly id: string
   readonly holder: string
-  /** The part of the lock that it holds: permits or a mode. */
+  /** What the holder has of the lock: permits or a mode. */
   readonly part: string
   readonly heldFor: string
   readonly left: string
@@ -110,7 +110,7 @@ export interface QueueRow {
   readonly id: string
   readonly position: number
   readonly waiter: string
-  /** The part that it wants of a lock which may have several holders. */
+  /** What the waiter wants of a lock that may have several holders: permits or a mode. */
   readonly part?: string
   readonly waited: string
   readonly left: string

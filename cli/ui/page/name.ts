@@ -1,12 +1,12 @@
 /** Names of locks, for the server and the page. */
 import type { LockName } from './messages.ts'
 
-/** Names the key's lock of this kind, or its mutex if `kind` is no other kind. */
+/** Returns the name of the key's lock of this kind; of its mutex if `kind` is neither of the other kinds. */
 export function lockName(key: string, kind: unknown): LockName {
   return kind === 'readWrite' || kind === 'semaphore' ? { key, kind } : { key }
 }
 
-/** A text that identifies the lock. */
+/** Returns a text that identifies the lock. */
 export function textOf({ key, kind }: LockName): string {
   return `${kind ?? 'mutex'}/${key}`
 }

@@ -1,4 +1,6 @@
-/** Table rows for named things: each thing keeps its row as long as it exists, wherever the row moves. */
+/**
+ * Manages the rows of a table of named things: each thing keeps its row as long as it exists, wherever the row moves.
+ */
 
 export interface RowOf<T> {
   readonly element: HTMLElement

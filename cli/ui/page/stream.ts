@@ -1,9 +1,9 @@
-/** The stream from the server: delivers its frames, and reports whether they arrive. */
+/** Reads the stream from the server: delivers its frames, and reports whether they arrive. */
 import type { Frame, View } from './messages.ts'
 
 /**
  * - `live`: pictures arrive in time.
- * - `late`: they do not; `reason` says why, if that is known.
+ * - `late`: pictures arrive late; `reason` says why, if that is known.
  * - `lost`: the program does not respond, and the page keeps trying.
  * - `over`: this address no longer exists.
  */
@@ -24,7 +24,7 @@ export class Stream {
   readonly #tell: (condition: Condition) => void
   #source: EventSource | undefined
   #address = ''
-  /** From the last frame. `#heard` is the time when that frame arrived. */
+  /** Values from the last frame. `#heard` is the time when that frame arrived. */
   #last: { readonly age: number | null; readonly patience: number; readonly trouble: string | null } | undefined
   #heard = 0
   /** When the stream was last opened. `#begun` says whether a frame has arrived since. */

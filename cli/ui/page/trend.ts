@@ -1,4 +1,4 @@
-/** The chart of waits over the last minutes. The server has drawn the lines; this puts them in the page. */
+/** Shows the chart of waits over the last minutes. The server has drawn its lines; this puts them in the page. */
 import { inside, say } from './dom.ts'
 import type { TrendLines } from './messages.ts'
 

@@ -41,7 +41,7 @@ if taken > 0 and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
   if outer and outer:sub(RECORD_TERMS_AT, RECORD_NAMELESS_END) == NAMELESS then
     token, first, sum = outer:sub(1, TOKEN_END), owner, sum + outer:match(WANTS, RECORD_TERMS_AT)
   end
-  -- The same request again, because the first reply was lost: it gets the same hold.
+  -- This is a repeated request, because the first reply was lost. It gets the same hold.
   local again = record and first ~= id and record:sub(1, TOKEN_END) == token
   local lives = again and tonumber(redis.call('ZSCORE', deadlines, id) or nil)
   local enters = token and not record

@@ -127,7 +127,9 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
     const { places, members, majority, clearing } = this.#ballots
     let heard = 0
     /** A server whose vote is unknown may have the hold all the same: then its part is taken back, without an answer. */
-    const said: ('unknown' | 'ended' | 'gone')[] = places.map(() => 'unknown')
+    const said = ballot.seats.map(({ vote, goneAt }): 'unknown' | 'ended' | 'gone' => {
+      return !vote && goneAt > Number.NEGATIVE_INFINITY ? 'gone' : 'unknown'
+    })
     const count = (what: (typeof said)[number]) => said.filter(each => each === what).length
     const decided = () => count('ended') >= majority || count('ended') + count('unknown') < majority
     const round = new Round(members, majority, this.#clock)

@@ -83,8 +83,8 @@ export class Renewals {
       if (!ballot || !seat?.vote) continue
       const until = renewed[i]
       if (typeof until === 'number') {
-        question.prolonged += 1
         this.#ballots.voted(ballot, server, { ...seat.vote, deadline: until }, Math.max(ms, until - this.#clock.now()))
+        if (seat.counted) question.prolonged += 1
       } else if (seat.votedAt < sent) {
         seat.anew = until === 'anew'
         seat.vote = undefined

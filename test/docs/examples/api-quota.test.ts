@@ -23,7 +23,7 @@ async function log(): Promise<Line[]> {
   })
 }
 
-/** The number of calls under way after each line. */
+/** Returns the number of calls under way after each line. */
 function underWay(lines: readonly Line[]): number[] {
   let sum = 0
   return lines.map(({ begins, weight }) => {

@@ -18,7 +18,7 @@ afterAll(() => queue?.close())
 
 const lockOf = (customer: string) => `example:customer:${customer}`
 const books = (customer: string) => scene.redis.hgetall(lockOf(customer))
-/** The lines that the workers printed about failed attempts of this job. */
+/** Returns the lines that the workers printed about failed attempts of this job. */
 const failuresOf = ({ id }: Job) =>
   workers.flatMap(({ lines }) => lines.filter(line => line.startsWith(`${id}: attempt`)))
 

@@ -27,7 +27,7 @@ interface Entry {
   readonly worker: string
 }
 
-/** The work that has been done for a shard, in order. */
+/** Reads the work that has been done for a shard, in order. */
 async function log(shard: number): Promise<Entry[]> {
   const lines = await scene.redis.lrange(`${keyOf(shard)}:log`, 0, -1)
   return lines.map(line => {

@@ -1,4 +1,4 @@
-/** examples/express.ts on two servers. One gives up waiting soon, so that a test can see this. The other is patient. */
+/** examples/express.ts on two servers. One soon gives up a wait, so that a test can see that. The other is patient. */
 import { beforeAll, expect, test } from 'vitest'
 import type { Running } from '../../kit/program.ts'
 import { eventually } from '../../kit/time.ts'

@@ -1,4 +1,4 @@
-/** examples/nestjs on two servers. One gives up waiting soon, so that a test can see this. The other is patient. */
+/** examples/nestjs on two servers. One soon gives up a wait, so that a test can see that. The other is patient. */
 import { fileURLToPath } from 'node:url'
 import { beforeAll, expect, test } from 'vitest'
 import { type Running, runNode } from '../../kit/program.ts'

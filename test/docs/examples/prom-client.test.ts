@@ -16,10 +16,10 @@ async function scrape(url: string): Promise<Map<string, Family>> {
   return new Map(families.map(family => [family.name, family]))
 }
 
-/** The value of a metric without labels. */
+/** Returns the value of a metric without labels. */
 const total = (served: Map<string, Family>, name: string) => Number(served.get(name)?.metrics[0]?.value)
 
-/** The cumulative counts of the buckets in the order of their bounds, the total count, and the sum. */
+/** Returns the cumulative counts of the buckets in the order of their bounds, the total count, and the sum. */
 function histogramOf(served: Map<string, Family>, name: string) {
   const { buckets = {}, count, sum } = served.get(name)?.metrics[0] ?? {}
   const bounds = Object.keys(buckets).filter(bound => bound !== '+Inf')

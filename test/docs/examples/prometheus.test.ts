@@ -48,7 +48,8 @@ const expressions = [
 ]
 
 /**
- * The metrics and labels that an expression asks for. Grafana's own variables are first replaced, as Grafana would do.
+ * Returns the metrics and labels that an expression asks for. Grafana's own variables are first replaced, as Grafana
+ * would do.
  */
 function asked(expression: string): { metrics: string[]; labels: string[]; wrong: string[] } {
   const text = expression.replace(/\$__(?:rate_interval|range)\b/g, '5m')
@@ -67,7 +68,7 @@ function asked(expression: string): { metrics: string[]; labels: string[]; wrong
 /** The labels that Prometheus adds to each series that it scrapes. */
 const added = ['job', 'instance']
 
-/** The metrics and labels that are asked for but not served. */
+/** Returns the metrics and labels that are asked for but not served. */
 function missing(served: string): string[] {
   const series = [...served.matchAll(/^([a-zA-Z_:][\w:]*)(\{.*\})? /gm)]
   const names = new Set(series.map(([, name]) => name))

@@ -18,7 +18,7 @@ interface Compose {
 
 const folder = new URL('../../../examples/quorum/', import.meta.url)
 const { services }: Compose = parse(await readFile(new URL('compose.yaml', folder), 'utf8'), { merge: true })
-/** A worker's next turn takes less than this, even on a busy machine, in ms. */
+/** Within this time, in ms, each worker gets its next turn, even on a busy machine. */
 const SOON = 20_000
 
 test('the workers know the servers of the compose file', async () => {

@@ -15,7 +15,7 @@ export class Scene {
   #redis: Redis | undefined
   #locks: LockClient | undefined
 
-  /** Create a scene at the top of a test file. */
+  /** Starts the scene's Redis. Create a scene at the top of a test file. */
   constructor() {
     beforeAll(async () => {
       this.#server = await (await findServerSource()).start({ args: [] })
@@ -61,7 +61,7 @@ export class Scene {
   }
 }
 
-/** The address of a started web server. */
+/** Returns the address of a started web server. */
 export async function listening(server: Running): Promise<string> {
   return (await server.line(/^listening on /)).slice('listening on '.length)
 }

@@ -12,7 +12,7 @@ async function run(...args: string[]): Promise<string[]> {
   return output.trim().split('\n')
 }
 
-/** The balances that follow from the book's transfers. No account may be overdrawn after any of them. */
+/** Returns the balances that follow from the book's transfers. No account may be overdrawn after any of them. */
 async function byTheBook(count: number): Promise<Record<string, number>> {
   const transfers = await scene.redis.lrange('example:transfers', 0, -1)
   expect(transfers).toHaveLength(count)

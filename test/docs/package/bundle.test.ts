@@ -30,7 +30,7 @@ async function bundle(entry: string, options: BuildOptions = {}) {
 }
 
 describe('one bundled file', () => {
-  // ioredis is CommonJS and calls `require` for Node's own modules. So an ES module with it needs a `require`.
+  // ioredis is CommonJS and calls `require` for Node's own modules. So an ES module that contains it needs a `require`.
   const banner = { js: `import { createRequire } from 'node:module'\nconst require = createRequire(import.meta.url)` }
 
   test('that includes the package locks, hands over and releases, far from the package', async () => {
@@ -63,7 +63,7 @@ describe('a client that uses one kind of lock', () => {
     mutex: `import { mutex as kind } from './src/kinds/mutex/mutex.ts'`,
     flag: `import { flag as kind } from './test/kit/flag.ts'`,
   }
-  /** For each kind, a line from one of its scripts. */
+  /** For each kind of lock, a part of a line from one of the kind's scripts. */
   const lines = { mutex: `redis.call('ZPOPMIN'`, flag: `redis.call('INCR', KEYS[2])` }
 
   test.each([

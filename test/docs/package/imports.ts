@@ -14,12 +14,14 @@ export const folders = ['src', 'cli', 'benchmarks', 'local-redis']
 const statement =
   /^\s*(?:import|export)\b[^'"`;=]*?\bfrom\s*['"](.+?)['"]|^\s*import\s*['"](.+?)['"]|\bimport\(\s*['"](.+?)['"]/gm
 
-/** The imports of a source text, as written there. */
+/** Returns the imports of a source text, as written there. */
 export function importsIn(source: string): string[] {
   return [...source.matchAll(statement)].map(([, from, bare, dynamic]) => (from ?? bare ?? dynamic) as string)
 }
 
-/** The imports of each file (`src/wait/acquire.ts`): files of the project by their path, packages by their name. */
+/**
+ * Returns the imports of each file (`src/wait/acquire.ts`): files of the project by their path, packages by their name.
+ */
 export async function importGraph(): Promise<ReadonlyMap<string, readonly string[]>> {
   const files = (await Promise.all(folders.map(sourcesIn))).flat()
   const read = async (file: string): Promise<[string, string[]]> => {
@@ -35,7 +37,8 @@ async function sourcesIn(folder: string): Promise<string[]> {
 }
 
 /**
- * Everything that the files whose path begins with `from` import, directly or indirectly, with the chain of imports.
+ * Returns everything that the files whose path begins with `from` import, directly or indirectly, each with its chain
+ * of imports.
  */
 export function reachable(graph: ReadonlyMap<string, readonly string[]>, from: string): Map<string, string> {
   const ways = new Map([...graph.keys()].filter(file => file.startsWith(from)).map(file => [file, file]))

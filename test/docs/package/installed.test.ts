@@ -14,7 +14,7 @@ import { freshKey, redisUrl } from '../../kit/redis.ts'
 import { root } from './imports.ts'
 
 const at = (path: string) => fileURLToPath(new URL(path, root))
-/** Time limit for npm, a compiler or a program, in ms. It is generous, because it only has to be finite. */
+/** Time limit for npm, a compiler or a program, in ms. Generous, because it only has to end a run that hangs. */
 const LIMIT = 130_000
 
 let folder: string
@@ -112,7 +112,7 @@ describe('the packed package', () => {
         const { code, output, errors } = await runNode([program(), 'bench', ...some, ...short], { cwd: folder })
         expect(code, output + errors).toBe(0)
         expect(output).toMatch(/^ *baton-fair .*\d/m)
-        expect(output).toContain('a Java program, which is not published')
+        expect(output).toContain('needs a Java program that is not in the npm package')
       },
       LIMIT,
     )
@@ -153,7 +153,7 @@ describe('the packed package', () => {
 describe('a strict user', () => {
   beforeAll(async () => {
     await writeFile(join(folder, 'consumer.ts'), await readFile(at('test/docs/package/consumer.program.ts')))
-    // Users of TypeScript on Node have these types. The test links the project's own.
+    // Users of TypeScript on Node have these types. The test links the copies in this repository.
     for (const types of ['@types/node', '@opentelemetry/api']) {
       const place = join(folder, 'node_modules', types)
       await mkdir(dirname(place), { recursive: true })

@@ -9,7 +9,7 @@ const at = (path: string) => fileURLToPath(new URL(path, root))
 /** The packages that the lock needs to work. */
 export const needed = ['ioredis', 'eventemitter3', 'p-timeout']
 
-/** A project with the built package and only these of its dependencies. */
+/** Makes a project that has the built package and, of its dependencies, only `packages`. Returns the folder. */
 export async function projectWith(packages: string[]): Promise<string> {
   const folder = await emptyFolder()
   const installed = join(folder, 'node_modules', 'redis-baton')

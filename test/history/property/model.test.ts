@@ -12,7 +12,7 @@ import { eventually, sleep } from '../../kit/time.ts'
 import { type Ask, World } from './world.ts'
 
 const seed = process.env['BATON_SEED']
-/** New clients for each history, so that a broken client of an earlier one has no effect. */
+/** Runs a history with new clients, so that a broken client of an earlier history has no effect. */
 async function withClients(count: number, run: (clients: LockClient[]) => Promise<void>): Promise<void> {
   const clients = Array.from({ length: count }, (_, i) => new LockClient(redisUrl(), { label: `client ${i}` }))
   try {
@@ -53,8 +53,8 @@ const ask: fc.Arbitrary<Ask> = fc.record({
 })
 
 /**
- * A lease lapses while a waiter is queued and no timer runs. The next caller that asks makes Redis notice the lapse for
- * all waiters.
+ * Lets a lease lapse while a waiter is queued and no timer runs. The next caller that asks makes Redis notice the lapse
+ * for all waiters.
  */
 async function lapse(world: World, [holder, waiter, newcomer]: readonly [Ask, Ask, Ask]): Promise<void> {
   world.ask({ ...holder, lease: 25 })

@@ -26,7 +26,7 @@ export interface Ask {
   readonly timeout?: number | undefined
   readonly lease?: number | undefined
   readonly owner?: string | undefined
-  /** The caller releases the lock as soon as it is granted. */
+  /** Whether the caller releases the lock as soon as the lock is granted. */
   readonly brief?: boolean
 }
 
@@ -60,7 +60,7 @@ interface Snapshot {
   readonly ids: readonly string[]
 }
 
-/** In ms. A lease with more time left than this cannot lapse before a request that is sent now is answered. */
+/** The time left, in ms, with which a lease cannot lapse before a request that is sent now is answered. */
 const SAFE = 1_000
 /**
  * In µs. A token is the server's time of its grant, with two exceptions. A run of local hand-offs takes its tokens from
@@ -69,7 +69,7 @@ const SAFE = 1_000
  * during a run.
  */
 const AHEAD = 2_000
-/** "Soon", in ms, on a slow and busy machine. */
+/** The time limit, in ms, for everything that has to happen soon. Allows for a slow and busy machine. */
 const SOON = 5_000
 
 export class World {
@@ -121,7 +121,9 @@ export class World {
     pick(pending, choice)?.aborter.abort(new Error('given up'))
   }
 
-  /** I5: the first release of a live hold ends it. Any other release changes nothing. */
+  /**
+   * Releases a hold, and checks I5: the first release of a live hold ends it, and any other release changes nothing.
+   */
   async release(choice: number, twice: boolean): Promise<void> {
     const held = pick(this.#grants, choice)
     if (held) await this.#release(held, twice)
@@ -144,7 +146,10 @@ export class World {
     }
   }
 
-  /** I8: a holder that loses the lock through this call learns of that soon. Then the lock has one owner again. */
+  /**
+   * Takes a lock away. I8: a holder that loses the lock by this call learns of that soon, and then the lock has one
+   * owner again.
+   */
   async forceRelease(client: number, choice: number): Promise<void> {
     const key = this.#key(choice)
     const from = now()
@@ -169,7 +174,7 @@ export class World {
     this.check()
   }
 
-  /** The server's time, in µs. */
+  /** Returns the server's time, in µs. */
   async #serverTime(): Promise<number> {
     const [seconds, micros] = await this.#redis.time()
     return Number(seconds) * 1_000_000 + Number(micros)
@@ -254,7 +259,7 @@ export class World {
     const { lease, released, doubtful } = held
     const live = !released && !doubtful && lease.remaining() > SAFE
     held.released = true
-    // The checker needs the first release.
+    // Only the first release of a hold is recorded, because the checker expects one.
     const first = released ? lease.release() : this.#recorder(held.client).release(lease)
     const answers = await Promise.all(twice ? [first, lease.release()] : [first])
     if (released) expect(answers[0], 'I5 a hold ends once').toBe(false)
@@ -291,7 +296,7 @@ export class World {
     }
   }
 
-  /** I7: the lock is free, its queue is empty, and no key lasts for ever. */
+  /** Checks I7: the lock is free, its queue is empty, and no key lasts for ever. */
   async #nothingLeft(key: string): Promise<void> {
     const names = await keysWith(this.#redis, key)
     const queue = names.find(name => name.endsWith(':queue'))

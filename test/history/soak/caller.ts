@@ -52,8 +52,8 @@ export class Caller {
   /** Carries out one choice from beginning to end. Returns the ms to pause afterwards. */
   async once(random: Random, terms: Terms): Promise<number> {
     const choice = choose(random, terms)
-    // With an owner of its own, the checker can find the call in a queue. Otherwise the owner is the id that the client
-    // generates.
+    // If the call names its own owner, the checker can find the call in a queue. Otherwise the owner is the id that the
+    // client generates.
     const named = choice.twice || choice.reenter || random.chance(choice.mode === 'fair' ? 0.8 : 0.3)
     const owner = named ? `${this.#worker}.${this.#recorded.attempts + 1}` : undefined
     const [leases, other] = await Promise.all([
@@ -65,7 +65,7 @@ export class Caller {
     return choice.pause
   }
 
-  /** For a caller that loops on one lock. Returns false if the lock was not granted. */
+  /** Makes the next call of a caller that loops on one lock. Returns false if the lock was not granted. */
   async again(key: string, times: Times): Promise<boolean> {
     const choice = chooseAgain(key, times)
     const leases = await this.#attempt(choice, undefined)
@@ -73,7 +73,7 @@ export class Caller {
     return leases !== undefined
   }
 
-  /** The leases of all locks of the choice, in the order of the choice. */
+  /** Requests all locks of the choice. Returns their leases in the order of the choice. */
   async #attempt(choice: Choice, owner: string | undefined): Promise<Lease[] | undefined> {
     const { mode, patience, abortAfter, besides, options, lease } = choice
     const aborts = abortAfter !== undefined
@@ -156,8 +156,8 @@ export class Caller {
   }
 
   /**
-   * The same owner takes the same lock again inside its hold. If the hold has ended, this is an ordinary attempt.
-   * Returns the lease if it should outlast the first one.
+   * Takes the same lock again, as the same owner, inside its hold. If the hold has ended, this is an ordinary attempt.
+   * Returns the new lease if it should outlast the first one.
    */
   async #enterAgain({ key, owner }: Lease, wants: Wants | undefined): Promise<Lease | undefined> {
     const attempt = this.#recorded.attempt()
@@ -197,7 +197,7 @@ export class Caller {
     await this.#recorded.release(lease).catch(error => this.#known(error))
   }
 
-  /** The text of an expected error. Any other error is recorded as a crash. */
+  /** Returns the text of an error. Records an unexpected error as a crash. */
   #known(error: unknown): string {
     if (error instanceof LockLostError) return error.code
     if (error instanceof LockError && error.code === 'ERR_LOCK_CONNECTION') return error.message

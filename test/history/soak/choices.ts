@@ -13,7 +13,7 @@ export interface Part {
 }
 
 export interface Choice extends Part {
-  /** Other locks that are taken together with this one; usually none. */
+  /** Other locks that the call takes together with this lock; usually none. */
   readonly besides: readonly Part[]
   readonly mode: Mode
   readonly try: boolean
@@ -39,7 +39,7 @@ export interface Choice extends Part {
 /** Time in the section of a caller that loops, in ms. */
 const LOOPED_HOLD = 25
 
-/** Half of all calls go to this number of keys, so that these get long queues. */
+/** The number of keys that share half of all calls, so that their queues become long. */
 const HOT = 4
 
 export function choose(random: Random, { keys, times }: Pick<Terms, 'keys' | 'times'>): Choice {
@@ -49,7 +49,8 @@ export function choose(random: Random, { keys, times }: Pick<Terms, 'keys' | 'ti
   const mode: Mode = random.weighted({ fair: 48, unfair: 24, fairAfter: 16, once: 12 })
   const others = random.chance(0.08) ? [hot(), random.pick(keys)].filter(other => other !== key) : []
   const besides = [...new Set(others)].map(other => ({ key: other, wants: chooseOne(random, other) }))
-  // With a semaphore the two calls would wait for each other.
+  // Two concurrent calls of one owner are granted together, except with a semaphore: there they would wait for each
+  // other.
   const twice = mode !== 'once' && besides.length === 0 && kindOf(key) !== 'semaphore' && random.chance(0.04)
   const timeout =
     mode !== 'once' && !twice && random.chance(0.65) ? random.int(20, random.chance(0.5) ? 300 : 4_000) : undefined
@@ -82,7 +83,7 @@ export function choose(random: Random, { keys, times }: Pick<Terms, 'keys' | 'ti
   }
 }
 
-/** What a call asks of this lock. Most callers of a semaphore agree on its number of permits. */
+/** Chooses what a call asks of this lock. Most callers of a semaphore agree on its number of permits. */
 function chooseWants(random: Random, key: string): Wants | undefined {
   const one = chooseOne(random, key)
   if (typeof one !== 'object') return one
@@ -94,7 +95,7 @@ function chooseOne(random: Random, key: string): Wants | undefined {
   return kindOf(key) === 'readWrite' && random.chance(0.65) ? 'read' : usualWants(key)
 }
 
-/** The time in the section, in ms. Shared locks are held longer, so that they are not free all the time. */
+/** Chooses the time in the section, in ms. Shared locks are held longer, so that they are not free all the time. */
 function chooseHold(random: Random, key: string, lease: number): number {
   if (random.chance(0.02)) return random.int(lease, lease + 400)
   const often = kindOf(key) === 'mutex' ? 0.6 : 0.2
@@ -107,7 +108,7 @@ function chooseReentry(random: Random, wants: Wants | undefined): Choice['reente
   return random.chance(0.15) ? random.pick(['read', 'write']) : undefined
 }
 
-/** The request of a caller that constantly wants the same lock and never queues. */
+/** Returns the request of a caller that constantly wants the same lock and never queues. */
 export function chooseAgain(key: string, { lease }: Times): Choice {
   return {
     key,

@@ -19,7 +19,7 @@ import { lockName } from './terms.ts'
 
 const LONGEST = 60_000
 const SHORTEST = 50
-/** In ms. The clock stays back at least this long, so that every lock is granted several times. */
+/** How long the clock stays back at least, in ms. Every lock is granted several times in this time. */
 const STANDS_BACK = 700
 
 export const clockFaults = {
@@ -49,9 +49,9 @@ function unlessUnanswered(error: unknown): void {
 }
 
 /**
- * Across a step back, I2 is promised only for locks whose data exists, and an earlier fault may have deleted it. So the
- * keeper makes a fair request for each lock, whose token or ticket moves the lock's token clock past the present
- * moment.
+ * Makes sure that every lock has data before the clock steps back, because otherwise I2 is not promised, and an earlier
+ * fault may have deleted the data. The keeper makes a fair request for each lock. The token or ticket of the request
+ * moves the lock's token clock past the present moment.
  */
 async function tickAll({ admin, keys, locks }: Stage): Promise<void> {
   const [seconds, micros] = await admin.time()

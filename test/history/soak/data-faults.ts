@@ -1,6 +1,6 @@
 /**
- * Faults that make the server lose its data, or make the data unavailable for a while. If a fault takes holds away, it
- * records when (`taken`).
+ * Faults that make the server lose its data, or make the data unavailable for a while. A fault that takes holds away
+ * records when, in the event `taken`.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Place, Replication } from '../../kit/replication.ts'
@@ -10,7 +10,7 @@ import { call, type Fault, taking } from './fault.ts'
 import type { ServerFault } from './plan.ts'
 import { harmed, type Stage } from './stage.ts'
 
-/** In ms. It takes less than this to save the data and end the server. During this time nothing is written. */
+/** How long saving the data and ending the server take at most, in ms. During this time nothing is written. */
 const SAVING = 5_000
 /**
  * `less`: by how many bytes each step lowers the memory limit below the memory in use. `keys`: how many keys have to be
@@ -63,9 +63,9 @@ async function load(stage: Stage, { duration }: { duration: number }): Promise<v
 }
 
 /**
- * The replica becomes the master without the last writes. Some processes reach it at once, others only a moment later,
- * when both masters have granted locks. From the promotion on, grants of the old master may conflict with new ones. A
- * process gets such grants until its own way leads to the new master.
+ * Makes the replica the master, without the last writes. Some processes reach the new master at once, others only a
+ * moment later, when both masters have granted locks. From the promotion on, grants of the old master may conflict with
+ * new ones. A process gets such grants until its own way leads to the new master.
  */
 async function failOver(stage: Stage, master: Place, replica: Place, dice: number): Promise<void> {
   const replication = await Replication.begin(master, replica)
@@ -106,8 +106,8 @@ async function evict(stage: Stage): Promise<void> {
 }
 
 /**
- * Waits until the server is not saving; it may save for a replica. Call this before a fault that saves, or that makes
- * saving fail.
+ * Waits until the server is not saving, which it may do for a replica. Call this before a fault that saves, or that
+ * makes saving fail.
  */
 export function notSaving({ admin }: Stage): Promise<unknown> {
   return eventually(async () => /rdb_bgsave_in_progress:0/.test(await admin.info('persistence')))

@@ -7,8 +7,8 @@ import type { Stage } from './stage.ts'
 import { kindOf, lockName } from './terms.ts'
 
 /**
- * In ms. An unchanged queue is recorded again after this time, because after a newer snapshot there is less time for
- * excuses.
+ * The time, in ms, after which an unchanged queue is recorded again. The newer a snapshot is, the less time remains
+ * after it for excuses.
  */
 const AGAIN = 500
 /** Interval between comparisons of the clocks, in ms. */
@@ -45,7 +45,7 @@ export class Eyes {
     const from = now()
     try {
       const { keys } = this.#stage
-      // This reads both queues of a read-write lock at the same instant.
+      // One transaction reads both queues of a read-write lock at the same instant.
       const pipeline = this.#stage.eyes.multi()
       const asked = keys.flatMap(key => (kindOf(key) === 'readWrite' ? [key, key] : [key]))
       for (const [i, key] of asked.entries()) {

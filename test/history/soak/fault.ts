@@ -9,13 +9,13 @@ export interface Choices {
   readonly dice: number
 }
 
-/** A fault. `run` begins it, waits, and heals it; then it resolves. */
+/** A fault. `run` begins the fault, waits for its duration, and heals it. The promise of `run` resolves after that. */
 export interface Fault<Args extends unknown[] = [], On = Stage> {
   readonly reach: Reach
   readonly run: (stage: On, choices: Choices, ...args: Args) => Promise<unknown>
 }
 
-/** Records that Redis's record of holds was taken away while `take` ran. */
+/** Runs `take`, which removes holds from Redis, and records that holds were taken away in that time. */
 export async function taking(
   { recorder }: Pick<Stage, 'recorder'>,
   key: string | undefined,

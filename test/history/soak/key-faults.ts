@@ -1,4 +1,4 @@
-/** Faults of single locks. If a fault takes a hold away, it records when (`taken`). */
+/** Faults of single locks. A fault that takes a hold away records when, in the event `taken`. */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
@@ -26,7 +26,7 @@ export const keyFaults: Readonly<Record<KeyFault, Fault<[key: string]>>> = {
     reach: 'key',
     run: (stage, _, key) => taking(stage, key, 'DEL', () => call(stage, 'DEL', ...holdNames(key), ...queueNames(key))),
   },
-  /** The holder remains. Waiters join the queue again with their heartbeats. */
+  /** Deletes the queue, not the holder. Waiters join the queue again with their heartbeats. */
   'delete queue': { reach: 'key', run: (stage, _, key) => call(stage, 'DEL', ...queueNames(key)) },
   'force release': {
     reach: 'nothing',
@@ -79,7 +79,7 @@ async function forgeMessages({ admin, recorder }: Stage, key: string): Promise<v
   }
 }
 
-/** The id of one of the current holders. */
+/** Returns the id of one of the current holders. */
 async function holderOf(admin: Redis, key: string): Promise<string | undefined> {
   if (kindOf(key) === 'mutex') return (await admin.hget(lockName(key), 'holder'))?.split(' ')[2]
   return (await admin.hkeys(lockName(key))).find(name => name.length === HOLD_ID)

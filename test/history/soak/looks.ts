@@ -1,12 +1,12 @@
-/** Calls a function again and again, and measures delays of the event loop, on which all proxies depend. */
+/** Calls a function at regular intervals, and records when the event loop, on which all proxies depend, stood still. */
 import { now, type Recorder } from '../recorder.ts'
 
 /** Time between two calls, in ms. */
 const LOOK = 40
-/** If a call comes this many ms late, the event loop stood still. */
+/** If a call comes more than this many ms late, the event loop counts as having stood still. */
 const STALLED = 200
 
-/** Begins the calls. Returns a function that ends them. */
+/** Starts calling `look` every `LOOK` ms. Returns a function that stops the calls. */
 export function looking(recorder: Recorder, look: () => void): () => void {
   let last = now()
   const timer = setInterval(() => {

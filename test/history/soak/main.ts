@@ -52,7 +52,7 @@ function refuse(name: keyof typeof values, accepted: string): never {
   process.exit(64)
 }
 
-/** The number of servers of the quorum; undefined for a single server. */
+/** Returns the number of servers of the quorum; undefined for a single server. */
 function quorum(): number | undefined {
   if (values.quorum === undefined) return undefined
   const servers = number('quorum', 3, 3)

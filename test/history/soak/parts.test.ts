@@ -1,5 +1,5 @@
 /**
- * The parts of the soak on which its verdict depends: the plan follows from the seed and is complete, streams are cut
+ * The parts of the soak on which its verdict depends: the plan follows from the seed and is complete, streams are split
  * into whole frames, and the witnesses' files are right.
  */
 import { readdirSync } from 'node:fs'

@@ -155,7 +155,7 @@ export class Planner {
     this.#successive = random.shuffled([...Object.keys(ofServer), ...Object.keys(ofKey)] as (ServerFault | KeyFault)[])
   }
 
-  /** The faults of a storm of `length` ms, in the order of time. */
+  /** Returns the faults of a storm of `length` ms, in the order of time. */
   storm(length: number): Planned[] {
     const random = this.#random
     const plan: Planned[] = []

@@ -84,7 +84,7 @@ export class Post<W extends Ways = Ways> {
   }
 
   /**
-   * Ends the process. It may end on its own within `patience` ms after its client was closed; otherwise it is killed.
+   * Asks the process to close its client, and kills the process if it does not end on its own within `patience` ms.
    */
   async dismiss(patience: number): Promise<void> {
     const { worker } = this
@@ -100,7 +100,7 @@ export class Post<W extends Ways = Ways> {
     await this.ways.close()
   }
 
-  /** Kills the process at once, whatever its state. For a run that has failed. */
+  /** Kills the process of a run that has failed, at once and whatever its state. */
   abandon(): void {
     this.#child.kill('SIGKILL')
   }

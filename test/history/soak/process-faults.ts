@@ -31,9 +31,9 @@ export const processFaults: Readonly<Record<ProcessFault, Fault<[post: Post<OneW
   'half-open up': halfOpen({ direction: 'up' }),
   'half-open down': halfOpen({ direction: 'down' }),
   partition: halfOpen({}),
-  /** The server executes the request, but its reply is lost. */
+  /** Loses the replies of requests that the server executes. */
   'lose replies': halfOpen({ direction: 'down' }),
-  /** Requests arrive after their sender has been disconnected, has repeated them, or has given up. */
+  /** Delivers requests only after their sender has been disconnected, has repeated them, or has given up. */
   'late requests': {
     reach: 'worker',
     run: (_, { duration, dice }, post) =>
@@ -53,7 +53,7 @@ export const processFaults: Readonly<Record<ProcessFault, Fault<[post: Post<OneW
   'drop messages': { reach: 'worker', run: (_, { duration }, post) => ruled(post, duration, toMessages('drop')) },
   'double messages': { reach: 'nothing', run: (_, { duration }, post) => ruled(post, duration, toMessages('twice')) },
   'late messages': { reach: 'worker', run: (_, { duration }, post) => ruled(post, duration, toMessages('hold')) },
-  /** Messages arrive before the replies to the requests that caused them. */
+  /** Delivers messages before the replies to the requests that caused them. */
   'early messages': {
     reach: 'worker',
     run: (_, { duration }, post) => ruled(post, duration, [[{ direction: 'down', name: 'acquire' }, 'hold']]),
@@ -89,7 +89,10 @@ async function ruled({ ways }: Post<OneWay>, duration: number, rules: [Where, De
   ways.proxy.heal()
 }
 
-/** A connection that has lost bytes never becomes usable again, as in reality: it is cut before the way is restored. */
+/**
+ * Drops the frames that `where` names for a while. Then cuts the connection before it lets frames through again,
+ * because in reality a connection that has lost bytes never becomes usable again.
+ */
 function halfOpen(where: Where): Fault<[post: Post<OneWay>]> {
   return {
     reach: 'worker',

@@ -1,9 +1,9 @@
-/** What a run prints at its end. */
+/** Makes the text that a run prints at its end. */
 import type { Verdict } from '../check.ts'
 import { eventsBefore } from '../check.ts'
 import type { HistoryEvent } from '../events.ts'
 
-/** How many violations are shown with their events, and how many in total are listed at least by their text. */
+/** How many violations are shown with their events, and up to which number further ones are listed by their text. */
 const SHOWN = 3
 const LISTED = 20
 

@@ -12,7 +12,7 @@ export interface Act {
   readonly name: string
   /** Runs `step` when the earlier faults of the same target have ended. */
   inTurn(step: () => Promise<void>): Promise<void>
-  /** The target of the fault. Call it when the fault's turn has come. */
+  /** Returns the target of the fault. Call this function only when the fault's turn has come. */
   whom(): Omit<Fields<'fault'>, 'fault' | 'name' | 'phase'>
   /** Begins the fault, waits, and heals it. */
   run(): Promise<unknown>
@@ -34,11 +34,11 @@ export interface Scene {
   readonly stage: Ground
   /** Starts to watch the servers and the event loop. */
   open(): void
-  /** The faults of a storm of `length` ms, in the order of time. */
+  /** Returns the faults of a storm of `length` ms, in the order of time. */
   storm(length: number): readonly Act[]
-  /** The faults of a calm of `length` ms. Every lock must still make progress under them. */
+  /** Returns the faults of a calm of `length` ms. Every lock must still make progress during them. */
   calm(length: number): readonly Act[]
-  /** Names of keys that are left on the servers after everything has expired. */
+  /** Returns the names of keys that are left on the servers after everything has expired. */
   left(): Promise<string[]>
   /** Ends everything that still runs. */
   close(): Promise<void>

@@ -1,6 +1,6 @@
 /**
- * Faults in which the server keeps its data: it is slow, refuses requests, or closes connections. data-faults.ts has
- * the others.
+ * Faults in which the server keeps its data: the server is slow, refuses requests, or closes connections. The faults
+ * that lose data are in data-faults.ts.
  */
 import { mkdir } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -37,7 +37,7 @@ interface Props {
   readonly clock: SteppedClock
   readonly recorder: Recorder
   readonly posts: readonly Post<OneWay>[]
-  /** The path where the server would save its data. */
+  /** The path of the file to which the server would save its data. */
   readonly dump: string
 }
 
@@ -80,7 +80,7 @@ export class Stage {
       { url: server.url, redis: this.admin },
       { url: spare.url, redis: connect(spare) },
     ]
-    // This client has the same times as all others: a longer `waiterTtl` would keep queues beyond the end of the run.
+    // This client has the same times as all others, because a longer `waiterTtl` would keep queues after the run.
     this.locks = new LockClient(
       { port: server.port, host: '127.0.0.1', ...KEEPER },
       { label: 'keeper', tokenMemory: TIMES.tokenMemory, waiterTtl: TIMES.waiterTtl },
@@ -113,8 +113,8 @@ export class Stage {
   }
 
   /**
-   * Moves the servers' time of day by `ms`. Reads it right before and after, so that the history shows when the step
-   * happened.
+   * Moves the servers' time of day by `ms`. Reads the time right before and after, so that the history shows when the
+   * step happened.
    */
   async stepClock(ms: number): Promise<void> {
     this.readClock()

@@ -27,7 +27,7 @@ export interface Terms {
   readonly times: Times
 }
 
-/** In ms. It is short, so that the end of a run can show that locks leave nothing behind. */
+/** The clients' `tokenMemory`, in ms. Short, so that the end of a run can show that locks leave nothing behind. */
 export const TOKEN_MEMORY = 2_000
 /** The times of a run with locks on one server. */
 export const TIMES: Times = {
@@ -38,7 +38,7 @@ export const TIMES: Times = {
   tokenMemory: TOKEN_MEMORY,
 }
 
-/** In ms. Faults come in storms. A calm follows each storm, and is long enough for the checker's bound on stillness. */
+/** The length of a storm of faults, in ms. A calm follows, long enough for the checker's bound on stillness. */
 export const STORM = 16_000
 export const CALM = 8_000
 
@@ -74,20 +74,20 @@ export function sizeOf(key: string): number {
   return SIZES[(number >> 2) % SIZES.length] as number
 }
 
-/** The name of a lock in Redis, for the plain keys of a run. `src/redis/keys.ts` also handles odd keys. */
+/** Returns the name of a lock in Redis, for the plain keys of a run. `src/redis/keys.ts` also handles odd keys. */
 export function lockName(key: string): string {
   const kind = kindOf(key)
   return kind === 'mutex' ? `lock:{${key}}` : `lock:%${kind}/{${key}}`
 }
 
-/** The names of a lock's queues, and of the keys that belong to them. */
+/** Returns the names of a lock's queues, and of the keys that belong to them. */
 export function queueNames(key: string): string[] {
   const lock = lockName(key)
   const names = [`${lock}:queue`, `${lock}:expiry`]
   return kindOf(key) === 'readWrite' ? [...names, `${lock}:readers`] : names
 }
 
-/** The names of all keys that record the holders of a lock. */
+/** Returns the names of all keys that record the holders of a lock. */
 export function holdNames(key: string): string[] {
   const lock = lockName(key)
   return kindOf(key) === 'mutex' ? [lock] : [lock, `${lock}:deadlines`]
@@ -97,8 +97,8 @@ export function holdNames(key: string): string[] {
 export const PLAN = 1_000_000
 
 /**
- * In ms. By then the last key of a lock has expired (lua/shared/life.lua, enqueue.lua), and Redis has had time to
- * notice.
+ * Returns the ms after a lock's last use by which all its keys have expired (lua/shared/life.lua, enqueue.lua) and
+ * Redis has had time to remove them.
  */
 export function runOut({ longestLease, waiterTtl, tokenMemory }: Times): number {
   return Math.max(longestLease, 2 * waiterTtl) + 1.25 * tokenMemory + 1_500

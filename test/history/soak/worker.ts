@@ -1,7 +1,7 @@
 /**
- * A process of the soak. Its callers lock, work and release as their seed says, and record everything. It works from
- * its first moment, until the messages 'drain' (no more requests) and 'close' end it. After 'close' only its own
- * remaining work keeps it alive, because the test also checks that it ends on its own.
+ * A process of the soak. Its callers lock, work and release as their seed says, and record everything. The process
+ * works from its first moment. After the message 'drain' it makes no more requests. After the message 'close' it closes
+ * its client, and only remaining work keeps it alive, because the test also checks that the process ends on its own.
  */
 // Imported before anything that might read the time of day.
 import '../../kit/time-of-day.ts'
@@ -29,7 +29,7 @@ export interface Orders extends Terms {
 
 export type ToWorker = 'drain' | 'close' | { readonly block: number } | { readonly jump: number }
 
-/** In ms: how often the event loop is checked, and the delay from which it counts as having stood still. */
+/** The interval of checks of the event loop, and the delay from which the loop counts as having stood still, in ms. */
 const LOOK = 100
 const STALLED = 250
 

@@ -66,7 +66,7 @@ test('a server that is not there: exit code 69', async () => {
 })
 
 describe('interrupted', () => {
-  /** A run that would take an hour. `ended` resolves to its exit code. */
+  /** Starts a run that would take an hour. `ended` resolves to its exit code. */
   async function long() {
     const folder = await mkdtemp(join(tmpdir(), 'baton-bench-test-'))
     const [json, html] = [join(folder, 'results.json'), join(folder, 'results.html')]

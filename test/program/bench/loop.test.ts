@@ -1,4 +1,4 @@
-/** How a closed loop starts its callers, and what is reported for each half of a mixed crowd. */
+/** How a closed loop starts its callers, and what is reported for the fair and the unfair half of a mixed crowd. */
 import { expect, test } from 'vitest'
 import type { Rival, Scenario, Trial } from '../../../benchmarks/contract.ts'
 import { skipped } from '../../../benchmarks/harness/trial.ts'
@@ -27,8 +27,8 @@ test.each([batonFair, floorPublish])(
   async rival => {
     const { figures } = await trialOf(rival, '2x8-hold5')
     expect(figures).toMatchObject({ overlaps: 0, starved: 0, unfinished: 0, errors: 0 })
-    // On an idle machine, all hand-offs cross processes. If each process queued all its waiters at once, one in eight
-    // would.
+    // On an idle machine, all hand-offs go to another process. If each process queued all its waiters at once, only one
+    // hand-off in eight would.
     expect(figures.crossShare).toBeGreaterThan(0.6)
   },
 )

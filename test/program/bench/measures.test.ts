@@ -18,7 +18,7 @@ const always = { from: 0, to: 1_000 }
 
 type Row = [process: number, waiter: number, asked: number, acquired: number, released: number, done?: number]
 
-/** The rows may be in any order. By default, each process has two waiters. */
+/** Makes samples from rows, which may be in any order. By default, each process has two waiters. */
 function samplesOf(rows: Row[], { waiters = 2, keys = 1, ...sharing }: Partial<Crowd> = {}): Samples {
   const parts = rows.map(([process, waiter, asked, acquired, released, done = released + 1]) => ({
     process,

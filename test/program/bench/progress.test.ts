@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Trial } from '../../../benchmarks/contract.ts'
 import { openProgress, type Progress } from '../../../benchmarks/report/progress.ts'
 
-/** A stream as a program would have it, and a function that returns the text written to it. */
+/** Makes an output stream like that of a program, and a function that returns the text written to it. */
 function stream(terminal = false): { to: WriteStream; text(): string } {
   const to = new PassThrough() as unknown as WriteStream
   if (terminal) Object.assign(to, { isTTY: true, columns: 120 })

@@ -73,7 +73,7 @@ describe('a run on several servers', () => {
     const results = await run(chosen, quietly, forever)
     const [first, redlock, again] = results.trials.map(({ figures }) => figures)
     for (const figures of [first, again]) {
-      // In the window each acquisition waits for one of three answers without success.
+      // In the window, each acquisition waits in vain for the answer of the frozen server.
       expect(figures!.cycleP50).toBeGreaterThan(195_000)
       expect(figures!.secondRounds).toBeGreaterThan(0)
       expect(figures!.secondRounds).toBeLessThanOrEqual(1)

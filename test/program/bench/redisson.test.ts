@@ -30,8 +30,8 @@ import { eventually } from '../../kit/time.ts'
 const limit = 20_000
 const buildWithinMs = 40_000
 /**
- * In ms. A caller that misses its wake-up asks again when a lease of 30 s would have ended. This happened once, with a
- * read-write lock.
+ * How long, in ms, a caller may need that misses its wake-up: it asks again when a lease of 30 s would have ended. This
+ * happened once, with a read-write lock.
  */
 const missedWakeUp = 40_000
 
@@ -52,8 +52,8 @@ function built(): Command | undefined {
 }
 
 /**
- * Returns the waiters in the order of Redis's queue, once it has this many. The times at which they asked are less
- * reliable, because one request may overtake another. The holder is in the first process.
+ * Waits until Redis's queue has this many waiters, and returns them in its order. The times at which they asked are
+ * less reliable, because one request may overtake another. The holder is in the first process.
  */
 async function redissonQueue(namespace: string, waiters: number): Promise<number[]> {
   const redis = plainRedis()
@@ -73,7 +73,8 @@ async function redissonQueue(namespace: string, waiters: number): Promise<number
 }
 
 /**
- * Options for a program that ends before its fastest code would be compiled. Compiling costs a third of its CPU time.
+ * Options of Java for a short program, which ends before the compiler's slow optimizations pay off. They would cost a
+ * third of its CPU time.
  */
 const briefly = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC']
 
@@ -180,7 +181,7 @@ describe.each([
     expect(await Promise.all(loops)).toMatchObject(loops.map(() => ({ unfinished: 0, errors: 0 })))
     const samples = await read()
     expect(handoffs(samples, { from: 0, to: Number.POSITIVE_INFINITY }).overlaps).toBe(0)
-    // There must be overlaps: if there were none, only one caller would hold it at a time.
+    // Holds must overlap. Otherwise only one caller would hold the lock at a time.
     expect(overlaps(samples)).toBeGreaterThan(0)
 
     const [first] = workers as [Worker, Worker]
@@ -217,7 +218,7 @@ describe('with stand-ins for java and mvn', () => {
   const fails = (line: string) =>
     `while [ $1 != --log-file ]; do shift; done; printf '%s\\n' '[ERROR] ${line}' '[ERROR] To learn more' > $2; exit 1`
 
-  /** A PATH with only these programs and the tools that a shell script needs. */
+  /** Makes a PATH with only these programs and the tools that a shell script needs. */
   async function machine(programs: Record<string, string>) {
     const home = await emptyFolder()
     for (const [name, script] of Object.entries(programs)) {

@@ -77,7 +77,7 @@ test('the goal for an admission allows for one hand-off and for each reader', ()
 
 describe('a goal', () => {
   const what = 'fair hand-off p50, 2 × 8, hold 5 ms'
-  /** Three rounds, as ratios to the floor. */
+  /** Makes results of three rounds, given as ratios to the figure of the floor. */
   const handoffs = (all: readonly number[], cross: readonly number[]) =>
     results(
       {

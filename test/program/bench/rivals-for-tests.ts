@@ -22,11 +22,11 @@ const granted = async () => async () => {}
 
 export const hanging = rival('hanging', () => new Promise(() => {}))
 export const failing = rival('failing', () => Promise.reject(new Error('it does not work')))
-/** Blocks its process for ever. */
+/** A rival whose call blocks its process for ever. */
 export const stuck = rival('stuck', () => {
   for (;;);
 })
-/** Excludes no other caller. */
+/** A rival whose lock excludes no other caller. */
 export const noLock = rival('no-lock', async () => {
   await sleep(1)
   return () => sleep(1)
@@ -39,8 +39,8 @@ export const leaving = rival('leaving', async () => {
   return () => sleep(1)
 })
 /**
- * Asks each server of a quorum. `attempts` counts the questions, and `secondRounds` those that were not answered in
- * time.
+ * Sends a request to each server of a quorum. `attempts` counts the requests, and `secondRounds` the requests that were
+ * not answered in time.
  */
 export const asking: Rival = {
   ...rival('asking', granted),
@@ -65,8 +65,8 @@ export const asking: Rival = {
   },
 }
 /**
- * Refuses servers that have been up for less than 3 s. In practice that takes up to 4 s, because servers round their
- * age.
+ * Refuses servers that report that they have been up for less than 3 s. That takes up to 4 s, because servers round
+ * their uptime down.
  */
 export const choosy: Rival = {
   ...noLock,
@@ -82,7 +82,7 @@ export const choosy: Rival = {
     return noLock.open!(setting)
   },
 }
-/** Each client reports the same number, so the sum shows the number of clients. */
+/** A rival whose clients each report the same numbers, so that their sums show the number of clients. */
 export const counted: Rival = {
   ...rival('counted', granted),
   async open() {

@@ -55,7 +55,7 @@ afterEach(async () => {
   await Promise.all(clients.splice(0).map(client => client.close()))
 })
 
-/** Long enough to wait for a lease to end: with no majority, some callers have to. */
+/** A time limit that allows for waiting until a lease ends, as callers of a quorum do if none has a majority. */
 const slow = { timeout: 30_000 }
 
 async function threeServers(): Promise<string[]> {
@@ -63,7 +63,7 @@ async function threeServers(): Promise<string[]> {
   return servers.map(({ url }) => url)
 }
 
-/** Two clients, as if they were in two processes. */
+/** Opens two clients, as if they were in two processes. */
 async function twoClients(
   rival: Rival,
   sharing: Sharing = {},

@@ -108,7 +108,7 @@ describe('a run', () => {
       begin: (_rounds: number, all: number) => void left.push(all),
       ended: (_trial: unknown, rest: number) => void left.push(rest),
     }
-    // With the kind of redis-baton, because the notes mention only failures of redis-baton.
+    // This rival counts as redis-baton, because the notes mention only failures of redis-baton.
     const rivals = [noLock, hanging, { ...leaving, kind: 'baton' } as const]
     const results = await run({ ...plan, rivals, rounds: 3, url: redisUrl() }, listener, forever)
     expect(results.trials.map(({ rival, round, outcome }) => `${rival} ${round} ${outcome}`)).toEqual([

@@ -57,7 +57,7 @@ export async function openPage(browser: Browser, address: URL, look: Look = {}) 
   return { page, complaints: complaints as Complaints }
 }
 
-/** The text of each element that the selector finds. */
+/** Returns the text of each element that the selector finds. */
 export function texts(page: Page, selector: string): Promise<string[]> {
   return page.$$eval(selector, found => found.map(element => element.textContent ?? ''))
 }

@@ -29,7 +29,7 @@ export async function joined(key: string, ...labels: readonly string[]): Promise
   return grants
 }
 
-/** How many pixels the page is wider than its window. */
+/** Returns by how many pixels the page is wider than its window. */
 export async function overflow(page: Page): Promise<number> {
   return (await page.evaluate('document.documentElement.scrollWidth - innerWidth')) as number
 }

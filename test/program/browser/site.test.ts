@@ -42,7 +42,7 @@ afterAll(async () => {
   server?.close()
 })
 
-/** All pages by their paths in the site, except the one for missing pages. */
+/** Returns all pages by their paths in the site, except the page that is shown for missing pages. */
 async function pages(): Promise<Map<string, string>> {
   const names = await readdir(built, { recursive: true })
   const htmls = names.filter(name => name.endsWith('.html') && name !== '404.html')

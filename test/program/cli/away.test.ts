@@ -9,9 +9,9 @@ import { eventually, sleep } from '../../kit/time.ts'
 import { openSite } from '../ui/site.ts'
 import { type Running, STARTUP, start } from './baton.ts'
 
-/** In ms: the time that a program on a slow machine may need to notice, to report and to end. */
+/** How long, in ms, a program on a slow machine may need to notice that Redis is away, to report it and to end. */
 const SLACK = 4_000
-/** The longest time, in ms, of the first connection, of reading locks, and of a call of `run`. */
+/** How long, in ms, a program waits for Redis: to connect at the start, to read locks, and in a call of `run`. */
 const [CONNECT, LOOK, OUTAGE] = [5_000, 5_000, 15_000]
 
 /** The words that follow each command's name. The address is inserted before them. */
@@ -40,8 +40,8 @@ interface Silent {
 }
 
 /**
- * A server that accepts connections. It forwards the first `passed` connections to the tests' server, and never answers
- * the others.
+ * Starts a server that accepts connections. It forwards the first `passed` connections to the tests' server, and never
+ * answers the others.
  */
 async function silent(passed = 0): Promise<Silent> {
   let since: number | undefined
@@ -134,7 +134,7 @@ test('the first connection is answered, but nothing else is: 69', { timeout: 60_
   }
 })
 
-/** In ms: within this time a program notices that Redis is gone. A hanging Redis takes longer to notice. */
+/** How long, in ms, a program needs to notice that Redis is gone. It notices a hanging Redis later. */
 const A_MOMENT = 500
 const stays = [process.execPath, '-e', `console.log('runs'); setInterval(() => {}, 1000)`]
 
@@ -170,7 +170,7 @@ test.each([
     ['run waits, SIGINT', waiting.int, { code: 130, output: '', errors: '' }, signalled, 0],
     ['run waits, SIGTERM', waiting.term, { code: 143, output: '', errors: '' }, signalled, 0],
     ['run waits, SIGHUP', waiting.hup, { code: 129, output: '', errors: '' }, signalled, 0],
-    // The command receives the signal. Then the release gets one second to reach Redis.
+    // The command of `baton run` receives the signal and ends. Then the release has one second to reach Redis.
     ['run holds, SIGINT', holding.told, { code: 130, output: 'runs\n', errors: oneLine }, signalled, 1_000],
     ['run holds, until its lease ends', holding.lost, { code: 75, output: 'runs\n' }, away, 4_000],
     // If the connection is half-open, only the next heartbeat notices.

@@ -214,7 +214,7 @@ describe('a Redis that cannot be used: 69, and why', () => {
     await refuses(`redis://guest:${encoded}@127.0.0.1:${port}`, /NOPERM|lacks/)
   })
 
-  // It waits for 15 s: for so long a call waits for Redis to come back.
+  // This test takes 15 s, because a call waits so long for Redis to come back.
   test('a server that loads its data for too long', { timeout: 60_000 }, async () => {
     const slowly = ['--key-load-delay', '50000', '--loading-process-events-interval-bytes', '1024']
     const { url } = await ownServer('--enable-debug-command', 'yes', '--rdbcompression', 'no', ...slowly)

@@ -20,7 +20,7 @@ export interface Ended {
 export interface Running {
   readonly child: ChildProcess
   readonly ended: Promise<Ended>
-  /** What it has printed so far. */
+  /** Returns what the program has printed so far. */
   output(): string
   errors(): string
 }

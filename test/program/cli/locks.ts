@@ -7,14 +7,14 @@ const NOW = 1_000_000
 
 interface Shown {
   readonly label?: string
-  /** In ms. */
+  /** How long the holder has held the lock, in ms. */
   readonly heldFor?: number
   readonly ttl?: number
   /** How long each waiter has waited, in ms, beginning with the head of the queue. */
   readonly waits?: readonly number[]
 }
 
-/** A mutex. It is held unless `ttl` is 0. */
+/** Makes a mutex, which is held unless `ttl` is 0. */
 export function lockSeen(
   key: string,
   { label = 'someone', heldFor = 1_000, ttl = 20_000, waits = [] }: Shown = {},
@@ -28,7 +28,7 @@ export function lockSeen(
 
 type ShownHolder = Partial<Pick<HolderState, 'id' | 'label' | 'heldFor' | 'ttl' | 'mode' | 'permits'>>
 
-/** A semaphore with five permits. Each waiter wants two. */
+/** Makes a semaphore with five permits. Each waiter wants two. */
 export function semaphoreSeen(key: string, holders: readonly ShownHolder[], waits: readonly number[] = []): SeenLock {
   const all = holders.map(each => holder({ permits: 1, ...each }))
   const taken = all.reduce((sum, { permits = 0 }) => sum + permits, 0)
@@ -36,7 +36,7 @@ export function semaphoreSeen(key: string, holders: readonly ShownHolder[], wait
   return sharedSeen({ key, kind: 'semaphore', permits: 5, taken }, all, waiters)
 }
 
-/** A read-write lock. Its waiters are writers. */
+/** Makes a read-write lock whose waiters are writers. */
 export function readWriteSeen(key: string, holders: readonly ShownHolder[], waits: readonly number[] = []): SeenLock {
   const waiters = waits.map((waited, i) => ({ ...waiter(waited, i), mode: 'write' as const }))
   return sharedSeen({ key, kind: 'readWrite' }, holders.map(holder), waiters)

@@ -6,8 +6,8 @@ import { eventually } from '../../kit/time.ts'
 import { baton } from './baton.ts'
 
 /**
- * A semaphore with five permits and three holders, the first of which has two permits. Two waiters in its queue want
- * two permits each.
+ * Makes a semaphore with five permits and three holders, the first of which has two permits. Two waiters in its queue
+ * want two permits each.
  */
 async function semaphoreOf(key: string): Promise<Lease[]> {
   const leases: Lease[] = []

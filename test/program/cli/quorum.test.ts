@@ -52,7 +52,7 @@ describe('three servers', () => {
 
   afterAll(() => Promise.all((three ?? []).map(server => server.stop())))
 
-  /** A lock held by another `baton run`. */
+  /** Starts another `baton run`, which holds the lock. */
   const held = (key: string) => begun(by(['run', key, ...quorum, '--label', 'the holder', '--', ...stays]))
 
   test('run takes turns, passes its command the key and a larger token, and ends as its command does', async () => {

@@ -1,6 +1,6 @@
 /**
- * Processes that the command of `baton run` has started. If the lock is lost, all are ended. If the command ends, none
- * is waited for.
+ * Processes that the command of `baton run` has started. If the lock is lost, `baton run` ends all of them. If the
+ * command ends, `baton run` waits for none of them.
  */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -73,14 +73,14 @@ describe('a lock that is lost', () => {
     const { running, grandchild, ticks } = await job(key, { worker, args: ['--grace', '1s'] })
     await client().forceRelease(key)
     const then = await ticks()
-    await eventually(async () => (await ticks()) > then) // it continues after SIGTERM
+    await eventually(async () => (await ticks()) > then) // works on after SIGTERM
     expect(await running.ended).toMatchObject({ code: 75 })
     expect(isThere(grandchild)).toBe(false)
   })
 
   test('ends a process that outlives the one that started it', async () => {
     const key = freshKey()
-    // The shell in between has ended at once. Its child has lost its parent, but is still in the group.
+    // The shell that started the child ended at once. So the child has no parent, but is still in the process group.
     const { running, grandchild } = await job(key, { command: 'sh -c "sh worker.sh &"; sleep 600' })
     expect(await client().forceRelease(key)).toBe(true)
     expect(await running.ended).toMatchObject({ code: 75 })
@@ -107,7 +107,7 @@ describe('a lock that is lost', () => {
   })
 })
 
-/** A script that records each signal of this name, reports when it is ready, and ends after the test. */
+/** Returns a script that records each signal of this name, reports when it is ready, and ends after the test. */
 const noting = (name: NodeJS.Signals) =>
   [
     'const { appendFileSync: append, existsSync } = require("fs")',
@@ -124,7 +124,7 @@ describe('a signal', () => {
       const node = `exec '${process.execPath}' -e '${noting(name)}'`
       const command = `sh worker.sh & ${node} command`
       const { running, folder } = await job(freshKey(), { worker: `${node} grandchild`, command })
-      // Without a handler, the signal would end the process. So wait until each process has one.
+      // The signal would end a process that has no handler. So wait until each process has its handler.
       const listens = (who: string) => readFile(join(folder, `${who}-listens`), 'utf8').catch(() => '')
       await eventually(async () => (await listens('command')) && (await listens('grandchild')), STARTUP)
       const heard = (who: string) => readFile(join(folder, who), 'utf8').catch(() => '')

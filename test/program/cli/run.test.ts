@@ -7,7 +7,7 @@ import { baton, STARTUP, start } from './baton.ts'
 const node = (script: string) => [process.execPath, '-e', script]
 /** A command that prints "runs", and then runs until it is killed. */
 const stays = node(`console.log('runs'); setInterval(() => {}, 1000)`)
-/** The same, but it ignores SIGTERM. */
+/** A command like `stays` that ignores SIGTERM. */
 const stubborn = node(
   `process.on('SIGTERM', () => console.log('no')); console.log('runs'); setInterval(() => {}, 1000)`,
 )
@@ -121,7 +121,7 @@ describe('a Redis that goes away while the command runs does not delay its end',
     await eventually(() => running.output().includes('ends'), STARTUP)
     const before = performance.now()
     const { code, errors } = await running.ended
-    // It usually takes one or two seconds. It took 15 in a former version.
+    // The end usually takes one or two seconds. In a former version it took 15.
     expect(performance.now() - before).toBeLessThan(8_000)
     expect(code).toBe(7)
     expect(errors).toMatch(/^baton: [^\n]*the lock becomes free when its lease ends\n$/)

@@ -58,7 +58,7 @@ describe('waiting without a terminal', () => {
     const lease = await client({ label: 'somebody' }).lock(key)
     const running = start(['run', key, '--fair', ...options, '--', 'echo', 'done'])
     await eventually(async () => (await client().inspect(key)).waiters.length === 1, STARTUP)
-    // The caller appears in Redis's queue slightly before the program knows it.
+    // The program appears in Redis's queue slightly before it knows that it is queued.
     if (options.includes('--verbose')) await eventually(() => running.errors() !== '', STARTUP)
     await lease.release()
     const { code, output, errors } = await running.ended

@@ -4,7 +4,7 @@ import { client, freshKey } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { baton } from './baton.ts'
 
-/** Two locks. One of them has a queue of two waiters. */
+/** Takes two locks. One of them has a queue of two waiters. */
 async function twoLocks(name: string) {
   const [holder, first, second] = ['the holder', 'the first', 'the second'].map(label => client({ label }))
   const lease = await holder!.lock(`${name}:b`)

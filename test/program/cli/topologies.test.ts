@@ -42,7 +42,7 @@ describe.each(cases)('$kind, by TLS: $tls', ({ kind, tls }) => {
   const ended = async (...args: string[]) => noSecret(await start(args, env).ended)
   const by = async (other: string, ...args: string[]) =>
     noSecret(await start([...args, '--url', other], { ...env, REDIS_URL: '' }).ended)
-  /** A lock held by another `baton run`. */
+  /** Starts another `baton run`, which holds the lock. */
   const held = async (key: string) => {
     const running = start(['run', key, '--label', 'the holder', '--', ...stays], env)
     await eventually(() => running.output() !== '', STARTUP)

@@ -7,7 +7,7 @@ import { faultProxy } from '../../kit/proxies.ts'
 import { client, freshKey, ownServer, redisUrl } from '../../kit/redis.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 
-/** A watch that is closed after the test. */
+/** Starts a watch, and closes it after the test. */
 function watched(at: Connected, options: Partial<WatchOptions> = {}, changed: (live: Watch) => void = () => {}): Watch {
   const live: Watch = watch(at, { interval: 20, ...options }, () => changed(live))
   onTestFinished(() => live.close())
@@ -18,7 +18,7 @@ function at(url: string, locks: LockClient = client({}, url)): Connected {
   return { locks, where: new URL(url).host }
 }
 
-/** Counts the surveys that have begun, and the most that ran at the same time. */
+/** Counts the surveys that have begun, and records how many ran at the same time at most. */
 function counted(locks: LockClient): { begun: number; atOnce: number } {
   const count = { begun: 0, atOnce: 0 }
   const list = locks.list.bind(locks)

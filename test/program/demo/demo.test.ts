@@ -129,7 +129,7 @@ describe('ended early', () => {
   })
 })
 
-/** The ids of the workers, which are the demo's only children if it is given a URL. */
+/** Returns the process ids of the workers, which are the demo's only children if the demo is given a URL. */
 function childrenOf(parent: number): number[] {
   const table = execFileSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' })
   const rows = table

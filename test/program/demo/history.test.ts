@@ -21,7 +21,8 @@ interface Sight {
 }
 
 /**
- * Records the queue as the demo sees it. The record is slightly late, which can only hide waiters from the comparison.
+ * Records the queue as the demo sees it. The record is slightly late. That can only hide waiters from the checker, not
+ * cause a false violation.
  */
 function watchQueue({ ledger }: Stage, sights: Sight[]): void {
   let from = now()
@@ -36,8 +37,8 @@ function watchQueue({ ledger }: Stage, sights: Sight[]): void {
 function noteQueue(memory: Memory, sights: readonly Sight[], { sections }: History): void {
   const workers = new Map(sections.map(({ hold, pid }) => [hold, String(pid)]))
   for (const { from, t, ids } of sights) {
-    // The checker only checks that tickets do not change, so the id serves as the ticket. Waiters that were never
-    // granted are not compared.
+    // The demo knows no tickets. The checker only checks that a waiter's ticket does not change, so the id serves as
+    // the ticket. The checker does not compare waiters that were never granted.
     const entries = ids.map((id): [string, string, string, string] => [id, id, workers.get(id) ?? '', id])
     memory.record('queue', { key, from, entries }, t)
   }
@@ -84,7 +85,7 @@ test('the checker finds nothing in a sale with the lock', { timeout: 90_000 }, a
   expect(violationsIn(memory.events)).toEqual([])
   expect(sights.length).toBeGreaterThan(10)
 
-  // The checker must also find violations, so record a section that overlaps with one of these.
+  // The checker must also find violations. So add a section that overlaps with one of the recorded sections.
   const { pid, begin, token } = history.sections.find(({ how }) => how === 'released')!
   const other = { worker: `not ${pid}`, attempt: 'other', key, id: 'other', owner: 'other', via: 'handoff' } as const
   memory.record('grant', { ...other, token: token! + 1, deadline: begin + 1 }, begin + 0.5)

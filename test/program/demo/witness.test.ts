@@ -12,7 +12,10 @@ const processes = 4
 const perSection = 10
 const gap = 1
 
-/** 60 orders of 60 customers, one section after another, by 4 processes in turn. All requests wait from the start. */
+/**
+ * Makes a history of 60 orders of 60 customers, one section after another, by 4 processes in turn. All requests wait
+ * from the start.
+ */
 function goodHistory() {
   const orders: Order[] = Array.from({ length: 60 }, (_, n) => ({
     id: `S-${n}`,

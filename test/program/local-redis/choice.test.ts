@@ -58,7 +58,7 @@ test('without REDIS_URL a server is started, announced in one line, and stopped'
 describe('the PATH', () => {
   test.skipIf(!local)('gives the server found on it', async () => {
     const binary = binaryIn(local!.description)
-    // An unpacked server needs the libraries of its package. They do not affect an installed server.
+    // A server that was unpacked from a package needs the libraries of that package. An installed server ignores them.
     const libraries = join(dirname(binary), '..', 'lib')
     const path = `LD_LIBRARY_PATH=$(echo ${libraries}/*-linux-gnu* | tr ' ' :)`
     await program('valkey-server', `${path} exec ${binary} "$@"`)

@@ -8,7 +8,7 @@ import { onPath } from '../../../local-redis/path.ts'
 import { ask, eventually } from './ask.ts'
 import { runChild } from './child.ts'
 
-/** A source of child processes. Servers in containers are removed by testcontainers, which is not tested here. */
+/** A source that starts servers as child processes. Testcontainers removes servers in containers; not tested here. */
 const source = await chooseSource([onPath(), fromDistribution()]).catch(() => undefined)
 
 describe.skipIf(!source)('no server is left', { timeout: 60_000 }, () => {
@@ -20,7 +20,7 @@ describe.skipIf(!source)('no server is left', { timeout: 60_000 }, () => {
 
   afterAll(() => rm(temporary, { recursive: true }))
 
-  /** Only the servers' folders: tsx also has a folder in TMPDIR. */
+  /** Lists only the servers' folders, because tsx also has a folder in TMPDIR. */
   const serverFolders = async () => (await readdir(temporary)).filter(name => name.startsWith('baton-redis-'))
 
   async function nothingIsLeft(port: number): Promise<void> {

@@ -11,7 +11,7 @@ import {
 } from '../../../local-redis/index.ts'
 import { ask } from './ask.ts'
 
-/** In ms. The first time, a package or an image may have to be fetched. */
+/** Time limit for starting a server, in ms. The first time, a package or an image may have to be downloaded. */
 const fetching = 300_000
 
 describe('a server', { timeout: 60_000 }, () => {

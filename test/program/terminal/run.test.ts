@@ -28,7 +28,7 @@ describe('waiting is visible', () => {
     const [first, second] = [client({ label: 'web-1' }), client({ label: 'web-2' })]
     const lease = await first.lock(key)
     const next = second.lock(key, { fair: true })
-    next.catch(() => {}) // ignores its error if the test fails before its turn
+    next.catch(() => {}) // rejects if the test ends early
     await eventually(async () => (await first.inspect(key)).waiters.length === 1)
 
     const terminal = await run(
@@ -78,7 +78,7 @@ describe('waiting is visible', () => {
     const wide = await terminal.eventually(/^waiting [^\n]*$/)
     expect(wide).toMatch(/^waiting \S+ \(1 of 1\) for 夜間\S*…\S*, held by 机器-?主*…\S* for \S+$/)
     expect(width(wide)).toBeLessThan(70)
-    // The text that the terminal wrapped when it was resized stays. The next line fits.
+    // A line that was wrapped by the change of size stays wrapped. The next line fits into the new width.
     await terminal.resize(30, 10)
     await terminal.eventually(screen => /^waiting .*…$/.test(lastOf(screen)) && width(lastOf(screen)) < 30)
     await terminal.press('C-c')
@@ -149,7 +149,7 @@ describe('an interactive command works as without baton', () => {
 
   test('if the input of baton is a pipe, Ctrl-Z stops the command together with baton, which renews its lock', async () => {
     const terminal = await bash()
-    // Not a shell: a shell that is starting another program is not reported as stopped, although it is.
+    // The command is not a shell, because a shell that is starting a program is not reported as stopped when it is.
     const count = node(
       `const { writeFileSync: write } = require("fs"); write("pid", String(process.pid)); let i = 0; setInterval(() => write("count", String(++i)), 50)`,
     )
@@ -216,7 +216,7 @@ function lastOf(screen: string): string {
   return screen.split('\n').at(-1)!
 }
 
-/** The width of the text in columns. The characters in these tests have one or two columns. */
+/** Returns the width of the text in columns. The characters in these tests have one or two columns. */
 function width(text: string): number {
   return [...text].reduce((sum, character) => sum + (character.codePointAt(0)! > 0x2e80 ? 2 : 1), 0)
 }

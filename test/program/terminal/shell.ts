@@ -7,7 +7,7 @@ import { built, Terminal, type TerminalOptions } from './tmux.ts'
 
 export const PROMPT = 'ready>'
 
-/** Bash without the user's settings. It runs `lines` before its first prompt. */
+/** Opens Bash without the user's settings. Bash runs `lines` before its first prompt. */
 export async function bash(lines: readonly string[] = [], options: TerminalOptions = {}): Promise<Terminal> {
   const folder = await folderWithBaton()
   const startup = join(folder, 'startup')
@@ -21,7 +21,7 @@ export async function bash(lines: readonly string[] = [], options: TerminalOptio
   return terminal
 }
 
-/** A folder with the built `baton` as a program; removed after the test. */
+/** Makes a folder with the built `baton` as a program, and removes the folder after the test. */
 export async function folderWithBaton(): Promise<string> {
   const folder = await emptyFolder()
   const file = join(folder, 'baton')

@@ -60,7 +60,7 @@ const LOOK = 30
 
 const run = promisify(execFile)
 
-/** The built `baton` in a terminal. */
+/** Runs the built `baton` in a terminal. */
 export function batonInTerminal(args: readonly string[], options?: TerminalOptions): Promise<Terminal> {
   return Terminal.open([process.execPath, built, ...args], options)
 }
@@ -105,7 +105,7 @@ export class Terminal {
     return terminal
   }
 
-  /** Keys by tmux's names: `Enter`, `C-c`, `Up`, `Escape`, `Tab`, or a single character. */
+  /** Presses keys, given by tmux's names (`Enter`, `C-c`, `Up`, `Escape`, `Tab`) or as single characters. */
   async press(...keys: readonly string[]): Promise<void> {
     await this.#tmux(['send-keys', '--', ...keys])
   }
@@ -120,18 +120,18 @@ export class Terminal {
     await this.#tmux(['resize-window', '-x', String(columns), '-y', String(rows)])
   }
 
-  /** All rows, without trailing blanks and without empty rows at the bottom. */
+  /** Returns all rows of the screen, without trailing blanks and without empty rows at the bottom. */
   async screen(): Promise<string> {
     const rows = (await this.#tmux(['capture-pane', '-p'])).split('\n').map(row => row.trimEnd())
     return rows.join('\n').trimEnd()
   }
 
-  /** The same, including colours and other attributes as escape sequences. */
+  /** Returns the screen with colours and other attributes as escape sequences. */
   async colouredScreen(): Promise<string> {
     return (await this.#tmux(['capture-pane', '-p', '-e'])).trimEnd()
   }
 
-  /** Everything that the program has written since its start, byte by byte. */
+  /** Returns everything that the program has written since its start, byte by byte. */
   output(): Promise<string> {
     return readFile(this.#recorded, 'utf8')
   }
@@ -155,7 +155,7 @@ export class Terminal {
     }
   }
 
-  /** The process id of the program in the pane. */
+  /** Returns the process id of the program in the pane. */
   async pid(): Promise<number> {
     return Number(await this.#ask('#{pane_pid}'))
   }

@@ -12,7 +12,7 @@ function top(name: string, ...args: string[]): Promise<Terminal> {
   return batonInTerminal(['top', `${name}*`, '--interval', '100ms', ...args], { env: environment })
 }
 
-/** Three locks. `c` has a queue of two; `a` has a queue of one, with the longest wait; `b` has no queue. */
+/** Takes three locks. `c` has a queue of two; `a` has a queue of one, with the longest wait; `b` has no queue. */
 async function threeLocks(name: string) {
   const holder = client({ label: 'the holder' })
   const leases = new Map()
@@ -27,7 +27,7 @@ async function threeLocks(name: string) {
   return leases
 }
 
-/** The last letters of the locks' names, from top to bottom. */
+/** Returns the last letters of the locks' names, from top to bottom. */
 function rowsOf(screen: string, name: string): string {
   const rows = screen.split('\n').map(row => row.slice(2).split(' ')[0]!)
   return rows
@@ -36,7 +36,7 @@ function rowsOf(screen: string, name: string): string {
     .join('')
 }
 
-/** A short name, which is not cut at 80 columns. */
+/** Returns a short name, which is not cut at 80 columns. */
 function freshName(): string {
   return `${freshKey('t').slice(0, 12)}:`
 }
@@ -86,7 +86,7 @@ describe('at 80 × 24', () => {
     const screen = await terminal.eventually(
       shown => rowsOf(shown, name) === 'c' && shown.includes('filter: THE Second'),
     )
-    expect(screen).toContain('1 of 3 have “THE Second”')
+    expect(screen).toContain('1 of 3 match “THE Second”')
     await terminal.press('Enter')
     await terminal.eventually('q quit')
     await terminal.press('Escape')
@@ -198,7 +198,7 @@ test('only changes are written, and never the whole screen', async () => {
 })
 
 describe('leaves the terminal as it was', () => {
-  /** A shell that has printed something and then runs `baton`. */
+  /** Opens a shell, which prints something and then runs `baton`. */
   async function inShell(name: string): Promise<Terminal> {
     const terminal = await Terminal.open(['bash', '--norc', '-i'], { env: { ...environment, PS1: '$ ' } })
     await terminal.eventually('$')
@@ -278,7 +278,7 @@ test.each(['q', 'C-c'])('%s ends it at once while Redis hangs', async key => {
   proxy.swallow('down')
   await terminal.eventually(/no answer for|as of \S+ ago:/)
   await terminal.press(key)
-  // Without this, it would wait 15 s for Redis to come back.
+  // If the key did not end the program, it would wait 15 s for Redis to come back.
   expect(await terminal.exitCode(4_000)).toBe(0)
 })
 

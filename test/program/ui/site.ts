@@ -38,7 +38,7 @@ interface Asking {
   readonly body?: string
 }
 
-/** Like `fetch`, but with control over the Host and Origin headers. */
+/** Sends a request like `fetch`, but with control over the Host and Origin headers. */
 export async function ask(url: URL, { method = 'GET', headers = {}, body }: Asking = {}): Promise<Answer> {
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
     request(url, { method, headers, agent: false }, resolve).once('error', reject).end(body)

@@ -92,7 +92,7 @@ const makers: Record<string, (w: Words) => string[]> = {
   ZPOPMIN: w => [w.key(), ...w.maybe(w.rank())],
 }
 
-/** More frequent than others, because other commands read what these write. */
+/** Commands that are drawn more often than others, because the others read what these write. */
 const frequent = ['HSET', 'ZADD', 'ZADD', 'ZADD']
 
 test('every command is tested', () => {

@@ -68,7 +68,8 @@ export class Keyspace {
   }
 
   /**
-   * The hash of this key; creates a missing one. The caller must then add a field, because Redis has no empty hashes.
+   * Returns the hash of this key, and creates a missing one. The caller must then add a field, because Redis has no
+   * empty hashes.
    */
   hashForWriting(key: string): Hash {
     return this.hash(key) ?? this.#make(key, new Map<string, string>())
@@ -78,7 +79,7 @@ export class Keyspace {
     return this.sortedSet(key) ?? this.#make(key, new SortedSet())
   }
 
-  /** Call this after removals. Deletes the key if its value has become empty. */
+  /** Deletes the key if its value has become empty. Call this after removals. */
   dropIfEmpty(key: string): void {
     const value = this.#entries.get(key)?.value
     if (value !== undefined && typeof value !== 'string' && value.size === 0) this.#entries.delete(key)
@@ -92,7 +93,7 @@ export class Keyspace {
     this.#entries.clear()
   }
 
-  /** When the key expires, ms by the server's clock; Infinity: never; undefined: the key does not exist. */
+  /** Returns when the key expires, ms by the server's clock; Infinity: never; undefined: the key does not exist. */
   livesUntil(key: string): number | undefined {
     return this.#find(key)?.until
   }

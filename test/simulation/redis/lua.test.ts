@@ -62,7 +62,7 @@ const samples = [
   'return (',
 ]
 
-/** The reply, or the code of the error. The rest of an error's text depends on the server's version. */
+/** Returns the reply, or the code of the error. The rest of an error's text depends on the server's version. */
 async function outcome(run: () => unknown): Promise<unknown> {
   try {
     return await run()
@@ -81,7 +81,7 @@ test('scripts return the replies of a real server', async () => {
   }
 })
 
-// Not compared with the server, because Redis 7.2 and later write fractions with fewer digits.
+// This is not compared with the server, because Redis 7.2 and later write fractions with fewer digits.
 test('a number becomes an argument of a command with up to 17 digits', () => {
   const numbers = [
     '0.1',

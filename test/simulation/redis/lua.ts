@@ -279,7 +279,7 @@ class Lua {
     return this.#currentMemory().toString('latin1', at, at + this.#c.HEAPU32[this.#size >> 2]!)
   }
 
-  /** When WebAssembly's memory grows, it becomes another buffer. */
+  /** Returns WebAssembly's memory. When the memory grows, it becomes another buffer. */
   #currentMemory(): Buffer {
     const { buffer } = this.#c.HEAPU8
     if (this.#memory.buffer !== buffer) this.#memory = Buffer.from(buffer)

@@ -98,7 +98,7 @@ class Pair {
   }
 }
 
-/** The arguments before the first absent one. */
+/** Returns the arguments before the first absent one. */
 function argvOf(values: readonly unknown[]): string[] {
   const end = values.indexOf(undefined)
   return values
@@ -107,7 +107,7 @@ function argvOf(values: readonly unknown[]): string[] {
     .map(String)
 }
 
-/** A dump without the order of hash fields, which may differ. */
+/** Removes the order of hash fields from a dump, because the order may differ. */
 function unordered(dump: unknown): unknown {
   return (dump as [string[], string[], number][]).map(([hash, set, lives]) => {
     const fields = hash.flatMap((field, i) => (i % 2 ? [] : [`${field}: ${hash[i + 1]}`]))
@@ -254,7 +254,7 @@ test('random calls lead to the same replies, messages and keys as on a real serv
   expect([...given].sort()).toEqual(promised.filter(reply => !reply.endsWith('unfinished')).sort())
 }, 60_000)
 
-test('so do calls with more dead waiters than one call passes over', async () => {
+test('replies agree even if one call cannot pass all dead waiters', async () => {
   const redis = plainRedis()
   const ear = plainRedis()
   const [holder, heir] = heardOf.map(client => `${client}${'1'.padStart(16, '_')}`) as [string, string]

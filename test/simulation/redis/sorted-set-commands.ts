@@ -124,7 +124,7 @@ function add(db: Keyspace, key: string, rest: string[]): CommandReply {
   return added
 }
 
-/** The set of a key, for reading; a missing key counts as an empty set. */
+/** Returns the set of a key, for reading; a missing key counts as an empty set. */
 function setOf(db: Keyspace, key: string): SortedSet {
   return db.sortedSet(key) ?? new SortedSet()
 }
@@ -135,7 +135,7 @@ function remove(db: Keyspace, key: string, start: number, count: number): Member
   return removed
 }
 
-/** The members of a range of ranks. `reverse`: ranks and order count down from the highest score. */
+/** Returns the members of a range of ranks. `reverse`: ranks and order count down from the highest score. */
 function ranked(db: Keyspace, key: string, first: string, last: string, reverse = false): readonly Member[] {
   const [from, to] = [integer(first), integer(last)]
   const { members } = setOf(db, key)

@@ -29,7 +29,7 @@ export class SortedSet {
     return this.#scores.get(member)
   }
 
-  /** The rank of a member; -1: it is not in the set. */
+  /** Returns the rank of a member; -1: the member is not in the set. */
   rank(member: string): number {
     const score = this.#scores.get(member)
     return score === undefined ? -1 : this.#place({ member, score })
@@ -55,7 +55,7 @@ export class SortedSet {
     return removed
   }
 
-  /** The rank of the first member in the range, and the number of members in it. */
+  /** Returns the rank of the first member in the range, and the number of members in it. */
   within({ min, max, aboveMin, belowMax }: Between): { start: number; count: number } {
     const below = (score: number) => (aboveMin ? score <= min : score < min)
     const above = (score: number) => (belowMax ? score >= max : score > max)
@@ -65,7 +65,7 @@ export class SortedSet {
     return { start, count: (end < 0 ? this.size : end) - start }
   }
 
-  /** The rank that this member has, or would have. */
+  /** Returns the rank that this member has, or would have. */
   #place({ member, score }: Member): number {
     let [low, high] = [0, this.#sorted.length]
     while (low < high) {

@@ -26,7 +26,7 @@ interface Answer {
   readonly body: Record<string, unknown>
 }
 
-/** Each request has its own connection, because a connection that stays open would delay the end of a server. */
+/** Sends a request by a connection of its own, because a connection that stays open would delay the end of a server. */
 async function post(url: string, body: unknown = {}, headers: Record<string, string> = {}): Promise<Answer> {
   const sent = request(url, {
     method: 'POST',

@@ -14,7 +14,7 @@ const at = (path: string) => fileURLToPath(new URL(path, root))
 
 export interface Nest {
   readonly major: string
-  /** The kind of modules that this project uses: Nest before 12 is CommonJS. */
+  /** The kind of modules that the user's project has: Nest before 12 is CommonJS. */
   readonly type: 'commonjs' | 'module'
   readonly dependencies: Readonly<Record<string, string>>
 }
@@ -29,8 +29,8 @@ const nest = (major: string, type: Nest['type'], schedule: string): Nest => {
 export const versions = [nest('10', 'commonjs', '^4'), nest('11', 'commonjs', '^6'), nest('12', 'module', '^12')]
 
 /**
- * The dependencies of the package, and the types that users of TypeScript on Node have. They are linked to the
- * project's own.
+ * The dependencies of the package, and the types that users of TypeScript on Node have. The user's project gets links
+ * to the copies in this repository.
  */
 const linked = ['ioredis', 'eventemitter3', 'p-timeout', '@types/node']
 

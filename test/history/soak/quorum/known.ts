@@ -9,18 +9,20 @@ import { lockName } from '../terms.ts'
 import type { QuorumServer } from './server.ts'
 import { majorityOf } from './terms.ts'
 
-/** The holder's id, or 'free'; undefined if the server has not answered. */
+/** What a server says about a lock: the holder's id, or 'free'; undefined if the server has not answered. */
 type Said = string | 'free' | undefined
-/** What each of several servers says about each lock. */
+/** What several servers say about all locks: one list for each server, with one entry for each lock. */
 export type Sight = readonly (readonly Said[])[]
 
 /** A server that does not answer within this many ms counts as away. */
 const PATIENCE = 300
 
 /**
- * The numbers of the locks on which too few servers agreed before and after, including locks that changed hands in
- * between. `lost` is what the servers said before that something happens to: the vote of one of them for another claim
- * may count later, together with votes that do not exist yet.
+ * Returns the numbers of the locks that a fault of some servers may take away. `before` and `after` are what the other
+ * servers said, and `lost` is what the affected servers said before the fault. A lock is in doubt if no majority of all
+ * servers said the same before and after, for instance because the lock changed hands in between. It is also in doubt
+ * if an affected server had voted for another claim: that vote may count later, together with votes that do not exist
+ * yet.
  */
 export function inDoubt(before: Sight, after: Sight, servers: number, lost: Sight = []): number[] {
   const locks = Math.max(0, ...[...before, ...after].map(list => list.length))
@@ -36,26 +38,27 @@ export function inDoubt(before: Sight, after: Sight, servers: number, lost: Sigh
   })
 }
 
-/** The keys of the locks in doubt, if `lose` happens to the servers `lost`. `all` are all servers of the quorum. */
+/** Makes the fault `happen` to the servers `lost` of `all` servers. Returns the keys of the locks in doubt. */
 export async function lostBy(
   all: readonly QuorumServer[],
   lost: readonly number[],
   keys: readonly string[],
   happen: () => Promise<void>,
+  patience = PATIENCE,
 ): Promise<string[]> {
   const others = all.filter(({ number }) => !lost.includes(number))
   const meant = all.filter(({ number }) => lost.includes(number))
-  const [before, votes] = await Promise.all([sight(others, keys), sight(meant, keys)])
+  const [before, votes] = await Promise.all([sight(others, keys, patience), sight(meant, keys, patience)])
   await happen()
-  const after = await sight(others, keys)
+  const after = await sight(others, keys, patience)
   return inDoubt(before, after, all.length, votes).map(lock => keys[lock]!)
 }
 
-function sight(servers: readonly QuorumServer[], keys: readonly string[]): Promise<Sight> {
-  return Promise.all(servers.map(server => Promise.race([saidBy(server, keys), sleep(PATIENCE, [])])))
+function sight(servers: readonly QuorumServer[], keys: readonly string[], patience: number): Promise<Sight> {
+  return Promise.all(servers.map(server => Promise.race([saidBy(server, keys), sleep(patience, [])])))
 }
 
-/** By this server's clock, a hold whose lease has lapsed has ended, even if no request has removed it. */
+/** Reads what the server says about each lock. A lock is free once its lease has lapsed by this server's clock. */
 async function saidBy({ admin }: QuorumServer, keys: readonly string[]): Promise<Said[]> {
   const pipeline = admin.pipeline().time()
   for (const key of keys) pipeline.hget(lockName(key), 'holder')

@@ -65,7 +65,7 @@ const lineFaults: Readonly<Record<LineFault, (proxy: FaultProxy, choices: Choice
     await sleep(duration)
     proxy.delay(0)
   },
-  /** Requests of this time, or their replies, arrive only after their sender has given up. */
+  /** Requests that are sent during the fault, or their replies, arrive only after their sender has given up. */
   async hold(proxy, { duration, dice }) {
     proxy.hold(dice % 2 === 0 ? 'up' : 'down')
     await sleep(duration)

@@ -17,7 +17,7 @@ const sizes = [3, 5, 7]
 const planner = (seed: number, servers = 5) =>
   new QuorumPlanner(new Random(seed, 1), { processes: 4, keys: 12, servers })
 
-/** The storms and calms of a run of one minute. */
+/** Returns the storms and calms of a run of one minute. */
 function minute(one: QuorumPlanner): Planned[][] {
   return [one.storm(STORM), one.calm(CALM), one.storm(STORM), one.calm(CALM)]
 }
@@ -138,11 +138,11 @@ test('only locks on which enough other servers agree survive the loss of a serve
   const happen = async () => {
     await hold('passed on', 'd', 0, 1, 2)
   }
-  expect(await lostBy(servers, [0], keys, happen)).toEqual(['twice', 'passed on'])
-  expect(await lostBy(servers, [2], keys, async () => {})).toEqual([])
-  // By this server's clock all its leases have ended, although it still has the records of their holders.
+  expect(await lostBy(servers, [0], keys, happen, 10_000)).toEqual(['twice', 'passed on'])
+  expect(await lostBy(servers, [2], keys, async () => {}, 10_000)).toEqual([])
+  // By this server's clock all its leases have ended, although the server still has the records of the holders.
   servers[1]!.clock.set(40_000)
-  expect(await lostBy(servers, [0], keys, async () => {})).toEqual(['everywhere', 'twice', 'passed on'])
+  expect(await lostBy(servers, [0], keys, async () => {}, 10_000)).toEqual(['everywhere', 'twice', 'passed on'])
   servers[1]!.clock.set(0)
   servers[1]!.stop()
   expect(await lostBy(servers, [0], keys, async () => {})).toEqual(keys)

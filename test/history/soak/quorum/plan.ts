@@ -72,7 +72,7 @@ export type Planned = Choices & { readonly at: number } & (
     | { readonly scope: 'key'; readonly name: KeyFault; readonly key: number }
   )
 
-/** The name of the fault in the history. */
+/** Returns the name of the fault in the history. */
 export function nameOf(planned: Planned): string {
   const majority = 'majority' in planned && planned.majority
   const of = planned.scope === 'lines' ? `way: ${planned.name}` : planned.name
@@ -124,7 +124,7 @@ const needed: Partial<Record<Planned['name'], number>> = {
 const DICE = 1_000_000
 /** The first blow of a calm begins within this many ms. */
 const SOON = 1_000
-/** The last ms of a calm, which have no fault if the blows end on time. */
+/** How many ms before the end of a calm the last blow begins at the latest. */
 const PEACE = 1_000
 
 type Special = { readonly majority: ServerFault } | { readonly clock: ClockFault }
@@ -162,7 +162,7 @@ export class QuorumPlanner {
     ])
   }
 
-  /** The faults of a storm of `length` ms, in the order of time. */
+  /** Returns the faults of a storm of `length` ms, in the order of time. */
   storm(length: number): Planned[] {
     const random = this.#random
     const blows: Planned[] = []
@@ -176,7 +176,7 @@ export class QuorumPlanner {
     return [...blows, ...others].sort((a, b) => a.at - b.at)
   }
 
-  /** The faults of a calm of `length` ms. */
+  /** Returns the faults of a calm of `length` ms. */
   calm(length: number): Planned[] {
     const plan: Planned[] = []
     for (let at = this.#random.int(0, SOON); at < length - PEACE; ) {
@@ -245,7 +245,7 @@ export class QuorumPlanner {
     return { lines: random.pick(linesOfMajority), majority: true }
   }
 
-  /** The numbers of `count` random servers. */
+  /** Returns the numbers of `count` random servers. */
   #some(count: number): number[] {
     const all = Array.from({ length: this.#servers }, (_, i) => i)
     return this.#random.shuffled(all).slice(0, count)

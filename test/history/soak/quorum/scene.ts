@@ -1,8 +1,8 @@
 /**
  * The scene for mutexes over a quorum: its servers, the processes with a way to each server, and all faults of these.
  *
- * Servers persist every write. A server that comes back empty does not persist at first, and does so again once it
- * certainly counts.
+ * Servers persist every write. A server that comes back empty does not persist at first. It persists again once its
+ * votes certainly count.
  */
 import { LockConnectionError } from '../../../../src/index.ts'
 import { keysWith } from '../../../kit/admin.ts'
@@ -124,7 +124,7 @@ async function forceRelease({ locks }: QuorumStage, key: string): Promise<void> 
   try {
     await locks.forceRelease(key)
   } catch (error) {
-    // Without a reachable majority this is expected.
+    // A call without a reachable majority is expected to fail in this way.
     if (!(error instanceof LockConnectionError)) throw error
   }
 }

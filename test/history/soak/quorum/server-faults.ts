@@ -1,6 +1,6 @@
 /**
- * Faults of a server of a quorum. Each of them begins, lasts, and is healed. If a fault takes holds away, it records
- * which and when (`taken`).
+ * Faults of a server of a quorum. Each of them begins, lasts, and is healed. A fault that takes holds away records
+ * which holds and when, in the event `taken`.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { now } from '../../recorder.ts'
@@ -48,9 +48,7 @@ export const serverFaults: Readonly<Record<ServerFault, Run>> = {
   late: onAllLines('hold'),
 }
 
-/**
- * Time between two steps of clocks, in ms. It is enough for renewals to restore holds on servers that have lost them.
- */
+/** Time between two steps of clocks, in ms. In this time, renewals restore holds on servers that have lost them. */
 const BETWEEN_STEPS = 700
 
 /**
@@ -85,8 +83,8 @@ function sizeOf(dice: number): number {
 }
 
 /**
- * The step ends all leases on this server at once. If a majority knows the hold without this server, nothing changes.
- * Otherwise another caller may get the lock.
+ * Steps a server's clock forward, past the ends of all leases on this server. If a majority knows a hold without this
+ * server, nothing changes. Otherwise another caller may get the lock.
  */
 async function stepAhead(stage: QuorumStage, server: QuorumServer, size: number): Promise<void> {
   const from = now()
@@ -94,7 +92,7 @@ async function stepAhead(stage: QuorumStage, server: QuorumServer, size: number)
   for (const key of lost) stage.recorder.record('taken', { key, from, how: 'clock' })
 }
 
-/** Steps the clock. Reads it right before and after, so that the history shows when the step happened. */
+/** Steps the clock. Reads the clock right before and after, so that the history shows when the step happened. */
 async function step(stage: QuorumStage, server: QuorumServer, ms: number): Promise<void> {
   const { clock, admin } = server
   stage.readClock(server)
@@ -106,9 +104,9 @@ async function step(stage: QuorumStage, server: QuorumServer, ms: number): Promi
 }
 
 /**
- * The data of these servers is lost. They do not count until every earlier hold has ended, so no other caller gets the
- * lock early. But if the remaining servers that know the hold are no majority, its holder may be notified before its
- * deadline.
+ * Makes these servers forget their data, and records which holds that may take away. The servers do not count until
+ * every earlier hold has ended, so no other caller gets a lock early. But if the remaining servers that know a hold are
+ * no majority, its holder may be notified before its deadline.
  */
 async function forgetting(stage: QuorumStage, lost: readonly number[], forget: () => Promise<void>): Promise<void> {
   const { servers, keys, recorder } = stage

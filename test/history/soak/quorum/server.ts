@@ -13,20 +13,20 @@ import { Turns } from '../scene.ts'
 import { quiet } from '../stage.ts'
 import type { Emptied } from './stage.ts'
 
-/** With these settings, the server writes each change to disk before it replies. */
+/** Settings with which a server writes each change to disk before it replies. */
 const persisting = ['--appendonly', 'yes', '--appendfsync', 'always', '--auto-aof-rewrite-percentage', '0']
 const forgetful = ['--appendonly', 'no', '--appendfsync', 'always', '--auto-aof-rewrite-percentage', '0']
 
 /**
- * Launches run one after another, because a server gets its clock through this process's environment, which has room
- * for only one.
+ * Starts servers one after another, because a server gets its clock through this process's environment, which has room
+ * for only one clock.
  */
 const launches = new Turns()
 
 export class QuorumServer {
   readonly number: number
   readonly clock: SteppedClock
-  /** A direct connection. While the server is away, commands wait for it. */
+  /** A direct connection to the server. While the server is away, commands wait until it is back. */
   readonly admin: Redis
   readonly #server: RunningServer
   readonly #dir: string
@@ -63,8 +63,8 @@ export class QuorumServer {
   }
 
   /**
-   * Restarts the server after a crash, without data. `says` decides whether it reports truthfully that it does not
-   * persist.
+   * Restarts the server after a crash, without data. `says` decides whether the server reports truthfully that it does
+   * not persist.
    */
   async comeBackEmpty(says: Emptied): Promise<void> {
     await rm(join(this.#dir, 'appendonlydir'), { recursive: true, force: true })

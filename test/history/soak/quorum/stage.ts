@@ -20,7 +20,10 @@ interface Props {
   readonly emptied: Emptied
 }
 
-/** What a server that comes back empty reports about its persistence. If the report is wrong, two callers may hold. */
+/**
+ * What a server that comes back empty reports about its persistence. If the report is wrong, two callers may hold a
+ * lock at the same time.
+ */
 export type Emptied = 'the truth' | 'that it persists'
 
 export class QuorumStage {

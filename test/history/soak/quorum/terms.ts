@@ -15,8 +15,8 @@ export const QUORUM_TIMES: Times = {
 }
 
 /**
- * The time from its start after which an emptied server certainly counts for all clients. Servers report their uptime
- * in whole seconds.
+ * How long, in ms, an emptied server must be up before all clients certainly count its votes. Servers report their
+ * uptime in whole seconds.
  */
 export const STANDING = LONGEST_LEASE + 2_000
 

@@ -1,0 +1,43 @@
+/** Which answers of the servers decide a renewal on a quorum. */
+import { expect, test } from 'vitest'
+import { Ballots } from '../../src/compose/quorum/ballots.ts'
+import { Floor } from '../../src/compose/quorum/floor.ts'
+import type { Place } from '../../src/compose/quorum/place.ts'
+import { Renewals } from '../../src/compose/quorum/renewals.ts'
+import type { Claim, Granted } from '../../src/kind.ts'
+import { FakeClock } from './fake-clock.ts'
+import { now } from './promises.ts'
+
+const claim: Claim = { key: 'k', id: 'id', owner: 'id', label: '', lease: 600, headStart: 0 }
+const hold = { key: claim.key, id: claim.id }
+
+/**
+ * The third server has voted with a token of its own, and has not received that of the majority yet. It prolongs the
+ * hold before one server of the majority does.
+ */
+test('a server that does not have the hold’s token is not part of the majority that prolongs it', async () => {
+  const clock = new FakeClock()
+  const prolong: ((until: number) => void)[] = []
+  const places = [0, 1, 2].map(server => ({
+    member: { up: true, counts: true, epoch: 0 },
+    kind: { renew: () => new Promise(resolve => (prolong[server] = until => resolve([until]))) },
+    voting: { vote: () => new Promise(() => {}) },
+  })) as unknown as Place[]
+  const floor = new Floor(
+    () => clock.now(),
+    3,
+    () => {},
+  )
+  const ballots = new Ballots(places, clock, floor, 9_000, { won: () => {}, asks: () => {} })
+  const ballot = ballots.of(claim)
+  const granted = (token: number): Granted => ({ granted: true, token, deadline: clock.now() + 600, via: 'immediate' })
+  for (const server of [0, 1]) ballots.voted(ballot, server, granted(2_000))
+  ballots.changed(ballot)
+  ballots.voted(ballot, 2, granted(1_000))
+
+  const renewing = new Renewals(ballots, clock).renew([{ hold, token: 2_000, ms: 20_000 }])
+  for (const server of [2, 0]) prolong[server]!(clock.now() + 20_000)
+  expect(await now(renewing)).toBe('pending')
+  prolong[1]!(clock.now() + 20_000)
+  expect((await now(renewing)) as number[]).toEqual([clock.now() + 19_800])
+})
