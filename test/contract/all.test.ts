@@ -1,4 +1,4 @@
-/** `all`: one call that takes several locks. */
+/** Tests `all`, which takes several locks in one call. */
 import { describe, expect, test } from 'vitest'
 import {
   LockArgumentError,
@@ -12,12 +12,12 @@ import { park } from '../kit/parking.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-/** The keys are sorted, because `all` takes locks in the order of their keys. */
+/** Returns fresh keys in sorted order, the order in which `all` takes locks. */
 function freshKeys(count: number): string[] {
   return Array.from({ length: count }, () => freshKey()).sort()
 }
 
-/** Waits until all are free. A call that fails releases the parts that it had already taken in the background. */
+/** Waits until all keys are free. If `all` fails, it releases in the background the locks that it already took. */
 async function allFree(locks: LockClient, keys: readonly string[]): Promise<void> {
   for (const key of keys) await eventually(async () => !(await locks.isLocked(key)))
 }

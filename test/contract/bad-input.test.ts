@@ -1,4 +1,4 @@
-/** LockArgumentError: which arguments are refused, what the error says, and that nothing is sent. */
+/** Tests which arguments a client refuses with LockArgumentError, what the error says, and that nothing is sent. */
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { LockArgumentError, LockClient, type LockOptions } from '../../src/index.ts'
@@ -65,7 +65,7 @@ function expectTelling(error: LockArgumentError, option: string, value: unknown)
   if (typeof value === 'number') expect(error.message).toContain(String(value))
 }
 
-/** Every call that takes a key. */
+/** Returns all calls that take a key, by name. */
 function callsWith(locks: LockClient, key: string): Record<string, () => PromiseLike<unknown>> {
   return {
     lock: () => locks.lock(key),
@@ -207,7 +207,7 @@ describe('a bad option of a client', () => {
     expect(thrown(() => new LockClient(redis as never)).option).toBe('redis')
   })
 
-  // A promise of a connection, a URL object instead of a string, a node-redis 4 client.
+  // Among these: a promise of a connection, a URL object instead of a string, and a client of node-redis 4.
   test.each([
     [Promise.resolve(), 'Promise'],
     [new URL('redis://user:hunter2@localhost'), 'URL'],
@@ -291,7 +291,7 @@ test('a call with a bad argument or an aborted signal sends nothing', async () =
   const locks = client({}, own.source())
   const admin = own.admin()
   await locks.isLocked('k')
-  // A client sends some requests of its own after its first call. Wait for these.
+  // After its first call, a client sends a few requests on its own. Wait until they are over.
   await sleep(500)
   const before = await admin.calls()
   for (const [, key] of badKeys) {

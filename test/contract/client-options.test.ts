@@ -1,4 +1,4 @@
-/** The options of a client: their defaults and their effects. */
+/** Tests the defaults and the effects of a client's options. */
 import { hostname } from 'node:os'
 import { describe, expect, test } from 'vitest'
 import { type LockClient, LockClosedError, LockTimeoutError } from '../../src/index.ts'

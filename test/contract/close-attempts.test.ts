@@ -1,4 +1,4 @@
-/** close while an attempt is under way: of a single-attempt call, or of a call that has not begun to wait. */
+/** Tests close during an attempt: of a call that makes only one, or of a call that has not begun to wait. */
 import { expect, test } from 'vitest'
 import { type LockClient, LockClosedError } from '../../src/index.ts'
 import { promptly, rejection } from '../kit/outcomes.ts'

@@ -1,4 +1,4 @@
-/** close, with an event loop that is blocked for so long that the client cannot read the replies in time. */
+/** Tests close while the event loop is blocked for so long that the client cannot read the replies in time. */
 import { expect, test } from 'vitest'
 import { queueOf } from '../kit/parking.ts'
 import { ownPlace } from '../kit/place.ts'

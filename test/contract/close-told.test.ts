@@ -1,4 +1,4 @@
-/** close ends all holds. It notifies the holders first, and with `drain` it gives them time to release on their own. */
+/** Tests that close notifies all holders before it ends their holds, and that `drain` gives them time to release. */
 import { describe, expect, test } from 'vitest'
 import { LockArgumentError, LockClosedError, LockLostError } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'

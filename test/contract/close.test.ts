@@ -1,4 +1,4 @@
-/** close rejects waiters, releases leases, leaves nothing behind, and may be called again. */
+/** Tests that close rejects waiters, releases leases, leaves nothing behind, and may be called again. */
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { LockClosedError, LockLostError } from '../../src/index.ts'
@@ -202,7 +202,7 @@ describe('close', () => {
       const call = rejection(locks!.lock(key), LockClosedError)
       void call.finally(() => order.push('rejected'))
     })
-    // No timer runs during this loop, so `close` itself has to notice that the lease has ended.
+    // The lease ends during this loop, but no timer can fire. So `close` itself has to notice the end.
     const until = performance.now() + 300
     while (performance.now() < until);
     await locks!.close()

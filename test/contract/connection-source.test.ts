@@ -1,4 +1,4 @@
-/** What a client may be made from. An instance that is passed in stays the caller's. */
+/** Tests what a client may be made from. If the caller passes an instance, the client must leave it unchanged. */
 import type { Cluster, Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { promptly } from '../kit/outcomes.ts'
@@ -7,7 +7,7 @@ import { ownPlace, place } from '../kit/place.ts'
 import { client, freshKey } from '../kit/redis.ts'
 import type { Source } from '../kit/topologies/source.ts'
 
-/** The settings and state of an instance that a client could have changed. */
+/** Returns all settings and state of an instance that a client could change. */
 function portrait(redis: Redis | Cluster) {
   const names = (of: object) => Reflect.ownKeys(of).map(String).sort()
   const emitter = redis as unknown as {
@@ -123,7 +123,7 @@ describe('an instance passed in stays the caller’s', () => {
     expect(lines.length).toBeGreaterThanOrEqual(all.length)
     for (const line of lines) {
       expect(line).toMatch(/ sub=0 psub=0 /)
-      // In a cluster, the instance itself asks from time to time which node serves which slots.
+      // In a cluster, the caller's instance regularly sends CLUSTER commands to learn which node serves which slots.
       expect(line).toMatch(own.isCluster ? / cmd=(client|cluster)/ : / cmd=client/)
     }
   })

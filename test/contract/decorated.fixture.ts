@@ -2,7 +2,7 @@ import type { locked as decorator, LockClient, LockOptions } from '../../src/ind
 
 export type Decorated = typeof import('./decorated.fixture.ts')
 
-/** What the functions below need to make their classes. */
+/** The values that the functions below need to make their classes. */
 export interface Parts {
   readonly locked: typeof decorator
   readonly locks: LockClient
@@ -23,7 +23,7 @@ export class Turnstile {
   }
 }
 
-/** A class with methods of every kind, all under one lock: public, private, and static. */
+/** Makes a class with public, private and static methods, all under one lock. */
 export function kinds({ locked, locks, key, options }: Parts) {
   const turnstile = new Turnstile()
 
@@ -51,7 +51,7 @@ export function kinds({ locked, locks, key, options }: Parts) {
 
     @locked(locks, key, options)
     static async whole(this: { readonly of: string }): Promise<string> {
-      // biome-ignore lint/complexity/noThisInStatic: whether it is the class is what the test asks.
+      // biome-ignore lint/complexity/noThisInStatic: the test checks that `this` is the class.
       return turnstile.pass(`whole of ${this.of}`)
     }
 
@@ -63,7 +63,7 @@ export function kinds({ locked, locks, key, options }: Parts) {
   return { Kinds, turnstile }
 }
 
-/** A class whose methods take the client and the key from the object and from the arguments. */
+/** Makes a class whose methods take the client and the key from the object or from the arguments. */
 export function accounts({ locked, key }: Pick<Parts, 'locked' | 'key'>) {
   class Account {
     static locks: LockClient | undefined
@@ -104,7 +104,7 @@ export function accounts({ locked, key }: Pick<Parts, 'locked' | 'key'>) {
   return Account
 }
 
-/** A class with methods under locks of other kinds, fixed or made by the call, and under several locks. */
+/** Makes a class with methods under locks of other kinds, fixed or made during the call, and under several locks. */
 export function otherKinds({ locked, locks, key }: Parts) {
   class Exports {
     readonly key = key
@@ -138,7 +138,7 @@ export function otherKinds({ locked, locks, key }: Parts) {
   return new Exports()
 }
 
-/** Classes with methods that call each other, and a method that overrides another. */
+/** Makes classes with methods that call each other, and a method that overrides another. */
 export function nested({ locked, locks, key }: Parts) {
   class Base {
     @locked(locks, key, { timeout: 2_000 })
@@ -162,7 +162,7 @@ export function nested({ locked, locks, key }: Parts) {
   return { Base, Derived }
 }
 
-/** A class with a method that runs the function that it is given. */
+/** Makes a class with a method that runs the function passed to it. */
 export function obedient({ locked, locks, key, options }: Parts) {
   class Obedient {
     @locked(locks, key, options)

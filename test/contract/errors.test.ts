@@ -1,4 +1,4 @@
-/** Each class of error: name, code, key, cause and its own fields. */
+/** Tests every error class: its name, code, key, cause and further fields. */
 import { describe, expect, test } from 'vitest'
 import {
   LockArgumentError,
@@ -18,7 +18,7 @@ import { expectNobodyThere } from './refused.ts'
 
 const classes = { LockTimeoutError, LockLostError, LockConnectionError, LockClosedError, LockArgumentError }
 
-/** One error of each class, as a caller receives it. `hasKey`: whether the error names a key. */
+/** Makes one error of each class, as a caller receives it. `hasKey` tells whether the error names a key. */
 const specimens: Record<string, { code: string; make: (key: string) => Promise<unknown>; hasKey: boolean }> = {
   LockTimeoutError: {
     code: 'ERR_LOCK_TIMEOUT',
@@ -77,8 +77,8 @@ describe.each(Object.entries(specimens))('%s', (name, { code, make, hasKey }) =>
 })
 
 /**
- * Options with which a waiter that gives up after 1 s is certainly unfair: with the default fairAfter of 1 s, it might
- * have just joined the queue.
+ * Options that keep a waiter unfair for its whole wait. With the default fairAfter of 1 s, a waiter that gives up after
+ * 1 s may have just joined the queue.
  */
 const unfair = { fairAfter: Number.POSITIVE_INFINITY }
 

@@ -1,4 +1,4 @@
-/** Events of the client, which node:diagnostics_channel publishes as well. */
+/** Tests the client's events, which node:diagnostics_channel publishes as well. */
 
 import { channel } from 'node:diagnostics_channel'
 import { once } from 'node:events'

@@ -1,4 +1,4 @@
-/** The fair queue: its order, head starts, joining it late, and that no caller overtakes it. */
+/** Tests the fair queue: its order, head starts, waiters that join late, and that no caller overtakes its waiters. */
 import { describe, expect, test } from 'vitest'
 import type { Lease, LockClient } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
@@ -86,7 +86,7 @@ describe.each(kindsHere)('I3: grants follow the order of the requests ($kind)', 
 })
 
 describe.each(kindsHere)('I3: no unfair caller overtakes a live fair waiter ($kind)', ({ clients }) => {
-  /** One lease is held. An unfair waiter comes first, and a fair waiter later. */
+  /** Parks an unfair waiter and then a fair one while the lock is held. Releases it and returns the order of grants. */
   async function contest(holder: LockClient, unfair: LockClient, fair: LockClient) {
     const key = freshKey()
     const lease = await holder.lock(key)
@@ -251,8 +251,8 @@ describe('fairAfter', () => {
     const all = clients(3)
     const key = freshKey()
     /**
-     * The number of turns so far. The test counts turns instead of time: on a slow machine each turn takes longer, but
-     * no more of them are needed.
+     * Number of turns so far. The test counts turns instead of time: a slow machine makes each turn longer, but no
+     * caller needs more turns.
      */
     let turns = 0
     let stop = false
@@ -273,8 +273,8 @@ describe('fairAfter', () => {
       return granted - (await afterSecond)
     })
     try {
-      // In one turn of the queue, all other callers are served. A second turn is allowed for a request that takes long
-      // to reach the queue.
+      // After 1 s the caller joins the queue, and may then wait until each of the other callers has been served once.
+      // The limit is twice that number, because the caller's request may reach the queue late.
       for (const turns of await Promise.all(unfair)) expect(turns).toBeLessThan(2 * 2 * HALF)
     } finally {
       stop = true

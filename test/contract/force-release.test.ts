@@ -1,4 +1,4 @@
-/** forceRelease takes the lock from its holder, notifies the holder, and wakes the next waiter. */
+/** Tests that forceRelease takes the lock from its holder, notifies the holder, and wakes the next waiter. */
 import { describe, expect, test } from 'vitest'
 import { LockLostError } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'

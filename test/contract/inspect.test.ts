@@ -1,4 +1,4 @@
-/** LockState: inspect, isLocked and list. */
+/** Tests what inspect, isLocked and list report about locks. */
 import { describe, expect, test } from 'vitest'
 import { LockArgumentError } from '../../src/index.ts'
 import { collect, rejection } from '../kit/outcomes.ts'
@@ -159,7 +159,7 @@ describe('list', () => {
     const found = (await collect(waiter.list())).sort((a, b) => (a.key < b.key ? -1 : 1))
     expect(found.map(state => state.key)).toEqual(['held', 'queued'])
     for (const state of found) {
-      // The times differ between the two calls.
+      // `list` and `inspect` ran at different moments, so do not compare the times that they report.
       const { ttl, holders, waiters, ...rest } = await waiter.inspect(state.key)
       expect(state).toMatchObject(rest)
       expect(state.holders.map(({ id }) => id)).toEqual(holders.map(({ id }) => id))

@@ -1,4 +1,4 @@
-/** Several kinds of locks in one client: each kind has its own locks, with their waiters and leases. */
+/** Tests several kinds of locks in one client: each kind has its own locks, with their own waiters and leases. */
 import { expect, test } from 'vitest'
 import type { KindDefinition } from '../../src/kind.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'

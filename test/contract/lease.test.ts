@@ -1,4 +1,4 @@
-/** Lease: every field and method, and how it ends. */
+/** Tests every field and method of Lease, and how a lease ends. */
 import { describe, expect, test } from 'vitest'
 import { type Lease, LockLostError } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
@@ -36,7 +36,7 @@ describe('fields', () => {
 
   test('remaining falls with time', async () => {
     const lease = await client().lock(freshKey(), { lease: 10_000 })
-    // A new client may make one extra renewal, which changes the remaining time. By now it is over.
+    // A new client may renew the lease once at its start, which changes the remaining time. Wait until that is over.
     await sleep(500)
     const before = lease.remaining()
     await sleep(200)
@@ -244,7 +244,7 @@ describe.each(kindsHere)('renew ($kind)', ({ client, clients }) => {
   test('emits "renewed"', async () => {
     const locks = client()
     const lease = await locks.lock(freshKey())
-    // After its subscription, a client renews every lease once more. By now that is over.
+    // Once its subscription is confirmed, a new client renews every lease once. Wait until that is over.
     await sleep(500)
     const renewals = heard(locks, 'renewed')
     await lease.renew()

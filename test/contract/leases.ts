@@ -1,6 +1,6 @@
 /**
- * Leases for contract tests: one that was handed on within its client, one of a client that is cut off, and grants of
- * every kind.
+ * Makes leases for contract tests: a lease that its client handed on locally, a lease whose client is cut off, and
+ * leases from every kind of grant.
  */
 import type { Lease, LockClient, LockOptions } from '../../src/index.ts'
 import { park, parkMany } from '../kit/parking.ts'
@@ -8,17 +8,17 @@ import { place } from '../kit/place.ts'
 import { client } from '../kit/redis.ts'
 
 export interface HandedOn {
-  /** The lease, which the client handed on locally from `predecessor`. */
+  /** The lease that the client granted by local hand-off when `predecessor` was released. */
   readonly lease: Lease
   readonly predecessor: Lease
-  /** Calls of the same client that wait behind the lease. */
+  /** Calls of the same client that wait for `lease` to end. */
   readonly behind: Promise<Lease>[]
 }
 
 /**
  * Parks callers of the client behind another client's lease. The first caller releases as soon as it is granted, so the
- * second one gets the lock by local hand-off. If the machine stalls for some ms at that moment, Redis grants the second
- * caller instead; the whole sequence is then repeated.
+ * second caller gets the lock by local hand-off. If the machine stalls for a few ms at that moment, Redis grants the
+ * lock to the second caller instead. This function then starts again.
  */
 export async function handedOn(
   locks: LockClient,
@@ -40,7 +40,7 @@ export async function handedOn(
   }
 }
 
-/** Takes the lock with a client that is then cut off. So the hold ends with its lease, and not earlier by a release. */
+/** Takes the lock, then cuts the client off. So the hold can only end by the end of its lease, not by a release. */
 export async function takeAndVanish(key: string, options: LockOptions): Promise<Lease> {
   const { source, proxy } = await place().proxied()
   const lease = await client({ outageTimeout: 1_000 }, source).lock(key, options)
@@ -50,8 +50,8 @@ export async function takeAndVanish(key: string, options: LockOptions): Promise<
 }
 
 /**
- * Grants the lock to the second client by hand-off, by re-entry, by wake-up, and after a lapse: in every way except at
- * once.
+ * Lets the second client get the lock in every way except at once: by hand-off, by re-entry, by wake-up, and after the
+ * end of another client's lease.
  */
 export async function grantInEveryWay(one: LockClient, two: LockClient, key: string): Promise<void> {
   const first = await one.lock(key)

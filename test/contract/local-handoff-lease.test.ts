@@ -1,4 +1,4 @@
-/** A lease that was handed on within its client keeps the whole contract, as any other lease does. */
+/** Tests that a lease from a local hand-off keeps the whole contract, as any other lease does. */
 import { describe, expect, test } from 'vitest'
 import { type Lease, type LockClient, LockLostError } from '../../src/index.ts'
 import { aborted, heard, promptly, rejection } from '../kit/outcomes.ts'
@@ -7,7 +7,7 @@ import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { handedOn } from './leases.ts'
 
-test('inspect shows it once it has held the lock for a moment', async () => {
+test('inspect shows the lease after it was held for a moment', async () => {
   const [locks, other] = clients(2)
   const key = freshKey()
   const { lease } = await handedOn(locks!, key)
@@ -20,7 +20,7 @@ test('inspect shows it once it has held the lock for a moment', async () => {
   expect(state!.ttl).toBeGreaterThan(20_000)
 })
 
-test('its release frees the lock for others', async () => {
+test('a release frees the lock for others', async () => {
   const [locks, other] = clients(2)
   const key = freshKey()
   const { lease } = await handedOn(locks!, key)
@@ -64,8 +64,8 @@ test('I8: forceRelease amid many hand-offs stops the run, and all callers are se
   expect(served).toBe(400)
   for (const outcome of failed) expect(outcome).toMatchObject({ reason: { code: 'ERR_LOCK_LOST' } })
   expect(failed.length).toBeLessThanOrEqual(10)
-  // A caller may have been handed the lock while its own request was under way. What Redis grants to that request is
-  // given back in the background, and sooner than a lease ends.
+  // A caller may get the lock by local hand-off while its own request is under way. If Redis then grants that request,
+  // the client gives the grant back in the background, before a lease would end.
   await eventually(async () => !(await other!.isLocked(key)))
 })
 
@@ -143,8 +143,8 @@ const nestings: Record<string, (locks: LockClient, key: string) => Promise<Lease
 }
 
 /**
- * Runs `inside` in the first lease of a crowd of `using` calls that was handed on. Repeats with a new crowd if none
- * was.
+ * Starts many `using` calls at once, and runs `inside` in the first lease that comes from a local hand-off. If there is
+ * no such lease, starts again.
  */
 async function insideHandedOn(locks: LockClient, key: string, inside: (lease: Lease) => Promise<void>): Promise<void> {
   for (let done = false; !done; ) {
@@ -182,8 +182,8 @@ describe('re-entry works at once', () => {
       const [locks, admin] = [client({}, own.source()), own.admin()]
       const key = freshKey()
       for (let i = 0; i < 5; i++) {
-        // The first call of each script is then answered with NOSCRIPT, and is sent again after everything that
-        // followed it.
+        // After this, the server answers the first call of each script with NOSCRIPT. The client sends that call again,
+        // but later calls may run before the repetition.
         await admin.each(redis => redis.script('FLUSH'))
         await insideHandedOn(locks, key, async lease => {
           const nested = await promptly(nestings[name]!(locks, key))

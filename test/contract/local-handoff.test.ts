@@ -1,4 +1,4 @@
-/** Callers of one client hand the lock on to each other without asking Redis: to whom, when, and at what cost. */
+/** Tests how callers of one client hand the lock on without asking Redis: to whom, when, and at what cost. */
 import { describe, expect, test } from 'vitest'
 import { type Lease, type LockClient, LockClosedError, type LockOptions } from '../../src/index.ts'
 import { scriptCalls } from '../kit/command-stats.ts'
@@ -16,8 +16,8 @@ interface Grant {
 }
 
 /**
- * Callers of some clients that take the lock again and again until `enough` returns true. Records their grants in
- * order.
+ * Callers of several clients that take the lock again and again until `enough` returns true. A crowd records their
+ * grants in order.
  */
 class Crowd {
   readonly grants: Grant[] = []
@@ -40,8 +40,8 @@ class Crowd {
         this.grants.push({ client, lease })
         if (lease.via === 'handoff') this.runs.at(-1)!.grants += 1
         else this.runs.push({ client, grants: 1 })
-        // Some callers hold the lock across a turn of the event loop, so that the other client's callers could run
-        // meanwhile.
+        // Every third holder waits for one turn of the event loop. If exclusion were broken, the other client's callers
+        // could run during that turn.
         if (this.grants.length % 3 === 0) await new Promise(setImmediate)
         expect(lease.held).toBe(true)
         this.#inside -= 1
@@ -87,8 +87,8 @@ describe('callers of 2 clients with 8 callers each', () => {
     await crowd.run(clients(2), 8, freshKey(), () => crowd.runs.length >= 60)
     const { runs } = crowd
     const again = runs.filter(({ client }, i) => i > 0 && client === runs[i - 1]!.client)
-    // Sometimes a client comes too late for its turn, and the same client gets the lock again. Without turns, this
-    // would happen nine times out of ten.
+    // If a client's request comes too late for its turn, the other client gets the lock twice in a row. If the clients
+    // did not take turns, that would happen nine times out of ten.
     expect(again.length).toBeLessThan(runs.length / 2)
     expect(Math.max(...runs.map(({ grants }) => grants))).toBeLessThanOrEqual(1_001)
   }, 60_000)
@@ -114,7 +114,7 @@ test('I3: a fair waiter that queued behind a lease of the run is next', async ()
   for (const call of behind) void call.then(next => [order.push('unfair'), next.release()])
   const queued = await park(fair!, key, { fair: true })
   const served = queued.lease.then(next => [order.push('fair'), next.release()])
-  // By now the run has ended, or its client knows of the waiter in the queue.
+  // Wait until the run of local hand-offs has ended, or its client knows of the waiter in the queue.
   await sleep(20)
   await lease.release()
   await promptly(Promise.all([served, ...behind]))

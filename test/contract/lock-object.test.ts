@@ -1,6 +1,6 @@
 /**
- * `mutex(key)`: the lock of a key as an object. It is the same lock as in calls by key, so only what is special to the
- * object is tested here.
+ * Tests `mutex(key)`, which returns a key's lock as an object. The lock is the same as in calls by key, so these tests
+ * cover only what is special to the object.
  */
 import { expect, test } from 'vitest'
 import { LockArgumentError, LockLostError } from '../../src/index.ts'

@@ -1,4 +1,4 @@
-/** lock and tryLock: exclusion, fencing tokens, and the ways in which a lock is granted. */
+/** Tests lock and tryLock: exclusion, fencing tokens, and the ways in which a lock is granted. */
 import { describe, expect, test } from 'vitest'
 import { type LockOptions, LockTimeoutError } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
@@ -86,7 +86,7 @@ describe.each(kindsHere)('lock ($kind)', ({ client, clients }) => {
 
   test('I9: waiting unfair callers of one client send one request per release, not one per waiter', async () => {
     const own = await ownPlace()
-    // Callers join the queue after 1 s by default, and on a slow machine the test may take longer than that.
+    // By default, callers join the queue after 1 s. A slow machine may need longer for this test, so turn that off.
     const [holder, waiter] = [client({}, own.source()), client({ fairAfter: Number.POSITIVE_INFINITY }, own.source())]
     const key = freshKey()
     const lease = await holder.lock(key)

@@ -1,4 +1,4 @@
-/** @locked runs a method under a lock, as `wrap` does for a function. Its client and key come from several places. */
+/** Tests that @locked runs a method under a lock, as `wrap` runs a function, with every source of client and key. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { LockArgumentError, LockLostError, LockTimeoutError, locked } from '../../src/index.ts'
 import { heard, promptly, rejection } from '../kit/outcomes.ts'

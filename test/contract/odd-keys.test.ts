@@ -1,4 +1,4 @@
-/** A key may be any string. Every key is a lock of its own, which list finds by its exact name. */
+/** Tests that a key may be any string, that each key is a separate lock, and that list finds it by its exact name. */
 import { describe, expect, test } from 'vitest'
 import { kindsHere } from '../kit/kinds.ts'
 import { collect, promptly } from '../kit/outcomes.ts'

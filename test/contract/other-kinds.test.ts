@@ -1,4 +1,4 @@
-/** Calls that accept a lock object of any kind instead of a key: forceRelease, @locked, wrap; and list. */
+/** Tests the calls that accept a lock object of any kind instead of a key (forceRelease, @locked, wrap), and list. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { LockArgumentError, type LockClient, LockLostError, LockTimeoutError, locked } from '../../src/index.ts'
 import { collect, promptly, rejection } from '../kit/outcomes.ts'
@@ -96,7 +96,7 @@ describe('forceRelease', () => {
     expect((await lock.inspect()).locked).toBe(false)
   })
 
-  // The first three are fields of the semaphore's hash, which also contains its holders.
+  // The first three ids are names of other fields of the hash in which Redis stores the semaphore's holders.
   test.each(['taken', 'clock', 'queued', '', undefined])('%s is not the id of a holder', async id => {
     const locks = client({}, place().sourceToNobody())
     const error = await promptly(

@@ -1,4 +1,4 @@
-/** Redis is out of reach: how long calls wait for it, and that they survive a short outage. */
+/** Tests how long calls wait while Redis is out of reach, and that they survive a short outage. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { LockClient, LockConnectionError, LockTimeoutError } from '../../src/index.ts'
 import { collect, promptly, rejection } from '../kit/outcomes.ts'
@@ -8,7 +8,7 @@ import { client, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 import { expectNobodyThere, reasonsOf } from './refused.ts'
 
-/** How long a call with the default outageTimeout took. It takes so long that it starts before all other tests. */
+/** Time in ms that a call with the default outageTimeout takes. The call is slow, so it starts before all tests. */
 let defaultPatience: Promise<number>
 
 beforeAll(async () => {
@@ -52,7 +52,7 @@ describe('outageTimeout', () => {
     const { source, proxy } = await place().proxied()
     const locks = client({ outageTimeout: 600 }, source)
     const key = freshKey()
-    // The connection is established first, because on a busy machine that may take longer than the simulated outage.
+    // Connect before the simulated outage. On a busy machine, connecting may take longer than the outage.
     await eventually(() =>
       locks.isLocked(key).then(
         () => true,
@@ -97,7 +97,7 @@ describe('tryLock reports that Redis is out of reach, and not that the lock is h
     const attempt = () => promptly(rejection(single[name]?.(locks, key) as Promise<unknown>, LockConnectionError))
     expect((await attempt()).key).toBe(key)
     expect(locks.stats()).toMatchObject({ failed: 1, refused: 0, timedOut: 0, waiting: 0 })
-    // A cluster client knows that the connection is down a moment before it knows the reason.
+    // A cluster client notices that the connection is down before it knows the reason.
     await eventually(async () => {
       const reasons = reasonsOf(await attempt())
       return place().bySentinels || reasons.every(({ code }) => code === 'ECONNREFUSED')

@@ -1,4 +1,4 @@
-/** Named owners. An owner may hold and wait by several calls, clients and processes at the same time. */
+/** Tests named owners, which may hold and wait in several calls, clients and processes at the same time. */
 import { describe, expect, test } from 'vitest'
 import type { Lease, LockClient } from '../../src/index.ts'
 import { heard, promptly } from '../kit/outcomes.ts'

@@ -1,4 +1,4 @@
-/** A server that answers every script with a refusal: every call settles by its deadline (I6). */
+/** Tests that every call settles by its deadline even if the server refuses every script (I6). */
 import { describe, expect, test } from 'vitest'
 import { type ClientOptions, type LockClient, LockConnectionError, LockTimeoutError } from '../../src/index.ts'
 import { everyCall, PROMPT, rejection } from '../kit/outcomes.ts'
@@ -10,12 +10,12 @@ import { eventually, sleep } from '../kit/time.ts'
 
 const OUTAGE = 2_000
 /**
- * How much later than its deadline a call may settle on a busy machine, in ms. A fault of an earlier version delayed
- * calls by more than 3,000 ms.
+ * How much later than its deadline a call may settle on a busy machine, in ms. A bug of an earlier version delayed
+ * calls by more than 3,000 ms, and must not pass.
  */
 const LATE = 2_500
 
-/** Replies that refuse temporarily: the client repeats the call until outageTimeout. */
+/** Temporary refusals: the client repeats the call until outageTimeout. */
 const passing = [
   'LOADING Redis is loading the dataset in memory',
   'BUSY Redis is busy running a script',
@@ -24,7 +24,7 @@ const passing = [
   'MASTERDOWN Link with MASTER is down',
 ]
 
-/** Replies that refuse permanently: the client rejects the call at once. */
+/** Permanent refusals: the client rejects the call at once. */
 const definite = [
   "READONLY You can't write against a read only replica.",
   "NOPERM this user has no permissions to run the 'evalsha' command",
@@ -41,12 +41,12 @@ interface Scene {
   readonly words: string
   readonly locks: LockClient
   readonly key: string
-  /** From now on, every script gets this refusal. */
+  /** Makes the server answer every script with `words` from now on. */
   refuse(): void
   accept(): void
 }
 
-/** Runs `check` for each of these replies, all at the same time. A failure names its reply. */
+/** Runs `check` for each of these replies, all at the same time. The error of a failed check names the reply. */
 async function forEach(answers: readonly string[], options: ClientOptions, check: (at: Scene) => Promise<void>) {
   const { url } = await ownServer()
   await Promise.all(
@@ -61,15 +61,14 @@ async function forEach(answers: readonly string[], options: ClientOptions, check
       await check({ words, locks, key, refuse, accept }).catch(error => {
         throw new Error(`to every script, ${words}`, { cause: error })
       })
-      // Closing takes long while the server refuses, so the replies are tried at the same time and accepted again
-      // before this.
+      // Let the server accept scripts again, because closing takes long while it refuses them.
       accept()
       await locks.close()
     }),
   )
 }
 
-/** How long the call takes to settle, in ms. */
+/** Measures how long the call takes to settle, in ms. */
 async function time(call: PromiseLike<unknown>): Promise<number> {
   const begun = performance.now()
   await call.then(
@@ -106,7 +105,7 @@ describe('a server that puts off every script', () => {
       const parked = [(await park(locks, key)).lease, ...Array.from({ length: 5 }, () => locks.lock(key))]
       parked.push((await park(locks, key, { fair: true })).lease)
       refuse()
-      // The time counts from the next heartbeat, which comes after at most 300 ms.
+      // The outageTimeout counts from the next heartbeat, which comes after at most 300 ms.
       for (const took of await Promise.all(parked.map(time))) expect(took).toBeLessThan(OUTAGE + 300 + LATE)
     })
   })

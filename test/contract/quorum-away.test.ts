@@ -1,6 +1,6 @@
 /**
- * A quorum keeps working while a minority of its servers is away, whether those servers keep their data or not. It
- * stops while a majority is away.
+ * Tests that a quorum keeps working while a minority of its servers is away, whether those servers keep their data or
+ * not, and that it stops while a majority is away.
  */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../src/index.ts'
@@ -79,7 +79,7 @@ describe.each(sizes)('a minority of %i servers is killed', size => {
     await cripple()
     for (const i of scene.minority) await scene.restartEmpty(i)
     expect(await scene.client().tryLock(key)).toBeNull()
-    // The renewal makes the servers join the hold. It comes after every third of the lease.
+    // The next renewal, after a third of the lease, also stores the hold on the servers that came back empty.
     await scene.heldEverywhere(key, lease.id, 25_000)
     expect(lease.held).toBe(true)
     await lease.release()
@@ -185,14 +185,14 @@ describe('a server that comes back empty', () => {
   /** The longest lease that any client or call asks for, in ms. */
   const lease = 3_000
 
-  test('does not count for a majority until it has been up for longer than the longest lease', async () => {
+  test('its votes do not count until it has been up for longer than the longest lease', async () => {
     const scene = await quorumScene({ args: forgetful })
     await eventually(async () => (await scene.uptime(0)) * 1_000 > lease + 1_000, 15_000)
     const [one, two] = [scene.client({ lease, outageTimeout: 20_000 }), scene.client({ lease })]
     const key = freshKey()
     const held = await promptly(one.lock(key))
     await scene.heldEverywhere(key, held.id)
-    // Server 2 has forgotten the hold, and server 0 is away. So there is no majority until server 2 counts.
+    // Server 2 forgets the hold, and server 0 is away. So there is no majority until the votes of server 2 count again.
     const begun = performance.now()
     await scene.restartEmpty(2)
     scene.away(0)
@@ -226,7 +226,7 @@ describe('a server that comes back empty', () => {
     expect((await within(15_000, other.lock(key))).fencingToken).toBeGreaterThan(held.fencingToken)
   }, 40_000)
 
-  test('counts at once if it reports that it persists every write', async () => {
+  test('its votes count at once if it says it persists all writes', async () => {
     const scene = scenes.get(3)!
     const locks = scene.client({ lease: 120_000 })
     await locks.isLocked('any')

@@ -1,4 +1,4 @@
-/** What a quorum refuses before it sends anything, and its errors when no majority answers. */
+/** Tests what a quorum's client refuses before it sends anything, and its errors when no majority answers. */
 import { inspect } from 'node:util'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
@@ -19,12 +19,12 @@ import { reasonsOfServers } from './refused.ts'
 
 type Source = ConstructorParameters<typeof LockClient>[0]
 
-/** URLs of servers that do not exist. */
+/** Returns URLs of servers that do not exist. */
 const nowhere = (count: number) => Array.from({ length: count }, (_, i) => `redis://127.0.0.1:${i + 1}`)
 
 const scenes = sharedScenes([3, 5])
 
-/** A client of this source, closed after the test. */
+/** Makes a client of this source, which is closed after the test. */
 function made(source: Source, options: ClientOptions = {}): LockClient {
   const locks = new LockClient(source, options)
   onTestFinished(() => locks.close())
@@ -103,7 +103,7 @@ describe('options and kinds of lock that a quorum does not have are refused befo
     const locks = scene.client()
     const ofOther = scene.at(0).semaphore('k', 1)
     await locks.isLocked('any')
-    // A client sends some requests of its own after its first call. Wait for these.
+    // After its first call, a client sends a few requests on its own. Wait until they are over.
     await sleep(500)
     const before = await scene.admin().calls()
     const calls: (() => unknown)[] = [
@@ -268,8 +268,8 @@ test('I6: without any server, close settles everything at once', async () => {
 
 test('I6, I7: close at any moment of a split vote leaves nothing on any server', async () => {
   const scene = scenes.get(3)!
-  // Server 2 votes for this client, and its reply comes before the refusals of the others: a split vote. The client
-  // withdraws that vote only after its next attempt is due.
+  // A split vote: server 2 votes for this client, and its reply arrives before the refusals of servers 0 and 1. The
+  // client withdraws the vote only after its next attempt is due.
   for (const [i, ms] of [8, 8, 5].entries()) scene.delay(i, ms)
   for (let ms = 0; ms < 48; ms += 4) {
     const key = freshKey()

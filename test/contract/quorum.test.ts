@@ -1,4 +1,4 @@
-/** A quorum of several servers. Every call does what it does on one server, and a majority of the servers decides. */
+/** Tests that every call on a quorum does what it does on one server, and that a majority of the servers decides. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Lease, LockLostError, LockTimeoutError } from '../../src/index.ts'
 import { collect, promptly, rejection } from '../kit/outcomes.ts'
@@ -81,14 +81,14 @@ test('I9: a refused client sends each server one request, and takes back only th
   const key = freshKey()
   const lease = await holder!.lock(key)
   await scene.heldEverywhere(key, lease.id)
-  // A client sends some requests of its own after its first call.
+  // After its first call, a client sends a few requests on its own. Wait until they are over.
   await other!.tryLock(key)
   await sleep(500)
   const before = await scene.admin().calls()
   for (let i = 0; i < 10; i++) expect(await other!.tryLock(key)).toBeNull()
   await sleep(200)
-  // The client is refused by the replies of a majority. A request to the minority may still be unanswered, and is then
-  // withdrawn.
+  // The replies of a majority refuse the client. If a request to another server is still unanswered then, the client
+  // withdraws that request.
   const { evalsha } = await scene.admin().calls(before)
   expect(evalsha).toBeGreaterThanOrEqual(10 * scene.size)
   expect(evalsha).toBeLessThanOrEqual(10 * (scene.size + scene.minority.length))
@@ -127,8 +127,7 @@ describe('waiting', () => {
     const [holder, waiter] = [scene.client({ label: 'the holder' }), scene.client()]
     const key = freshKey()
     const lease = await holder.lock(key)
-    // Otherwise the waiter may get the vote of the third server, because the hold joins that server only at its next
-    // renewal.
+    // The third server may get the hold only with its next renewal. Until then, it could vote for the waiter.
     await scene.heldEverywhere(key, lease.id)
     for (const fair of [true, false]) {
       const error = await rejection(waiter.lock(key, { timeout: 300, fair, fairAfter: 60_000 }), LockTimeoutError)

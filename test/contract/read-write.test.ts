@@ -1,6 +1,6 @@
 /**
- * `readWrite(key)`: the behaviour that only this kind has. Waiting, leases and outages are tested for all kinds
- * together.
+ * Tests the behaviour that only read-write locks have. Other tests cover waiting, leases and outages, for all kinds of
+ * lock together.
  */
 import { describe, expect, test } from 'vitest'
 import { LockDeadlockError, LockError } from '../../src/index.ts'

@@ -1,4 +1,4 @@
-/** A re-entry may raise the expiry of the lock, and never shortens it. */
+/** Tests that a re-entry may extend the time until the lock expires, and never shortens it. */
 import { describe, expect, test } from 'vitest'
 import { client, clients, freshKey } from '../kit/redis.ts'
 import { sleep } from '../kit/time.ts'

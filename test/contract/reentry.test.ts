@@ -1,4 +1,4 @@
-/** Re-entry: by async context inside `using`, by explicit owner, and by runAs. */
+/** Tests re-entry: by async context inside `using`, by explicit owner, and by runAs. */
 import { describe, expect, test } from 'vitest'
 import type { Lease } from '../../src/index.ts'
 import { promptly, settles } from '../kit/outcomes.ts'

@@ -1,10 +1,10 @@
-/** Expectations about calls that the server refused, or that could not reach the server. */
+/** Checks calls that the server refused, or that could not reach the server. */
 import { expect } from 'vitest'
 import { type LockClient, LockConnectionError } from '../../src/index.ts'
 import { promptly, rejection } from '../kit/outcomes.ts'
 import { place } from '../kit/place.ts'
 
-/** Expects that the server refuses the call, with an error message of its own that matches `words`. */
+/** Expects the call to reject because of an error reply of the server that matches `words`. */
 export async function refused(call: PromiseLike<unknown>, words: RegExp, key?: string): Promise<void> {
   const error = await rejection(call, LockConnectionError)
   for (const reason of reasonsOf(error)) {
@@ -25,8 +25,8 @@ export async function refusesLooks(locks: LockClient, key: string, words: RegExp
 }
 
 /**
- * Expects the error to say that nothing accepted the connection. With sentinels, ioredis does not report the errors of
- * the connections to them.
+ * Expects the error to say that no server accepted the connection. With sentinels, ioredis does not report why its
+ * connections to the sentinels failed.
  */
 export function expectNobodyThere(error: LockConnectionError): void {
   const { parts, bySentinels } = place()
@@ -39,8 +39,8 @@ export function expectNobodyThere(error: LockConnectionError): void {
 }
 
 /**
- * The reasons of the servers that refused or failed: one reason, or, in a quorum, one reason for each of these servers.
- * They must be so many that the remaining servers are no majority.
+ * Returns the reason of each server that refused or failed. In a quorum, expects a majority of the servers to have done
+ * so.
  */
 export function reasonsOf({ cause }: LockConnectionError): NodeJS.ErrnoException[] {
   const { parts } = place()
@@ -53,7 +53,7 @@ export function reasonsOf({ cause }: LockConnectionError): NodeJS.ErrnoException
   return reasons
 }
 
-/** The errors that the servers or their connections reported when a quorum had no majority. */
+/** Returns the errors that the servers or their connections reported when a quorum had no majority. */
 export function reasonsOfServers(cause: unknown): NodeJS.ErrnoException[] {
   expect(cause).toBeInstanceOf(AggregateError)
   return (cause as AggregateError).errors.map((each: LockConnectionError) => {

@@ -1,4 +1,4 @@
-/** Which leases are renewed, and for how long. */
+/** Tests which leases are renewed, and for how long. */
 import { describe, expect, test } from 'vitest'
 import { LockLostError } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
@@ -94,7 +94,7 @@ describe('maxHold', () => {
     const key = freshKey()
     await hung.lock(key, { maxHold: 600 })
     const lease = await next.lock(key, { timeout: 10_000 })
-    // The hung holder's client may notice the end first, and release the lock. That wakes the waiter.
+    // The hung holder's client may first notice the end of its lease, and release the lock. That wakes the waiter.
     expect(['expiry', 'wakeup']).toContain(lease.via)
   })
 

@@ -1,4 +1,4 @@
-/** A server that crashes and restarts, empty: calls and waiters survive it. */
+/** Tests that calls and waiters survive a server that crashes and restarts without its data. */
 import { expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
 import { rejection } from '../kit/outcomes.ts'
@@ -48,8 +48,8 @@ test('I3: fair waiters of several clients keep their order across the restart', 
   const all = [1, 2, 3, 4].map(() => client({}, own.source()))
   const key = freshKey()
   await all[0]!.lock(key, { lease: 60_000 })
-  // Wait for all clients to reconnect. Otherwise a client's commands may arrive before it can receive messages. It
-  // would then be passed over, and would have to join again.
+  // All clients must have reconnected before the first release. A client that cannot receive messages yet would be
+  // passed over, and would have to join the queue again.
   const back = Promise.all(all.map(locks => new Promise(resolve => locks.once('reconnected', resolve))))
   const order: number[] = []
   const served: Promise<unknown>[] = []

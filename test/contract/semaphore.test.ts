@@ -1,6 +1,6 @@
 /**
- * `semaphore(key, permits)`: the behaviour that only this kind has. Waiting, leases and outages are tested for all
- * kinds together.
+ * Tests the behaviour that only semaphores have. Other tests cover waiting, leases and outages, for all kinds of lock
+ * together.
  */
 import { describe, expect, test } from 'vitest'
 import {

@@ -1,6 +1,6 @@
 /**
- * The server refuses requests. The call rejects with LockConnectionError, whose cause is the server's own error, and
- * nothing is left half done.
+ * Tests that a call rejects with LockConnectionError if the server refuses its requests, that the error's cause is the
+ * server's own error, and that nothing is left half done.
  */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
@@ -65,7 +65,7 @@ describe('OOM', () => {
 describe('the password', () => {
   const secret = 'open sesame'
 
-  /** Servers that require the password. */
+  /** Starts servers that require the password. */
   async function guarded() {
     const own = await ownPlace()
     await own.admin().each(master => master.config('SET', 'requirepass', secret))
@@ -93,7 +93,7 @@ describe('the password', () => {
 })
 
 describe('NOPERM', () => {
-  /** The test's own servers, with two users: one has all rights except these, and the other has all rights. */
+  /** Starts servers with two users: one has all rights but these, and the other has all rights. */
   async function limited(...rules: string[]) {
     const own = await ownPlace()
     const admin = own.admin()

@@ -1,6 +1,6 @@
 /**
- * A server answers but does not execute requests, because it is a replica, busy, or loading. For a quorum, all its
- * servers are in that state.
+ * Tests a server that answers but does not execute requests, because it is a replica, busy, or loading. In a quorum,
+ * all servers are in that state.
  */
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'

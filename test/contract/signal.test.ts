@@ -1,4 +1,4 @@
-/** The options `signal` and `timeout`: how a wait ends without a grant, and that it leaves nothing behind. */
+/** Tests how the options `signal` and `timeout` end a wait without a grant, and that nothing of the wait is left. */
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, type LockOptions, LockTimeoutError } from '../../src/index.ts'
@@ -138,8 +138,8 @@ describe.each(kindsHere)('a signal that aborts while the call waits ($kind)', ({
     const key = freshKey()
     const { id } = await holder!.lock(key)
     const admin = place().admin()
-    // In a cluster the holder also subscribes to a channel per lock: its inbox. The ids of its holds begin with the
-    // inbox's name.
+    // In a cluster, the holder also subscribes to its own inbox channel for this lock, which the test must not count.
+    // The name of that channel ends with the beginning of the hold's id.
     const ofHolder = `:inbox:${id.slice(0, CLIENT_ID_LENGTH)}`
     const channels = async () => (await admin.channels(`*${key}*`)).filter(name => !name.endsWith(ofHolder))
     const controller = new AbortController()

@@ -1,4 +1,4 @@
-/** What a client of a single server may be made from, other than an instance. */
+/** Tests the sources other than an instance that a client of a single server may be made from. */
 import { Redis } from 'ioredis'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { promptly } from '../kit/outcomes.ts'
@@ -57,7 +57,7 @@ describe('a URL with keyPrefix', () => {
   })
 })
 
-// Each of these settings would change the behaviour of the client's connections.
+// If the client did not ignore these settings, each of them would break its connections.
 test.each(['monitor=true', 'scripts=x', 'stringNumbers=true'])(
   'connection settings in a URL that a lock cannot use are ignored: %s',
   async said => {

@@ -1,4 +1,4 @@
-/** stats: counters and histograms of one client. */
+/** Tests the counters and histograms that stats returns for one client. */
 import { expect, test } from 'vitest'
 import { park } from '../kit/parking.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'

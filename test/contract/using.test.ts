@@ -1,4 +1,4 @@
-/** using and wrap run a function under the lock, release the lock in any case, and report the first error. */
+/** Tests that using and wrap run a function under the lock, always release the lock, and report the first error. */
 import { describe, expect, test } from 'vitest'
 import { type Lease, LockArgumentError, LockLostError, type LockOptions, LockTimeoutError } from '../../src/index.ts'
 import { promptly, rejection } from '../kit/outcomes.ts'

@@ -1,10 +1,10 @@
-/** `all` takes several locks on a server that stops answering. */
+/** Tests `all`, which takes several locks, on a server that stops answering. */
 import { expect, test } from 'vitest'
 import { LockTimeoutError } from '../../src/index.ts'
 import { promptly, rejection, within } from '../kit/outcomes.ts'
 import { bluntRedis, client, freshKey, ownServer } from '../kit/redis.ts'
 
-/** Longer than any of these calls may take, in ms. */
+/** How long the server is silent, in ms. Longer than any of these calls may take. */
 const SILENCE = 6_000
 
 async function silenced() {

@@ -1,6 +1,6 @@
 /**
- * I1: the server's clock is slow for a moment, and is then set right. For all kinds of lock, the client's deadline
- * depends on the same code. Only a re-entry differs, because its script reports how long it lasts.
+ * Tests I1 with a server whose clock is slow for a moment, and is then set right. All kinds of lock share the code that
+ * computes the client's deadline. Only re-entries are tested per kind, because their scripts report how long they last.
  */
 import { describe, expect, test } from 'vitest'
 import { LockLostError } from '../../src/index.ts'
@@ -34,8 +34,8 @@ test.each([undefined, 'somebody'])(
 )
 
 describe('a holder counts on its lease for no longer than it has asked for', () => {
-  // While the clock is slow, Redis overstates every remaining lease by the step. A holder that believes this still
-  // holds when the clock is right again and the next caller gets the lock.
+  // While the clock is slow, Redis reports too much remaining time for every lease. A holder that believes the report
+  // still counts on its hold when the clock is right again and the next caller gets the lock.
   // Break: `Math.min(deadline, this.#askedUntil)` to `deadline` in src/local/hold.ts: the holder counts on its lease
   // for a minute.
   test('without renewal, after a status check: the holder has lost the lock before the next caller gets it', async () => {

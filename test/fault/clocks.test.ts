@@ -1,6 +1,6 @@
 /**
- * Clocks jump: the time of day of a client, on which nothing depends, or the time of day of Redis, which measures
- * leases by it.
+ * Tests jumps of the time of day: of a client, on which nothing depends, or of Redis, which measures leases by its time
+ * of day.
  */
 import { describe, expect, test } from 'vitest'
 import { violationsIn } from '../history/recorded.ts'
@@ -66,7 +66,7 @@ describe('the time of day of Redis steps', () => {
       const tokens: number[] = []
       for (const offset of [0, step, 0, -step, step, 0]) {
         await stepTo(offset)
-        // A hold from before the step does not matter here, so each hold is released before the step.
+        // This test is not about holds that last across a step, so each hold is released before the step.
         for (let i = 0; i < 3; i++) {
           const lease = await within(2_000, locks.lock(key, { fair: i % 2 === 0 }))
           tokens.push(lease.fencingToken)

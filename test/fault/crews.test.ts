@@ -1,7 +1,7 @@
 /**
- * A process fails inside its critical section. The lease keeps others out while it lasts; after that, the fencing token
- * protects the data. Each kind, and each way to wait, is tried once; killed-processes.test.ts and paused.test.ts have
- * all combinations.
+ * Tests a process that fails inside its critical section. Until its lease ends, no other process gets the lock. After
+ * that, the fencing token protects the data. Here each kind, and each way to wait, is tried once. All combinations are
+ * in killed-processes.test.ts and paused.test.ts.
  */
 import { describe, expect, test } from 'vitest'
 import { Crew } from '../kit/crew.ts'

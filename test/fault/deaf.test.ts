@@ -1,6 +1,6 @@
 /**
- * A client can send requests but receives no messages. Waiting works without messages, and each call has its own
- * outageTimeout.
+ * Tests a client that can send requests but receives no messages: its waiters are still granted, and each call has its
+ * own outageTimeout.
  */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'

@@ -1,4 +1,4 @@
-/** A master dies before its replica has the last writes. The replica becomes the master. */
+/** Tests a failover in which the master dies before its replica has the last writes. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { kinds } from '../kit/kinds.ts'
 import { within } from '../kit/outcomes.ts'
@@ -10,7 +10,7 @@ import { eventually, sleep } from '../kit/time.ts'
 
 const patient = { lease: 60_000, waiterTtl: 3_000 }
 
-/** Two clients, each of which reaches the master through its own proxy, and a replica behind a link that can be cut. */
+/** Starts a master, a replica whose link can be cut, and two clients that each reach the master through a proxy. */
 async function scene({ client } = kinds[0]!) {
   const master = await ownServer()
   const replica = await ownServer()

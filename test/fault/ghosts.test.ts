@@ -1,6 +1,6 @@
 /**
- * A client gives up a connection on which a request is still in transit. The request reaches Redis after everything
- * that the client sends on its next connection, when the client no longer waits for the reply.
+ * Tests requests that are still in transit when the client gives up their connection. Such a request reaches Redis
+ * after everything that the client sends on its next connection, and nobody waits for its reply.
  */
 import { describe, expect, test } from 'vitest'
 import { kinds } from '../kit/kinds.ts'

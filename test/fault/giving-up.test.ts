@@ -1,6 +1,6 @@
 /**
- * A waiter gives up around the moment of its grant, and the message of the grant may be late. The moments are 0.25 ms
- * apart.
+ * Tests waiters that give up shortly before or after their grant, at moments that are 0.25 ms apart. The message of the
+ * grant may be late.
  */
 import { describe, expect, test } from 'vitest'
 import { type LockClient, type LockOptions, LockTimeoutError } from '../../src/index.ts'
@@ -12,14 +12,15 @@ import { freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { at } from '../kit/time.ts'
 
 /**
- * With these options, no heartbeat and no lapse can repair anything: the waiter that gives up has to pass the lock on.
+ * With these options, no heartbeat comes and no lease ends during a test. So only the waiter that gives up can pass the
+ * lock on.
  */
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 const patience = 40
 const late = 2
 /**
- * The moments at which the lock is released, in ms after the call. Relative to the end of the waiter's patience: -7 to
- * +3, and +15.
+ * The moments at which the lock is released, in ms after the waiter's call: from 7 ms before to 3 ms after the waiter
+ * gives up, and 15 ms after.
  */
 const moments = [...Array.from({ length: 41 }, (_, i) => -7 + i / 4), 15].map(offset => patience + offset)
 const cancelled = new Error('cancelled')
@@ -47,8 +48,8 @@ const races = Object.keys(giveUps).flatMap(way =>
   ['another client', 'the same client'].flatMap(to => kindsAndWays.map(each => ({ ...each, way, to }))),
 )
 /**
- * Whether this race is run for this kind. Why a waiter gives up, and how late requests and replies are, makes no
- * difference to the scripts. So kinds other than the mutex run only some of the races.
+ * Returns whether this race is run for this kind. Why a waiter gives up, and how late requests and replies are, makes
+ * no difference to the scripts. So kinds other than the mutex run only some of the races.
  */
 const hasRace = ({ kind, way, to }: (typeof races)[number], where?: Where) =>
   kind === 'mutex'
@@ -56,8 +57,8 @@ const hasRace = ({ kind, way, to }: (typeof races)[number], where?: Where) =>
     : kind === 'semaphore' && way === 'is aborted' && (!where || where.kind === 'messages')
 
 describe.each(Object.entries(delays))('%s', (_, where) => {
-  // Two lines can give back an unused grant: the first at once, the second a little later. Without both, such a grant
-  // lasts until its lease ends.
+  // Two lines of code can give back an unused grant: the first at once, the second a little later. Without both, an
+  // unused grant lasts until its lease ends.
   // Unfair callers. Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in
   // src/local/local-lock.ts and `if (meaning === 'take-back') return this.#common.requests.leave(waiter)` to
   // `if (meaning === 'take-back') return` in src/local/local-lock.ts: a grant by a reply is kept.
@@ -114,7 +115,7 @@ async function refusedOr(locks: LockClient, outcome: Promise<unknown>): Promise<
   await Promise.race([new Promise(resolve => locks.once('waiting', resolve)), outcome])
 }
 
-// As above, either of two lines gives the grant back.
+// Either of two lines of code can give the grant back.
 // Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in
 // src/local/local-lock.ts and `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` to ``
 // in src/session.ts: the grant stays with a waiter that has left.

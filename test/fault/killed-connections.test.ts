@@ -1,4 +1,4 @@
-/** Redis itself closes a connection, because an operator runs CLIENT KILL or because a subscriber's output piles up. */
+/** Tests connections that Redis closes, due to CLIENT KILL by an operator or because a subscriber's output piles up. */
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import type { Lease, LockClient } from '../../src/index.ts'
@@ -10,7 +10,7 @@ import { frameProxy, warm } from '../kit/proxies.ts'
 import { freshKey, nothingLeft, ownServer, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-/** With these options, no heartbeat can help within the time of a test. */
+/** With these options, no heartbeat comes and no lease ends during a test. */
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 
 type Killing = [name: string, kill: (redis: Redis) => Promise<unknown>[]]
@@ -107,10 +107,7 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
       const held = await holder.lock(key)
       const redis = plainRedis(url)
       let killed: Promise<unknown> | undefined
-      /**
-       * Waits until this many waiters are queued and all their clients are subscribed to their inboxes, and checks that
-       * this lasts.
-       */
+      /** Waits until this many waiters are queued, and all their clients are subscribed to their inboxes. */
       const settled = async (waiters: number) => {
         await killed
         await eventually(async () => (await redis.pubsub('CHANNELS', 'lock:inbox:*')).length === parties.length + 1)
@@ -133,7 +130,7 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
         await sleep(20)
       }
       await settled(12)
-      // A waiter whose inbox has no subscriber at the moment of the release is passed over, and joins again.
+      // If a waiter's inbox has no subscriber at the moment of the release, the waiter is passed over, and joins again.
       killed = Promise.all(kill(redis))
       await Promise.all([killed, held.release()])
       await within(10_000, Promise.all(served))
@@ -169,7 +166,7 @@ test.each(kindsAndWays)(
 describe('a subscriber is cut by client-output-buffer-limit', () => {
   const limit = 8_000_000
 
-  /** A client behind a proxy that stops reading the messages from the server. */
+  /** Makes a client behind a proxy that stops reading the messages from the server. */
   async function scene({ client }: Kinds) {
     const { url } = await ownServer('--client-output-buffer-limit', `pubsub ${limit} 0 0`)
     const redis = plainRedis(url)
@@ -180,7 +177,7 @@ describe('a subscriber is cut by client-output-buffer-limit', () => {
     return { url, redis, proxy, holder, locks }
   }
 
-  /** The output that has piled up on the server for each subscriber, in bytes. */
+  /** Returns the output that has piled up on the server for each subscriber, in bytes. */
   async function backlogs(redis: Redis): Promise<number[]> {
     const list = String(await redis.client('LIST', 'TYPE', 'PUBSUB'))
     return [...list.matchAll(/ omem=(\d+)/g)].map(([, bytes]) => Number(bytes))

@@ -1,4 +1,4 @@
-/** SIGKILL ends a process without any notice, with everything that it holds and waits for. */
+/** Tests processes that SIGKILL ends without any notice while they hold locks and wait for locks. */
 import { expect, test } from 'vitest'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
@@ -7,7 +7,7 @@ import { parkQuietly } from '../kit/parking.ts'
 import { freshKey, keysWith, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 
-/** Options of the processes that die. A test would notice if it had to wait until such a waiter or lease expires. */
+/** Options of the processes that die. The times are so long that a test that waits until they have passed fails. */
 const long = { waiterTtl: 60_000, lease: 60_000, tokenMemory: 200 }
 
 // Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `this.pause` in src/wait/heartbeat.ts: the lapse is noticed too

@@ -1,4 +1,4 @@
-/** Redis answers, but the data of a lock is lost, or another value is in its place. */
+/** Tests a Redis that answers but has lost the data of a lock, or has another value in its place. */
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../src/index.ts'
@@ -35,7 +35,7 @@ const losses: Record<string, Loss> = {
   'eviction by allkeys-lru': evict,
   'DEL of the deadlines': (redis, lock) => redis.del(`${lock}:deadlines`),
 }
-/** The kinds that have such data: a mutex has no deadlines. */
+/** Returns the kinds that can lose this data: a mutex has no separate key of deadlines. */
 const losing = (name: string) =>
   name === 'DEL of the deadlines' ? kindsAndWays.filter(({ kind }) => kind !== 'mutex') : kindsAndWays
 

@@ -1,6 +1,6 @@
 /**
- * Redis executes a request, its reply is lost, and the connection is cut. The client sends the request again, but it
- * takes effect only once.
+ * Tests requests that Redis executes although the reply is lost and the connection is cut. The client sends the request
+ * again, but the request takes effect only once.
  */
 import { describe, expect, test } from 'vitest'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
@@ -11,7 +11,7 @@ import { hasty, warm } from '../kit/proxies.ts'
 import { freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-/** With these options, no heartbeat and no lapse can repair anything within the time of a test. */
+/** With these options, no heartbeat comes and no lease ends during a test. */
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 
 describe.each([1, 3])('the reply is lost %i times in a row, and the connection cut each time', times => {
@@ -226,7 +226,7 @@ test.each(kinds)(
         if (i % 3 === 0) await lease.renew()
         else await sleep(1)
         expect(await mine.release(lease)).toBe(true)
-        // A caller that gives up while its request is in transit.
+        // This caller gives up while its request is in transit.
         if (i % 4 === 0) expect(await hasty(locks, key, fair).then(each => each?.release())).not.toBe(false)
       }
     }

@@ -1,6 +1,6 @@
 /**
- * Messages are hints. If they are lost, duplicated, early, late or forged, this may cost time or a request, but never a
- * lock.
+ * Tests messages that are lost, duplicated, early, late or forged. Messages are only hints: such a message may cost
+ * time or a request, but never a lock.
  */
 import { describe, expect, test } from 'vitest'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
@@ -11,7 +11,7 @@ import { clientBehindProxy, type FrameProxy } from '../kit/proxies.ts'
 import { freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-/** With these options, no heartbeat and no lapse can help within the time of a test. */
+/** With these options, no heartbeat comes and no lease ends during a test. */
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 const root = 'lock:inbox:'
 const messages = ['handoff', 'expiry', 'lost', 'free'] as const
@@ -169,7 +169,7 @@ describe('a grant comes late', () => {
       void wait.then(() => {
         granted = true
       })
-      // The late message arrives now.
+      // Deliver the late message now.
       await plainRedis().publish(root + id.slice(0, 12), `handoff ${id} ${fencingToken} ${nameOf(key)}`)
       await sleep(100)
       expect(granted).toBe(false)

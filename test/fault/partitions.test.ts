@@ -1,4 +1,4 @@
-/** The network between a client and Redis stops, in one direction or both, and neither side is notified. */
+/** Tests a network that silently stops between a client and Redis, in one direction or in both. */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../src/index.ts'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
@@ -120,8 +120,8 @@ describe('a waiter is cut off when its turn comes', () => {
 
 describe.each(directions)('a connection is half-open: data going %s is lost', direction => {
   /**
-   * `outageTimeout` limits how long a command goes unanswered; `waiterTtl` how long the client's messages to itself are
-   * missing.
+   * The client gives a connection up after part of `outageTimeout` if a command stays unanswered, and after part of
+   * `waiterTtl` if its messages to itself do not arrive.
    */
   const options = { outageTimeout: 1_600, waiterTtl: 1_500 }
 
@@ -154,7 +154,7 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
         limit: options.waiterTtl / 3 + 500,
       })),
       ...ways.map(fair => ({ which: 'both', fair, terms: options, limit: 2 * options.waiterTtl })),
-      // The half-open connection is noticed before any heartbeat.
+      // The client must notice the half-open connection before any heartbeat.
       { which: 'the one for messages', fair: false, terms: { waiterTtl: 60_000 }, limit: 15_000 },
     ])(
       '$which, of a waiter: I4, the waiter is granted, and receives messages again (fair: $fair, $terms.waiterTtl ms)',
@@ -254,12 +254,12 @@ describe('all data is lost, on old and new connections', () => {
       locks.using(free, () => 'ran'),
       locks.inspect(free),
       locks.isLocked(free),
-      // This call has a lock of its own: in one direction the request still arrives and is executed.
+      // This call uses another lock, because its request may still arrive and take the lock away.
       locks.forceRelease(taken.key),
       mine.renew(),
     ]
-    // Before the client knows that Redis is gone, a command has to go unanswered for up to half of outageTimeout. Then
-    // outageTimeout begins.
+    // The client knows that Redis is gone once a command has been unanswered for up to half of outageTimeout. Only then
+    // does outageTimeout begin.
     const outcomes = within(
       1.5 * outageTimeout + 600,
       Promise.all([...calls, ...parked].map(call => outcomeOf<unknown>(call))),

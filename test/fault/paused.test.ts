@@ -1,6 +1,5 @@
 /**
- * A process does not run for longer than its lease, because SIGSTOP stops it or its event loop is blocked. Then it
- * continues.
+ * Tests a process that pauses for longer than its lease, due to SIGSTOP or a blocked event loop, and then continues.
  */
 import { describe, expect, test } from 'vitest'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
@@ -33,7 +32,7 @@ describe.each([
       peer.signal('SIGSTOP')
       const next = theirs.granted(await within(lease + 600, wait))
       expect(next.fencingToken).toBeGreaterThan(hold.token)
-      // The test requests these while the process is stopped, so the process runs all of them as soon as it continues.
+      // The process is stopped now. It makes all of these calls as soon as it continues.
       const [before, released, renewed] = [
         peer.state(hold.id),
         peer.release(hold.id),
@@ -86,7 +85,7 @@ test.each(kinds)(
     const key = freshKey()
     const proxy = await frameProxy(redisUrl())
     const [peer, other] = [await start({}, proxy.url), client()]
-    // The server must know the scripts. Otherwise it would answer the late requests only with NOSCRIPT.
+    // Load the scripts into the server. Otherwise it would answer the late requests with NOSCRIPT.
     await warm(other)
     const hold = await peer.lock(key, { lease })
     const sent = (['renew', 'release'] as const).map(name => proxy.rule({ direction: 'up', name }, 'hold'))

@@ -1,6 +1,6 @@
 /**
- * Semaphores of several permits: one release admits several waiters, one message announces several grants, and one
- * Redis key has all deadlines.
+ * Tests faults with semaphores of several permits. One release admits several waiters, one message announces several
+ * grants, and one Redis key has all deadlines.
  */
 import { describe, expect, test } from 'vitest'
 import type { Lease, Lock, LockClient } from '../../src/index.ts'
@@ -12,7 +12,7 @@ import { clientBehindProxy } from '../kit/proxies.ts'
 import { client, freshKey, plainRedis, redisUrl } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-/** With these options, no heartbeat and no lapse can repair anything within the time of a test. */
+/** With these options, no heartbeat comes and no lease ends during a test. */
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 
 /** Calls `lock` several times, and waits each time until the call is queued before it makes the next. */
@@ -29,7 +29,7 @@ async function queued(
   return waits
 }
 
-/** Waits until all permits can be taken at once, because then no call holds or waits on the server. */
+/** Waits until the server stores no holder and no waiter: only then can a caller take all permits at once. */
 async function allFree(locks: LockClient, key: string, permits: number): Promise<void> {
   const semaphore = locks.semaphore(key, permits)
   const all = await eventually(() => semaphore.tryLock({ permits }))
@@ -37,7 +37,7 @@ async function allFree(locks: LockClient, key: string, permits: number): Promise
   expect(await all?.release()).toBe(true)
 }
 
-/** A holder of all permits, and waiters of one client behind a proxy, which joined the queue one after the other. */
+/** Takes all permits, then queues waiters of a client behind a proxy, one after the other. */
 async function scene(permits: number, waiters: readonly SemaphoreOptions[]) {
   const key = freshKey()
   const { locks, proxy } = await clientBehindProxy(patient)

@@ -1,6 +1,6 @@
 /**
- * Reader processes die: several hold at the same time, and a writer waits for all of them. Behaviour that all kinds
- * share is tested elsewhere, with writers.
+ * Tests reader processes that die. Several readers hold at the same time, and a writer waits for all of them. Other
+ * tests cover what all kinds of lock share, with writers.
  */
 import { expect, test } from 'vitest'
 import type { Lease, Lock } from '../../src/index.ts'
@@ -9,10 +9,10 @@ import { Peer } from '../kit/peer.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-/** With these options, no heartbeat and no lapse can repair anything within the time of a test. */
+/** With these options, no heartbeat comes and no lease ends during a test. */
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 
-/** Makes a call and waits until it is queued behind `behind` other calls. */
+/** Makes a call and waits until it is in the queue, after `behind` other calls. */
 async function queued(lock: Lock, behind: number): Promise<{ lease: Promise<Lease> }> {
   const lease = lock.lock({ fair: true })
   await eventually(async () => (await lock.inspect()).waiters.length === behind + 1)

@@ -1,4 +1,4 @@
-/** Redis answers, but refuses all commands that write, or all commands that need memory. */
+/** Tests a Redis that answers but refuses all commands that write, or all commands that need memory. */
 import { rm } from 'node:fs/promises'
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
@@ -123,7 +123,7 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
     const next = theirs.granted(await within(options.waiterTtl / 3 + 500, wait))
     expect(await theirs.release(next)).toBe(true)
     expect(violationsIn(history.events)).toEqual([])
-    // The unfair waiter has asked again during the refusal, and may have been rejected.
+    // The unfair waiter tried again during the refusal, and may have been rejected.
     const { value, error } = await within(3_000, settled)
     if (value) expect(await value.release()).toBe(true)
     else expect(wordsOf(error)).toMatch(words)

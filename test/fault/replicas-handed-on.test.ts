@@ -1,6 +1,5 @@
 /**
- * `replicas`, and a lease that is handed on within its client: no replica confirms that hand-off. Only mutexes are
- * handed on in this way.
+ * Tests `replicas` with local hand-offs, which no replica confirms. Only mutexes are handed on locally.
  */
 import { expect, onTestFinished, test } from 'vitest'
 import type { Lease, LockClient, LockOptions } from '../../src/index.ts'
@@ -11,8 +10,8 @@ import { Replication } from '../kit/replication.ts'
 import { eventually } from '../kit/time.ts'
 
 /**
- * A lease that the client has just handed on from another of its leases. If the machine stalls for some ms, Redis
- * grants the lock instead; the attempt is then repeated.
+ * Returns a lease that the client has just granted by local hand-off. If the machine stalls for a few ms, Redis grants
+ * the lock instead; this function then tries again.
  */
 async function handedOn(locks: LockClient, stranger: LockClient, key: string, options: LockOptions): Promise<Lease> {
   for (;;) {

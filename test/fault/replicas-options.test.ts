@@ -1,4 +1,4 @@
-/** `replicas` accepts only values that could be fulfilled. */
+/** Tests that `replicas` accepts only values with which a grant can be confirmed. */
 import { expect, test } from 'vitest'
 import { LockArgumentError } from '../../src/index.ts'
 import { outcomeOf, within, wordsOf } from '../kit/outcomes.ts'

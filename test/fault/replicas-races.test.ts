@@ -1,5 +1,5 @@
 /**
- * `replicas`: events between a grant and its confirmation, and the cost when Redis cannot confirm. The kind of lock
+ * Tests `replicas`: events between a grant and its confirmation, and the cost if Redis cannot confirm. The kind of lock
  * makes no difference.
  */
 import { expect, test } from 'vitest'
@@ -36,7 +36,7 @@ test('I2: a confirmation of another grant to the same waiter does not count', as
   await eventually(async () => (await other.inspect(key)).waiters.length === 1)
   await between.release()
   await eventually(async () => ((await other.inspect(key)).fencingToken ?? 0) > between.fencingToken)
-  // In this time the client learns of the new grant, and the next confirmation has not come back from the replica yet.
+  // After this time the client knows of the new grant, but the replica has not confirmed that grant yet.
   await sleep(50)
   answer.lift()
   const lease = await within(5_000, wait)

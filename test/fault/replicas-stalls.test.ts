@@ -1,6 +1,6 @@
 /**
- * `replicas` while the server temporarily refuses: the client requests confirmations again. The kind of lock makes no
- * difference.
+ * Tests `replicas` while the server temporarily refuses commands: the client requests confirmations again. The kind of
+ * lock makes no difference.
  */
 import type { Redis } from 'ioredis'
 import { expect, test } from 'vitest'

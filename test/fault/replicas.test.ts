@@ -1,7 +1,7 @@
 /**
- * `replicas`: a grant counts only once a replica has it. The tests also use a replica that does not receive it. Other
- * kinds than the mutex are tested only where their scripts matter: "renew" confirms a grant, and "leave" undoes it and
- * keeps the waiter's position.
+ * Tests `replicas`, with which a grant counts only once a replica has it. Some tests use a replica that does not
+ * receive the grant. Kinds other than the mutex are tested only where their scripts matter: "renew" confirms a grant,
+ * and "leave" undoes it and keeps the waiter's position.
  */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type ClientOptions, LockConnectionError, LockLostError } from '../../src/index.ts'
@@ -15,10 +15,10 @@ import { type Place, Replication } from '../kit/replication.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 const replicas = { min: 1, timeout: 100 }
-/** With this timeout a working replica confirms in time, however busy the machine is. */
+/** With this timeout a working replica confirms in time even on a busy machine. */
 const patient = { replicas: { min: 1, timeout: 2_000 } }
 
-/** A master, a replica behind a link that can be made to lose writes, and clients with and without `replicas`. */
+/** Starts a master and a replica whose link can lose writes. Makes clients with and without `replicas`. */
 async function scene({ client } = kinds[0]!) {
   const master = await ownServer('--repl-diskless-sync-delay', '0')
   const replica = await ownServer()
@@ -37,7 +37,7 @@ async function scene({ client } = kinds[0]!) {
     careful: (options: ClientOptions = {}) => careless({ replicas, ...options }),
     loseWrites: () => replication.loseWrites(),
     promote: () => replication.promote(),
-    /** The replica follows again, over a direct connection. */
+    /** Lets the replica follow the master again, over a direct connection. */
     async heal() {
       await follower.redis.replicaof('127.0.0.1', master.port)
       await eventually(async () => /master_link_status:up/.test(await follower.redis.info('replication')), 15_000)
@@ -237,7 +237,7 @@ test('the right to WAIT is in the rule, and is named if it is missing', async ()
     rule.filter(right => right !== '+wait'),
   )
   expect(reason).toMatch(/NOPERM.*'wait'/)
-  // The client asks for its rights while the call runs, and may receive that answer later.
+  // While the call runs, the client asks for its rights. The answer may arrive after the call has ended.
   await eventually(() => errors.length > 0)
   expect(errors.map(({ message }) => message)).toEqual(['the Redis user lacks the rights +wait'])
 })

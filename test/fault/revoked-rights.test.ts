@@ -1,4 +1,4 @@
-/** An administrator revokes rights by ACL while a client holds and waits. */
+/** Tests an administrator who revokes rights by ACL while a client holds and waits. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
@@ -33,7 +33,7 @@ async function scene({ client } = kinds[0]!) {
   return { redis, limitedUrl, url, limited: client(options, limitedUrl), other: client(options, url), key: freshKey() }
 }
 
-/** The rights that are revoked, and the words with which the server then refuses. */
+/** The rights that the tests revoke, and what the server's refusals then say. */
 const rights: [name: string, rules: string[], words: RegExp][] = [
   ['to run scripts', ['-evalsha', '-eval'], /NOPERM .*'eval(sha)?'/],
   ['to the keys of locks', ['resetkeys', '~others:*'], /NOPERM .*key/i],
@@ -46,7 +46,7 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
   const revoke = async (redis: Awaited<ReturnType<typeof scene>>['redis']) => {
     if (name === 'the user itself') await redis.acl('DELUSER', 'limited')
     else await redis.acl('SETUSER', 'limited', ...rules)
-    // Disabling a user does not close its connections, so they are killed.
+    // Redis does not close the connections of a disabled user, so kill them.
     await redis.call('CLIENT', 'KILL', 'USER', 'limited').catch(() => {})
   }
 
@@ -164,7 +164,7 @@ describe('a right that only affects speed is revoked', () => {
       const { value, error } = await within(options.waiterTtl / 3 + 1_000, outcomeOf(wait))
       if (error) expect(wordsOf(error)).toMatch(/NOPERM/)
       else expect(await value.release()).toBe(true)
-      // A new caller that has to wait is rejected, and the error gives the reason.
+      // The client rejects a new caller that has to wait, and the error gives the reason.
       const again = await other.lock(freshKey('again'))
       const refused = await within(1_500, outcomeOf(limited.lock(again.key, { fair: true })))
       expect(wordsOf(refused.error)).toMatch(/^NOPERM .*(subscribe|channel)/)
@@ -176,7 +176,7 @@ describe('a right that only affects speed is revoked', () => {
   // again.
   test('the right is restored: I4, waiters receive messages again', async () => {
     const { redis, limitedUrl, other, key } = await scene()
-    // No heartbeat can help within the time of the test.
+    // With this waiterTtl, no heartbeat comes during the test.
     const limited = client({ waiterTtl: 60_000 }, limitedUrl)
     await redis.acl('SETUSER', 'limited', '-subscribe')
     await redis.client('KILL', 'TYPE', 'PUBSUB')

@@ -1,6 +1,6 @@
 /**
- * A grant is revoked, and its waiter joins the queue again. The message of that grant arrives only after the waiter has
- * been granted the lock a second time, under the same id.
+ * Tests late messages about revoked grants. A waiter's grant is revoked, and the waiter joins the queue again. The
+ * message of the first grant arrives only after the waiter has got a second grant under the same id.
  */
 import { expect, test } from 'vitest'
 import type { LockClient } from '../../src/index.ts'
@@ -46,8 +46,8 @@ test.each(stories)(
     const { fencingToken: granted } = await other.inspect(key)
     await takings[taking]?.(other, key, nameOf(key))
     const between = await other.lock(key)
-    // If the waiter asks after the release, the reply grants the lock. If it asks before, it is queued, and a message
-    // grants the lock.
+    // If the waiter's request arrives after the release, the reply grants the lock. If it arrives before, the waiter is
+    // queued, and a message grants the lock.
     if (telling === 'reply') await between.release()
     asked.lift()
     await answered.happened

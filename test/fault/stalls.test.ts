@@ -1,7 +1,7 @@
 /**
- * Redis answers late or not at all: it is paused, asleep, busy or loading, or it forgets all scripts. One kind of lock
- * is enough, because the client's reaction does not depend on the scripts. partitions.test.ts and paused.test.ts test
- * late requests for each kind.
+ * Tests a Redis that answers late or not at all because it is paused, asleep, busy or loading, and a Redis that forgets
+ * all scripts. One kind of lock is enough, because the client's reaction does not depend on the scripts. Late requests
+ * are tested for each kind in partitions.test.ts and paused.test.ts.
  */
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
@@ -32,8 +32,8 @@ const stalls: Record<string, (redis: Redis) => Promise<unknown>> = {
 }
 
 /**
- * A client cannot distinguish a paused server from one that is asleep, so each of these two is tried with only one kind
- * of waiter.
+ * Whether the waiters are fair, for the stalls that are tried with only one kind of waiter. To a client, a paused
+ * server and a sleeping one look the same, so one is tried with fair waiters and the other with unfair ones.
  */
 const waysOf: Record<string, boolean[]> = { 'CLIENT PAUSE': [true], 'DEBUG SLEEP': [false] }
 
@@ -63,7 +63,7 @@ describe.each(Object.entries(stalls))('%s for longer than the lease', (name, beg
       })
       const late = outcomeOf(held.renew())
       const newcomer = outcomeOf(third.lock(freshKey()))
-      // The release gets no answer, so it settles when the lease ends (I6).
+      // Nobody answers the release, so the release settles when the lease ends (I6).
       expect(await within(lease + 100, released.release())).toBe(false)
       expect((await within(lease / 3, late)).error).toBeInstanceOf(LockLostError)
       expect(toldAt - since).toBeLessThan(lease + 100)

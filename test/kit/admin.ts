@@ -2,7 +2,7 @@
 import type { Cluster, Redis } from 'ioredis'
 import { calls } from './command-stats.ts'
 
-/** Names of all keys of one server that contain the text, sorted. */
+/** Returns the sorted names of those keys on one server that contain the text. */
 export async function keysWith(redis: Redis, text: string): Promise<string[]> {
   const found: string[] = []
   for await (const names of redis.scanStream({ match: `*${text}*`, count: 1000 })) found.push(...(names as string[]))
@@ -16,12 +16,12 @@ export const ADMIN = 'admin'
 export class Admin {
   readonly #parts: readonly (Redis | Cluster)[]
 
-  /** For a quorum, pass one instance per server. */
+  /** Expects one instance; for a quorum, one per server. */
   constructor(...parts: readonly (Redis | Cluster)[]) {
     this.#parts = parts
   }
 
-  /** Each master's answer. */
+  /** Asks each master and returns all answers. */
   async each<T>(ask: (master: Redis) => Promise<T>): Promise<T[]> {
     await Promise.all(this.#parts.map(part => part.ping()))
     const masters = this.#parts.flatMap(part => ('nodes' in part ? part.nodes('master') : [part]))
@@ -33,30 +33,30 @@ export class Admin {
     return Promise.all(this.#parts.map(ask))
   }
 
-  /** Names of all keys on all servers that contain the text, sorted. */
+  /** Returns the sorted names of those keys on all servers that contain the text. */
   async keysWith(text: string): Promise<string[]> {
     const found = await this.each(master => keysWith(master, text))
     return [...new Set(found.flat())].sort()
   }
 
-  /** Channels that have subscribers, sorted. */
+  /** Returns the sorted names of the channels that have subscribers. */
   async channels(pattern = '*'): Promise<string[]> {
     const found = await this.each(async master => [
       ...((await master.pubsub('CHANNELS', pattern)) as string[]),
       ...((await master.pubsub('SHARDCHANNELS', pattern).catch(noneBefore7)) as string[]),
     ])
-    // The sentinels' own channel is left out.
+    // Leave out the sentinels' own channel.
     return [...new Set(found.flat())].filter(name => name !== '__sentinel__:hello').sort()
   }
 
-  /** The connections in CLIENT LIST, without those of administrators and sentinels. */
+  /** Returns the connections in CLIENT LIST, except those of administrators and sentinels. */
   async connections(): Promise<string[]> {
     const lists = await this.each(master => master.client('LIST') as Promise<string>)
     const lines = lists.flatMap(list => list.trim().split('\n'))
     return lines.filter(line => !/ name=(admin|sentinel-\S*) /.test(line) && !/ flags=[SM] /.test(line))
   }
 
-  /** How often each command was called on all masters, since the servers started or since `before`. */
+  /** Counts the calls of each command on all masters, since the servers started or since `before`. */
   async calls(before: Record<string, number> = {}): Promise<Record<string, number>> {
     const sum: Record<string, number> = {}
     for (const counts of await this.each(master => calls(master))) {
@@ -67,7 +67,7 @@ export class Admin {
   }
 }
 
-/** Before Redis 7 there are no sharded channels, so the command fails. */
+/** Returns no channels if the server is older than Redis 7: it has no sharded channels and rejects the command. */
 function noneBefore7(error: Error): never[] {
   if (/SHARDCHANNELS/.test(error.message)) return []
   throw error

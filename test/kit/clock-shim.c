@@ -22,7 +22,7 @@ int clock_gettime(clockid_t id, struct timespec *time) {
   if (!real_clock_gettime) real_clock_gettime = dlsym(RTLD_NEXT, "clock_gettime");
   int result = real_clock_gettime(id, time);
   if (result == 0 && offset && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)) {
-    // Round towards minus infinity: the nanoseconds of a time must not be negative.
+    // Round towards minus infinity, because the nanoseconds in a timespec must not be negative.
     long long micros = *offset % 1000000;
     if (micros < 0) micros += 1000000;
     long long nanos = time->tv_nsec + micros * 1000;

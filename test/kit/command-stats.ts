@@ -1,4 +1,4 @@
-/** Which commands a server has received, by its own count. */
+/** Reads from a server's statistics which commands it has received. */
 import type { Redis } from 'ioredis'
 
 /** Commands that scripts and the tests call, but no lock client sends. */
@@ -6,7 +6,7 @@ const notSent = /^(info|client.*|config.*|scan|hello|ping)$/
 
 type Calls = Record<string, number>
 
-/** Calls of each command since the server's start, or since `before`. Commands without calls are left out. */
+/** Counts the calls of each command since the server's start, or since `before`. Leaves out commands without calls. */
 export async function calls(redis: Redis, before: Calls = {}): Promise<Calls> {
   const text = await redis.info('commandstats')
   const counted = [...text.matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm)].map(
@@ -15,7 +15,7 @@ export async function calls(redis: Redis, before: Calls = {}): Promise<Calls> {
   return Object.fromEntries(counted.filter(([name, count]) => count > 0 && !notSent.test(name)))
 }
 
-/** The number of these calls that ran a script. */
+/** Returns how many of these calls ran a script. */
 export function scriptCalls({ evalsha = 0, eval: full = 0 }: Calls): number {
   return evalsha + full
 }

@@ -1,6 +1,6 @@
 /**
- * A process that runs one critical section after another under one lock and records them, while the witnesses watch. It
- * begins when it receives the message 'go'.
+ * A process that runs one critical section after another under one lock, and records each section. Independent
+ * witnesses check that no two sections overlap. The process begins when it receives the message 'go'.
  */
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -31,7 +31,7 @@ export interface Orders {
   fate?: 'SIGKILL' | 'SIGSTOP'
 }
 
-/** `refused`: whether the register refused the write of the section that the signal interrupted. */
+/** `refused` tells whether the register refused the write of the section that the signal interrupted. */
 export interface FromWorker {
   type: 'ready' | 'fated' | 'done'
   refused?: boolean

@@ -1,4 +1,4 @@
-/** Processes that work under one lock, their records, and the history checker's verdict on them. */
+/** Runs processes that work under one lock, and lets the history checker judge what they recorded. */
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { decodeClaim, decodePermitsClaim } from '../../src/kinds/claim.ts'
@@ -52,7 +52,7 @@ export class Crew {
     this.#recorder.record('died', { worker: worker.name })
   }
 
-  /** All writes that the register has accepted so far: the token and the id of each section's hold. */
+  /** Returns all writes that the register has accepted so far: the token and the id of each section's hold. */
   written(): Promise<[token: number, id: string][]> {
     return readRegister(this.#redis, this.key)
   }
@@ -97,7 +97,7 @@ export class Worker {
     this.child.send({ type: 'go' })
   }
 
-  /** Resolves just before the fatal signal hits. */
+  /** Resolves just before the fatal signal reaches the worker. */
   fated(): Promise<FromWorker> {
     return this.#said('fated')
   }

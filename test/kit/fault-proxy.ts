@@ -43,7 +43,7 @@ export class FaultProxy extends Relay {
     }
   }
 
-  /** Discards everything in this direction without closing any connection: a half-open connection. */
+  /** Discards everything in this direction but keeps the connections, which are now half-open. */
   swallow(direction: Direction): void {
     this.#swallowed.add(direction)
   }
@@ -66,7 +66,7 @@ export class FaultProxy extends Relay {
     for (const pump of this.#pumps) pump()
   }
 
-  /** All data passes through one queue, so that nothing overtakes data that is held back or late. */
+  /** Sends all data through one queue, so that nothing overtakes data that is held back or late. */
   #forward(direction: Direction, from: Socket, to: Socket): void {
     const queue: { data: Buffer; due: number }[] = []
     const pump = () => {

@@ -1,14 +1,14 @@
 /**
- * A TCP proxy that parses Redis's frames, and so can treat a single one of them: the reply of a release, or the message
- * of a grant. It tells a client's two connections apart: the one for messages sends SUBSCRIBE.
+ * A TCP proxy that parses Redis's frames. A test can single out one frame, for example the reply to a release or the
+ * message of a grant. A connection that sends SUBSCRIBE counts as the client's connection for messages.
  *
  * The first matching rule decides what happens to a frame when it arrives:
- *  drop    it is lost, and the connection continues; a rule that drops everything makes it half-open
- *  hold    it waits until the rule is lifted, and everything after it on its connection waits as well, as in TCP
- *  cut     it is lost, and its connection is cut
- *  sever   it continues to the server, but the client's side is cut: the reply may arrive when nobody waits for it
- *  twice   it arrives twice
- *  { delay } it arrives that many ms later
+ *  drop    The frame is lost, and the connection stays open. Dropping every frame makes the connection half-open.
+ *  hold    The frame waits until the rule is lifted. Later frames on the same connection wait behind it, as in TCP.
+ *  cut     The frame is lost, and its connection is cut.
+ *  sever   The client's side of the connection is cut at once. The frame reaches the server when the rule is lifted.
+ *  twice   The frame arrives twice.
+ *  { delay } The frame arrives that many ms later.
  */
 import type { Socket } from 'node:net'
 import { channelOf, commandOf, Frames, messageOf } from './frames.ts'
@@ -26,7 +26,7 @@ export interface Where {
   readonly direction?: Direction
   readonly kind?: Kind
   readonly name?: string
-  /** The rule applies to this many frames; default: all. */
+  /** Maximum number of frames that the rule applies to. Default: no limit. */
   readonly times?: number
 }
 
@@ -72,12 +72,12 @@ interface Parcel {
   readonly holder: Rule | undefined
 }
 
-/** One connection of a client, and the data in transit. */
+/** One connection of a client through the proxy, and the data in transit. */
 class Wire {
   readonly client: Socket
   readonly server: Socket
   kind: Kind = 'commands'
-  /** The channels that it has subscribed to. */
+  /** The channels that the client has subscribed to on this connection. */
   readonly channels = new Set<string>()
   /** Directions in which nothing passes any longer, whatever the rules say. */
   readonly dead = new Set<Direction>()
@@ -194,14 +194,14 @@ export class FrameProxy extends Relay {
     for (const wire of this.#wiresOf(kind)) wire.cut()
   }
 
-  /** Makes the present connections half-open until their client gives them up. Later connections are not affected. */
+  /** Makes the present connections half-open until the client closes them. Later connections are not affected. */
   halfOpen(direction: Direction, kind?: Kind): { readonly noticed: () => boolean } {
     const dead = this.#wiresOf(kind)
     for (const wire of dead) wire.dead.add(direction)
     return { noticed: () => dead.every(wire => !this.#wires.has(wire)) }
   }
 
-  /** Reads nothing more from the server, so the server's output piles up. */
+  /** Stops reading from the server, so that the server's output piles up. */
   stopReading(kind: Kind): void {
     for (const wire of this.#wiresOf(kind)) wire.server.pause()
   }
@@ -222,7 +222,7 @@ export class FrameProxy extends Relay {
     return this.#wiresOf(kind).length
   }
 
-  /** The channels that the present connections have subscribed to. */
+  /** Returns the channels that the present connections have subscribed to. */
   channels(): string[] {
     return this.#wiresOf('messages').flatMap(({ channels }) => [...channels])
   }

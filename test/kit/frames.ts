@@ -9,7 +9,7 @@ import { TOKEN_MEMORY as SOAK_MEMORY } from '../history/soak/terms.ts'
 
 const CRLF = Buffer.from('\r\n')
 
-/** The offset at which the frame that begins at `at` ends; undefined if the frame is incomplete. */
+/** Returns the offset at which the frame that begins at `at` ends; undefined if the frame is incomplete. */
 export function endOfFrame(data: Buffer, at = 0): number | undefined {
   const line = data.indexOf(CRLF, at)
   if (line < 0) return undefined
@@ -39,7 +39,7 @@ function afterMany(data: Buffer, at: number, count: number): number | undefined 
   return end
 }
 
-/** Cuts a stream into frames. */
+/** Cuts a byte stream into frames. */
 export class Frames {
   #rest: Buffer = Buffer.alloc(0)
 
@@ -57,15 +57,15 @@ export class Frames {
 
 const scripts = [ofMutexes, ofSemaphores, ofReadWrite].flatMap(each => Object.entries(each))
 
-/** The script's text as a client with the default `prefix` sends it. */
+/** Returns the script's text as a client with the default `prefix` sends it. */
 function sentText(script: Parameters<typeof textOf>[0], tokenMemory: number): string {
   return textOf(script, { cluster: false, inboxes: 'lock:inbox:', tokenMemory })
 }
 
-/** The text of the mutex script that withdraws a request, for a server that should know this script and no other. */
+/** The text of the mutex script that withdraws a request. A test may load this script alone into a server. */
 export const leaveText = sentText(ofMutexes.leave, settingsOf({}).tokenMemory)
 
-/** The names of the scripts by their hashes, for both values of `tokenMemory`. */
+/** Maps each script's hash to the script's name. The hash depends on `tokenMemory`; both values in use are included. */
 const bySha = new Map(
   [settingsOf({}).tokenMemory, SOAK_MEMORY].flatMap(tokenMemory =>
     scripts.map(([name, script]): [string, string] => {
@@ -75,7 +75,7 @@ const bySha = new Map(
   ),
 )
 
-/** The first `count` words of a command. */
+/** Returns the first `count` words of a command. */
 function words(frame: Buffer, count: number): string[] {
   const found: string[] = []
   let at = frame.indexOf(CRLF) + CRLF.length
@@ -87,7 +87,7 @@ function words(frame: Buffer, count: number): string[] {
   return found
 }
 
-/** The name of the command in lower case; for a script, the script's own name, e.g. 'acquire'. */
+/** Returns the command's name in lower case; for a script, the script's own name, e.g. 'acquire'. */
 export function commandOf(frame: Buffer): string {
   const [command = '', script = ''] = words(frame, 2)
   const name = command.toLowerCase()
@@ -96,14 +96,14 @@ export function commandOf(frame: Buffer): string {
   return name
 }
 
-/** The first channel that a SUBSCRIBE names. */
+/** Returns the first channel that a SUBSCRIBE names. */
 export function channelOf(frame: Buffer): string {
   return words(frame, 2)[1] ?? ''
 }
 
 /**
- * The first word of a channel message: 'handoff', 'expiry', 'lost', 'beat' or 'free'; undefined if the frame is a
- * reply.
+ * Returns the first word of a channel message: 'handoff', 'expiry', 'lost', 'beat' or 'free'. Returns undefined if the
+ * frame is a reply.
  */
 export function messageOf(frame: Buffer): string | undefined {
   if (!/^[*>]3\r\n\$7\r\nmessage\r\n/.test(frame.toString('latin1', 0, 20))) return undefined

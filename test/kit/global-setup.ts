@@ -1,4 +1,4 @@
-/** Starts the servers that all tests of a run share. Each test uses keys of its own. */
+/** Starts the servers that all tests of a run share. Each test uses its own keys. */
 import type { TestProject } from 'vitest/node'
 import { obtainRedis } from '../../local-redis/index.ts'
 import { standalone, topologies } from './topologies/index.ts'
@@ -15,7 +15,7 @@ declare module 'vitest' {
 }
 
 /**
- * A vitest project whose name begins with a topology gets that topology's servers. Every other project gets one server.
+ * Starts the servers of one topology if the vitest project's name begins with it. Every other project gets one server.
  */
 export default async function setup(project: TestProject) {
   const topology = topologies.find(({ name }) => name === project.name.split(',')[0])

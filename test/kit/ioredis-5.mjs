@@ -1,4 +1,4 @@
-// With `--import` of this file, every import of ioredis in the process and in its children resolves to ioredis 5.
+// If Node runs with `--import` of this file, every import of ioredis in this process and its children gets ioredis 5.
 import { createRequire, Module, register } from 'node:module'
 import { pathToFileURL } from 'node:url'
 

@@ -34,14 +34,14 @@ abstract class KindClient extends LockClient {
   }
 }
 
-/** Semaphores of one permit. */
+/** Uses semaphores of one permit as mutexes. */
 class SemaphoreClient extends KindClient {
   override mutex(key: string): KeyedLock {
     return this.semaphore(key, 1) as KeyedLock
   }
 }
 
-/** The write side of read-write locks. */
+/** Uses the write side of read-write locks as mutexes. */
 class WriterClient extends KindClient {
   override mutex(key: string): KeyedLock {
     return this.readWrite(key).write as KeyedLock
@@ -53,13 +53,13 @@ export const kindClients = { mutex: LockClient, semaphore: SemaphoreClient, read
 export type KindName = keyof typeof kindClients
 export const kindNames = Object.keys(kindClients) as KindName[]
 
-/** The lock of this kind for the key, in its form that behaves as a mutex. */
+/** Returns the lock of this kind for the key, in the form that behaves as a mutex. */
 export function lockOf(locks: LockClient, kind: KindName, key: string): Lock {
   if (kind === 'semaphore') return locks.semaphore(key, 1)
   return kind === 'mutex' ? locks.mutex(key) : locks.readWrite(key).write
 }
 
-/** What the caller asks of a lock that `lockOf` returns, as the history records it. */
+/** Returns what the history records as the request of a caller that uses a lock from `lockOf`. */
 export function wantsOf(kind: KindName): Wants | undefined {
   if (kind === 'mutex') return undefined
   return kind === 'semaphore' ? [1, 1] : 'write'

@@ -11,7 +11,7 @@ import { Peer } from './peer.ts'
 import { clientBehindProxy } from './proxies.ts'
 import { client } from './redis.ts'
 
-/** Functions that make clients of one kind. They correspond to the imported functions of the same names. */
+/** Returns functions that make clients of one kind. They correspond to the imported functions of the same names. */
 const kindNamed = (kind: KindName) => ({
   kind,
   client: (...[options, redis]: Parameters<typeof client>) => client(options, redis, kindClients[kind]),
@@ -19,7 +19,7 @@ const kindNamed = (kind: KindName) => ({
   clientBehindProxy: (...[options, url]: Parameters<typeof clientBehindProxy>) =>
     clientBehindProxy(options, url, kindClients[kind]),
   peer: (...[options, url]: Parameters<typeof Peer.start>) => Peer.start(options, url, kind),
-  /** The name of the lock's first key in Redis. */
+  /** Returns the name of the lock's first key in Redis. */
   nameOf: (key: string) => (kind === 'mutex' ? `lock:{${key}}` : `lock:%${kind}/{${key}}`),
 })
 

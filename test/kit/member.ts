@@ -13,7 +13,7 @@ import { flag } from './flag.ts'
 /** A second mutex, whose keys and channels have other names. */
 export const twin = { ...mutex, name: 'twin' }
 
-/** Its lease and waiterTtl are so long that no timer fires before a test is over. */
+/** A session whose lease and waiterTtl are so long that no timer fires before a test is over. */
 export class Member {
   readonly session: Session
   readonly errors: unknown[] = []
@@ -44,7 +44,7 @@ export class Member {
     })
   }
 
-  /** Whether each of these locks is taken, as its kind reports: mutex, twin, flag. */
+  /** Reports for the mutex, the twin and the flag of this key, in this order, whether the lock is taken. */
   async taken(key: string): Promise<boolean[]> {
     const states = [mutex, twin].map(kind => this.session.locks(kind).kind.inspection.inspect(key))
     const { up } = await this.session.locks(flag).kind.inspection.inspect(key)

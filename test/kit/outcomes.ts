@@ -1,4 +1,4 @@
-/** The outcome of a promise, and how soon it comes; and the events of a client. */
+/** Helpers to observe how and how soon a promise settles, and which events a client emits. */
 import { once } from 'node:events'
 import { expect } from 'vitest'
 import { type ClientEvents, type LockClient, LockConnectionError } from '../../src/index.ts'
@@ -12,7 +12,7 @@ export const PROMPT = 3_000
 
 type Class<T> = abstract new (...args: never[]) => T
 
-/** How a promise settled. Lets a test look at the outcome later without an unhandled rejection meanwhile. */
+/** How a promise settled. A test can look at the outcome later, without an unhandled rejection in the meantime. */
 export type Outcome<T> = { value: T; error?: undefined } | { value?: undefined; error: Error }
 
 export function outcomeOf<T>(promise: PromiseLike<T>): Promise<Outcome<T>> {
@@ -24,27 +24,27 @@ export function outcomeOf<T>(promise: PromiseLike<T>): Promise<Outcome<T>> {
   )
 }
 
-/** The error that the promise rejects with, which must be of this class. */
+/** Returns the error that the promise rejects with. Fails if the error is not of this class. */
 export async function rejection<T extends Error>(promise: PromiseLike<unknown>, expected: Class<T>): Promise<T> {
   const error = await reasonOf(promise)
   expect(error).toBeInstanceOf(expected)
   return error as T
 }
 
-/** What the promise rejects with, an error or not. */
+/** Returns what the promise rejects with, whether an error or another value. */
 export async function reasonOf(promise: PromiseLike<unknown>): Promise<unknown> {
   const outcome = await outcomeOf(promise)
   if ('error' in outcome) return outcome.error
   throw new Error(`resolved to ${String(outcome.value)} instead of rejecting`)
 }
 
-/** The server's error message, if it is the reason for the rejection. */
+/** Returns the server's error message, if the error is due to one. */
 export function wordsOf(error: Error | undefined): string {
   if (!(error instanceof LockConnectionError)) return `${error}`
   return error.cause instanceof Error ? error.cause.message : `${error.cause}`
 }
 
-/** What the promise resolves to. Fails if that takes longer than `limit` ms from now. */
+/** Returns what the promise resolves to. Fails if that takes longer than `limit` ms from now. */
 export async function within<T>(limit: number, promise: PromiseLike<T>, when = 'from now'): Promise<T> {
   const begin = performance.now()
   let timer: NodeJS.Timeout | undefined
@@ -60,14 +60,14 @@ export async function within<T>(limit: number, promise: PromiseLike<T>, when = '
   }
 }
 
-/** The promise's outcome, which has to come at once. */
+/** Returns the promise's outcome. Fails if it takes longer than `PROMPT`. */
 export async function promptly<T>(promise: PromiseLike<T>): Promise<T> {
   const outcome = await within(PROMPT, outcomeOf(promise))
   if ('error' in outcome) throw outcome.error
   return outcome.value
 }
 
-/** Whether the promise settles within `ms`. */
+/** Returns whether the promise settles within `ms`. */
 export function settles(promise: PromiseLike<unknown>, ms: number): Promise<boolean> {
   return Promise.race([outcomeOf(promise).then(() => true), sleep(ms).then(() => false)])
 }
@@ -77,7 +77,7 @@ export async function aborted(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await once(signal, 'abort')
 }
 
-/** Collects the client's events of this name from now on. */
+/** Collects the events with this name that the client emits from now on. */
 export function heard<E extends keyof ClientEvents>(locks: LockClient, name: E): ClientEvents[E][] {
   const events: ClientEvents[E][] = []
   const listen = (event: ClientEvents[E]) => events.push(event)
@@ -91,7 +91,7 @@ export async function collect<T>(iterable: AsyncIterable<T>): Promise<T[]> {
   return items
 }
 
-/** A call of every method, with and without waiting. */
+/** Calls every method, with and without waiting, and returns the promises. */
 export function everyCall(locks: LockClient, key: string): Promise<unknown>[] {
   return [
     ...Array.from({ length: 5 }, () => locks.lock(key)),

@@ -20,7 +20,7 @@ export async function park(
   return { lease: lease! }
 }
 
-/** Parks `count` calls in the same way. */
+/** Parks `count` calls, each as `park` does. */
 export async function parkMany(
   locks: LockClient,
   key: string,

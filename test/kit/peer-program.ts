@@ -1,6 +1,6 @@
 /**
- * A client in its own process, which the test drives by messages (peer.ts). Arguments: URLs (several for a quorum),
- * client options as JSON, the kind of its locks.
+ * A client in its own process. The test controls it by messages (peer.ts). Arguments: the servers' URLs (several for a
+ * quorum), the client options as JSON, and the kind of lock.
  */
 
 import type { ClientOptions, Lease, LockOptions } from '../../src/index.ts'

@@ -37,12 +37,12 @@ export class Peer {
     return this.#ask('lock', key, options)
   }
 
-  /** Takes some permits of a semaphore that has `of` permits. */
+  /** Takes permits of a semaphore that has `of` permits. */
   permits(key: string, of: number, options: SemaphoreOptions) {
     return this.#ask('permits', key, of, options)
   }
 
-  /** Takes a read-write lock to read. */
+  /** Takes the read side of a read-write lock. */
   read(key: string, options: LockOptions = {}) {
     return this.#ask('read', key, options)
   }
@@ -75,7 +75,7 @@ export class Peer {
     return this.#ask('jump', ms)
   }
 
-  /** The events that it has recorded about its holds so far, under the worker name `worker`. */
+  /** Returns the events that the client has recorded about its holds so far, under the worker name `worker`. */
   history() {
     return this.#ask('history')
   }

@@ -11,13 +11,13 @@ import { topologyOf } from './topologies/index.ts'
 import { asUser, instanceOf, partsOf, portsOf, type Source, sourceOf, through, toNobody } from './topologies/source.ts'
 import type { InstanceOptions, Servers, Way, Ways } from './topologies/topology.ts'
 
-/** The servers that all tests share. */
+/** Returns the servers that all tests share. */
 export function place(): Place {
   const { dataPorts, ...ways } = inject('place')
   return new Place(ways, dataPorts)
 }
 
-/** The test's own servers, for tests that count or break. They are stopped after the test. */
+/** Starts servers for this test alone, so that it can count calls or break servers. They are stopped after the test. */
 export async function ownPlace(...args: string[]): Promise<OwnPlace> {
   const servers = await topologyOf(inject('topology')).start(args)
   onTestFinished(() => servers.stop())
@@ -33,7 +33,7 @@ export class Place {
     this.#dataPorts = dataPorts
   }
 
-  /** The way by which a lock client in a child process reaches the servers. */
+  /** The addresses by which a lock client in a child process reaches the servers. */
   get way(): Way {
     return this.#ways.client
   }
@@ -51,37 +51,37 @@ export class Place {
     return client.kind === 'server' && client.options.sentinels !== undefined
   }
 
-  /** The source for a lock client with these options. */
+  /** Returns the source to make a lock client with these options from. */
   source(options: ClientOptions = {}): Source {
     const { client, otherPrefix = client } = this.#ways
     return sourceOf(options.prefix === undefined ? client : otherPrefix)
   }
 
-  /** The number of servers that each request goes to: several for a quorum. */
+  /** Number of servers that each request goes to. More than one only in a quorum. */
   get parts(): number {
     return partsOf(this.#ways.client).length
   }
 
-  /** Instances to make a lock client from, closed after the test: one, or one for each server of a quorum. */
+  /** Makes the instances for a lock client: one, or one for each server of a quorum. Closes them after the test. */
   instances(options: InstanceOptions = {}): Instances {
     const { client, caller = client } = this.#ways
     const all = partsOf(caller).map(part => closed(instanceOf(part, options)))
     return { all, source: all.length === 1 ? all[0]! : all }
   }
 
-  /** A source that logs in as this user, or without credentials. */
+  /** Returns a source that logs in as this user, or without credentials. */
   sourceAs(user?: { username?: string; password?: string }): Source {
     return sourceOf(asUser(this.#ways.client, user))
   }
 
-  /** A source of the same kind whose address no server listens on. */
+  /** Returns a source of the same kind whose address no server listens on. */
   sourceToNobody(): Source {
     return sourceOf(toNobody(this.#ways.client))
   }
 
   /**
-   * The same place behind proxies, one in front of each server that the client may connect to. The proxies are
-   * controlled together.
+   * Puts a proxy in front of each server that the client may connect to, and returns a source that uses the proxies.
+   * The proxies are controlled together.
    */
   async proxied(): Promise<{ source: Source; proxy: FaultProxies }> {
     const proxies = await Promise.all(

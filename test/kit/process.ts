@@ -1,4 +1,4 @@
-/** Child processes that exchange messages with the test. Each is ended after the test, whatever its state. */
+/** Child processes that exchange messages with the test. The test's cleanup kills them, whatever their state. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
@@ -26,7 +26,7 @@ export class Child {
     this.process.send(message)
   }
 
-  /** The first matching message, received already or still to come. Fails after `limit` ms. */
+  /** Resolves to the first matching message, whether already received or not. Fails after `limit` ms. */
   message<T>(matches: (message: T) => boolean, limit = 15_000): Promise<T> {
     return new Promise((resolve, reject) => {
       const look = () => {

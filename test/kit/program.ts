@@ -20,7 +20,7 @@ const LIMIT = 120_000
 
 interface RunOptions {
   readonly cwd?: URL | string
-  /** Added to this process's own environment. */
+  /** Variables to add to this process's own environment. */
   readonly env?: Record<string, string>
 }
 
@@ -37,12 +37,12 @@ export function run(file: string, args: string[], { cwd, env }: RunOptions = {})
   })
 }
 
-/** Runs a Node program in the same way. */
+/** Runs a Node program, as `run` does for other programs. */
 export function runNode(args: string[], options?: RunOptions): Promise<Ending> {
   return run(process.execPath, args, options)
 }
 
-/** The arguments with which Node runs an example. */
+/** Returns the arguments with which Node runs an example. */
 export function example(name: string, ...args: string[]): string[] {
   return ['--import', 'tsx', fileURLToPath(new URL(`../../examples/${name}`, import.meta.url)), ...args]
 }
@@ -72,7 +72,7 @@ export class Running {
     return this.#child.pid as number
   }
 
-  /** The first matching line, printed already or still to come. Rejects if the program ends without it. */
+  /** Resolves to the first matching line, whether already printed or not. Rejects if the program ends without it. */
   async line(matches: RegExp): Promise<string> {
     const found = new Promise<string>(resolve => {
       this.#look = () => {

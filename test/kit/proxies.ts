@@ -11,11 +11,11 @@ import { eventually } from './time.ts'
 export type { Direction, Where } from './frame-proxy.ts'
 export type { FaultProxy, FrameProxy, RefusingProxy }
 
-/** A proxy that breaks the byte stream of its connections. */
+/** Opens a proxy that breaks the byte stream of its connections. */
 export const faultProxy = (url: string) => closed(FaultProxy.open(url))
-/** A proxy that breaks single requests, replies and messages. */
+/** Opens a proxy that breaks single requests, replies and messages. */
 export const frameProxy = (url: string) => closed(FrameProxy.open(url))
-/** A proxy that answers in the server's place. */
+/** Opens a proxy that answers in the server's place. */
 export const refusingProxy = (url: string) => closed(RefusingProxy.open(url))
 
 async function closed<P extends Relay>(opening: Promise<P>): Promise<P> {
@@ -24,7 +24,7 @@ async function closed<P extends Relay>(opening: Promise<P>): Promise<P> {
   return proxy
 }
 
-/** A client behind a proxy of its own. */
+/** Makes a client behind its own proxy. */
 export async function clientBehindProxy(
   options: ClientOptions = {},
   url = redisUrl(),
@@ -47,7 +47,7 @@ export async function warm(locks: LockClient): Promise<void> {
   await lease.release()
 }
 
-/** A call that gives up almost at once if it is not granted. */
+/** Makes a call that gives up almost at once if it is not granted. */
 export async function hasty(locks: LockClient, key: string, fair: boolean): Promise<Lease | null> {
   return locks.tryLock(key, { fair, timeout: 1 }).catch(() => null)
 }

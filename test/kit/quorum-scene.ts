@@ -1,10 +1,10 @@
 /**
- * The servers of a quorum, each behind a proxy, and everything that may happen to one of them. Servers in containers
- * cannot be frozen, cannot resume with their data, and have no clock of their own. The contract tests use none of
- * these.
+ * The servers of a quorum, each behind a proxy, with a method for each fault that a server can suffer. Servers in
+ * containers cannot be frozen, cannot resume with their data, and share the machine's clock. The contract tests need
+ * none of these abilities.
  *
- *   client ──(links of its own, if it needs single frames)──> proxy i ──> server i
- *   at(i), redis(i): without the proxy ──────────────────────────────────────┘
+ *   client ──(its own proxies, to break single frames)──> proxy i ──> server i
+ *   at(i), redis(i): without the proxy ──────────────────────────────────┘
  */
 import { rm } from 'node:fs/promises'
 import { Redis } from 'ioredis'
@@ -21,16 +21,16 @@ import { eventually } from './time.ts'
 import { persistsEveryWrite, type QuorumServer, startQuorumServer } from './topologies/quorum-server.ts'
 
 export interface SceneOptions {
-  /** How many servers: 3, 5 or 7; default: 3. */
+  /** Number of servers: 3, 5 or 7. Default: 3. */
   readonly servers?: number
-  /** Arguments of each server. Default: the server persists every write, so its votes count at once. */
+  /** Arguments of each server. By default a server persists every write, so its votes count right after a restart. */
   readonly args?: readonly string[]
   /** Whether each server has its own time of day. Needs gcc. */
   readonly stepped?: boolean
 }
 
 /**
- * Arguments of a server that persists nothing. After a restart its votes count only when it has been up for longer than
+ * Arguments of a server that persists nothing. After a restart its votes count only once it has been up for longer than
  * any lease.
  */
 export const forgetful = ['--appendonly', 'no'] as const
@@ -72,7 +72,7 @@ export class QuorumScene {
   readonly #members: Member[] = []
   readonly #folders: string[] = []
 
-  /** Starts a scene for several tests: the caller has to stop it. */
+  /** Starts a scene that lasts for several tests. The caller must stop it. */
   static async start({ servers = 3, args = persistsEveryWrite, stepped = false }: SceneOptions = {}) {
     const scene = new QuorumScene()
     try {
@@ -96,17 +96,17 @@ export class QuorumScene {
     return Math.floor(this.size / 2) + 1
   }
 
-  /** The numbers of the servers that the quorum can lose and still work: the last ones. */
+  /** The highest server indices, as many as the quorum can lose and still work. */
   get minority(): number[] {
     return Array.from({ length: this.size - this.majority }, (_, i) => this.majority + i)
   }
 
-  /** What a lock client is made from. */
+  /** The source to make a lock client from. */
   get source(): string[] {
     return this.#members.map(({ proxy }) => proxy.url)
   }
 
-  /** A client of the quorum, closed after the test. */
+  /** Makes a client of the quorum, which is closed after the test. */
   client(options: ClientOptions = {}): LockClient {
     return client(options, this.source)
   }
@@ -116,7 +116,8 @@ export class QuorumScene {
   }
 
   /**
-   * A client with a proxy of its own to each server, which can target single frames. Other clients are not affected.
+   * Makes a client that has its own proxy to each server. These proxies can break single frames, and no other client
+   * uses them.
    */
   async linked(options: ClientOptions = {}): Promise<{ locks: LockClient; links: FrameProxy[] }> {
     const links = await Promise.all(this.source.map(frameProxy))
@@ -129,7 +130,7 @@ export class QuorumScene {
     }
   }
 
-  /** A client of this server alone. It shows the state of this server. */
+  /** Returns a client of this server alone, to inspect the server's state. */
   at(i: number): LockClient {
     return this.#member(i).looking
   }
@@ -138,14 +139,14 @@ export class QuorumScene {
     return this.#member(i).redis
   }
 
-  /** Ends the server like a crash of its machine; connections are cut. */
+  /** Kills the server and cuts its connections, like a crash of its machine. */
   async kill(i: number): Promise<void> {
     const member = this.#member(i)
     member.state = 'dead'
     await member.server.kill()
   }
 
-  /** Restarts the server without its data, whether it was killed before or not. */
+  /** Restarts the server without its data, whether it still runs or was killed. */
   async restartEmpty(i: number): Promise<void> {
     const member = this.#member(i)
     await member.server.restart()
@@ -159,7 +160,7 @@ export class QuorumScene {
     member.state = 'running'
   }
 
-  /** Stops the server like a machine that hangs: its connections stay open. */
+  /** Freezes the server like a machine that hangs: its connections stay open. */
   freeze(i: number): void {
     this.#signal(i, 'SIGSTOP')
     this.#member(i).state = 'frozen'
@@ -181,13 +182,13 @@ export class QuorumScene {
     this.#member(i).proxy.accept()
   }
 
-  /** Holds up all bytes in one direction (up: to the server) or in both. They arrive after `heal`, as with TCP. */
+  /** Holds back all bytes in one direction (up: to the server) or in both. They arrive after `heal`, as with TCP. */
   partition(i: number, direction: 'up' | 'down' | 'both' = 'both'): void {
     const { proxy } = this.#member(i)
     for (const each of ['up', 'down'] as const) if (direction === each || direction === 'both') proxy.hold(each)
   }
 
-  /** Discards all bytes in this direction. Connections stay half-open until `healAnew` cuts them. */
+  /** Discards all bytes in this direction. The connections stay half-open until `healAnew` cuts them. */
   lose(i: number, direction: 'up' | 'down'): void {
     this.#member(i).proxy.swallow(direction)
   }
@@ -218,12 +219,12 @@ export class QuorumScene {
     expect(Math.abs(Number(seconds) * 1_000 - clock.now())).toBeLessThan(5_000)
   }
 
-  /** The whole seconds for which this server reports that it has been up. */
+  /** Returns the server's uptime as it reports it, in whole seconds. */
   async uptime(i: number): Promise<number> {
     return Number(/uptime_in_seconds:(\d+)/.exec(await this.redis(i).info('server'))?.[1])
   }
 
-  /** The id of the hold that each server has. It is undefined for a server that has none or does not run. */
+  /** Returns for each server the id of the hold that it stores; undefined if it has none or does not run. */
   holders(key: string): Promise<(string | undefined)[]> {
     const idOf = async ({ state, looking }: Member) =>
       state === 'running' ? (await looking.inspect(key)).holders[0]?.id : undefined
@@ -231,8 +232,8 @@ export class QuorumScene {
   }
 
   /**
-   * Resolves when all running servers have this hold. The caller gets its lease earlier, after the replies of a
-   * majority.
+   * Resolves when all running servers store this hold. The caller may get its lease earlier, because the replies of a
+   * majority suffice.
    */
   async heldEverywhere(key: string, id: string, limit?: number): Promise<void> {
     const running = this.#members.map(({ state }) => (state === 'running' ? id : undefined))
@@ -254,8 +255,8 @@ export class QuorumScene {
   }
 
   /**
-   * Fails unless the lock is soon free on each running server and has no waiters. The lock's token clock may remain: it
-   * expires on its own.
+   * Waits until the lock is free on each running server and has no waiters; fails if that takes too long. The lock's
+   * token clock may remain, because it expires on its own.
    */
   async nothingLeft(key: string, limit?: number): Promise<void> {
     for (const { state, redis, looking } of this.#members) {
@@ -269,12 +270,12 @@ export class QuorumScene {
     }
   }
 
-  /** An admin of the running servers. */
+  /** Returns an admin of the running servers. */
   admin(): Admin {
     return new Admin(...this.#members.filter(({ state }) => state === 'running').map(({ redis }) => redis))
   }
 
-  /** Makes all servers run, be reachable, and have the true time. A killed server comes back empty. */
+  /** Makes all servers run, be reachable, and have the true time. Restarts killed servers without their data. */
   async mend(): Promise<void> {
     for (const [i, { state, proxy, clock }] of this.#members.entries()) {
       if (state === 'frozen') this.thaw(i)
@@ -316,7 +317,7 @@ export class QuorumScene {
     return member
   }
 
-  /** Sends a signal to a server, which has to be a process of this machine. */
+  /** Sends a signal to a server, which must be a process on this machine. */
   #signal(i: number, name: NodeJS.Signals): void {
     const { pid } = this.#member(i).server
     if (pid === undefined) throw new Error('this server is no process of this machine')

@@ -7,26 +7,26 @@ export class Random {
   /** Each part of a run has its own stream, so the draws of one part do not affect another. */
   constructor(seed: number, stream = 0) {
     this.#generator = xoroshiro128plus((seed + Math.imul(stream, 0x9e3779b1)) | 0)
-    // Similar seeds give similar first numbers, so these are skipped.
+    // Similar seeds give similar first numbers, so skip the first ones.
     for (let i = 0; i < 16; i++) this.#generator.next()
   }
 
-  /** From 0 to below 1. */
+  /** Returns a number from 0 to below 1. */
   fraction(): number {
     return (this.#generator.next() >>> 0) / 2 ** 32
   }
 
-  /** A whole number, both ends included. */
+  /** Returns a whole number between the two, both included. */
   int(least: number, most: number): number {
     return least + Math.floor(this.fraction() * (most - least + 1))
   }
 
-  /** Any number between the two. */
+  /** Returns any number between the two. */
   between(least: number, most: number): number {
     return least + this.fraction() * (most - least)
   }
 
-  /** True with this probability, from 0 to 1. */
+  /** Returns true with this probability, from 0 to 1. */
   chance(probability: number): boolean {
     return this.fraction() < probability
   }
@@ -40,7 +40,7 @@ export class Random {
     return list.map(() => left.splice(this.int(0, left.length - 1), 1)[0] as T)
   }
 
-  /** One of the names, in proportion to their weights. */
+  /** Picks one of the names, with a probability in proportion to its weight. */
   weighted<N extends string>(weights: Readonly<Record<N, number>>): N {
     const entries = Object.entries(weights) as [N, number][]
     let left = this.int(

@@ -1,6 +1,6 @@
 /**
- * What tests need of Redis: clients that are closed afterwards, fresh keys, and a check that nothing is left on the
- * server.
+ * Helpers for tests with Redis: clients that are closed after the test, fresh keys, and a check that nothing is left on
+ * the server.
  */
 import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
@@ -14,8 +14,8 @@ import { eventually } from './time.ts'
 export { keysWith } from './admin.ts'
 
 /**
- * The URL of the Redis server that all tests share. Only for the single-server topology: a contract test uses its
- * `place` instead.
+ * Returns the URL of the Redis server that all tests share. Only for the single-server topology: a contract test uses
+ * its `place` instead.
  */
 export function redisUrl(): string {
   const url = inject('redisUrl')
@@ -23,7 +23,7 @@ export function redisUrl(): string {
   return url
 }
 
-/** A lock client, closed after the test. */
+/** Makes a lock client, which is closed after the test. */
 export function client(
   options: ClientOptions = {},
   redis: ConstructorParameters<typeof LockClient>[0] = place().source(options),
@@ -34,12 +34,12 @@ export function client(
   return locks
 }
 
-/** Independent clients, which share nothing but Redis. */
+/** Makes independent clients, which share nothing but Redis. */
 export function clients<N extends number>(count: N): LockClient[] {
   return Array.from({ length: count }, () => client())
 }
 
-/** A plain connection to inspect the server with, closed after the test. */
+/** Opens a plain connection to inspect the server with. It is closed after the test. */
 export function plainRedis(url: string = redisUrl()): Redis {
   const redis = new Redis(url)
   onTestFinished(() => {
@@ -49,8 +49,8 @@ export function plainRedis(url: string = redisUrl()): Redis {
 }
 
 /**
- * A connection that sends commands whatever the server's state, and reports errors only through its promises. Closed
- * after the test.
+ * Opens a connection that sends commands whatever the server's state, and reports errors only through its promises. It
+ * is closed after the test.
  */
 export function bluntRedis(url: string): Redis {
   const redis = new Redis(url, { enableReadyCheck: false, retryStrategy: () => 20 })
@@ -59,17 +59,17 @@ export function bluntRedis(url: string): Redis {
   return redis
 }
 
-/** A key that no other test uses. */
+/** Returns a key that no other test uses. */
 export function freshKey(name = 'key'): string {
   return `${name}-${randomUUID()}`
 }
 
-/** A server of the test's own, for tests that break it. Stopped after the test. */
+/** Starts a server for this test alone, which the test may break. It is stopped after the test. */
 export function ownServer(...args: string[]): Promise<RunningServer> {
   return stopped({ args })
 }
 
-/** A server with this working folder, stopped after the test. */
+/** Starts a server with this working folder. It is stopped after the test. */
 export function serverIn(dir: string, ...args: string[]): Promise<RunningServer> {
   return stopped({ args, dir })
 }
@@ -82,8 +82,8 @@ async function stopped(options: { args: string[]; dir?: string }): Promise<Runni
 }
 
 /**
- * Fails unless the lock is soon free and its queue empty. Its keys for tokens and heartbeats may remain: they expire on
- * their own.
+ * Waits until the lock is free and its queue is empty; fails if that takes too long. The lock's keys for tokens and
+ * heartbeats may remain, because they expire on their own.
  */
 export async function nothingLeft(redis: Redis, locks: LockClient, key: string): Promise<void> {
   await eventually(async () => {

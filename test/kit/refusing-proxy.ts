@@ -9,14 +9,14 @@ import { Relay } from './relay.ts'
 
 const ping = Buffer.from('*1\r\n$4\r\nPING\r\n')
 
-/** An error reply as a server would send it. */
+/** Returns an error reply as a server would send it. */
 export function errorReply(words: string): string {
   return `-${words}\r\n`
 }
 
 /**
- * Returns the reply to the command with this name (lower case). If undefined, the proxy passes the server's reply. If
- * 'none', the connection sends nothing more.
+ * Returns the reply to the command with this name (lower case). If it returns undefined, the proxy passes on the
+ * server's reply. If it returns 'none', the proxy sends nothing more on this connection.
  */
 export type Answers = (command: string) => string | undefined
 
@@ -24,7 +24,7 @@ export class RefusingProxy extends Relay {
   readonly #sockets = new Set<Socket>()
   #answers: Answers = () => undefined
 
-  /** Takes effect at once, also on the present connections. */
+  /** Sets the replies at once, also for the present connections. */
   answer(answers: Answers): void {
     this.#answers = answers
   }
@@ -40,7 +40,7 @@ export class RefusingProxy extends Relay {
   }
 
   protected override join(client: Socket, server: Socket): void {
-    /** The reply to give each command that is still unanswered; undefined: the server's reply. */
+    /** For each command that is still unanswered, the reply to give; undefined stands for the server's own reply. */
     const replies: (string | undefined)[] = []
     let silent = false
     const [up, down] = [new Frames(), new Frames()]

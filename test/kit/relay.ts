@@ -15,7 +15,7 @@ export abstract class Relay {
     })
   }
 
-  /** A proxy in front of this server. */
+  /** Opens a proxy in front of this server. */
   static async open<P extends Relay>(this: new (target: string) => P, target: string): Promise<P> {
     const proxy = new this(target)
     await proxy.#listen()

@@ -11,7 +11,7 @@ export interface Place {
   readonly redis: Redis
 }
 
-/** In ms. A full copy needs a fork, and a replica may take a second to request the copy; longer on a busy machine. */
+/** Time limit in ms: a replica may take a second to request a full copy, and the copy needs a fork on the master. */
 const PATIENCE = 15_000
 
 export class Replication {
@@ -25,7 +25,7 @@ export class Replication {
     this.#link = link
   }
 
-  /** Resolves when the replica has a full copy and follows. */
+  /** Starts the replication. Resolves when the replica has a full copy and follows. */
   static async begin(master: Place, replica: Place): Promise<Replication> {
     const link = await FaultProxy.open(master.url)
     await replica.redis.replicaof('127.0.0.1', new URL(link.url).port)
@@ -33,7 +33,7 @@ export class Replication {
     return new Replication(master, replica, link)
   }
 
-  /** The replica receives everything written before this call, and nothing from the moment this resolves. */
+  /** Lets the replica receive everything written before this call, and nothing more once this call resolves. */
   async loseWrites(): Promise<void> {
     const written = await offset(this.#master.redis, 'master_repl_offset')
     await eventually(async () => (await offset(this.#replica.redis, 'slave_repl_offset')) >= written, PATIENCE)
@@ -41,7 +41,8 @@ export class Replication {
   }
 
   /**
-   * The replica receives nothing from now on. Earlier writes may be lost, too, unless the caller has waited for them.
+   * Lets the replica receive nothing from now on. Earlier writes may be lost, too, unless the caller has waited until
+   * the replica has them.
    */
   loseWritesNow(): void {
     this.#link.swallow('down')

@@ -1,7 +1,7 @@
 /**
- * A time of day that a test can set for its servers. A small library adds an offset to the machine's time: it is
- * compiled here and preloaded into the servers. All servers that are launched under one clock share its offset. Needs
- * gcc, and servers that are processes of this machine.
+ * A time of day that a test can set for its servers. This module compiles a small library and preloads it into the
+ * servers. The library adds an offset to the machine's time. All servers that are launched under one clock share its
+ * offset. Needs gcc, and servers that are processes on this machine.
  */
 import { execFile } from 'node:child_process'
 import { closeSync, openSync, writeSync } from 'node:fs'
@@ -25,7 +25,7 @@ export class SteppedClock {
     this.#open = openSync(file, 'r+')
   }
 
-  /** The folder must exist as long as the clock is used. */
+  /** Compiles the library into the folder, which must exist as long as the clock is used. */
   static async make(dir: string): Promise<SteppedClock> {
     const [shim, file] = [join(dir, 'clock-shim.so'), join(dir, 'clock-offset')]
     await promisify(execFile)('gcc', ['-shared', '-fPIC', '-O1', '-o', shim, source, '-ldl'])

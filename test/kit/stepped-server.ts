@@ -14,7 +14,7 @@ export async function steppedServer() {
   const server = await clock.under(() => serverIn(dir))
   const redis = bluntRedis(server.url)
 
-  /** Sets its time of day to the true time plus `ms`, at once. */
+  /** Sets the server's time of day to the true time plus `ms`, at once. */
   async function step(ms: number): Promise<void> {
     clock.set(ms)
     const [seconds] = await redis.time()

@@ -1,6 +1,6 @@
 /**
- * Witnesses of exclusion that are independent of the lock: a count of the callers inside, and a sum that is right only
- * if callers excluded each other.
+ * Checks of exclusion that do not rely on the lock: a count of the callers inside, and a sum that is right only if
+ * callers excluded each other.
  */
 import type { Redis } from 'ioredis'
 import { expect } from 'vitest'

@@ -1,4 +1,4 @@
-/** The rights that acl.test.ts tests, on a cluster: on every master, and while a slot moves. */
+/** Tests the rights that a client needs on a cluster: on every master, and while a slot moves. */
 import { Cluster, Command } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type ClientOptions, LockClient, LockConnectionError } from '../../src/index.ts'
@@ -18,7 +18,7 @@ beforeAll(async () => {
 
 afterAll(() => cluster?.stop())
 
-/** A lock client, and the errors that it emits as events. */
+/** Makes a lock client, and collects the errors that it emits as events. */
 function clientAs(username: string | undefined, options: ClientOptions) {
   const redisOptions = username === undefined ? {} : { username, password: 'pw' }
   const locks = new LockClient(new Cluster(cluster.addresses, { lazyConnect: true, redisOptions }), options)
@@ -27,7 +27,7 @@ function clientAs(username: string | undefined, options: ClientOptions) {
   return { locks, warnings }
 }
 
-/** A user of this name with these rights on every node, and a client that logs in as this user. */
+/** Creates a user with this name and these rights on every node, and a client that logs in as this user. */
 async function scene(name: string, rules: readonly string[]) {
   for (const { redis } of cluster.nodes) await redis.acl('SETUSER', name, 'on', '>pw', ...rules)
   const [limited, other] = [clientAs(name, limitedOptions), clientAs(undefined, otherOptions)]
@@ -48,8 +48,8 @@ type Pair = Pick<Awaited<ReturnType<typeof scene>>, 'limited' | 'other'>
 const slotOf = (key: string) => new Command('get', [`lock:{${key}}`]).getSlot()
 
 /**
- * Renews a lease whose lock is already on another master, while the slot is not assigned to that master yet. The client
- * can reach the lock only with ASKING.
+ * Renews a lease while its slot moves. The lock is already on another master, but the slot is not assigned to that
+ * master yet, so the client can reach the lock only with ASKING.
  */
 async function whileSlotMoves({ limited }: Pair, key: string): Promise<void> {
   const lease = await limited.lock(key)
@@ -65,7 +65,7 @@ async function whileSlotMoves({ limited }: Pair, key: string): Promise<void> {
   expect(await lease.release()).toBe(true)
 }
 
-/** Waits behind a dead waiter that has subscribed on the lock's node. The release passes over the dead waiter. */
+/** Queues a waiter behind a dead one that had subscribed on the lock's node. The release passes over the dead one. */
 async function behindTheDead({ limited, other }: Pair, key: string): Promise<void> {
   const lock = `lock:{${key}}`
   const held = await limited.lock(key)
@@ -82,7 +82,7 @@ async function behindTheDead({ limited, other }: Pair, key: string): Promise<voi
   expect(await (await wait).release()).toBe(true)
 }
 
-/** Waits so that the node records that the waiter is subscribed there. The death of such a waiter would be noticed. */
+/** Parks a waiter until the node records that it is subscribed there. If it died, a release would pass over it. */
 async function whereItIsHeard({ limited, other }: Pair, key: string): Promise<void> {
   const held = await other.lock(key)
   const wait = limited.lock(key, { fair: true })
@@ -104,12 +104,12 @@ test('a user with these rights can do everything, and no error is reported', asy
 
 const rights = aclRule([mutex], { cluster: true }).filter(rule => /^[+~&]/.test(rule))
 /**
- * Without this right, no call is served: the client cannot read the table of slots, so it knows no server. The error of
- * each call names the right as missing.
+ * The right to read the table of slots. Without it the client knows no server, so every call rejects with an error that
+ * names the missing right.
  */
 const table = '+cluster|slots'
 
-/** Work that needs each of these rights, besides the work that a single server allows. */
+/** For each right that only a cluster requires, a task that needs this right. */
 const tasks: Record<string, (at: Pair, key: string) => Promise<void>> = {
   '+asking': whileSlotMoves,
   '+cluster|myid': behindTheDead,
@@ -126,7 +126,7 @@ describe('without one of its rights', () => {
     await eventually(() => at.warnings.length === 3)
     const missing = at.warnings.map(({ message }) => message.split(': ', 1)[0]?.replace(/:\d+/, ''))
     expect(missing).toEqual(Array(3).fill(`the Redis user at 127.0.0.1 lacks the rights ${right}`))
-    // acl.test.ts tests the rights that scripts need, so the work is done here only for the other rights.
+    // The rights that scripts need are tested in acl.test.ts, so do the work here only for the other rights.
     if (!alone.has(right)) expect(await work(at.limited, at.other, admins(), name)).not.toEqual([])
   })
 

@@ -1,4 +1,4 @@
-/** The servers of a quorum: docs/quorum.md requires rights in addition to those for one server. */
+/** Tests the rights on a quorum's servers, which docs/quorum.md requires in addition to those for one server. */
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type ClientOptions, LockClient, LockConnectionError } from '../../src/index.ts'
@@ -7,7 +7,7 @@ import { aclRule } from '../../src/redis/rights.ts'
 import { promptly, rejection, within } from '../kit/outcomes.ts'
 import { type QuorumServer, startQuorumServer } from '../kit/topologies/quorum-server.ts'
 
-/** The servers persist every write. */
+/** The quorum's servers. Each persists every write. */
 let servers: QuorumServer[] = []
 beforeAll(async () => {
   servers = await Promise.all(Array.from({ length: 3 }, () => startQuorumServer()))
@@ -49,12 +49,12 @@ async function scene(name: string, besides: readonly string[], options: ClientOp
   }
 }
 
-/** The reason why each server has not voted. */
+/** Returns the reason why each server has not voted. */
 const reasonsOf = ({ cause }: LockConnectionError) =>
   (cause as AggregateError).errors.map((error: Error) => (error.cause as Error).message)
 
 // Break: the words 'always' or 'appendfsync' in src/compose/quorum/standing.ts.
-test('with +info and +config|get they count at once: no other right is needed, and no error is reported', async () => {
+test('with +info and +config|get votes count at once: no other right is needed, no error is reported', async () => {
   await using at = await scene('whole', ['+info', '+config|get'], { lease: 600_000 })
   const lease = await promptly(at.locks.lock('whole', { fair: true }))
   expect(await promptly(lease.release())).toBe(true)
@@ -63,7 +63,7 @@ test('with +info and +config|get they count at once: no other right is needed, a
 })
 
 // Break: `.catch(() => [])` in src/compose/quorum/standing.ts.
-test('without +config|get they count once they have been up for longer than the longest lease', async () => {
+test('without +config|get votes count once servers have been up longer than the longest lease', async () => {
   await using long = await scene('young', ['+info'], { lease: 600_000, outageTimeout: 300 })
   const error = await promptly(rejection(long.locks.lock('young'), LockConnectionError))
   expect(reasonsOf(error)).toEqual(Array(3).fill(expect.stringMatching(/its votes count in \d+ ms/)))
@@ -74,7 +74,7 @@ test('without +config|get they count once they have been up for longer than the 
 })
 
 // Break: `if (this.#error) return false` in src/compose/quorum/standing.ts.
-test('without +info they never count, and the error says why', async () => {
+test('without +info votes never count, and the error says why', async () => {
   await using at = await scene('unknown', ['+config|get'], { lease: 100, outageTimeout: 2_000 })
   const error = await promptly(rejection(at.locks.lock('unknown'), LockConnectionError))
   expect(reasonsOf(error)).toEqual(Array(3).fill(expect.stringMatching(/NOPERM.*info/i)))

@@ -1,6 +1,6 @@
 /**
- * With sentinels, several users need rights: a client on the sentinels, and sentinels and replicas on the servers that
- * hold data.
+ * Tests rights with sentinels. Several users need rights: a client on the sentinels, and sentinels and replicas on the
+ * servers that hold data.
  */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { LockClient, LockConnectionError } from '../../src/index.ts'
@@ -24,7 +24,7 @@ afterAll(() => servers?.stop())
 
 const everywhere = () => [...servers.data, ...servers.sentinels].map(server => servers.direct(server))
 
-/** A client that is a limited user on all servers, and the errors that it emits as events. */
+/** Makes a client that is a limited user on all servers, and collects the errors that it emits as events. */
 async function scene(name: string, rules: readonly string[]) {
   for (const server of servers.sentinels) await servers.direct(server).acl('SETUSER', name, 'on', '>pw', ...rules)
   for (const server of servers.data) await servers.direct(server).acl('SETUSER', name, 'on', '>pw', ...aclRule([mutex]))
@@ -37,8 +37,8 @@ async function scene(name: string, rules: readonly string[]) {
 }
 
 /**
- * The client follows the failover at once, which shows that it receives the switch message. Without this message, it
- * would follow only when its old master disconnects it.
+ * The client must follow the failover at once, which shows that it receives the sentinels' switch message. Without this
+ * message, it would follow only when its old master disconnects it.
  */
 test('limited users of all kinds, as in docs/operations.md: locks work, and the client follows a failover', async () => {
   const [, , watcher, follower] = linesOf('sentinel')
@@ -46,8 +46,8 @@ test('limited users of all kinds, as in docs/operations.md: locks work, and the 
     for (const line of [watcher!, follower!]) await servers.direct(server).call('ACL', ...line.split(' ').slice(1))
     await servers.direct(server).config('SET', 'masteruser', 'replica', 'masterauth', 'password')
   }
-  // The replicas must have their passwords before this. A replica that gets its password during its handshake waits a
-  // minute for the reply to a command that it has not sent.
+  // Disconnect the replicas only now that they have their passwords. A replica that gets its password during its
+  // handshake waits a minute for the reply to a command that it has not sent.
   for (const server of servers.data) await servers.direct(server).client('KILL', 'TYPE', 'REPLICA')
   for (const server of servers.sentinels) {
     const set = (...words: string[]) => servers.direct(server).call('SENTINEL', 'SET', masterName, ...words)

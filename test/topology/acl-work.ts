@@ -1,4 +1,4 @@
-/** Every task of a client, so that each right is needed by some task. */
+/** Does everything that a client can do. If the client lacks any right that it needs, one of the steps fails. */
 import type { Redis } from 'ioredis'
 import { type LockClient, LockLostError } from '../../src/index.ts'
 import { eventually, sleep } from '../kit/time.ts'
@@ -8,14 +8,14 @@ export const limitedOptions = { lease: 5_000, waiterTtl: 600, outageTimeout: 1_2
 /** With these options, heartbeats come too late to help callers that should receive a message. */
 export const otherOptions = { lease: 30_000, waiterTtl: 60_000 }
 
-/** In ms. A released lock must reach the waiter within this time, by a message and not by a heartbeat. */
+/** Time limit in ms for a release to reach the waiter by a message. A heartbeat would come later. */
 const AT_ONCE = 1_000
 
 type Step = readonly [name: string, run: () => Promise<unknown>]
 
 /**
- * Does all tasks with `limited`, which may lack a right. `other` has all rights; it holds locks that `limited` wants,
- * and waits for locks that `limited` holds. Resolves to what failed: the names of the steps, with their errors.
+ * Runs all steps with `limited`, which may lack a right. `other` has all rights; it holds locks that `limited` wants,
+ * and waits for locks that `limited` holds. Resolves to the names of the steps that failed, with their errors.
  */
 export async function work(
   limited: LockClient,
@@ -76,8 +76,8 @@ export async function work(
     [
       'to stop listening',
       async () => {
-        // The client stays subscribed to another lock of the same slot. Otherwise, in a cluster, its connection might
-        // be closed.
+        // Keep the client subscribed to another lock of the same slot. In a cluster, its connection might otherwise be
+        // closed.
         const [kept, left] = [`{${key('listen')}}:kept`, `{${key('listen')}}:left`]
         const held = [await other.lock(kept), await other.lock(left)]
         const wait = limited.lock(kept)

@@ -1,6 +1,6 @@
 /**
- * One server: a user with the rights in docs/operations.md can do everything. If any of these rights is missing,
- * something fails.
+ * Tests on one server that a client's user needs exactly the rights in docs/operations.md: with all of them everything
+ * works, and without any one of them something fails.
  */
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -13,7 +13,7 @@ import { limitedOptions, otherOptions, work } from './acl-work.ts'
 import { linesOf } from './operations.ts'
 
 let server: RunningServer
-/** A server on which no other client has loaded the scripts. */
+/** A server into which no other client has loaded the scripts. */
 let quiet: RunningServer
 
 beforeAll(async () => {
@@ -57,7 +57,7 @@ async function scene(name: string, rules: readonly string[], at = server, option
 
 const rights = aclRule([mutex]).filter(rule => /^[+~&]/.test(rule))
 
-/** The rules without one right. A pattern is not removed, but replaced by another pattern. */
+/** Returns the rules without one right. Instead of removing a pattern, replaces it by another one. */
 function without(right: string): string[] {
   return aclRule([mutex]).map(rule =>
     rule !== right ? rule : right.startsWith('+') ? right.replace('+', '-') : `${right[0]}others:*`,

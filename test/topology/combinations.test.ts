@@ -1,6 +1,6 @@
 /**
- * The contract is tested over every topology. This checks which contract files the test runner would run over which
- * topology.
+ * Checks which contract files the test runner would run over which topology. Every file must run over every topology,
+ * apart from listed exceptions.
  */
 import { execFile } from 'node:child_process'
 import { createRequire } from 'node:module'

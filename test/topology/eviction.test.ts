@@ -1,4 +1,4 @@
-/** If a server may evict locks, the client reports this once. Otherwise it reports nothing. */
+/** Tests that the client reports once if a server may evict locks, and reports nothing otherwise. */
 import { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { findServerSource, type RunningServer } from '../../local-redis/index.ts'
@@ -22,7 +22,7 @@ afterAll(async () => {
   await server?.stop()
 })
 
-/** A client that has been used, and the errors that it emits as events. */
+/** Makes a client, uses it once, and collects the errors that it emits as events. */
 async function used(source: ConstructorParameters<typeof LockClient>[0] = server.url) {
   const locks = new LockClient(source)
   const warnings: LockError[] = []

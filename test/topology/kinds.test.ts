@@ -1,6 +1,6 @@
 /**
- * One server: several kinds of locks share their client's connections and inbox. The client loads only what the kinds
- * in use need.
+ * Tests on one server that several kinds of locks share their client's connections and inbox, and that the client loads
+ * only what the kinds in use need.
  */
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
@@ -16,7 +16,7 @@ test('two connections serve all kinds', async () => {
   const { url } = await ownServer()
   const member = new Member(url)
   await Promise.all([mutex, twin, flag].map(kind => member.lock(kind, freshKey())))
-  // The third connection is the one that this test makes to read the number.
+  // Two connections belong to the lock client. The third one is this test's own, which reads the number.
   expect(await plainRedis(url).info('clients')).toContain('connected_clients:3')
 })
 

@@ -1,6 +1,6 @@
 /**
- * Lock clients made from clients of node-redis, of both versions. A lock client copies only the options. The servers
- * here require credentials.
+ * Tests lock clients that are made from clients of node-redis, with both versions. A lock client copies only the
+ * options. The servers here require credentials.
  */
 import * as redis6 from 'redis'
 import * as redis5 from 'redis-5'

@@ -1,4 +1,4 @@
-/** The contract files that do not run over every topology: where each runs, and why it need not run elsewhere. */
+/** Lists the contract files that do not run over every topology, where each runs, and why it need not run elsewhere. */
 export interface Exception {
   readonly file: string
   /** The names of the topologies over which it runs. */
@@ -8,9 +8,9 @@ export interface Exception {
 
 /** Topologies in which no server takes over from another. */
 const single = ['standalone', 'tls', 'acl', 'quorum']
-/** Topologies that differ in how scripts and messages work. */
+/** Topologies for files that depend on how scripts and messages work. */
 const byScripts = ['standalone', 'cluster']
-/** Topologies that also differ in the effects on leases and waiters. */
+/** Topologies for files that also depend on how leases and waiters are affected. */
 const byAnswers = [...byScripts, 'quorum']
 const ofOneServer = ['standalone', 'cluster', 'sentinel', 'tls', 'acl']
 const mutexesOnly =

@@ -1,4 +1,4 @@
-/** Checks with each topology's own servers that it is what its name says. */
+/** Checks that the servers of each topology are what its name says. */
 import { type Cluster, Redis } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
 import { eventually } from '../kit/time.ts'
@@ -25,7 +25,7 @@ function connected<T extends Redis | Cluster>(redis: T): T {
   return redis
 }
 
-/** A connection to the one server of this way. */
+/** Opens a connection to the one server of this way. */
 function serverAt(way: Way): Redis {
   return connected(instanceOf(partsOf(way)[0]!, { enableReadyCheck: false })) as Redis
 }

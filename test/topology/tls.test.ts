@@ -1,6 +1,6 @@
 /**
- * A client that lacks something that TLS requires is rejected with the reason. The contract tests over TLS show that
- * everything works otherwise.
+ * Tests that a client that lacks something that TLS requires is rejected with the reason. The contract tests over TLS
+ * cover everything else.
  */
 import type { ConnectionOptions } from 'node:tls'
 import { beforeAll, expect, test } from 'vitest'
@@ -21,7 +21,7 @@ beforeAll(async () => {
   return servers.stop
 })
 
-/** The cause of a call's failure over TLS with these options. */
+/** Makes a call over TLS with these options, and returns the cause of its failure. */
 async function cause(options?: ConnectionOptions): Promise<NodeJS.ErrnoException> {
   const server = { host: '127.0.0.1', port, ...(options && { tls: options }) }
   const locks = client({ outageTimeout: 500 }, server)

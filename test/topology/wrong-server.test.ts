@@ -1,5 +1,5 @@
 /**
- * An address leads to a server that cannot serve locks, or not all of them. The client notices this when it connects,
+ * Tests addresses of servers that cannot serve locks, or only some of them. The client notices this when it connects,
  * and the error names the remedy.
  */
 import { Cluster } from 'ioredis'
@@ -27,7 +27,7 @@ afterAll(async () => {
   await Promise.all([cluster?.stop(), sentinels?.stop()])
 })
 
-/** A cluster of one node, which has all slots. */
+/** Starts a cluster of one node, which has all slots. */
 async function onlyNode(): Promise<RunningServer> {
   const server = await withSecondPort(port => {
     const bus = ['--cluster-port', String(port), '--cluster-announce-ip', '127.0.0.1']

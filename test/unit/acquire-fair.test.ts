@@ -1,4 +1,4 @@
-/** Fair waiting: a waiter announces itself, asks and parks; and all the ways in which its grant may come. */
+/** Tests fair waiters: they announce themselves, ask and park, and may get their grant in several ways. */
 import { describe, expect, test } from 'vitest'
 import { surelyUntil } from '../../src/clock.ts'
 import { LockConnectionError } from '../../src/errors.ts'
@@ -88,7 +88,7 @@ test('I1 a late message of a grant is not believed if that grant ended before th
   expect(await now(waiter.outcome)).toMatchObject({ token: 201 })
 })
 
-/** A waiter that received a grant by message when less than half of its lease is proven. */
+/** Parks a fair waiter, and grants it the lock by a message that proves less than half of the lease. */
 async function hardlyProven() {
   const at = new Waiting()
   const waiter = await at.parkedFair({ id: 'A', lease: 4_000 })
@@ -202,7 +202,7 @@ test('I5 an unfair waiter takes no grant by message, because it has not asked fo
 })
 
 describe('I5 the live lease is not given back if its grant is reported again', () => {
-  /** A waiter that receives a grant by message while the answers to two requests about it are under way. */
+  /** Grants a waiter the lock by message while two requests about this waiter are unanswered. */
   async function grantedMeanwhile() {
     const at = new Waiting()
     const waiter = await at.parkedFair({ id: 'A' })

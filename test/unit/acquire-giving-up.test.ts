@@ -1,5 +1,6 @@
 /**
- * Callers that give up get their answer at once. The rest of their requests is taken back in the background (I6, I7).
+ * Tests callers that give up: they get their answer at once, and their requests are taken back in the background (I6,
+ * I7).
  */
 import { describe, expect, test } from 'vitest'
 import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
@@ -157,7 +158,7 @@ describe('I7 taking back', () => {
   })
 })
 
-/** A waiter that has joined the queue while its unfair attempt is unanswered. */
+/** Starts a waiter that joins the queue while its unfair attempt is unanswered. */
 async function twoAttempts() {
   const at = new Waiting()
   const waiter = await at.parkedHead({ id: 'A', fairAfter: 1_000 })

@@ -1,4 +1,4 @@
-/** The slow timer, which makes up for lost messages (I4), and the end of patience during an outage (I6). */
+/** Tests heartbeats, which make up for lost messages (I4), and waiters that give up during an outage (I6). */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/errors.ts'
 import { now, settled } from './promises.ts'

@@ -1,4 +1,4 @@
-/** However a wait ends, nothing of it is left in the client: no waiter, no timer, no channel (I7). */
+/** Tests that no wait leaves anything in the client, however it ends: no waiter, no timer, no channel (I7). */
 import { describe, expect, test } from 'vitest'
 import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
 import { settled } from './promises.ts'

@@ -1,4 +1,4 @@
-/** Unfair waiting: one request at a time for each key, no lost wake-up, the way into the queue, and re-entry. */
+/** Tests unfair waiters: one request at a time for each key, no lost wake-up, joining the queue late, and re-entry. */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/errors.ts'
 import type { Via } from '../../src/kind.ts'

@@ -1,4 +1,4 @@
-/** The order in which items are due. */
+/** Tests the order in which an agenda returns its due items. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { Agenda } from '../../src/lease/agenda.ts'

@@ -1,4 +1,4 @@
-/** src/kinds/claim.ts: claims are read as they were written, with any names. */
+/** Tests that decoding an encoded claim returns the same claim, whatever names it contains. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decodeClaim, decodeHolder, decodeNames, encodeClaim } from '../../src/kinds/claim.ts'

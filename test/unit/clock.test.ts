@@ -1,9 +1,9 @@
-/** The clock that the library uses. */
+/** Tests the clock that the library uses. */
 import { expect, test } from 'vitest'
 import { awake, LONGEST, systemClock } from '../../src/clock.ts'
 import { FakeClock } from './fake-clock.ts'
 
-// By performance.now(), some percent of Node's timers fire up to 1 ms early.
+// Measured by performance.now(), a few percent of Node's timers fire up to 1 ms early.
 test('a timer never fires before its time', async () => {
   const early: number[] = []
   const timers: Promise<void>[] = []
@@ -51,7 +51,7 @@ test('the clock of patience does not count a stall, and messages that arrived du
   clock.block(100_000)
   const begun = counted.now()
   await clock.advance(10)
-  // Without the stall, the first timer would have fired by now. It gets a moment more.
+  // Without the stall, the first timer would have fired by now. The clock delays it a little longer.
   expect(fired).toEqual([])
   await clock.advance(990)
   expect(fired).toEqual([1_000])

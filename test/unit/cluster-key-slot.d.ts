@@ -1,4 +1,4 @@
-/** A dependency of ioredis, which comes without types: the cluster slot of a key. */
+/** Types for a dependency of ioredis that has none. It computes the cluster slot of a key. */
 declare module 'cluster-key-slot' {
   export default function calculateSlot(key: string): number
 }

@@ -1,4 +1,4 @@
-/** Grants that count only after replicas have them: how a wait continues or ends without the replicas. */
+/** Tests waiters whose grants count only after replicas confirm them: what happens if no confirmation comes. */
 import { expect, test } from 'vitest'
 import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
 import { FakeKind } from './fake-kind.ts'
@@ -46,7 +46,7 @@ test('I6 a wait ends if its grants expire again and again because the replicas a
   expect(at.residue).toEqual(NOTHING)
 })
 
-// By performance.now(), a timer of Node may fire up to 1 ms early.
+// Measured by performance.now(), a timer of Node may fire up to 1 ms early.
 test('I6 a wait ends, and does not ask again, if its confirmation fails 1 ms before its patience is over', async () => {
   const { at, confirmations } = replicated()
   const waiter = await at.start({ id: 'A' })

@@ -1,4 +1,4 @@
-/** A connection that callers can use as if it were always up: what it repeats, when it gives up, how it comes back. */
+/** Tests how `Connection` hides short outages from callers: what it repeats, when it gives up, how it reconnects. */
 import { describe, expect, test, vi } from 'vitest'
 import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
 import { Connected, OUTAGE, replyError } from './fake-redis.ts'
@@ -159,7 +159,7 @@ describe('I6 each call is given up exactly when its own patience is over,', () =
 
   test('and a later answer changes nothing', async () => {
     const at = await Connected.up()
-    // A socket that ends only after some time.
+    // The socket stays open for a while after `disconnect`.
     at.redis.disconnect = () => {}
     const call = quiet(at.ask())
     await at.clock.advance(OUTAGE)
@@ -256,7 +256,7 @@ describe('a connection that is lost', () => {
   })
 })
 
-// If the silence were noticed only when the patience is over, no time would be left to send the call a second time.
+// If the connection noticed the silence only after `outageTimeout`, no time would be left to send the call again.
 test('I6 if a server leaves commands unanswered, the connection is made again, well before patience is over', async () => {
   const at = await Connected.up()
   const call = at.ask()
@@ -274,7 +274,7 @@ describe('silence counts only time in which this process ran', () => {
       const at = await Connected.up()
       const call = at.ask()
       await settled()
-      // The stall begins as late as possible: the silence would have been noticed during the stall.
+      // A short stall begins so late that the connection would notice the silence during the stall.
       await at.clock.advance(stall < 5_000 ? 4_900 : 0)
       at.clock.block(stall)
       await at.clock.advance(1)

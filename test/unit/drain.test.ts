@@ -1,4 +1,4 @@
-/** The time that a closing client gives its holders. */
+/** Tests how long a closing client waits for its holders to release. */
 import { expect, test } from 'vitest'
 import { Drain } from '../../src/lease/drain.ts'
 import { FakeClock } from './fake-clock.ts'

@@ -1,5 +1,5 @@
 /**
- * Unfair waiters that have waited for their `fairAfter`: in order, and with one timer for each value of `fairAfter`.
+ * Tests that unfair waiters become fair after their `fairAfter`, in order, with one timer for each different value.
  */
 import { expect, test } from 'vitest'
 import { WaiterRecord } from '../../src/local/waiter.ts'

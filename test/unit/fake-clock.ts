@@ -21,7 +21,7 @@ export class FakeClock implements Clock {
     return { cancel: () => this.#armed.delete(armed) }
   }
 
-  /** How many timers have neither fired nor been cancelled. */
+  /** Number of timers that have neither fired nor been cancelled. */
   get armed(): number {
     return this.#armed.size
   }

@@ -1,4 +1,4 @@
-/** A kind and channels for which the test gives the answers one by one, in any order. */
+/** Fakes of a kind of lock and of channels. The test answers their calls one by one, in any order. */
 import type {
   Channel,
   Channels,
@@ -76,7 +76,7 @@ export class Calls<A extends unknown[], R> {
   }
 }
 
-/** What an attempt asks for in addition to the lock: a place in the queue, or tokens for hand-offs. */
+/** What an attempt requests in addition to the lock: a place in the queue, or tokens for hand-offs. */
 export type Beside = { readonly join: true } | { readonly reserve: number }
 
 const notAsked = () => {
@@ -100,7 +100,7 @@ export class FakeKind implements Kind, FairQueue, HandOff {
   readonly renewals = new Calls<[asked: readonly Prolonging[]], Renewed[]>()
   readonly confirmations = new Calls<[held: Held], Renewed>()
 
-  /** `confirmed`: whether grants count only after replicas have confirmed them. */
+  /** `confirmed` tells whether grants count only after replicas have confirmed them. */
   constructor(confirmed = false) {
     if (confirmed) this.confirmation = { confirm: held => this.confirmations.make(held) }
   }
@@ -142,10 +142,10 @@ export class FakeKind implements Kind, FairQueue, HandOff {
   }
 }
 
-/** Channels that are heard at once; with `slow`, when the test says so. Counts the users of each channel. */
+/** Channels that count their users. A subscription succeeds at once; with `slow`, only when the test says so. */
 export class FakeChannels implements Channels {
   slow = false
-  /** Whether a channel is still heard after its last user has dropped it. */
+  /** Whether a channel stays subscribed after its last user has dropped it. */
   lingers = false
   readonly hearings = new Calls<[key: string, channel: Channel], void>()
   readonly #users = new Map<string, number>()
@@ -169,7 +169,7 @@ export class FakeChannels implements Channels {
     this.#count(key, channel, -1)
   }
 
-  /** How many users each channel has. A negative number shows that it was dropped more often than it was needed. */
+  /** Number of users of each channel. A negative number shows that a channel was dropped more often than requested. */
   get users(): Record<string, number> {
     return Object.fromEntries([...this.#users].filter(([, count]) => count !== 0))
   }

@@ -1,6 +1,6 @@
 /**
- * The part of an ioredis client that `Connection` uses, without a server. The test decides when it connects, breaks and
- * answers.
+ * A fake of the part of an ioredis client that `Connection` uses. There is no server: the test decides when the fake
+ * connects, breaks and answers.
  */
 import { EventEmitter } from 'node:events'
 import type { Redis } from 'ioredis'
@@ -14,7 +14,7 @@ export const OUTAGE = 15_000
 
 export class FakeRedis extends EventEmitter {
   status = 'wait'
-  /** When each attempt to connect was made. */
+  /** Time of each attempt to connect. */
   readonly connects: number[] = []
   readonly asked = new Calls<[], string>()
   readonly #clock: FakeClock
@@ -44,7 +44,7 @@ export class FakeRedis extends EventEmitter {
     await settled()
   }
 
-  /** The socket fails, or could not be opened: requests under way are rejected, and `end` follows, as with ioredis. */
+  /** Breaks the connection, or fails to open it. Rejects pending requests, then emits `end`, as ioredis does. */
   break(error?: Error): void {
     this.status = 'end'
     if (error) this.emit('error', error)
@@ -53,7 +53,7 @@ export class FakeRedis extends EventEmitter {
   }
 }
 
-/** A connection to a fake, with a record of what it reported. */
+/** A `Connection` to a fake Redis, with a record of what the connection reported. */
 export class Connected {
   readonly clock = new FakeClock()
   readonly redis = new FakeRedis(this.clock)
@@ -79,7 +79,7 @@ export class Connected {
   }
 }
 
-/** An error as the server sends it. */
+/** Returns an error as the server sends it. */
 export function replyError(message: string): Error {
   return Object.assign(new Error(message), { name: 'ReplyError' })
 }

@@ -1,4 +1,4 @@
-/** The waiters and holders of one client, wired as in the library. Everything around them is controlled by the test. */
+/** Wires the waiters and holders of one client as the library does. The test controls everything around them. */
 import { surelyUntil } from '../../src/clock.ts'
 import type { Claim, Granted, Refused } from '../../src/kind.ts'
 import { Holds } from '../../src/lease/holds.ts'
@@ -11,9 +11,9 @@ import { type Beside, type Call, FakeChannels, FakeKind } from './fake-kind.ts'
 import { settled } from './promises.ts'
 import { KEY, LEASE, localLocks, OUTAGE, WAITER_TTL } from './waiting.ts'
 
-/** How many tokens the line asks to reserve. */
+/** Number of tokens that a client reserves for a run of local hand-offs. */
 export const BLOCK = 1_000
-/** The first token of the first run. */
+/** The first token of the first run of local hand-offs. */
 export const FIRST = 10_000
 
 interface Ask {
@@ -31,7 +31,7 @@ export interface Asker {
   readonly id: string
   readonly waiter: Waiter
   lease: Lease | undefined
-  /** How its wait ended, if it ended without a lease. 'quit': the caller gave up. */
+  /** How the wait ended, if it ended without a lease. 'quit' means that the caller gave up. */
   end: Error | 'quit' | undefined
 }
 
@@ -42,7 +42,7 @@ export class HandingOn {
   readonly locks: LocalLocks
   readonly acquirer: Acquirer
   readonly holding: Holds
-  /** The reports so far, each as "<what> <lease>", in order. */
+  /** The events reported so far, in order, each as "<what> <lease>". */
   readonly told: string[] = []
   readonly failures: unknown[] = []
   /** Called before a report is recorded. */
@@ -98,8 +98,8 @@ export class HandingOn {
   }
 
   /**
-   * The first caller was refused once, and has just been granted the lock with tokens for hand-offs. The others are in
-   * the line behind it.
+   * Starts a run of local hand-offs: refuses the first caller once, then grants it the lock with tokens for hand-offs.
+   * The other callers are in the line behind it.
    */
   async run(first: Ask, ...others: Ask[]): Promise<Asker[]> {
     const askers = [await this.ask(first)]
@@ -128,24 +128,24 @@ export class HandingOn {
     return { granted: false, sent, ttl: LEASE, position: 0, ticket: '0', holder, clock: 50, ...refusal }
   }
 
-  /** Redis answers the oldest record. */
+  /** Lets Redis answer the oldest unanswered record of a new holder. */
   async recorded(queued = false): Promise<void> {
     const call = this.kind.passes.next
     await call.answer({ deadline: surelyUntil(this.clock.now(), call.args[1].lease), queued })
   }
 
-  /** Redis answers the oldest release. `heard` clients received the message. */
+  /** Lets Redis answer the oldest unanswered release, and report that `heard` clients received its message. */
   async released(heard = 0): Promise<void> {
     await settled()
     await this.kind.releases.next.answer({ ended: true, heard })
   }
 
-  /** The waiters that have an unanswered attempt. */
+  /** Ids of the waiters that have an unanswered attempt. */
   get asking(): string[] {
     return this.kind.attempts.open.map(({ args: [claim] }) => claim.id)
   }
 
-  /** The waiters for which `leave` was called, in order. */
+  /** Ids of the waiters for which `leave` was called, in order. */
   get left(): string[] {
     return this.kind.leaves.all.map(({ args: [claim] }) => claim.id)
   }
@@ -171,7 +171,7 @@ export class HandingOn {
   }
 }
 
-/** The lease of a caller that must have one. */
+/** Returns the caller's lease. Fails if the caller has not been granted one. */
 export function leaseOf({ id, lease }: Asker): Lease {
   if (!lease) throw new Error(`${id} has not been granted`)
   return lease

@@ -1,4 +1,4 @@
-/** Ids: nobody can guess them, and an id shows Redis the inbox for its grant. */
+/** Tests that ids cannot be guessed, and that an id tells Redis which inbox gets the message of its grant. */
 import { expect, test } from 'vitest'
 import { CLIENT_ID_LENGTH } from '../../src/kind.ts'
 import { newClientId, newHoldId } from '../../src/redis/ids.ts'

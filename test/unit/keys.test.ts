@@ -1,4 +1,4 @@
-/** Every key that a user may choose has its own names in Redis, and those of one lock share a cluster slot. */
+/** Tests that every key has its own names in Redis, whatever its text, and that a lock's names share a cluster slot. */
 import calculateSlot from 'cluster-key-slot'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -6,7 +6,7 @@ import { mutex } from '../../src/kinds/mutex/mutex.ts'
 import type { MutexNames } from '../../src/kinds/mutex/names.ts'
 import { Keys, lockOfChannel, Namespace, unlockChannel } from '../../src/redis/keys.ts'
 
-/** Strings of characters that could confuse the mapping: braces, and the endings of names. */
+/** Pieces of keys that could confuse the mapping to names: braces, and the endings of names. */
 const piece = fc.constantFrom(
   '{',
   '}',
@@ -37,7 +37,7 @@ const runs = { numRuns: 5_000 }
 
 type MutexKeys = Keys<MutexNames>
 
-/** `name`: of a kind other than the mutex. */
+/** Returns the keys of a kind of lock. `name` is the kind's name; the mutex has none. */
 function keysOf(prefix: string, name = ''): MutexKeys {
   return new Keys(new Namespace(`${prefix}:`, false), { ...mutex, name })
 }
@@ -45,7 +45,7 @@ function keysOf(prefix: string, name = ''): MutexKeys {
 const standalone = keysOf('lock')
 const cluster = new Keys(new Namespace('app:lock:', true), mutex)
 
-/** Every name that a lock has in Redis. */
+/** Returns all names of a lock's keys in Redis. */
 function namesOf(keys: MutexKeys, of: string): string[] {
   return Object.values(keys.of(of))
 }

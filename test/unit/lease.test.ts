@@ -1,11 +1,11 @@
-/** A lease as its holder sees it: how long it counts as held, and what its calls resolve to. */
+/** Tests a lease as its holder sees it: how long it counts as held, and what its calls resolve to. */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../src/errors.ts'
 import { LENGTH, Leases } from './leases.ts'
 import { now, quiet, settled } from './promises.ts'
 
 const unreachable = new LockConnectionError('out of reach')
-/** Longer than any lease here. */
+/** Time in ms, longer than any lease here. */
 const LONG = 2 * LENGTH
 
 describe('I1 a lease does not count as held after its deadline, even if no timer could run', () => {

@@ -1,4 +1,4 @@
-/** A `Renewal` with its holds and their leases. Everything around it is controlled by the test. */
+/** Wires a `Renewal` with holds and their leases. The test controls everything around it. */
 import { surelyUntil } from '../../src/clock.ts'
 import type { Granted } from '../../src/kind.ts'
 import { Lease } from '../../src/lease/lease.ts'
@@ -16,7 +16,7 @@ interface Grant extends Partial<Omit<Granted, 'granted'>> {
   key?: string
   owner?: string
   lease?: number
-  /** false: the lease is not renewed. */
+  /** Whether the lease is renewed. Default: true. */
   renew?: boolean
   maxHold?: number
 }
@@ -45,7 +45,7 @@ export class Leases {
     })
   }
 
-  /** A lease that has just been granted, by a request that was answered without delay. */
+  /** Grants a lease now, as if by a request that was answered without delay. */
   grant(grant: Grant = {}): Lease {
     const number = ++this.#granted
     const { id = `hold ${number}`, key = `key ${number}`, lease: length = LENGTH, renew = true } = grant
@@ -72,17 +72,17 @@ export class Leases {
     return lease
   }
 
-  /** These leases may be gone. */
+  /** Tells the renewal that these leases may be gone. */
   doubt(...leases: Lease[]): void {
     this.renewal.doubtAll(leases.map(lease => this.#holds.get(lease)!))
   }
 
-  /** The contents of each request for renewal, as pairs of hold and ms. */
+  /** All requests for renewal so far. Each lists the ids of its holds, and the requested lease of each in ms. */
   get asked(): [id: string, ms: number][][] {
     return this.kind.renewals.all.map(({ args: [holds] }) => holds.map(({ hold, ms }) => [hold.id, ms]))
   }
 
-  /** Answers the oldest request: every hold lasts as long as it asked for, from now on. */
+  /** Answers the oldest unanswered request: every hold is renewed from now on, for the requested time. */
   async answerRenewal(): Promise<void> {
     const call = this.kind.renewals.next
     const now = this.clock.now()

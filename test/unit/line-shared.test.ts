@@ -1,4 +1,4 @@
-/** The line of unfair waiters of a lock that several may hold: which of them ask, and how many at once (I4, I9). */
+/** Tests unfair waiters of a lock that several callers may hold: which of them ask, and how many at once (I4, I9). */
 import { expect, test } from 'vitest'
 import { FakeKind } from './fake-kind.ts'
 import { settled } from './promises.ts'
@@ -8,7 +8,7 @@ class Shared extends FakeKind {
   override readonly shared = true
 }
 
-/** `count` waiters are parked, and the head has been refused. */
+/** Parks `count` unfair waiters, of which the head has been refused. */
 async function parked(count: number): Promise<Waiting> {
   const at = new Waiting(new Shared())
   await at.parkedHead({ id: 'w0' })
@@ -16,7 +16,7 @@ async function parked(count: number): Promise<Waiting> {
   return at
 }
 
-/** How many ask at once in each round, if all are granted the lock. */
+/** Grants all waiters that ask, again and again. Returns for each round how many waiters asked at once. */
 async function rounds(at: Waiting): Promise<number[]> {
   const sizes: number[] = []
   while (at.kind.attempts.open.length > 0) {

@@ -1,19 +1,19 @@
 /**
- * The line of unfair waiters after this client's own release, and while this client holds the lock: which waiter asks,
- * and when.
+ * Tests which unfair waiter of a client asks, and when: after the client's own release, and while the client holds the
+ * lock.
  */
 import { describe, expect, test } from 'vitest'
 import { type Asker, FIRST, HandingOn, leaseOf } from './handing-on.ts'
 import { settled } from './promises.ts'
 import { HEARTBEAT, KEY, LEASE } from './waiting.ts'
 
-/** For how many ms the lock is left to other clients: CHANCE if they have not taken turns so far, TURN if they have. */
+/** How many ms a client leaves the lock to others: CHANCE if they have not taken turns so far, TURN if they have. */
 const CHANCE = 3
 const TURN = 7
 
 /**
- * A holds the lock in a run that is over, so its release goes to Redis. B is parked, and its client hears the releases
- * of other clients.
+ * A holds the lock, and the run of local hand-offs is over, so A's release goes to Redis. B is parked in the same
+ * client, which receives the messages about other clients' releases.
  */
 async function overAndParked(...others: string[]): Promise<{ at: HandingOn; askers: Asker[] }> {
   const at = new HandingOn()
@@ -22,7 +22,7 @@ async function overAndParked(...others: string[]): Promise<{ at: HandingOn; aske
   return { at, askers }
 }
 
-/** A has released the lock, and Redis reports how many clients received the message. */
+/** Lets A release the lock. Redis reports that `heard` clients received the message. */
 async function releasedTo(heard: number, ...others: string[]) {
   const made = await overAndParked(...others)
   void leaseOf(made.askers[0]!).release()
@@ -78,8 +78,8 @@ describe('after its own release, a client', () => {
   test('I7 keeps no timer for long when nobody waits any more', async () => {
     const { at, askers } = await releasedTo(2)
     at.acquirer.quit(askers[1]!.waiter)
-    // Two timers are left: that of the renewals, which stops when it next fires, and that of the data about other
-    // clients.
+    // Two timers are left: the renewal timer, which stops when it next fires, and the timer that removes the data about
+    // other clients.
     expect(at.residue).toEqual({ waiting: 0, leases: 0, timers: 2, channels: {} })
     await at.clock.advance(LEASE)
     expect([at.asking, at.residue.timers]).toEqual([[], 0])
@@ -111,7 +111,7 @@ describe('after its own release, a client', () => {
   })
 })
 
-/** B holds the lock in a run that may be handed on, and this client is subscribed to nothing. */
+/** Lets B hold the lock in a run of local hand-offs, while this client is subscribed to nothing. */
 async function unheard() {
   const at = new HandingOn()
   at.channels.slow = true
@@ -263,7 +263,7 @@ test('an attempt after this client’s own release reserves tokens for hand-offs
 })
 
 describe('I4 a run is longer if no other client is known to wait:', () => {
-  /** A has released the lock in Redis, and `heard` clients received the message. B has the lock, and C waits for it. */
+  /** Lets A release in Redis, where `heard` clients receive the message. Then B gets the lock, and C waits for it. */
   async function runOfB(heard: number, meanwhile: (at: HandingOn) => void = () => {}) {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })

@@ -1,4 +1,4 @@
-/** The connections of a client: when one of them returns, the others try at once. */
+/** Tests that when one of a client's connections is back, the others try to connect at once. */
 import type { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
 import { settingsOf } from '../../src/options.ts'
@@ -9,7 +9,7 @@ import { FakeRedis } from './fake-redis.ts'
 const names = ['commands', 'messages', 'confirmations'] as const
 const nobody = () => {}
 
-/** A client's connections after many failed attempts, so that the pause between attempts is a second. */
+/** Makes a client's connections fail so often that the pause between attempts is a second. */
 async function down() {
   const clock = new FakeClock()
   const made: FakeRedis[] = []
@@ -49,12 +49,12 @@ test.each(names)(
     const { clock, link, made } = await down()
     const back = made[names.indexOf(name)] as FakeRedis
     const others = made.filter(redis => redis !== back)
-    // The attempts of the others fail at the worst moment: just before the first one succeeds.
+    // The other connections fail at the worst moment: just before the first one is back.
     for (const redis of others) redis.break(new Error('connect ECONNREFUSED'))
     const before = others.map(redis => redis.connects.length)
     await back.ready()
     expect(others.map(redis => redis.connects.length)).toEqual(before.map(count => count + 1))
-    // Each return makes the others try only once.
+    // The return of one connection makes each of the others try only once.
     for (const redis of others) redis.break(new Error('connect ECONNREFUSED'))
     await clock.advance(100)
     expect(others.map(redis => redis.connects.length)).toEqual(before.map(count => count + 1))

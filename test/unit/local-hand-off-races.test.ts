@@ -1,6 +1,6 @@
 /**
- * Events that race with a hand-off within a client: late answers, callers that give up, listeners, a close, a loss (I6,
- * I7, I8).
+ * Tests events that race with a local hand-off: late answers, callers that give up, listeners, a close, and a lost lock
+ * (I6, I7, I8).
  */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/errors.ts'
@@ -10,7 +10,7 @@ import { KEY } from './waiting.ts'
 
 const unreachable = new LockConnectionError('out of reach')
 
-/** A hands the lock on to B while B's own attempt is unanswered. */
+/** Lets A hand the lock on to B while B's own attempt is unanswered. */
 async function askedMeanwhile() {
   const at = new HandingOn()
   const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
@@ -207,7 +207,7 @@ describe('I7 a close in the middle of a run', () => {
 })
 
 describe('I8 a lock that is lost in the middle of a run', () => {
-  /** A has handed the lock on to B, and C waits behind B. Then Redis no longer knows A's hold. */
+  /** Lets A hand the lock on to B while C waits behind B. Then Redis no longer knows A's hold. */
   async function lostByB() {
     const at = new HandingOn()
     const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })

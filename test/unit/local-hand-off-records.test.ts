@@ -1,4 +1,4 @@
-/** What Redis learns about a lock that was handed on within a client, and which calls wait for that. */
+/** Tests when a client records the new holder in Redis after local hand-offs, and which calls wait for the record. */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/errors.ts'
 import { FIRST, HandingOn, leaseOf } from './handing-on.ts'

@@ -1,4 +1,4 @@
-/** Hand-offs within a client: when, to which waiter, and for how long. */
+/** Tests local hand-offs: when they happen, which waiter gets the lock, and how long a run of them lasts. */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/errors.ts'
 import { BLOCK, FIRST, HandingOn, leaseOf } from './handing-on.ts'
@@ -61,7 +61,7 @@ describe('a release hands the lock on', () => {
     const at = new HandingOn()
     for (const asker of await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })) void leaseOf(asker).release()
     await at.released()
-    // The timer of the renewals is removed only when it fires.
+    // The renewal timer is removed only when it fires.
     await at.clock.advance(LEASE)
     expect(at.residue).toEqual({ waiting: 0, leases: 0, timers: 0, channels: {} })
     expect(at.records).toEqual([])
@@ -152,7 +152,7 @@ describe('I4 a run ends, and the lock goes back to Redis,', () => {
   })
 })
 
-/** The lease of A goes back to Redis, and B is not handed the lock. */
+/** Expects that A's release goes to Redis, and that B is not handed the lock. */
 async function expectNotHandedOn(at: HandingOn, [a, b]: Awaited<ReturnType<HandingOn['run']>>): Promise<void> {
   const released = leaseOf(a!).release()
   expect(b!.lease).toBeUndefined()

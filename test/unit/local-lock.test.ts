@@ -1,5 +1,6 @@
 /**
- * Waiters of a lock under random events in any order: the state machine alone, without clock, connection or promise.
+ * Tests waiters of a lock under random events in any order: the state machine alone, without clock, connection or
+ * promise.
  */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -28,7 +29,7 @@ class Scene {
   readonly confirmations: { readonly waiter: WaiterRecord; readonly grant: Granted }[] = []
   readonly undoing: WaiterRecord[] = []
   readonly ends = new Map<WaiterRecord, (Granted | Error | undefined)[]>()
-  /** The waiters whose requests were taken back, each with the number of its attempts under way at that time. */
+  /** Maps each waiter whose requests were taken back to the number of its attempts that were unanswered then. */
   readonly left = new Map<WaiterRecord, number>()
   #token = 0
   #hearing = false
@@ -111,7 +112,7 @@ class Scene {
     const before = waiter.state.is
     this.left.delete(waiter)
     this.lock.answered(waiter, attempt, join, granted ? this.grant() : this.refusal(owner))
-    // I7: if a waiter is over, a later grant or place in the queue is taken back.
+    // I7: if a waiter's wait is over, a later grant or place in the queue is taken back.
     if (before === 'over' && (granted || join)) expect(this.left.has(waiter)).toBe(true)
   }
 
@@ -122,7 +123,7 @@ class Scene {
     this.lock.queue.tended(waiters, answer)
   }
 
-  /** Checks the invariants of every moment. */
+  /** Checks the invariants that must hold at every moment. */
   check(): void {
     for (const [waiter, ends] of this.ends) expect(ends).toHaveLength(waiter.waits ? 0 : 1)
     expect(this.asks.filter(({ attempt }) => attempt === 'as-head').length, 'I9').toBeLessThanOrEqual(1)
@@ -172,7 +173,7 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
     const waiter = taken(at.undoing, i)
     if (waiter) at.lock.undone(waiter)
   }),
-  // The waiter has waited in the line for `fairAfter`.
+  // The waiter's `fairAfter` has passed, so it joins the queue.
   which.map(i => (at: Scene) => {
     const waiter = at.waiters[i % Math.max(1, at.waiters.length)]
     if (waiter?.place?.is !== 'standing') return

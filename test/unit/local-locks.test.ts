@@ -1,4 +1,4 @@
-/** Holds that have not ended, and how they are found. */
+/** Tests how the holds that have not ended are found. */
 import { expect, test } from 'vitest'
 import { Hold } from '../../src/local/hold.ts'
 import { FakeClock } from './fake-clock.ts'

@@ -1,6 +1,6 @@
 /**
- * Large requests are split into several script calls. Each call does a limited amount of work, because it blocks the
- * server (I9).
+ * Tests that large requests are split into several script calls, because each call blocks the server while it runs
+ * (I9).
  */
 import { expect, test } from 'vitest'
 import type { Claim, Runner } from '../../src/kind.ts'
@@ -10,7 +10,7 @@ import { Keys, Namespace } from '../../src/redis/keys.ts'
 
 type Call = readonly [name: string, args: Readonly<Record<string, unknown>>]
 
-/** A mutex whose scripts return the replies of `reply`, and the list of its calls. */
+/** Makes a mutex whose scripts return the replies of `reply`, and a list of its script calls. */
 function scripted(reply: (args: Call[1]) => { status: string; values: unknown[] }) {
   const calls: Call[] = []
   const runner = {

@@ -1,4 +1,4 @@
-/** Options: every value in the contract is accepted, and every other value is refused before anything is sent. */
+/** Tests that every option value in the contract is accepted, and any other is refused before anything is sent. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { LONGEST } from '../../src/clock.ts'
@@ -65,7 +65,7 @@ test('the client’s settings are frozen, because every part of the client reads
   expect(Object.isFrozen(settingsOf({}))).toBe(true)
 })
 
-/** The values that each kind of option accepts. All others must be refused. */
+/** Generators for the values that each kind of option accepts. All other values must be refused. */
 const positive = fc.double({ min: 1, max: LONGEST, noNaN: true })
 const duration = fc.oneof(fc.constant(0), fc.double({ min: 0, max: LONGEST, noNaN: true }))
 const text = fc.string({ minLength: 1, maxLength: 200, unit: 'grapheme' })

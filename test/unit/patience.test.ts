@@ -1,11 +1,11 @@
-/** A caller's timeout and signal. */
+/** Tests how a caller's timeout and signal end its wait. */
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { limit } from '../../src/wait/patience.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-/** Calls that wait with one signal. `ended` is called when a wait has ended for another reason. */
+/** Starts waits that share one signal. Calling `ended[i]` tells that wait i has ended, for example by a grant. */
 function waits(count: number, signal: AbortSignal, timeout?: number) {
   const givenUp: number[] = []
   const ended = Array.from({ length: count }, (_, i) => {
@@ -19,7 +19,7 @@ function waits(count: number, signal: AbortSignal, timeout?: number) {
 }
 
 describe('calls that share a signal', () => {
-  // Node warns about an eleventh listener, and searches all of them to remove one.
+  // With one listener per wait, Node would warn at the eleventh, and search all of them to remove one.
   test('share one listener, which is removed with the last of them', () => {
     const { signal } = new AbortController()
     const listeners = () => getEventListeners(signal, 'abort').length

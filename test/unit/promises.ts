@@ -5,7 +5,7 @@ export function settled(): Promise<void> {
   return new Promise(resolve => setImmediate(resolve))
 }
 
-/** The present state of a promise: 'pending', its value, or its error. */
+/** Returns the present state of a promise: 'pending', its value, or its error. */
 export async function now(promise: Promise<unknown>): Promise<unknown> {
   let state: unknown = 'pending'
   const note = (outcome: unknown) => {
@@ -16,7 +16,7 @@ export async function now(promise: Promise<unknown>): Promise<unknown> {
   return state
 }
 
-/** The same promise. If it rejects before the test reads it, that does not count as unhandled. */
+/** Returns the same promise. If it rejects before the test reads it, that does not count as unhandled. */
 export function quiet<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {})
   return promise

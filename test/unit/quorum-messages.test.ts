@@ -1,4 +1,4 @@
-/** Messages of grants on a quorum that arrive after newer answers: they come over a connection of their own. */
+/** Tests messages of grants on a quorum that arrive after newer answers, because messages have their own connection. */
 import { expect, test } from 'vitest'
 import { Ballots } from '../../src/compose/quorum/ballots.ts'
 import { Floor } from '../../src/compose/quorum/floor.ts'
@@ -9,7 +9,7 @@ import { FakeClock } from './fake-clock.ts'
 const claim: Claim = { key: 'k', id: 'id', owner: 'id', label: '', lease: 30_000, headStart: 0 }
 const [OLD, AGREED] = [1_000, 2_000]
 
-/** Three servers that count, and have refused the claim before. What they are asked is recorded, and never answered. */
+/** Makes three servers whose votes count. Each has refused the claim once, records later requests, and answers none. */
 function scene() {
   const clock = new FakeClock()
   const asked: string[] = []
@@ -37,9 +37,10 @@ function scene() {
 }
 
 /**
- * Server 2 grants a claim with a smaller token than server 1. The client raises that token, and has the lock by these two servers. The
- * message of server 2's grant arrives after that. If it replaced the vote, no majority would have the hold's token any more: the next
- * renewal would end the hold, and another call of the same owner would get another token.
+ * Server 2 grants a claim with a smaller token than server 1. The client raises server 2's token, and then holds the
+ * lock by the votes of these two servers. After that, the message of server 2's grant arrives. If this message replaced
+ * the vote, no majority would have the hold's token. Then the next renewal would end the hold, and another call of the
+ * same owner would get another token.
  */
 test('I2, I5: the late message of a grant does not replace a vote that has received a larger token since', () => {
   const { ballots, ballot, granted, asked } = scene()

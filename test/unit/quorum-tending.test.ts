@@ -1,4 +1,4 @@
-/** The heartbeat of waiters on a quorum, over servers that answer when the test says so. */
+/** Tests the heartbeat of waiters on a quorum, with fake servers that answer when the test says so. */
 import { expect, test } from 'vitest'
 import { Ballots } from '../../src/compose/quorum/ballots.ts'
 import { Floor } from '../../src/compose/quorum/floor.ts'
@@ -11,8 +11,8 @@ import { now } from './promises.ts'
 const claim: Claim = { key: 'k', id: 'id', owner: 'id', label: '', lease: 30_000, headStart: 0 }
 
 /**
- * A server that refuses every claim. A waiter is third in its queue until it leaves; leaving takes until `left` is
- * called.
+ * A fake server that refuses every claim. A waiter is third in its queue until the waiter leaves. The server answers
+ * the leave only when the test calls `left`.
  */
 class FakeServer {
   looks = 0
@@ -56,7 +56,7 @@ class FakeServer {
   }
 }
 
-/** A waiter that all servers have queued, and that all of them are now asked to take back. */
+/** Queues a waiter on all servers, and then asks all of them to remove it. */
 async function takenBack() {
   const clock = new FakeClock()
   const servers = [1, 2, 3].map(() => new FakeServer(clock))

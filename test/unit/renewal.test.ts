@@ -1,4 +1,4 @@
-/** Automatic renewal, and the report of every lease that ends without its release. */
+/** Tests automatic renewal, and that every lease that ends without its release is reported. */
 import { describe, expect, test } from 'vitest'
 import { surelyUntil } from '../../src/clock.ts'
 import { LockConnectionError, LockLostError } from '../../src/errors.ts'
@@ -7,7 +7,7 @@ import { LENGTH, Leases } from './leases.ts'
 
 const unreachable = new LockConnectionError('out of reach')
 const THIRD = LENGTH / 3
-/** By how many ms a lease counts as shorter than its length. */
+/** How many ms before the end of a lease its holder stops counting on it. */
 const MARGIN = 2 + LENGTH / 1000
 
 class SharedKind extends FakeKind {
@@ -313,8 +313,8 @@ describe('I1 if the server’s clock was set back, its answer counts only for as
   })
 })
 
-// A's hold runs out here a moment before it does in Redis. If A's owner re-enters in that moment, Redis keeps the old
-// hold, and the lock stays held after the re-entry has ended, unless the client ends the old hold.
+// The client's deadline for A's hold is a moment before the hold ends in Redis. If A's owner re-enters in between,
+// Redis keeps the old hold. Then the lock stays held after the re-entry ends, unless the client ends the old hold.
 test('I7 only a hold that ran out here is reported as one that Redis may still have and that nobody else will end', async () => {
   const at = new Leases()
   const [out, gone, releasing] = [at.grant({ renew: false, lease: 500 }), at.grant(), at.grant()]

@@ -1,4 +1,4 @@
-/** The bounds of a run of hand-offs within a client, and its tokens. */
+/** Tests how long a run of local hand-offs may last, and which tokens it uses. */
 import { describe, expect, test } from 'vitest'
 import { Run } from '../../src/local/run.ts'
 

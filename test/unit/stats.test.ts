@@ -1,4 +1,4 @@
-/** How a client counts the times that it measures. contract/stats.test.ts tests the statistics that users see. */
+/** Tests how a client records the times that it measures. contract/stats.test.ts covers what users see of them. */
 import { expect, test } from 'vitest'
 import { Stats } from '../../src/observe/stats.ts'
 

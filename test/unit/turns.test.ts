@@ -1,21 +1,21 @@
 /**
- * Turns among clients: how long a client leaves the lock to others after its release, even if its next call comes
- * later.
+ * Tests how clients take turns: how long a client leaves the lock to others after its release, even if its next call
+ * comes later.
  */
 import { describe, expect, test } from 'vitest'
 import { type Asker, HandingOn, leaseOf } from './handing-on.ts'
 import { settled } from './promises.ts'
 import { KEY, LEASE } from './waiting.ts'
 
-/** How many ms the lock is left to other clients: TURN if they take turns, CHANCE if they only listen. */
+/** How many ms a client leaves the lock to others: TURN if they take turns, CHANCE if they only listen. */
 const TURN = 7
 const CHANCE = 3
-/** How many ms pass between two chances, if no client took the first. */
+/** If no other client takes the lock within CHANCE, the client does not leave it to others again for this many ms. */
 const PAUSE = 100
-/** How many ms other clients are remembered. */
+/** How many ms a client remembers other clients. */
 const MEMORY = 1_000
 
-/** A client with one caller that loops: each call is made when the release before it has been answered. */
+/** A client with one caller that takes the lock in a loop. It makes each call after the answer to the last release. */
 class Looping {
   readonly at = new HandingOn()
   asker!: Asker
@@ -23,11 +23,11 @@ class Looping {
   #token = 0
 
   constructor() {
-    // A real channel is also heard for a second after its last user.
+    // A real channel also stays subscribed for a second after its last user.
     this.at.channels.lingers = true
   }
 
-  /** A client that has the lock. It waited for the lock first, so it hears when the lock is free. */
+  /** Makes a client that has the lock. It had to wait, so it is subscribed to messages about releases. */
   static async holding(): Promise<Looping> {
     const client = new Looping()
     await client.call()
@@ -46,7 +46,7 @@ class Looping {
     await this.at.grantNext(this.#token)
   }
 
-  /** Releases the lock. `heard` clients receive the message, including this one. */
+  /** Releases the lock. `heard` clients receive the message; this client is one of them. */
   async release(heard: number): Promise<void> {
     // After a hold this long, the run is over, so the lock goes back to Redis.
     this.at.clock.block(TURN)
@@ -60,8 +60,8 @@ class Looping {
   }
 
   /**
-   * Makes the next call while other clients do nothing. Returns for how many ms the client asks nothing. After that, it
-   * is granted the lock.
+   * Makes the next call while other clients do nothing. Returns how many ms pass until the client asks. Then grants it
+   * the lock.
    */
   async leaves(): Promise<number> {
     await this.call()
@@ -339,7 +339,7 @@ test('if nobody heard of a release because a fair waiter has the lock, turns are
   await client.granted()
   await client.release(0)
   await client.call()
-  // It is refused twice: before and after it begins to listen.
+  // Refuse the client twice: before and after it subscribes.
   await client.at.attempt.answer(client.at.refused())
   await client.at.attempt.answer(client.at.refused())
   await client.freedBy('B')

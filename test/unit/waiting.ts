@@ -1,4 +1,4 @@
-/** An `Acquirer`. Everything around it is controlled by the test. */
+/** Wires an `Acquirer`. The test controls everything around it. */
 import { type Clock, surelyUntil } from '../../src/clock.ts'
 import type { Claim, Granted, Refused, Tended } from '../../src/kind.ts'
 import { Hold } from '../../src/local/hold.ts'
@@ -13,11 +13,11 @@ import { quiet, settled } from './promises.ts'
 export const KEY = 'order:1'
 export const LEASE = 30_000
 export const WAITER_TTL = 9_000
-/** The pause between heartbeats: a third of the waiters' expiry. */
+/** The pause between heartbeats, in ms: a third of the waiters' expiry time. */
 export const HEARTBEAT = WAITER_TTL / 3
 export const OUTAGE = 15_000
 
-/** The lock's clock in answers of this test, unless it gives another one. Smaller tokens are those of older grants. */
+/** The lock's token clock in answers, unless a test gives another one. Grants with smaller tokens are older. */
 export const CLOCK = 50
 
 /** A waiter, and the end of its wait as a promise. */
@@ -97,7 +97,7 @@ export class Waiting {
     this.locks.addHold(new Hold(asked, grant, undefined, now, 1))
   }
 
-  /** The hold of this id has been released. */
+  /** Records that the hold with this id has been released. */
   ended(id: string): void {
     const hold = this.locks.hold(id)
     if (hold) this.locks.dropHold(hold)
@@ -147,12 +147,12 @@ export class Waiting {
     }
   }
 
-  /** The waiters that have an unanswered attempt. */
+  /** Ids of the waiters that have an unanswered attempt. */
   get asking(): string[] {
     return this.kind.attempts.open.map(({ args: [claim] }) => claim.id)
   }
 
-  /** The waiters for which `leave` was called, in order. */
+  /** Ids of the waiters for which `leave` was called, in order. */
   get left(): string[] {
     return this.kind.leaves.all.map(({ args: [claim] }) => claim.id)
   }

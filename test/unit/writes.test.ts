@@ -1,11 +1,11 @@
-/** Which requests are sent at once, and which are sent together. */
+/** Tests which requests are sent at once, and which are sent together in one write. */
 import { Writable } from 'node:stream'
 import type { Cluster, Redis } from 'ioredis'
 import { expect, test } from 'vitest'
 import { Writes } from '../../src/redis/writes.ts'
 import { settled } from './promises.ts'
 
-/** A server, and the requests that each write has brought to it. */
+/** A fake server that records the requests of each write. */
 class Server {
   readonly writes: string[] = []
   readonly stream = new Writable({

@@ -1,4 +1,4 @@
-/** Instrumenting a client, and undoing it: nothing but spans and metrics may change. */
+/** Tests that instrumenting a client adds spans and metrics and changes nothing else, and that it can be undone. */
 import { metrics, trace } from '@opentelemetry/api'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Lease, LockArgumentError, LockTimeoutError } from '../../../src/index.ts'

@@ -1,4 +1,4 @@
-/** Locks of every kind have spans and count in metrics, and for one key the kinds are kept apart. */
+/** Tests spans and metrics of every kind of lock, and that kinds with the same key are kept apart. */
 import { expect, test } from 'vitest'
 import { collect } from '../../kit/outcomes.ts'
 import { client, freshKey, plainRedis } from '../../kit/redis.ts'

@@ -1,4 +1,4 @@
-/** Links from the span of a hold to the span of the previous hold. */
+/** Tests the links from the span of a hold to the span of the previous hold. */
 
 import { type DiagLogger, diag } from '@opentelemetry/api'
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base'

@@ -1,4 +1,4 @@
-/** The memory for keys with waiting calls is bounded by the number of these calls. */
+/** Tests that the memory for keys with waiting calls is bounded by the number of these calls. */
 import { expect, test } from 'vitest'
 import { Rooms } from '../../../src/opentelemetry/rooms.ts'
 

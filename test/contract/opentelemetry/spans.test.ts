@@ -1,4 +1,4 @@
-/** The spans of waits and holds, made by the real SDK, with a real Redis. */
+/** Tests the spans of waits and holds with the real SDK and a real Redis. */
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api'
 import { describe, expect, test } from 'vitest'
 import { LockLostError, LockTimeoutError } from '../../../src/index.ts'

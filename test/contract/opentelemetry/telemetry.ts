@@ -1,4 +1,4 @@
-/** The real SDK, with exporters that keep everything that they receive. It is shut down after the test. */
+/** The real telemetry SDK, with exporters that keep everything they receive. It is shut down after the test. */
 import { type Attributes, context, type HrTime, type Span, trace } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import {
@@ -41,7 +41,7 @@ export class Telemetry {
     })
   }
 
-  /** A client that is instrumented with this SDK. */
+  /** Makes a client that is instrumented with this SDK. */
   client(
     options: InstrumentOptions = {},
     clientOptions: ClientOptions = {},
@@ -56,7 +56,7 @@ export class Telemetry {
     return instrument(locks, { tracerProvider, meterProvider, ...options })
   }
 
-  /** Runs `fn` inside a span that the test has made, as the active span. */
+  /** Runs `fn` with a new span of the test as the active span. */
   async within<T>(name: string, fn: (span: Span) => Promise<T>): Promise<T> {
     return this.tracerProvider.getTracer('test').startActiveSpan(name, async span => {
       try {
@@ -67,18 +67,18 @@ export class Telemetry {
     })
   }
 
-  /** The spans of this name that have ended, in the order of their ends. */
+  /** Returns the spans with this name that have ended, in the order of their ends. */
   spans(name: string): ReadableSpan[] {
     return this.#spans.getFinishedSpans().filter(span => span.name === name)
   }
 
-  /** Waits until at least `count` spans of this name have ended, and returns them in that order. */
+  /** Waits until at least `count` spans with this name have ended, and returns them in the order of their ends. */
   async ended(name: string, count: number): Promise<ReadableSpan[]> {
     await eventually(() => this.spans(name).length >= count)
     return this.spans(name)
   }
 
-  /** The current value of the metric of this name. */
+  /** Returns the unit and the current points of the metric with this name. */
   async metric<T = number>(name: string): Promise<{ unit: string; points: DataPoint<T>[] }> {
     await this.meterProvider.forceFlush()
     const [last] = this.#metrics.getMetrics().slice(-1)
@@ -88,13 +88,13 @@ export class Telemetry {
     return { unit: found.descriptor.unit, points: found.dataPoints as DataPoint<T>[] }
   }
 
-  /** The sum of the metric over all points whose attributes include these. */
+  /** Adds up the metric over all points whose attributes include these. */
   async sum(name: string, where: Attributes = {}): Promise<number> {
     const { points } = await this.metric(name)
     return points.filter(({ attributes }) => includes(attributes, where)).reduce((sum, { value }) => sum + value, 0)
   }
 
-  /** How many values a histogram has received under these attributes, and their sum in s. */
+  /** Returns how many values a histogram has received under these attributes, and their sum in s. */
   async times(name: string, where: Attributes = {}): Promise<{ count: number; sum: number }> {
     const { points } = await this.metric<Histogram>(name)
     const values = points.filter(({ attributes }) => includes(attributes, where)).map(({ value }) => value)
@@ -109,7 +109,7 @@ export function milliseconds([seconds, nanoseconds]: HrTime): number {
   return seconds * 1e3 + nanoseconds / 1e6
 }
 
-/** The id of the active span. */
+/** Returns the id of the active span. */
 export function activeSpan(): string | undefined {
   return trace.getActiveSpan()?.spanContext().spanId
 }

@@ -1,6 +1,6 @@
 /**
- * A client that is made from an ioredis instance copies the instance's settings and never uses the instance itself,
- * which remains the caller's.
+ * Tests that a client made from an ioredis instance only copies the instance's settings. The instance itself remains
+ * the caller's, and the client never uses it.
  */
 import type { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
@@ -8,7 +8,7 @@ import { park } from '../../kit/parking.ts'
 import { client, freshKey, keysWith, ownServer, plainRedis } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 
-/** Everything that a library could change about an instance. */
+/** Returns everything that a library could change about an instance. */
 function looks(redis: Redis) {
   return {
     own: Object.getOwnPropertyNames(redis).sort(),

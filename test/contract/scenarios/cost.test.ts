@@ -1,4 +1,4 @@
-/** Waiting costs the server nothing but heartbeats, and a release costs the same for any number of waiters (I9). */
+/** Tests that waiting costs only heartbeats, and that a release costs the same for any number of waiters (I9). */
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { calls, scriptCalls } from '../../kit/command-stats.ts'
@@ -7,7 +7,7 @@ import { parkMany } from '../../kit/parking.ts'
 import { client, freshKey, ownServer, plainRedis } from '../../kit/redis.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 
-/** Waits until the server receives no more calls, because then all waiters are parked, and returns the calls so far. */
+/** Waits until the server receives no more calls, as all waiters are parked. Returns the number of calls so far. */
 async function settled(redis: Redis) {
   let last = await calls(redis)
   await eventually(async () => {
@@ -79,7 +79,7 @@ describe.each([1, 10, 100])('with %i waiters in each of three clients', waiters 
     expect(granted).toBe(1)
     expect(made['publish']).toBe(1)
     expect(made['zpopmin']).toBe(1)
-    // One script call for the release, and one that the new holder may use to confirm its grant.
+    // The release is one script call. The new holder may use one more to confirm its grant.
     expect(scriptCalls(made)).toBeLessThanOrEqual(2)
   })
 })

@@ -1,4 +1,4 @@
-/** Owners add to a sum, which is right only if no two owners are ever inside at once (I1). */
+/** Tests exclusion by a sum that is right only if no two owners add to it at the same time (I1). */
 import { expect, test } from 'vitest'
 import { client, freshKey, plainRedis } from '../../kit/redis.ts'
 import { increment } from '../../kit/witness.ts'

@@ -1,6 +1,6 @@
 /**
- * Several processes use one lock. Witnesses that are independent of the lock check that they are never inside together
- * (I1, I2, I3).
+ * Tests with several processes under one lock. Checks that do not rely on the lock show that the processes are never
+ * inside together (I1, I2, I3).
  */
 import { describe, expect, test } from 'vitest'
 import { Crew } from '../../kit/crew.ts'

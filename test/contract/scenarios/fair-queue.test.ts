@@ -1,11 +1,11 @@
-/** All fair waiters are served in the order in which they joined the queue (I3), however long that takes. */
+/** Tests that all fair waiters are served in the order in which they joined the queue (I3), however long they wait. */
 import { expect, test } from 'vitest'
 import type { Lease } from '../../../src/index.ts'
 import { park, parkMany } from '../../kit/parking.ts'
 import { client, freshKey, nothingLeft, plainRedis } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
 
-/** Each waiter releases as soon as it is granted. Returns the leases in the order of their grants. */
+/** Releases each lease as soon as it is granted. Returns the leases in the order of their grants. */
 async function serve(waits: Promise<Lease>[]): Promise<Lease[]> {
   const served: Lease[] = []
   await Promise.all(

@@ -1,4 +1,4 @@
-/** Another program has a key whose name a lock needs for one of its own keys. */
+/** Tests what happens if another program uses a Redis key whose name a lock needs. */
 import { expect, onTestFinished, test } from 'vitest'
 import { LockConnectionError } from '../../../src/index.ts'
 import { rejection } from '../../kit/outcomes.ts'

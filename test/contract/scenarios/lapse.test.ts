@@ -1,4 +1,4 @@
-/** A lease runs out: its waiters notice without a message (I4), and the hold leaves nothing in Redis (I7). */
+/** Tests that waiters notice the end of a lease without a message (I4), and that nothing of the hold is left (I7). */
 import { describe, expect, test } from 'vitest'
 import { calls } from '../../kit/command-stats.ts'
 import { park, ways } from '../../kit/parking.ts'
@@ -9,7 +9,7 @@ import { sleep } from '../../kit/time.ts'
 /** The time within which a waiter must notice, in ms; the requirements document sets it. */
 const PROMPTLY = 150
 
-/** The earliest and the latest moment at which the current lease may end. */
+/** Returns the earliest and the latest moment at which the current lease may end. */
 async function leaseEnd(key: string): Promise<{ earliest: number; latest: number }> {
   const before = performance.now()
   const { ttl = 0 } = await client().inspect(key)

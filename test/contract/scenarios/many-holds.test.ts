@@ -1,6 +1,6 @@
 /**
- * One owner has more holds than a call in a Redis script takes arguments (about 8,000). Nothing may depend on their
- * number.
+ * Tests an owner with 10,000 holds. A script can pass at most about 8,000 arguments to one Redis command, so the
+ * library's scripts must not pass all holds in one command.
  */
 import { describe, expect, test } from 'vitest'
 import type { LockClient } from '../../../src/index.ts'

@@ -1,11 +1,11 @@
-/** One client keeps as many leases as a process could ever want to hold. */
+/** Tests that one client renews 10,000 leases in time, more than a process is likely to hold. */
 import { expect, test } from 'vitest'
 import type { Lease } from '../../../src/index.ts'
 import { client, ownServer, plainRedis } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
 
 test('10,000 renewed locks of one client all stay held for three leases', { timeout: 90_000 }, async () => {
-  // Each lease is renewed after a third of it, so there are several thousand renewals per second.
+  // A lease is renewed when a third of its time has passed. That makes several thousand renewals per second.
   const lease = 5_000
   const count = 10_000
   const { url } = await ownServer()

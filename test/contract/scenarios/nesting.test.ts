@@ -1,6 +1,6 @@
 /**
- * Functions that take the same lock may call each other: the inner call re-enters, and the outermost release frees the
- * lock.
+ * Tests that functions which take the same lock may call each other: the inner call re-enters, and the outermost
+ * release frees the lock.
  */
 import { expect, test } from 'vitest'
 import type { Lease } from '../../../src/index.ts'

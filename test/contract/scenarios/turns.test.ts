@@ -1,14 +1,14 @@
-/** Processes that constantly want the same lock take turns, even without a queue. */
+/** Tests that processes that constantly want the same lock take turns, even without a queue. */
 import { expect, test } from 'vitest'
 import { Crew } from '../../kit/crew.ts'
 import { eventually } from '../../kit/time.ts'
 
-/** The first grants are ignored, because not all processes take part yet. */
+/** Number of grants at the beginning that the test ignores, because not all processes take part yet. */
 const beginning = 30
 const turns = 240
 
 /**
- * `hold` is in ms; a round trip adds to it. `rounds` is more than the test evaluates, so that no process ends early.
+ * `hold` is in ms; each hold lasts a round trip longer. `rounds` is more than the test needs, so no process ends early.
  */
 const order = { hold: 5, rounds: beginning + turns }
 
@@ -24,7 +24,7 @@ test('three processes with a caller each share the lock', { timeout: 60_000 }, a
   const held = written!.map(([, id]) => holders.get(id))
   const shares = crew.workers.map(({ name }) => held.filter(holder => holder === name).length)
   expect(Math.max(...shares)).toBeLessThanOrEqual(2 * Math.min(...shares))
-  // The processes take turns all the time, not just on average: the next holder is hardly ever the previous one.
+  // The processes take turns all the time, not just on average: a process hardly ever gets the lock twice in a row.
   const changes = held.filter((name, i) => i > 0 && name !== held[i - 1]).length
   expect(changes).toBeGreaterThan((turns * 2) / 3)
 })

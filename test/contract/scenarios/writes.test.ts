@@ -1,6 +1,6 @@
 /**
- * All requests of one turn of the event loop reach the server in a few writes, because each write costs both sides a
- * system call.
+ * Tests that the client sends all requests of one turn of the event loop in a few writes. Each write costs the client
+ * and the server a system call.
  */
 import { expect, test } from 'vitest'
 import { client, ownServer, plainRedis } from '../../kit/redis.ts'

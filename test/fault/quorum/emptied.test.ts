@@ -1,7 +1,8 @@
 /**
- * Servers of a quorum come back without their data. Usually such a server reports that it may forget data, so its votes
- * do not count until all earlier leases have ended. If a server has lost its disk but reports that it persists
- * everything, the clients believe it. Then there are two holders, and the history checker finds them.
+ * Tests servers of a quorum that come back without their data. Usually such a server reports that it may forget data,
+ * so its votes do not count until all earlier leases have ended. But a server that has lost its disk may still report
+ * that it persists everything. Clients believe this report. Then there are two holders, and the history checker must
+ * find them.
  */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { check } from '../../history/check.ts'
@@ -26,7 +27,7 @@ async function threeServers(): Promise<QuorumServer[]> {
   )
 }
 
-/** Two clients that record a history. The first one connects through proxies, which `away` closes. */
+/** Makes two clients that record a history. The first one connects through proxies, which `away` closes. */
 async function twoClients(servers: readonly QuorumServer[], memory: Memory) {
   const proxies = await Promise.all(servers.map(({ url }) => FaultProxy.open(url)))
   const [holder, other] = [proxies, servers].map(list =>
@@ -57,7 +58,8 @@ const scenes = {
 
 describe.each(Object.entries(scenes))('%s', (_, { unreached, emptied }) => {
   /**
-   * Two clients take part; `other` asks for the lock after the servers have come back. Returns the checker's verdict.
+   * Lets `holder` take the lock, restarts servers without their data, and lets `other` request the lock. Returns
+   * whether both clients held the lock at once, and what the checker found.
    */
   async function play(fair: boolean, says: 'the truth' | 'that it persists') {
     const memory = new Memory()
@@ -67,7 +69,7 @@ describe.each(Object.entries(scenes))('%s', (_, { unreached, emptied }) => {
     const key = freshKey()
     for (const i of unreached) away(i)
     const held = await holder.lock(key, { lease })
-    // The holder cannot restore the data that the servers have lost, and counts on its hold until its deadline.
+    // Cut the holder off, so that it cannot restore the lost data. It counts on its hold until its deadline.
     for (const { number } of servers) away(number)
     for (const i of emptied) {
       await servers[i]!.kill()

@@ -1,4 +1,4 @@
-/** Faults of a server of a quorum: how each of them begins and ends. */
+/** Defines the faults that a server of a quorum can have: how each fault begins and ends. */
 import type { QuorumScene } from '../../kit/quorum-scene.ts'
 
 export interface Fault {
@@ -49,10 +49,10 @@ export const faults: readonly Fault[] = [
   ...partitioned,
   halfOpen('up'),
   halfOpen('down'),
-  // The delay applies to each direction.
+  // A request takes 250 ms to the server, and its reply takes 250 ms back.
   { name: 'slow', begin: (scene, server) => scene.delay(server, 250), end: (scene, server) => scene.heal(server) },
   step(60_000),
   step(-60_000),
-  // This fault is last, because its servers must first be up for a while.
+  // This fault is last because its servers must have been up for a while before it begins.
   { name: 'restarted empty', forgets: true, begin: (scene, server) => scene.restartEmpty(server), end: () => {} },
 ]

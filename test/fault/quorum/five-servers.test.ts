@@ -1,4 +1,4 @@
-/** Each kind of fault hits two of five servers, around every step of a lock (trial.ts). */
+/** Tests every kind of fault on two of five servers. Each fault begins around the moment of every step of a lock. */
 import { afterAll, afterEach, beforeAll, test } from 'vitest'
 import { forgetful, QuorumScene } from '../../kit/quorum-scene.ts'
 import { faults } from './faults.ts'

@@ -1,6 +1,6 @@
 /**
- * Minorities of the servers come back without their data, one minority after the other, until no server remembers the
- * original grant.
+ * Tests servers that come back without their data, one minority after the other, until no server remembers the original
+ * grant.
  */
 import { expect, test } from 'vitest'
 import { Memory, RecordedClient } from '../../history/recorded.ts'

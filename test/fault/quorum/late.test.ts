@@ -1,4 +1,4 @@
-/** Requests of a call that has already ended reach a server of a quorum late. */
+/** Tests requests that reach a server of a quorum only after their call has ended. */
 import { expect, test } from 'vitest'
 import { leaveText } from '../../kit/frames.ts'
 import { outcomeOf } from '../../kit/outcomes.ts'
@@ -89,7 +89,7 @@ test('I8: a release waits for the answers that decide whether a majority still h
   await sleep(300)
   for (const link of links) link.rule({ kind: 'messages', direction: 'down', name: 'lost' }, 'drop')
   for (const i of [1, 2]) expect(await scene.at(i).forceRelease(key)).toBe(true)
-  // The others are waited for three times as long as the majority's answers took.
+  // After a majority has answered, the client waits three times as long as that took for the other answers.
   for (const [i, link] of links.entries()) {
     link.rule({ direction: 'down', kind: 'commands', name: 'release' }, { delay: i === 2 ? 250 : 150 })
   }

@@ -1,6 +1,6 @@
 /**
- * A majority of the servers is lost. No client is granted the lock until the majority is back, and all callers learn of
- * the loss in time.
+ * Tests that while a majority of the servers is lost, no client is granted the lock, and that all callers learn of the
+ * loss in time.
  */
 import { expect, test } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../../src/index.ts'
@@ -117,7 +117,7 @@ test.each(losses)('I1 I6 I8: every call settles, and the holder is notified befo
       others.forceRelease(free),
       mine.renew(),
     ]
-    // It takes at most half of outageTimeout until an unanswered command shows that a server is gone.
+    // A client notices within half of outageTimeout that a server is gone, because a command stays unanswered.
     const limit = 1.5 * outageTimeout + 1_000
     const outcomes = await within(limit, Promise.all([...calls, ...parked].map(call => outcomeOf<unknown>(call))))
     for (const [i, { error }] of outcomes.entries()) {

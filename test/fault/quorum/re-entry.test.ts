@@ -1,4 +1,4 @@
-/** A re-entry and the hold around it have different majorities. How far may the re-entry raise the outer hold? */
+/** Tests how far a re-entry may extend the outer hold, if the majorities that granted the two differ. */
 import { expect, test } from 'vitest'
 import { promptly } from '../../kit/outcomes.ts'
 import { quorumScene } from '../../kit/quorum-scene.ts'
@@ -7,7 +7,7 @@ import { eventually, sleep } from '../../kit/time.ts'
 
 /**
  * Server 3 has lost A's hold. A re-enters with a longer lease while server 1 is away. Servers 2 and 3 grant the
- * re-entry, but only server 2 raises the lease of the outer hold. A releases the inner hold. When the outer lease ends
+ * re-entry, but only server 2 extends the lease of the outer hold. A releases the inner hold. When the outer lease ends
  * on server 1, servers 1 and 3 grant the lock to B.
  */
 // Break: `this.#kind.raised?.(first.name, hold.name) ?? hold.deadline` to `hold.deadline` in src/lease/renewal.ts: A
@@ -21,7 +21,7 @@ test('I1: a longer re-entry raises the outer hold only as far as a majority of t
   const outer = await a!.lock(key, { owner: 'me', lease })
   const begun = performance.now()
   await scene.heldEverywhere(key, outer.id)
-  // A server that chose a smaller token has to receive the agreed one first.
+  // Wait until every server has the agreed token. A server that chose a smaller one receives it later.
   const tokens = () => Promise.all([0, 1, 2].map(async i => (await scene.at(i).inspect(key)).fencingToken))
   await eventually(async () => (await tokens()).every(token => token === outer.fencingToken))
   expect(await scene.at(2).forceRelease(key)).toBe(true)

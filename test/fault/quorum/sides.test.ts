@@ -1,4 +1,4 @@
-/** A split network: each of two clients reaches only some of the servers, and this partition changes over time. */
+/** Tests a split network: each of two clients reaches only some of the servers, and the split changes over time. */
 import { expect, test } from 'vitest'
 import { type Lease, LockConnectionError, LockLostError, LockTimeoutError } from '../../../src/index.ts'
 import { Memory, RecordedClient } from '../../history/recorded.ts'
@@ -32,8 +32,8 @@ class Side {
   }
 
   /**
-   * From now on the client reaches only these servers. Data to and from the other servers is held until the client
-   * reaches them again.
+   * Lets the client reach only these servers from now on. The links to the other servers hold back all data until the
+   * client reaches those servers again.
    */
   reach(servers: readonly number[], directions: readonly Direction[] = ['up', 'down']): void {
     for (const heal of this.#healing.splice(0)) heal()
@@ -55,7 +55,7 @@ async function twoSides(size: number, seed: number, patience?: number) {
   const scene = await quorumScene({ servers: size })
   const memory = new Memory()
   memory.record('run', { seed, servers: size, waiterTtl, longestLease: lease, outageTimeout })
-  // To the checker, this fault excuses failed calls, but not two holders.
+  // Because of this fault, the checker accepts failed calls, but not two holders.
   const servers = Array.from({ length: size }, (_, i) => i)
   memory.record('fault', { fault: 1, name: 'split', phase: 'begin', reach: 'server', servers })
   const [a, b] = await Promise.all([Side.of(scene, 'a', memory, patience), Side.of(scene, 'b', memory, patience)])

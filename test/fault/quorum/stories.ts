@@ -1,5 +1,5 @@
 /**
- * The steps in the life of a lock. Each step has its own lock, so that a single fault can hit all steps at once.
+ * Defines the steps in the life of a lock. Each step has its own lock, so that one fault can hit all steps at once.
  * `prepare` brings the lock to the point where the step begins. It returns a function that takes the step and checks
  * everything that follows.
  */
@@ -12,7 +12,7 @@ import type { Random } from '../../kit/random.ts'
 import { sleep } from '../../kit/time.ts'
 
 /**
- * The time within which every call settles while a majority is up, in ms: two heartbeats, and a margin for a slow
+ * The time within which every call must settle while a majority is up, in ms: two heartbeats, and a margin for a slow
  * machine.
  */
 const LIMIT = 4_000
@@ -34,7 +34,7 @@ export class Stage {
     return client.lock(this.key, { fairAfter: Number.POSITIVE_INFINITY, ...options })
   }
 
-  /** Waits for the lease of this call, holds it for a moment, and releases it. */
+  /** Waits until the call is granted, holds the lock for a moment, and releases it. */
   async visit(client: RecordedClient, call: Promise<Lease>, what: string): Promise<Lease> {
     const lease = await within(LIMIT, call, `${what}: granted`)
     await sleep(this.#random.between(0, 40))
@@ -138,7 +138,7 @@ const wakeUp: Story = {
     const held = await stage.held()
     const call = stage.lock(one)
     call.catch(() => {})
-    // By now the call has been refused, and has subscribed.
+    // Wait until the call has been refused and has subscribed.
     await sleep(100)
     return async () => {
       await stage.release(holder, held, 'release')

@@ -1,4 +1,4 @@
-/** Each kind of fault hits one of three servers, around every step of a lock (trial.ts). */
+/** Tests every kind of fault on one of three servers. Each fault begins around the moment of every step of a lock. */
 import { afterAll, afterEach, beforeAll, test } from 'vitest'
 import { forgetful, QuorumScene } from '../../kit/quorum-scene.ts'
 import { faults } from './faults.ts'

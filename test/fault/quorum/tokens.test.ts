@@ -1,4 +1,4 @@
-/** I2, I5: the token of a hold when servers have different tokens for it, or are silent. */
+/** Tests I2 and I5 if servers have different tokens for a hold, or are silent. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { expect, onTestFinished, test } from 'vitest'
 import { promptly } from '../../kit/outcomes.ts'
@@ -7,7 +7,7 @@ import { freshKey } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { expectIncreasing } from '../../kit/witness.ts'
 
-/** The messages that `redis-baton:poll` publishes about this key while the test runs. */
+/** Collects the messages that `redis-baton:poll` publishes about this key while the test runs. */
 function pollsOf(key: string): unknown[] {
   const polls: unknown[] = []
   const listen = (message: unknown) => {
@@ -34,7 +34,7 @@ test('redis-baton:poll reports whether the servers had to agree on a token befor
     await scene.nothingLeft(key)
     return lease.fencingToken
   }
-  // Each server's next token follows the server's clock. This makes the clock run ahead of the time of day.
+  // Each server's next token follows its token clock. Set the token clocks ahead of the time of day.
   const ahead = (Date.now() + 60_000) * 1_000
   const same = await grantWith([ahead, ahead, ahead])
   expect(polls).toEqual([{ label: 'mine', outcome: 'granted', secondRound: false }])
@@ -84,7 +84,7 @@ test('I5: a hold is renewed although most servers have another token for it', as
   const lease = await promptly(locks.lock(key))
   const has = async (i: number) => (await scene.at(i).inspect(key)).fencingToken === lease.fencingToken
   for (const i of [0, 1, 2]) await eventually(() => has(i))
-  // As if these servers had stored another token at the moment of the grant.
+  // Change the stored token on two servers, as if they had chosen another one at the moment of the grant.
   for (const i of [0, 1]) {
     const name = `lock:{${key}}`
     const holder = (await scene.redis(i).hget(name, 'holder')) as string

@@ -1,6 +1,6 @@
 /**
- * A minority of the servers has a fault, and every step of a lock (stories.ts) is taken around the moment when it
- * begins:
+ * Runs a trial: a minority of the servers has a fault, and every step of a lock (stories.ts) is taken shortly before or
+ * after the fault begins:
  *
  *   prepare ──▶ the steps and the fault begin, in random order ──▶ all steps end ──▶ the fault ends ──▶ nothing is left
  *
@@ -18,20 +18,20 @@ import type { Fault } from './faults.ts'
 import { Stage, stories } from './stories.ts'
 
 /**
- * Lease of the clients whose servers forget data, in ms. It is short, because a restarted server counts only after the
- * longest lease.
+ * Lease for trials whose servers forget data, in ms. It is short, because the votes of a restarted server count only
+ * after the longest lease.
  */
 export const FORGETFUL_LEASE = 2_000
 const LEASE = 30_000
-/** Waiters check their status every third of this time, in ms, and so compensate for lost messages. */
+/** The waiterTtl in ms. Waiters check their status every third of this time, which makes up for lost messages. */
 const WAITER_TTL = 3_000
-/** A client reconnects after a third of this time without an answer, in ms. That is shorter than a fault lasts. */
+/** The outageTimeout in ms. A client reconnects after a third of it without an answer, while the fault still lasts. */
 const OUTAGE = 3_000
 
 /** How long before and after the beginning of the fault a step may be taken, in ms. */
 const AROUND = { before: 15, after: 30 }
 
-/** Calls `run` with a seed; a failure names it. */
+/** Calls `run` with a seed. If `run` fails, the error names the seed. */
 export async function seeded(what: string, run: (seed: number) => Promise<void>): Promise<void> {
   const seed = Number(process.env['BATON_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
   try {
@@ -50,7 +50,7 @@ export function verdictOn({ events }: Memory): void {
   throw new Error([...said, ...eventsBefore(first, events).map(event => JSON.stringify(event))].join('\n'))
 }
 
-/** Resolves when all servers have been up for long enough to count, even after a restart without data. */
+/** Resolves when all servers have been up for so long that their votes count, even after a restart without data. */
 export async function allCount(scene: QuorumScene, lease = FORGETFUL_LEASE): Promise<void> {
   for (let i = 0; i < scene.size; i++) {
     await eventually(async () => (await scene.uptime(i)) >= Math.ceil((lease * 1.02) / 1_000), 2 * lease + 2_000)
@@ -93,7 +93,7 @@ async function play(scene: QuorumScene, fault: Fault, random: Random, seed: numb
   for (const server of struck) await fault.end(scene, server)
   if (failures.length > 0) throw failures[0]
 
-  // After the fault, requests that the servers missed or receive late must not make a difference.
+  // After the fault, the locks must still work, whatever requests the servers missed or receive late.
   await Promise.all(
     places.map(async ({ stage, story }) => {
       const fair = random.chance(0.5)
@@ -109,7 +109,7 @@ async function play(scene: QuorumScene, fault: Fault, random: Random, seed: numb
   verdictOn(memory)
 }
 
-/** Fails if a server still has anything of the lock. */
+/** Fails unless the lock is soon gone from every server. */
 async function nothingLeft(scene: QuorumScene, key: string, what: string): Promise<void> {
   await scene.nothingLeft(key).catch(async () => {
     const states = await Promise.all(Array.from({ length: scene.size }, (_, i) => scene.at(i).inspect(key)))

@@ -16,7 +16,7 @@ const TAG = {
   set: 0x31,
 } as const
 
-/** Object identifiers, encoded. */
+/** Object identifiers in their DER encoding, by name. */
 const OID = {
   commonName: Buffer.from('550403', 'hex'),
   basicConstraints: Buffer.from('551d13', 'hex'),
@@ -32,7 +32,7 @@ function element(tag: number, ...content: (Buffer | string)[]): Buffer {
 }
 
 const sequence = (...content: Buffer[]) => element(TAG.sequence, ...content)
-/** A certificate field that is identified by a number instead of a type. */
+/** Encodes a certificate field that is identified by a number instead of a type. */
 const numbered = (number: number, content: Buffer) => element(0xa0 + number, content)
 const nameOf = (name: string) =>
   sequence(element(TAG.set, sequence(element(TAG.identifier, OID.commonName), element(TAG.text, name))))
@@ -66,7 +66,7 @@ interface Party {
   readonly privateKey: KeyObject
 }
 
-/** Valid until tomorrow and, because clocks differ, since yesterday. */
+/** Makes a certificate that is valid until tomorrow and, because clocks differ, since yesterday. */
 function certificate(subject: string, publicKey: KeyObject, issuer: Party, extension: Buffer): string {
   const content = sequence(
     numbered(0, element(TAG.integer, Buffer.from([2]))),
@@ -100,7 +100,7 @@ export class Authority {
     this.cert = certificate(name, publicKey, this.#party, forAuthority)
   }
 
-  /** Credentials in PEM for a server or a client on 127.0.0.1. */
+  /** Makes credentials in PEM for a server or a client on 127.0.0.1. */
   credentials(name: string): Credentials {
     const { publicKey, privateKey } = newKeys()
     const key = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string

@@ -9,7 +9,7 @@ export interface Peer {
   readonly failed: boolean
   /** Whether the reporting node has a connection to this node. */
   readonly linked: boolean
-  /** How many slots this node serves. */
+  /** Number of slots that this node serves. */
   readonly size: number
   serves(slot: number): boolean
 }
@@ -23,7 +23,7 @@ export function peersOf(reply: unknown): Peer[] {
       readonly 0: string
       readonly 2: string
     }
-    // A slot that is being moved is listed in brackets, besides the ranges. It is left out.
+    // Besides the ranges, the list names each slot that is being moved, in brackets. Leave those out.
     const ranges = slots.filter(text => !text.startsWith('[')).map(rangeOf)
     return {
       id,

@@ -1,6 +1,6 @@
 /**
- * The smallest cluster and the smallest sentinel setup that a program can be tried on. Both have passwords, with or
- * without TLS. The cluster has two masters; the sentinel setup has one master and one sentinel. Neither can fail over.
+ * The smallest cluster and the smallest sentinel setup to run a program against. Both have passwords, with or without
+ * TLS. The cluster has two masters; the sentinel setup has one master and one sentinel. Neither can fail over.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

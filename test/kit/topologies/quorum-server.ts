@@ -1,10 +1,10 @@
-/** One server of a quorum. It knows nothing of the others. If it persists, it has a folder of its own. */
+/** Starts one server of a quorum. It knows nothing of the others. If it persists its data, it has its own folder. */
 import { mkdtemp, readdir, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findServerSource, type RunningServer } from '../../../local-redis/index.ts'
 
-/** With this setting a server forgets nothing in a restart, so it counts for the quorum at once. */
+/** With these arguments a server forgets nothing in a restart, so its votes in the quorum count again at once. */
 export const persistsEveryWrite = ['--appendonly', 'yes', '--appendfsync', 'always'] as const
 
 export interface QuorumServer extends RunningServer {
@@ -14,7 +14,7 @@ export interface QuorumServer extends RunningServer {
   resume(): Promise<void>
 }
 
-/** `under` wraps every launch of the server, for instance to give it a clock of its own. */
+/** Starts a server. `under` wraps every launch of the server, for example to give it its own clock. */
 export async function startQuorumServer(
   args: readonly string[] = persistsEveryWrite,
   under: <T>(launch: () => Promise<T>) => Promise<T> = launch => launch(),
@@ -56,8 +56,8 @@ export async function startQuorumServer(
       await under(() => server.restart())
     },
     async stop() {
-      // The server is killed, not asked to end: a frozen server would not react, and nothing that it would still write
-      // is needed.
+      // Kill the server instead of asking it to end: a frozen server would not react, and its last writes are not
+      // needed.
       await server.kill()
       await server.stop()
       await remove()

@@ -13,14 +13,14 @@ import { eventually } from '../time.ts'
 import { type Peer, peersOf } from './cluster-nodes.ts'
 import { withSecondPort } from './second-port.ts'
 
-/** In ms: six servers start, copy and vote on two busy cores. */
+/** Time limit in ms. It is generous, because six servers start, copy and vote on two busy cores. */
 const PATIENCE = 30_000
 const SLOTS = 16_384
 
 const settings = [
   ['--cluster-enabled', 'yes'],
   ['--cluster-config-file', 'nodes.conf'],
-  // Long enough that a busy node is not taken for dead.
+  // Long enough that no node takes a busy node for dead.
   ['--cluster-node-timeout', '3000'],
   // A replica may take over however long it has been disconnected, and it never moves to another master.
   ['--cluster-replica-validity-factor', '0'],
@@ -48,8 +48,8 @@ export class RedisCluster {
   }
 
   /**
-   * Three masters, each with a replica that is in sync: nodes 0 to 2 are masters, nodes 3 to 5 their replicas in the
-   * same order.
+   * Starts three masters, each with a replica that is in sync: nodes 0 to 2 are masters, nodes 3 to 5 their replicas in
+   * the same order.
    */
   static async start(args: readonly string[] = []): Promise<RedisCluster> {
     const cluster = new RedisCluster(args)
@@ -69,7 +69,7 @@ export class RedisCluster {
     return this.nodes.map(({ server }) => ({ host: '127.0.0.1', port: server.port }))
   }
 
-  /** The master of the slot. Waits until all running nodes name the same one. */
+  /** Returns the slot's master, once all running nodes name the same one. */
   async masterOf(slot: number): Promise<Node> {
     let owners: (string | undefined)[] = []
     await until(async () => {
@@ -79,7 +79,7 @@ export class RedisCluster {
     return this.#node(owners[0] as string)
   }
 
-  /** A replica of this master, even if the master has died. */
+  /** Returns a replica of this master, even if the master has died. */
   async replicaOf(master: Node): Promise<Node> {
     const [peers = []] = await this.#views()
     const replica = peers.find(peer => peer.masterId === master.id && !peer.failed)
@@ -87,7 +87,7 @@ export class RedisCluster {
     return this.#node(replica.id)
   }
 
-  /** Ends the node as a crash would. */
+  /** Kills the node, like a crash. */
   async kill(node: Node): Promise<void> {
     this.#dead.add(node)
     await node.server.kill()
@@ -102,11 +102,11 @@ export class RedisCluster {
     await this.untilWhole()
   }
 
-  /** Makes the replica the master, coordinated with the present master. */
+  /** Makes the replica the master, in coordination with the present master. */
   async failOver(replica: Node): Promise<void> {
     for (let attempt = 0; attempt < 3; attempt++) {
       await replica.redis.cluster('FAILOVER')
-      // The other nodes may be too busy to vote in time. Redis abandons such an attempt after 5 s.
+      // The other nodes may be too busy to vote in time. Redis then abandons the failover after 5 s.
       const done = eventually(async () => /role:master/.test(await replica.redis.info('replication')), 7_000)
       if (await done.catch(() => false)) break
     }
@@ -138,8 +138,8 @@ export class RedisCluster {
   }
 
   /**
-   * Moves a slot the old way, one key at a time. Meanwhile the keys of one lock are on two nodes. `during` runs in the
-   * middle, after the first key.
+   * Moves a slot one key at a time, as Redis does without atomic slot migration. During the move, a lock may have keys
+   * on both nodes. `during` runs after the first key has moved.
    */
   async moveSlot(slot: number, to: Node, during: () => Promise<void> = async () => {}): Promise<void> {
     const from = await this.masterOf(slot)

@@ -1,7 +1,7 @@
 /**
  * A master and a replica under three sentinels, all processes of this machine.
  *
- *      sentinels ── watch, and agree by two ──▶ master ──▶ replica
+ *      sentinels ── watch; two must agree ──▶ master ──▶ replica
  *
  * Sentinels usually discover each other by messages that they send every two seconds. Here each sentinel is configured
  * with the others from the start. All other intervals are shortened, too, so that a failover takes a second or two.
@@ -17,7 +17,7 @@ import { eventually } from '../time.ts'
 
 export const masterName = 'locks'
 
-/** In ms, for elections, full copies and restarts on a busy machine. */
+/** Time limit in ms, enough for elections, full copies and restarts on a busy machine. */
 const PATIENCE = 20_000
 /**
  * Settings of redis.conf with which a full copy starts at once, instead of waiting for other replicas that may want the
@@ -39,7 +39,7 @@ export class RedisSentinel {
 
   private constructor() {}
 
-  /** `args` go to both servers that hold data. A server that is silent for `downAfter` ms counts as dead. */
+  /** Starts all servers. `args` go to both data servers. A server that is silent for `downAfter` ms counts as dead. */
   static async start(args: readonly string[] = [], downAfter = 1_000): Promise<RedisSentinel> {
     const all = new RedisSentinel()
     try {
@@ -59,7 +59,7 @@ export class RedisSentinel {
     return { sentinels, name: masterName }
   }
 
-  /** The server that this sentinel considers the master. */
+  /** Returns the server that this sentinel considers the master. */
   async master(sentinel = this.#first): Promise<RunningServer> {
     const address = await this.direct(sentinel).call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', masterName)
     return this.data.find(server => server.port === Number((address as string[])[1]))!
@@ -114,15 +114,15 @@ export class RedisSentinel {
   }
 
   /**
-   * After a failover, the former master may come back. The sentinels then leave it a master for this many ms before
-   * they demote it. The default is 8 s.
+   * Sets how long a former master that comes back after a failover may act as a master before the sentinels demote it,
+   * in ms. Without this call it is 8 s.
    */
   async linger(ms: number): Promise<void> {
     const times = ['publish-period', String(ms / 4)]
     await Promise.all(this.sentinels.map(sentinel => this.#hurry(sentinel, times)))
   }
 
-  /** From now on the replica receives nothing from its present master, and cannot fetch it later. */
+  /** Lets the replica receive nothing from its present master from now on, not even later. */
   async loseWrites(): Promise<void> {
     await this.inSync()
     const master = this.direct(await this.master())
@@ -130,7 +130,7 @@ export class RedisSentinel {
     await master.client('KILL', 'TYPE', 'REPLICA')
   }
 
-  /** Restarts dead servers, continues stopped ones, and resolves when the setup is as at the beginning. */
+  /** Restarts dead servers, continues stopped ones, and resolves when all servers work together again. */
   async mend(): Promise<void> {
     for (const server of [...this.data, ...this.sentinels]) {
       if (signal(server, 'SIGCONT')) continue
@@ -141,7 +141,7 @@ export class RedisSentinel {
     await this.settled()
   }
 
-  /** Ends a sentinel as a crash does, and restarts it with its saved configuration. */
+  /** Kills a sentinel, like a crash, and restarts it with its saved configuration. */
   async restart(sentinel: RunningServer): Promise<void> {
     await sentinel.kill()
     await sentinel.restart()
@@ -154,7 +154,7 @@ export class RedisSentinel {
     if (this.#folder) await rm(this.#folder, { recursive: true, force: true })
   }
 
-  /** A connection to one of the servers with all rights, which reconnects automatically. */
+  /** Returns a connection to this server. It has all rights and reconnects automatically. */
   direct(server: RunningServer): Redis {
     return this.#connections.get(server)!
   }
@@ -187,8 +187,8 @@ export class RedisSentinel {
   }
 
   /**
-   * Sets times that cannot be configured in another way. Sentinels before 7.0 cannot change them at all, and so are
-   * slower.
+   * Sets a sentinel's intervals, which only a debug command can change. Sentinels before 7.0 do not have this command,
+   * so they stay slower.
    */
   async #hurry(sentinel: RunningServer, times = quickSentinels): Promise<void> {
     await this.direct(sentinel)
@@ -223,7 +223,7 @@ export class RedisSentinel {
   }
 }
 
-/** What a sentinel reports about an instance: a map, which some versions of the protocol send as a flat list. */
+/** What a sentinel reports about one server: a map, which some versions of the protocol send as a flat list. */
 type Told = readonly string[] | Readonly<Record<string, string>>
 
 function fields(told: Told | undefined): Readonly<Record<string, string>> {

@@ -4,7 +4,8 @@ import { freePort } from '../../../local-redis/port.ts'
 const attempts = 5
 
 /**
- * A port that was just free may be taken when the server starts. In that case the start is repeated with another port.
+ * Starts a server with a free second port. If another program takes the port before the server starts, tries again with
+ * another port.
  */
 export async function withSecondPort<T>(start: (port: number) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {

@@ -9,7 +9,7 @@ import type { InstanceOptions, PlainWay, Way } from './topology.ts'
 export type Source = ConstructorParameters<typeof LockClient>[0]
 type PlainSource = Exclude<Source, readonly unknown[]>
 
-/** The source for a lock client: a URL, options or, if neither is possible, an unconnected instance. */
+/** Returns the source for a lock client: a URL, options or, if neither is possible, an unconnected instance. */
 export function sourceOf(way: Way): Source {
   return way.kind === 'quorum' ? way.parts.map(plainSourceOf) : plainSourceOf(way)
 }
@@ -19,12 +19,12 @@ function plainSourceOf(way: PlainWay): PlainSource {
   return way.kind === 'server' ? way.options : instanceOf(way, { lazyConnect: true })
 }
 
-/** The ways to the single servers of a quorum. Any other way is its own only part. */
+/** Returns the ways to the single servers of a quorum. For any other way, returns this way alone. */
 export function partsOf(way: Way): readonly PlainWay[] {
   return way.kind === 'quorum' ? way.parts : [way]
 }
 
-/** An instance as an application would create it. */
+/** Creates an instance as an application would. */
 export function instanceOf(way: PlainWay, options: InstanceOptions = {}): Redis | Cluster {
   if (way.kind === 'url') return new Redis(way.url, options)
   if (way.kind === 'server') return new Redis({ ...way.options, ...options })
@@ -35,7 +35,7 @@ export function instanceOf(way: PlainWay, options: InstanceOptions = {}): Redis 
   return new Cluster([...way.nodes], { ...way.options, ...defined, redisOptions })
 }
 
-/** The same way as another user, or without any user. */
+/** Returns the same way with this user's credentials, or with none. */
 export function asUser<W extends Way>(way: W, user?: { username?: string; password?: string }): W
 export function asUser(way: Way, user: { username?: string; password?: string } = {}): Way {
   const { username, password } = user
@@ -49,7 +49,7 @@ export function asUser(way: Way, user: { username?: string; password?: string } 
   return { kind: 'server', options: { host: hostname, port: Number(port), username, password } }
 }
 
-/** The ports that a lock client connects to on this way. `data` are the ports of all servers that hold data. */
+/** Returns the ports that a lock client connects to on this way. `data`: the ports of all servers that hold data. */
 export function portsOf(way: Way, data: readonly number[]): readonly number[] {
   if (way.kind === 'quorum') return way.parts.flatMap(part => portsOf(part, data))
   if (way.kind === 'url') return [Number(new URL(way.url).port)]
@@ -57,7 +57,7 @@ export function portsOf(way: Way, data: readonly number[]): readonly number[] {
   return way.kind === 'server' && !way.options.sentinels ? [way.options.port as number] : data
 }
 
-/** The same way, with ports replaced according to the map. Sentinels keep their ports. */
+/** Returns the same way, with ports replaced according to the map. Sentinels keep their ports. */
 export function through<W extends Way>(way: W, ports: ReadonlyMap<number, number>): W
 export function through(way: Way, ports: ReadonlyMap<number, number>): Way {
   if (way.kind === 'quorum') return { ...way, parts: way.parts.map(part => through(part, ports)) }
@@ -79,13 +79,12 @@ export function through(way: Way, ports: ReadonlyMap<number, number>): Way {
 }
 
 /**
- * A port on which nothing ever listens. The ports after it serve a quorum, whose servers must differ. A port that was
- * free a moment ago is not safe: another test's server or proxy may take it. A client was once refused by another
- * test's Redis in this way, a second before its patience was over.
+ * A port on which nothing ever listens. A quorum also uses the ports after it, because its servers must differ. A port
+ * that was free a moment ago is not safe: another test's server or proxy may take it.
  */
 const DEAD_PORT = 1
 
-/** A way of the same kind to ports on which nothing listens. */
+/** Returns a way of the same kind to ports on which nothing listens. */
 export function toNobody(way: Way): Way {
   if (way.kind !== 'quorum') return plainlyToNobody(way, DEAD_PORT)
   return { ...way, parts: way.parts.map((part, i) => plainlyToNobody(part, DEAD_PORT + i)) }

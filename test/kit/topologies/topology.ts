@@ -1,5 +1,5 @@
 /**
- * What tests need of a topology: a way for the lock client, a way with all rights to inspect the servers, and the
+ * Types for a topology: how the lock client reaches the servers, how a test with all rights inspects them, and the
  * servers themselves. Each topology is one file in this folder that exports a `Topology`; index.ts lists them all.
  */
 import type { ClusterOptions, RedisOptions } from 'ioredis'
@@ -25,7 +25,7 @@ export type PlainWay =
     }
 
 export interface Ways {
-  /** The lock client's way, with no more rights than it needs. */
+  /** How the lock client reaches the servers, with no more rights than it needs. */
   readonly client: Way
   /**
    * Like `client`, but for clients with another prefix. Present if the rights of `client` are limited to the default
@@ -33,11 +33,11 @@ export interface Ways {
    */
   readonly otherPrefix?: Way
   /**
-   * The way for an application that sends more commands on its instance than locks need. Present if the rights of
+   * Like `client`, but for an application that also sends its own commands on the instance. Present if the rights of
    * `client` are limited to what locks need.
    */
   readonly caller?: Way
-  /** The way with all rights. */
+  /** Like `client`, but with all rights. */
   readonly admin: Way
 }
 

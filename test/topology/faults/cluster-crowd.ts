@@ -1,10 +1,11 @@
 /**
- * Clients of a cluster contend for locks without a pause while a test does something to the cluster. The history
- * checker then gives its verdict.
+ * Lets clients of a cluster contend for locks without a pause while a test does something to the cluster. The history
+ * checker then judges what they recorded.
  *
  * Each key has fair callers or unfair callers in every client. Of the callers of a read-write lock, two in three read.
  * Of the callers of a semaphore with two permits, one in three wants both. The queues are read all the time, because
- * the checker needs this to judge I3. Lost connections excuse nothing; only the faults that a test records do.
+ * the checker needs this to judge I3. The checker excuses a violation only by a fault that the test has recorded, and
+ * never by a lost connection.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Cluster, Command } from 'ioredis'
@@ -20,12 +21,12 @@ import type { Wants } from '../../history/wants.ts'
 import { eventually } from '../../kit/time.ts'
 import { RedisCluster } from '../../kit/topologies/redis-cluster.ts'
 
-/** If a manual failover fails, it delays all clients for 5 s. So live waiters have to last longer than that. */
+/** A manual failover that fails delays all clients for 5 s, so waiters must not expire within that time. */
 const terms = { waiterTtl: 10_000, lease: 20_000, outageTimeout: 20_000 } satisfies ClientOptions
 const workers = ['one', 'two', 'three']
 /** Time between two reads of the queues, in ms. */
 const LOOK = 25
-/** In ms. Within this time, clients have to recover from the effects of an operation on the cluster. */
+/** Time in ms within which clients must recover from the effects of an operation on the cluster. */
 export const SOON = 15_000
 
 export interface Contest {
@@ -35,7 +36,7 @@ export interface Contest {
   readonly kind?: 'semaphore' | 'readWrite'
 }
 
-/** Keys in slots of each master. The master of `job-0` has a key of each kind. */
+/** Contests whose keys are spread over all masters. The master of `job-0` has a key of each kind of lock. */
 export const contests: readonly Contest[] = [
   { key: 'job-0', fair: true },
   { key: 'job-1', fair: false },
@@ -51,14 +52,14 @@ function wantsOf({ kind }: Contest, caller: number): Wants | undefined {
   return kind && (caller === 0 ? 'write' : 'read')
 }
 
-/** A cluster for one test, stopped after the test. */
+/** Starts a cluster for one test. It is stopped after the test. */
 export async function ownCluster(...args: string[]): Promise<RedisCluster> {
   const cluster = await RedisCluster.start(args)
   onTestFinished(() => cluster.stop())
   return cluster
 }
 
-/** A connection to the whole cluster, closed after the test. */
+/** Opens a connection to the whole cluster. It is closed after the test. */
 export function clusterClient(cluster: RedisCluster): Cluster {
   const redis = new Cluster(cluster.addresses, { redisOptions: { maxRetriesPerRequest: null } })
   redis.on('error', () => {})
@@ -68,7 +69,7 @@ export function clusterClient(cluster: RedisCluster): Cluster {
   return redis
 }
 
-/** A lock client, closed after the test. */
+/** Makes a lock client, which is closed after the test. */
 export function clusterLocks(cluster: RedisCluster, options: ClientOptions = {}): LockClient {
   const source = new Cluster(cluster.addresses, { lazyConnect: true })
   const locks = new LockClient(source, { ...terms, ...options })
@@ -106,7 +107,7 @@ export class Crowd {
     this.#done.push(this.#watch())
   }
 
-  /** Resolves when callers of every key and every client have been served since this call. */
+  /** Resolves when every client has been granted every key since this call. */
   async served(limit = SOON): Promise<void> {
     this.#served.clear()
     const all = this.#contests.length * workers.length
@@ -175,7 +176,7 @@ export class Crowd {
   }
 }
 
-/** The name of a lock's key; keys with a hash tag keep it. */
+/** Returns the name of the lock's first key in Redis. A key that has a hash tag keeps it. */
 function lockName(key: string, kind?: Contest['kind']): string {
   const name = key.includes('{') ? key : `{${key}}`
   return kind ? `lock:%${kind}/${name}` : `lock:${name}`

@@ -1,4 +1,4 @@
-/** A master of a cluster is replaced by its replica, under contention and with parked waiters. */
+/** Tests a cluster's master that is replaced by its replica, under contention and with parked waiters. */
 import { describe, expect, test } from 'vitest'
 import type { Lease } from '../../../src/index.ts'
 import { type KindName, kindNames, lockOf } from '../../kit/kind-clients.ts'
@@ -54,9 +54,9 @@ describe('CLUSTER FAILOVER', () => {
 })
 
 describe('SIGKILL of a master', () => {
-  // I1 and I3 have a limit here: the data that the replica did not have when its master died. On keys of that master,
-  // holds from before the promotion may overlap with later holds, and queue positions may be lost. On all other keys
-  // neither may happen.
+  // I1 and I3 have a limit here: the replica may lack the last writes of its dead master. On keys of that master, holds
+  // from before the promotion may overlap with later holds, and queue positions may be lost. On all other keys neither
+  // may happen.
   // Break: `else this.#send(call)` away in src/redis/connection.ts: interrupted requests are not sent again.
   test('I1 to I8: all callers are served again; lost holds are signalled', { timeout: 90_000 }, async () => {
     const cluster = await ownCluster()

@@ -1,6 +1,6 @@
 /**
- * Operations of a client on all masters of a cluster, also while one master does not answer. Renewals are batched in
- * the same way for all kinds, so this is tested with mutexes.
+ * Tests what a client does on all masters of a cluster together, also while one master does not answer. Renewals are
+ * batched in the same way for all kinds of lock, so mutexes are enough.
  */
 import { Socket } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -16,7 +16,7 @@ test('I9: renewals that are due together take a few writes, not one per lock', a
   const cluster = await ownCluster()
   const locks = clusterLocks(cluster, { lease: 6_000 })
   const leases = await Promise.all(keys.map(key => locks.lock(key)))
-  // By now each hold has its subscription. A client checks a hold once after subscribing.
+  // A client checks each hold once after it has subscribed for it. Wait until these checks are over.
   await sleep(1_000)
   const renewed = heard(locks, 'renewed')
   const writes: Socket[] = []
@@ -54,7 +54,7 @@ test('I8: renewals on other masters continue, and `list` waits for the missing o
   expect(elsewhere.length).toBeLessThan(leases.length)
   await cluster.kill(replica)
   await cluster.kill(master)
-  // This is longer than two leases, so every lease that is still held has been renewed.
+  // Wait for more than two leases. Every lease that is still held after that has been renewed.
   await sleep(9_000)
   for (const lease of leases) expect([lease.key, lease.held]).toEqual([lease.key, elsewhere.includes(lease)])
   for (const lease of leases) expect(lease.signal.aborted).toBe(!lease.held)

@@ -1,5 +1,5 @@
 /**
- * The addresses of a cluster are names that have to be resolved. No script is involved, so one kind is enough: a mutex.
+ * Tests a cluster whose addresses are host names. No script is involved, so one kind of lock is enough: a mutex.
  */
 import { lookup } from 'node:dns'
 import { Cluster } from 'ioredis'

@@ -1,6 +1,6 @@
 /**
- * `replicas` on a cluster. Confirmations have their own connections. For every kind of lock, these follow a slot to its
- * new master.
+ * Tests `replicas` on a cluster when a slot gets a new master. For every kind of lock, the client's connections for
+ * confirmations must follow the slot.
  */
 import { expect, test } from 'vitest'
 import { kindNames, lockOf } from '../../kit/kind-clients.ts'

@@ -1,4 +1,4 @@
-/** `replicas` on a cluster: the scripts of each kind ask each master about that master's own replicas. */
+/** Tests `replicas` on a cluster: for every kind of lock, each master's own replicas must confirm a grant. */
 import { expect, test } from 'vitest'
 import { LockConnectionError } from '../../../src/index.ts'
 import { type KindName, kindNames, lockOf } from '../../kit/kind-clients.ts'

@@ -1,4 +1,4 @@
-/** Every node of a cluster is restarted, one after another, while callers contend for locks of every kind. */
+/** Tests restarts of all cluster nodes, one after another, while callers contend for locks of every kind. */
 import { expect, test } from 'vitest'
 import { kindNames, lockOf } from '../../kit/kind-clients.ts'
 import { Crowd, clusterLocks, contests, ownCluster } from './cluster-crowd.ts'

@@ -1,4 +1,4 @@
-/** The nodes of a cluster accept connections but never answer. No script ever runs, so one kind is enough: a mutex. */
+/** Tests cluster nodes that accept connections but never answer. No script runs, so one kind is enough: a mutex. */
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { Cluster } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'

@@ -1,4 +1,4 @@
-/** Slots of a cluster move to another node key by key, while callers contend for their locks of every kind. */
+/** Tests slots that move to another node key by key, while callers contend for locks of every kind in these slots. */
 import { describe, expect, test } from 'vitest'
 import type { Lease } from '../../../src/index.ts'
 import { type KindName, kindNames, lockOf } from '../../kit/kind-clients.ts'
@@ -10,7 +10,7 @@ import { type Contest, Crowd, clusterLocks, ownCluster, slotOf } from './cluster
 /** How often a client that depends on messages checks whether they still arrive, in ms. */
 const BEAT = 5_000
 
-/** How many errors of this name the nodes have returned. */
+/** Returns how many errors with this name the nodes have returned. */
 async function errors(cluster: RedisCluster, name: string): Promise<number> {
   const infos = await Promise.all(cluster.nodes.map(({ redis }) => redis.info('errorstats')))
   return infos.reduce((sum, info) => sum + Number(new RegExp(`errorstat_${name}:count=(\\d+)`).exec(info)?.[1] ?? 0), 0)

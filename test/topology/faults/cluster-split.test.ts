@@ -1,6 +1,7 @@
 /**
- * While a slot moves key by key, the keys of one lock may be on two nodes. Each script runs once for each way to divide
- * the keys. Either its effect is the same as on an undivided lock, or it is refused temporarily and changes nothing.
+ * Tests locks whose keys are on two nodes, while their slot moves key by key. Each script runs once for each way to
+ * divide the keys. Either its effect is the same as on an undivided lock, or it is refused temporarily and changes
+ * nothing.
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { Cluster } from 'ioredis'
@@ -47,7 +48,7 @@ class Once implements Executor {
   }
 }
 
-/** Every value of the lock's keys. Expiry times are left out, because MIGRATE shifts them by a ms. */
+/** Returns every value of the lock's keys. Leaves out expiry times, because MIGRATE shifts them by a ms. */
 async function valuesOf({ names }: Stage, redis: Cluster | Node['redis']): Promise<unknown> {
   const { lock, ...sets } = names
   const all = Object.values(sets).map(key => redis.zrange(key, 0, '-1', 'WITHSCORES'))
@@ -105,7 +106,7 @@ test.each([mutexes, semaphores, readWriteLocks])(
       }),
     )
 
-    // The reply to each call while no slot moves.
+    // Maps each call to its reply while no slot moves.
     const usual = new Map<string, unknown>()
     for (const scene of scenes) {
       for (const call of calls) {
@@ -156,7 +157,7 @@ test.each([mutexes, semaphores, readWriteLocks])(
       }
     }
     expect(troubles).toEqual([])
-    // Leases of undivided locks are renewed, however long the slot takes to move.
+    // These calls are served on undivided locks while the slot moves, so leases last however long that takes.
     for (const name of play.wholeThough)
       for (const there of [false, true]) expect(served, `${there}`).toContain(`${name} ${there}`)
     for (const name of play.putOff) expect(putOff).toContain(name)

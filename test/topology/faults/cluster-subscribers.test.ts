@@ -1,7 +1,7 @@
 /**
- * A client has several subscriber connections in a cluster. One of them is lost or half-open while the others work. The
- * waiters then check their locks with the scripts of their kind. How the client notices the bad connection is the same
- * for all kinds, and is tested with mutexes.
+ * Tests a cluster client with several subscriber connections, of which one is lost or half-open while the others work.
+ * The waiters then check their locks with the scripts of their kind. How the client notices the bad connection is the
+ * same for all kinds, and is tested with mutexes.
  */
 import { Cluster } from 'ioredis'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -13,7 +13,7 @@ import { eventually } from '../../kit/time.ts'
 import type { Node, RedisCluster } from '../../kit/topologies/redis-cluster.ts'
 import { clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'
 
-/** With these options, no heartbeat can help within a test. */
+/** With these options, no heartbeat comes and no lease ends during a test. */
 const patient = { waiterTtl: 60_000, lease: 60_000, outageTimeout: 3_000 }
 
 describe('a subscriber connection', () => {
@@ -75,7 +75,7 @@ test('I6: a half-open connection for commands to one node is noticed, while othe
   expect(noticed()).toBe(true)
 })
 
-/** A client that reaches each node through a proxy. */
+/** Makes a client that reaches each node through a proxy. */
 async function proxied(cluster: RedisCluster) {
   const proxies = new Map<string, FrameProxy>()
   for (const { server } of cluster.nodes) {

@@ -1,6 +1,6 @@
 /**
- * Connections to sentinels end silently. A client that only listens receives nothing, and cannot know why. No script is
- * involved, so one kind is enough: a mutex.
+ * Tests connections to sentinels that become half-open. A client that only listens on such a connection receives
+ * nothing, and cannot know why. No script is involved, so one kind of lock is enough: a mutex.
  */
 import { expect, test } from 'vitest'
 import { faultProxy } from '../../kit/proxies.ts'

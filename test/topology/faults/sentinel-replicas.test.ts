@@ -1,6 +1,6 @@
 /**
- * `replicas` with sentinels: confirmations have a connection of their own to the master. The kind of lock makes no
- * difference; this uses a mutex.
+ * Tests `replicas` with sentinels. The client has a separate connection to the master for confirmations. The kind of
+ * lock makes no difference, so the test uses a mutex.
  */
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-/** One set of servers under sentinels for all tests of a file. Each test restores it. */
+/** Provides one set of servers under sentinels for all tests of a file. Each test restores the servers. */
 import { randomUUID } from 'node:crypto'
 import type { RedisOptions } from 'ioredis'
 import { afterAll, afterEach, beforeAll, expect, onTestFinished } from 'vitest'
@@ -29,9 +29,9 @@ afterEach(() => servers.mend())
 export interface Scene {
   readonly servers: RedisSentinel
   readonly master: RunningServer
-  /** A lock client. `sentinels` are the sentinels whose addresses it gets; default: all. */
+  /** Makes a lock client that knows these sentinels. Default: all. */
   make(options?: ClientOptions, sentinels?: readonly RunningServer[]): LockClient
-  /** How many connections the clients of this test have to the server. */
+  /** Returns how many connections the clients of this test have to the server. */
   connections(server: RunningServer): Promise<number>
   /** Resolves when all clients have both connections to this server, and no others, and are subscribed. */
   allAt(server: RunningServer): Promise<void>
@@ -63,8 +63,8 @@ export async function scene({ client } = kinds[0]!): Promise<Scene> {
 }
 
 /**
- * Sets up a name of a master for which a sentinel reports a replica, until `putRight` is called. `options` are for a
- * client that uses this name.
+ * Makes a sentinel report a replica as the master, under a new master name, until `putRight` is called. The returned
+ * `options` are for a client that uses this name.
  */
 export async function mistaken({ servers, master }: Scene) {
   const [sentinel] = servers.sentinels
@@ -82,7 +82,8 @@ export async function mistaken({ servers, master }: Scene) {
     replica,
     options: { sentinels: [{ host: '127.0.0.1', port: sentinel!.port }], name } satisfies RedisOptions,
     /**
-     * Uses one pipeline: between the two commands, a client would get the final answer that there is no such master.
+     * Makes the sentinel report the true master. Sends both commands in one pipeline: between them, a client would get
+     * the final answer that there is no such master.
      */
     async putRight() {
       const named = direct.pipeline().call('SENTINEL', 'REMOVE', name)

@@ -1,6 +1,6 @@
 /**
- * A master hangs and is replaced. When it continues, it acts as a master until the sentinels demote it. No client may
- * stay with it. The kind of lock makes no difference; this uses a mutex.
+ * Tests a master that hangs, is replaced, and then continues. It acts as a master until the sentinels demote it, and no
+ * client may stay with it. The kind of lock makes no difference, so the tests use a mutex.
  */
 import { describe, expect, test } from 'vitest'
 import { within } from '../../kit/outcomes.ts'
@@ -9,7 +9,7 @@ import { freshKey } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { freeze, patient, scene, serve } from './sentinel-scene.ts'
 
-/** How long a former master that continues remains a master, in ms. */
+/** How long a former master that continues acts as a master, in ms. */
 const LINGER = 12_000
 
 describe('a master is stopped until after its failover, and then continues', () => {

@@ -1,7 +1,7 @@
 /**
- * The master fails or is replaced while clients use it through sentinels. This is tested for each kind, because the
- * scripts hand locks on and check holds on the new master. How a client finds the new master is the same for all kinds;
- * the other files about sentinels test this with mutexes.
+ * Tests a master that fails or is replaced while clients use it through sentinels. Each kind of lock is tested, because
+ * its scripts hand locks on and check holds on the new master. How a client finds the new master is the same for all
+ * kinds; the other files about sentinels test this with mutexes.
  */
 import { describe, expect, test } from 'vitest'
 import { kinds } from '../../kit/kinds.ts'
@@ -12,7 +12,7 @@ import { eventually } from '../../kit/time.ts'
 import { scene, serve } from './sentinel-scene.ts'
 
 /**
- * With these options a heartbeat every second compensates for messages that are missed while clients change servers.
+ * With these options a heartbeat every second makes up for messages that clients miss while they change servers.
  */
 const busy = { lease: 60_000, waiterTtl: 3_000 }
 

@@ -1,4 +1,4 @@
-/** The states of mutexes that cluster-split.test.ts divides between two nodes. */
+/** Defines the states of mutexes whose keys cluster-split.test.ts divides between two nodes. */
 import type { Cluster } from 'ioredis'
 import { expect } from 'vitest'
 import { mutex } from '../../../src/kinds/mutex/mutex.ts'

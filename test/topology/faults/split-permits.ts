@@ -1,4 +1,4 @@
-/** The states of semaphores and read-write locks that cluster-split.test.ts divides between two nodes. */
+/** Defines the states of semaphores and read-write locks whose keys cluster-split.test.ts divides between two nodes. */
 import type { Cluster } from 'ioredis'
 import { expect } from 'vitest'
 import { reading } from '../../../src/kinds/permits/read-write.ts'
@@ -11,11 +11,11 @@ import { caller } from '../../lua/callers.ts'
 import { type Asker, another, asker, TestSemaphore } from '../../lua/semaphore.ts'
 import { knownBy, LEASE, type Play, type Scene, type Stage, settings, terms } from './split-play.ts'
 
-/** The holders, the waiters, and the newcomer. Each is given by what it asks for. */
+/** A scene with holders, waiters, and a newcomer. Each caller is described by what it asks for. */
 interface PermitsScene extends Scene {
   readonly held: readonly string[]
   readonly queued?: readonly string[]
-  /** True: the lock was held before, and is free now. */
+  /** Whether the lock was held before and is free now. */
   readonly free?: true
 }
 

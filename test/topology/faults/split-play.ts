@@ -1,11 +1,11 @@
-/** The parts of cluster-split.test.ts that differ between the kinds of locks. */
+/** Types and helpers for the parts of cluster-split.test.ts that differ between the kinds of locks. */
 import type { Cluster } from 'ioredis'
 import { Namespace } from '../../../src/redis/keys.ts'
 import type { Executor, TextSettings } from '../../../src/redis/scripts.ts'
 import type { Node } from '../../kit/topologies/redis-cluster.ts'
 import type { Caller } from '../../lua/callers.ts'
 
-/** In ms. Longer than the whole test. */
+/** Lease time in ms, longer than the whole test. */
 export const LEASE = 600_000
 export const terms = { lease: LEASE, ttl: LEASE }
 export const settings: TextSettings = {
@@ -23,19 +23,19 @@ export interface Scene {
 
 /** A lock in a scene, and its callers. */
 export interface Stage {
-  /** The names of all its keys, whether they exist or not. */
+  /** The names of all keys of the lock, whether they exist or not. */
   readonly names: Readonly<Record<string, string>>
   set(node: Node): Promise<void>
   /** Makes one of the calls. Resolves to those parts of the reply that are the same each time. */
   call(name: string): Promise<unknown>
-  /** The contents of the lock's keys, without times. */
+  /** Returns the contents of the lock's keys, without times. */
   content(redis: Cluster): Promise<unknown>
 }
 
 export interface Play {
   readonly kind: string
   readonly scenes: readonly Scene[]
-  /** All calls of this kind. */
+  /** Names of all calls of this kind of lock. */
   readonly calls: readonly string[]
   stage(node: Node, executor: Executor, key: string, scene: Scene): Stage
   /** Scenes with calls that are served while the slot moves, as long as all keys are on one node. */
@@ -44,7 +44,7 @@ export interface Play {
   readonly putOff: readonly string[]
 }
 
-/** Maps an entry of a key to the name of its caller, because ids differ from stage to stage. */
+/** Returns a function that maps an entry of a key to its caller's name, because ids differ from stage to stage. */
 export function knownBy(...callers: readonly Caller[]): (entry: string) => string {
   const names = new Map(callers.map(({ id, name }, i) => [id, `${name} ${i}`]))
   return entry => names.get(entry.slice(0, 28)) ?? 'another'

@@ -1,4 +1,4 @@
-/** The verdict on a matrix: it passes only if every row passes. */
+/** Tests that a matrix of test runs passes only if every row passes. */
 import { existsSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { servers } from '../../../scripts/matrix/servers.ts'

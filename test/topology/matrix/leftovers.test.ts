@@ -1,4 +1,4 @@
-/** The containers that a run of the matrix removes. */
+/** Tests which containers a run of the matrix removes. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { hostname } from 'node:os'

@@ -1,6 +1,6 @@
 /**
- * A server without two newer features: RESP3, which a client requests with HELLO, and sharded pub/sub. On a single
- * server a lock needs neither. ioredis requests RESP3, but uses RESP2 if the server does not know HELLO.
+ * Tests a server without two newer features: RESP3, which a client requests with HELLO, and sharded pub/sub. On a
+ * single server a lock needs neither. ioredis requests RESP3, but uses RESP2 if the server does not know HELLO.
  */
 import type { Redis, RedisOptions } from 'ioredis'
 import { describe, expect, test } from 'vitest'
@@ -18,7 +18,7 @@ async function known(redis: Redis, command: string): Promise<boolean> {
   return info !== null
 }
 
-/** A server that does not know the newer commands, because it is old or because they were disabled. */
+/** Starts a server that does not know the newer commands, because it is old or because they were disabled. */
 async function older(): Promise<RunningServer> {
   const shared = plainRedis()
   const args: string[] = []

@@ -1,6 +1,6 @@
 /**
- * Refusals as servers of all versions word them: before Redis 7, an error inside a script is embedded in another error.
- * In each case the call rejects with LockConnectionError, whose cause is the server's error, and nothing is left half
+ * Tests refusals by servers of all versions. Before Redis 7, an error inside a script is embedded in another error. In
+ * each case the call rejects with LockConnectionError, whose cause is the server's error, and nothing is left half
  * done.
  */
 import { describe, expect, test } from 'vitest'
@@ -15,7 +15,7 @@ async function server(...args: string[]) {
   return { port, url, redis: plainRedis(url), locks: client({}, url), other: client({ outageTimeout: 1_000 }, url) }
 }
 
-/** Expects a refusal whose server error contains this word. */
+/** Expects the call to reject because of a server error that contains this word. */
 async function refused(call: PromiseLike<unknown>, word: string, key: string): Promise<void> {
   const error = await promptly(rejection(call, LockConnectionError))
   const cause = error.cause as Error
@@ -76,7 +76,7 @@ test('I6: BUSY: a call waits; after outageTimeout it rejects with BUSY as the ca
 })
 
 describe('NOPERM', () => {
-  /** A user with all rights on keys and commands except these. Rights on channels came with a later version. */
+  /** Creates a user with all rights on keys and commands except these. Rights on channels came with a later version. */
   async function limited(...rules: string[]) {
     const { port, url, redis, other } = await server()
     await redis.call('ACL', 'SETUSER', 'limited', 'on', '>pw', '+@all', ...rules)

@@ -1,6 +1,5 @@
 /**
- * The versions of the server and of Node in a test run, as they report them. The matrix reads these from the test
- * report.
+ * Checks the versions of the server and of Node, and writes them into the test report, where the matrix reads them.
  */
 import { expect, test } from 'vitest'
 import { ownServer, plainRedis } from '../../kit/redis.ts'
@@ -12,7 +11,7 @@ declare module 'vitest' {
   }
 }
 
-/** The server's name and version as it reports them, for instance "Valkey 9.1.2". */
+/** Returns the server's name and version as it reports them, for example "Valkey 9.1.2". */
 async function said(url?: string): Promise<string> {
   const info = await plainRedis(url).info('server')
   const field = (name: string) => new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(info)?.[1]
@@ -21,8 +20,8 @@ async function said(url?: string): Promise<string> {
 }
 
 /**
- * Matches a version that begins with the requested one: 7.0.15 matches 7.0. If no version was requested, any version
- * matches.
+ * Returns a pattern for versions that begin with the requested one: 7.0.15 matches 7.0. If no version was requested,
+ * every version matches.
  */
 function asked(variable: string): RegExp {
   const value = process.env[variable]

@@ -1,4 +1,4 @@
-/** Holds a lock, instrumented with an SDK of its own, until the parent process asks for the release. */
+/** Holds a lock with a client that has its own telemetry SDK, until the parent process asks for the release. */
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'
 import { Redis } from 'ioredis'
 import { LockClient } from '../../../../src/index.ts'
