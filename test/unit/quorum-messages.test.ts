@@ -1,9 +1,7 @@
 /** Tests messages of grants on a quorum that arrive after newer answers, because messages have their own connection. */
 import { expect, test } from 'vitest'
-import { Ballots } from '../../src/compose/quorum/ballots.ts'
-import { Floor } from '../../src/compose/quorum/floor.ts'
-import type { Place } from '../../src/compose/quorum/place.ts'
 import type { Claim, Granted } from '../../src/kind.ts'
+import { ballotsOver } from './ballots.ts'
 import { FakeClock } from './fake-clock.ts'
 
 const claim: Claim = { key: 'k', id: 'id', owner: 'id', label: '', lease: 30_000, headStart: 0 }
@@ -23,13 +21,7 @@ function scene() {
       },
     },
   }))
-  const floor = new Floor(
-    () => clock.now(),
-    3,
-    () => {},
-  )
-  const listener = { won: () => {}, asks: () => {} }
-  const ballots = new Ballots(places as unknown as Place[], clock, floor, 9_000, listener)
+  const ballots = ballotsOver(places, clock)
   const ballot = ballots.of(claim)
   const granted = (token: number): Granted => ({ granted: true, token, deadline: clock.now() + 30_000, via: 'handoff' })
   for (const server of places.keys()) ballots.refused(ballot, server, { sent: clock.now(), clock: OLD - 1 }, 1)

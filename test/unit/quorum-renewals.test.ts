@@ -1,10 +1,8 @@
 /** Which answers of the servers decide a renewal on a quorum. */
 import { expect, test } from 'vitest'
-import { Ballots } from '../../src/compose/quorum/ballots.ts'
-import { Floor } from '../../src/compose/quorum/floor.ts'
-import type { Place } from '../../src/compose/quorum/place.ts'
 import { Renewals } from '../../src/compose/quorum/renewals.ts'
 import type { Claim, Granted } from '../../src/kind.ts'
+import { ballotsOver } from './ballots.ts'
 import { FakeClock } from './fake-clock.ts'
 import { now } from './promises.ts'
 
@@ -22,13 +20,8 @@ test('a server that does not have the hold’s token is not part of the majority
     member: { up: true, counts: true, epoch: 0 },
     kind: { renew: () => new Promise(resolve => (prolong[server] = until => resolve([until]))) },
     voting: { vote: () => new Promise(() => {}) },
-  })) as unknown as Place[]
-  const floor = new Floor(
-    () => clock.now(),
-    3,
-    () => {},
-  )
-  const ballots = new Ballots(places, clock, floor, 9_000, { won: () => {}, asks: () => {} })
+  }))
+  const ballots = ballotsOver(places, clock)
   const ballot = ballots.of(claim)
   const granted = (token: number): Granted => ({ granted: true, token, deadline: clock.now() + 600, via: 'immediate' })
   for (const server of [0, 1]) ballots.voted(ballot, server, granted(2_000))

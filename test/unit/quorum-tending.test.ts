@@ -1,10 +1,9 @@
 /** Tests the heartbeat of waiters on a quorum, with fake servers that answer when the test says so. */
 import { expect, test } from 'vitest'
-import { Ballots } from '../../src/compose/quorum/ballots.ts'
-import { Floor } from '../../src/compose/quorum/floor.ts'
 import type { Place } from '../../src/compose/quorum/place.ts'
 import { tendAll } from '../../src/compose/quorum/tending.ts'
 import type { Claim, Tended } from '../../src/kind.ts'
+import { ballotsOver } from './ballots.ts'
 import { FakeClock } from './fake-clock.ts'
 import { now } from './promises.ts'
 
@@ -60,17 +59,9 @@ class FakeServer {
 async function takenBack() {
   const clock = new FakeClock()
   const servers = [1, 2, 3].map(() => new FakeServer(clock))
-  const floor = new Floor(
-    () => clock.now(),
-    3,
-    () => {},
-  )
-  const ballots = new Ballots(
+  const ballots = ballotsOver(
     servers.map(({ place }) => place),
     clock,
-    floor,
-    9_000,
-    { won: () => {}, asks: () => {} },
   )
   const ballot = ballots.of(claim)
   for (const i of servers.keys()) ballots.ask(ballot, i, 'queue', 0)
