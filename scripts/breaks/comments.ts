@@ -1,11 +1,10 @@
 /**
  * Parses comments that say which line of code a test guards. Above a test, or a group of tests, there is
  *
- *     // Break: `a > b` to `a >= b` in src/local/line.ts: what goes wrong then.
+ *     // This test fails if `a > b` becomes `a >= b` in src/local/line.ts: what goes wrong then.
  *
- * The test must fail once `a > b` has become `a >= b`. Each quotation occurs exactly once in its file. "away" instead
- * of "to …" deletes the quoted code. Several changes before the colon are made together. Each further "Break" is tried
- * separately.
+ * "is removed" instead of "becomes …" deletes the quoted code. Each quotation occurs exactly once in its file. Several
+ * changes in one sentence are made together. Each further "It also fails if" is tried separately.
  */
 import { readFileSync } from 'node:fs'
 
@@ -38,7 +37,8 @@ const opening = /^( *)(test|describe)(?:\.\w+)?\(/
 /** Matches the line with the title: the first line of the call or, after a table of several lines, the one that ends it. */
 const titled = /(?:^ *(?:test|describe)(?:\.\w+\(.*\))?|^ *\]\))\((?:['"`]|$)/
 const commented = /^ *\/\/ ?(.*)$/
-const change = /`([^`]+)` (?:to `([^`]*)`|away) in ((?:[\w-]+\/)+[\w.-]+\.(?:ts|lua))/g
+const change = /`([^`]+)` (?:becomes `([^`]*)`|is removed) in ((?:[\w-]+\/)+[\w.-]+\.(?:ts|lua))/g
+const beginning = /\b(?:This test fails|These tests fail|(?:It|They) also fails?) if /
 
 function placesIn(text: string): Place[] {
   const lines = text.split('\n')
@@ -60,7 +60,7 @@ function placesIn(text: string): Place[] {
 export function breaksIn(file: string, text: string): Break[] {
   return placesIn(text).flatMap(({ line, comment }) =>
     comment
-      .split(/\bBreak: /)
+      .split(beginning)
       .slice(1)
       .map(words => ({ file, line, changes: changesIn(words) })),
   )
@@ -76,7 +76,7 @@ export function unbroken(text: string): number[] {
   return placesIn(text).flatMap(place => {
     while (groups.length > 0 && groups.at(-1)!.indent >= place.indent) groups.pop()
     if (place.group) groups.push(place)
-    if (place.group || [...groups, place].some(({ comment }) => comment.includes('Break: '))) return []
+    if (place.group || [...groups, place].some(({ comment }) => beginning.test(comment))) return []
     return place.line
   })
 }

@@ -14,7 +14,8 @@ async function silenced() {
   return { locks: client({}, url), other: client({}, url), silence }
 }
 
-// Break: `timeout: 0, signal: both` to `timeout: 0, signal` in src/compose/all.ts: the attempts take a second.
+// This test fails if `timeout: 0, signal: both` becomes `timeout: 0, signal` in src/compose/all.ts: the attempts take a
+// second.
 test('I6 the timeout bounds the first attempts, too', async () => {
   const { locks, silence } = await silenced()
   await (await locks.lock('warm')).release()
@@ -24,8 +25,8 @@ test('I6 the timeout bounds the first attempts, too', async () => {
   expect(error.waited).toBeGreaterThanOrEqual(99)
 })
 
-// Break: `leases.entries()) giveBack(` to `leases.entries()) await giveBack(` in src/compose/all.ts: the calls wait
-// until the server answers.
+// This test fails if `leases.entries()) giveBack(` becomes `leases.entries()) await giveBack(` in src/compose/all.ts:
+// the calls wait until the server answers.
 test('I6 locks that were taken are given back in the background', async () => {
   const { locks, other, silence } = await silenced()
   const [a, b] = [freshKey(), freshKey()].sort() as [string, string]

@@ -14,9 +14,9 @@ import { eventually, sleep } from '../kit/time.ts'
 // While the clock is a minute slow, a lease seems to last a minute longer. A holder that schedules its next renewal by
 // this time renews too late: the clock is right again, and the lease has lapsed. Two rules prevent this. A holder never
 // counts on a longer lease than it has asked for, and it renews at a fixed pace.
-// Break: `Math.min(this.#deadline - (this.length * 2) / 3, now + this.length / 3)` to
-// `this.#deadline - (this.length * 2) / 3` in src/local/hold.ts and `Math.min(deadline, this.#askedUntil)` to
-// `deadline` in src/local/hold.ts: two callers hold for as long as the clock was slow.
+// This test fails if `Math.min(this.#deadline - (this.length * 2) / 3, now + this.length / 3)` becomes `this.#deadline
+// - (this.length * 2) / 3` in src/local/hold.ts and `Math.min(deadline, this.#askedUntil)` becomes `deadline` in
+// src/local/hold.ts: two callers hold for as long as the clock was slow.
 test.each([undefined, 'somebody'])(
   'a holder with renewal renews at a fixed pace, and so keeps the lock: %s',
   async owner => {
@@ -36,8 +36,8 @@ test.each([undefined, 'somebody'])(
 describe('a holder counts on its lease for no longer than it has asked for', () => {
   // While the clock is slow, Redis reports too much remaining time for every lease. A holder that believes the report
   // still counts on its hold when the clock is right again and the next caller gets the lock.
-  // Break: `Math.min(deadline, this.#askedUntil)` to `deadline` in src/local/hold.ts: the holder counts on its lease
-  // for a minute.
+  // This test fails if `Math.min(deadline, this.#askedUntil)` becomes `deadline` in src/local/hold.ts: the holder
+  // counts on its lease for a minute.
   test('without renewal, after a status check: the holder has lost the lock before the next caller gets it', async () => {
     const { url, step } = await steppedServer()
     const lease = 2_500
@@ -54,12 +54,12 @@ describe('a holder counts on its lease for no longer than it has asked for', () 
     await eventually(() => held.signal.aborted)
   })
 
-  // Break: `return 'reentered ' .. token .. ' ' .. lease` to `return 'reentered ' .. token .. ' ' .. ends - now` in
-  // lua/mutex/acquire.lua and `Math.min(Number(ttl), claim.lease)` to `Number(ttl)` in src/kinds/queued-kind.ts: the inner lease seems to
-  // last for a minute.
-  // Break: `' ' .. ends - now .. raised` to `' ' .. redis.call('ZSCORE', deadlines, first) - now .. raised` in
-  // lua/permits/read-write/re-enter.lua and `Math.min(Number(ttl), claim.lease)` to `Number(ttl)` in
-  // src/kinds/queued-kind.ts: the same.
+  // This test fails if `return 'reentered ' .. token .. ' ' .. lease` becomes `return 'reentered ' .. token .. ' ' ..
+  // ends - now` in lua/mutex/acquire.lua and `Math.min(Number(ttl), claim.lease)` becomes `Number(ttl)` in
+  // src/kinds/queued-kind.ts: the inner lease seems to last for a minute. It also fails if `' ' .. ends - now ..
+  // raised` becomes `' ' .. redis.call('ZSCORE', deadlines, first) - now .. raised` in
+  // lua/permits/read-write/re-enter.lua and `Math.min(Number(ttl), claim.lease)` becomes `Number(ttl)` in
+  // src/kinds/queued-kind.ts, for the same reason.
   test.each(kinds.filter(({ kind }) => kind !== 'semaphore'))(
     'after a re-entry: the holder has lost the lock before the next caller gets it ($kind)',
     async ({ client }) => {
@@ -80,9 +80,9 @@ describe('a holder counts on its lease for no longer than it has asked for', () 
     },
   )
 
-  // Break: `Math.min(deadline, this.#askedUntil)` to `deadline` in src/local/hold.ts: the holder counts on its lease
-  // for a minute. This is a limit of I1: two callers may hold for as long as the clock was slow, but for no longer than
-  // a lease.
+  // This test fails if `Math.min(deadline, this.#askedUntil)` becomes `deadline` in src/local/hold.ts: the holder
+  // counts on its lease for a minute. This is a limit of I1: two callers may hold for as long as the clock was slow,
+  // but for no longer than a lease.
   test('with renewal, then cut off: the holder has lost the lock one lease later', async () => {
     const { url, step } = await steppedServer()
     const lease = 1_500

@@ -15,7 +15,8 @@ import { sleep } from '../kit/time.ts'
 const DAY = 86_400_000
 const STEP = 60_000
 
-// Break: `now: () => performance.now()` to `now: () => Date.now()` in src/clock.ts: a jump forward ends the leases.
+// This test fails if `now: () => performance.now()` becomes `now: () => Date.now()` in src/clock.ts: a jump forward
+// ends the leases.
 test.each([DAY, -DAY])(
   'the time of day of a process is off by %i ms, and jumps while it holds and waits: I1 I2 I3 I4, this has no effect',
   async jump => {
@@ -56,7 +57,8 @@ test.each([DAY, -DAY])(
 describe('the time of day of Redis steps', () => {
   const options = { lease: 3_000, waiterTtl: 1_500 }
 
-  // Break: `if clock < micros then` to `if micros then` in lua/shared/clock.lua: tokens go back with the time of day.
+  // This test fails if `if clock < micros then` becomes `if micros then` in lua/shared/clock.lua: tokens go back with
+  // the time of day.
   test.each(kinds.flatMap(each => [STEP, -STEP].map(step => ({ ...each, step }))))(
     'by $step ms, and back, and again: I2, tokens increase ($kind)',
     async ({ step, client }) => {
@@ -77,9 +79,9 @@ describe('the time of day of Redis steps', () => {
     },
   )
 
-  // Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `return` in src/lease/renewal.ts: the holder
-  // is not notified before its own deadline. This is a limit of I1: the lease ends early on the server, and the holder
-  // learns of this only by its next renewal.
+  // This test fails if `return this.#lose(hold, 'Redis no longer knows this hold')` becomes `return` in
+  // src/lease/renewal.ts: the holder is not notified before its own deadline. This is a limit of I1: the lease ends
+  // early on the server, and the holder learns of this only by its next renewal.
   test.each(kindsAndWays)(
     'forward, while a caller holds: I2 I4 I8, the next caller is granted, the holder is notified ($kind, fair: $fair)',
     async ({ fair, client }) => {
@@ -101,12 +103,12 @@ describe('the time of day of Redis steps', () => {
     },
   )
 
-  // Break: `queue, unpack(joins)` to `queue, 'XX', unpack(joins)` in lua/mutex/tend.lua, and, to make the reply
-  // tolerate a waiter without a position, `redis.call('ZRANK', queue, waiters[i]) + 1` to
+  // This test fails if `queue, unpack(joins)` becomes `queue, 'XX', unpack(joins)` in lua/mutex/tend.lua, and, to make
+  // the reply tolerate a waiter without a position, `redis.call('ZRANK', queue, waiters[i]) + 1` becomes
   // `(redis.call('ZRANK', queue, waiters[i]) or 0) + 1` in lua/mutex/tend.lua: a waiter that was passed over never
-  // joins again.
-  // Break: `'NX', unpack(joins)` to `'XX', unpack(joins)` in lua/permits/tend.lua and
-  // `redis.call('ZRANK', line, claim) + 1` to `(redis.call('ZRANK', line, claim) or 0) + 1` in lua/permits/semaphore/position.lua: the same.
+  // joins again. It also fails if `'NX', unpack(joins)` becomes `'XX', unpack(joins)` in lua/permits/tend.lua and
+  // `redis.call('ZRANK', line, claim) + 1` becomes `(redis.call('ZRANK', line, claim) or 0) + 1` in
+  // lua/permits/semaphore/position.lua, for the same reason.
   test.each(kinds)(
     'forward, just before a release: I4, each waiter that seems to have expired is granted within a heartbeat ($kind)',
     async ({ client }) => {
@@ -129,7 +131,8 @@ describe('the time of day of Redis steps', () => {
     },
   )
 
-  // Break: `if clock < micros then` to `if micros then` in lua/shared/clock.lua: the later ticket is smaller.
+  // This test fails if `if clock < micros then` becomes `if micros then` in lua/shared/clock.lua: the later ticket is
+  // smaller.
   test.each(kinds)(
     'back, while callers wait: I1 I3 I4, a release hands the lock on at once, in order of arrival ($kind)',
     async ({ client }) => {
@@ -153,12 +156,11 @@ describe('the time of day of Redis steps', () => {
     },
   )
 
-  // Break: `if queued and not (holder and ends >= now) then` to `if false then` in lua/mutex/tend.lua: no waiter
-  // notices the lapsed lease.
-  // Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: the lapse is
-  // noticed a minute later. A limit: a dead holder's lease lasts for its length *and* the step.
-  // Break: `-- include: lapse` to `local more, word = false, 'expiry'` in lua/permits/tend.lua: no waiter notices the
-  // lapsed lease.
+  // This test fails if `if queued and not (holder and ends >= now) then` becomes `if false then` in lua/mutex/tend.lua:
+  // no waiter notices the lapsed lease. It also fails if `Math.min(ttl + AFTER_LAPSE, this.pause)` becomes `ttl +
+  // AFTER_LAPSE` in src/wait/heartbeat.ts: the lapse is noticed a minute later. A limit: a dead holder's lease lasts
+  // for its length *and* the step. It also fails if `-- include: lapse` becomes `local more, word = false, 'expiry'` in
+  // lua/permits/tend.lua: no waiter notices the lapsed lease.
   test.each(kinds)(
     'back, while a dead process holds: I4, its lease is longer by the step, but not more; then the lock can be taken ($kind)',
     async ({ client, peer: start }) => {

@@ -14,8 +14,8 @@ describe.each([
   { kind: 'semaphore', fair: 'always' },
   { kind: 'readWrite', fair: 'never' },
 ] as const)('callers of a $kind that are fair: $fair', how => {
-  // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 5_000` in src/clock.ts: a holder counts on a lease that has
-  // ended.
+  // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 5_000` in src/clock.ts: a holder counts on a
+  // lease that has ended.
   test('I1 I2 I3: a process killed inside keeps others out until its lease ends, and no longer', {
     timeout: 60_000,
   }, async () => {
@@ -35,8 +35,8 @@ describe.each([
     expect(await crew.written()).toHaveLength(82)
   })
 
-  // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 5_000` in src/clock.ts: a holder counts on a lease that has
-  // ended.
+  // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 5_000` in src/clock.ts: a holder counts on a
+  // lease that has ended.
   test('I1 I2 I8: a process stopped inside for longer than its lease changes nothing when it continues', {
     timeout: 60_000,
   }, async () => {

@@ -20,8 +20,9 @@ const outages: Record<string, (proxy: FrameProxy) => unknown> = {
 }
 
 describe.each(Object.entries(outages))('the connection for messages %s', (_, begin) => {
-  // Break: `const timer = this.#clock.after(limit, resolve)` to `const timer = this.#clock.after(60_000, resolve)` in
-  // src/wait/ears.ts: the waiter does not ask again, or not even once, before the subscription is confirmed.
+  // This test fails if `const timer = this.#clock.after(limit, resolve)` becomes `const timer =
+  // this.#clock.after(60_000, resolve)` in src/wait/ears.ts: the waiter does not ask again, or not even once, before
+  // the subscription is confirmed.
   test.each(kindsAndWays)(
     'I4: new waiters are granted by their own requests ($kind, fair: $fair)',
     async ({ fair, client, clientBehindProxy }) => {
@@ -38,8 +39,8 @@ describe.each(Object.entries(outages))('the connection for messages %s', (_, beg
   )
 })
 
-// Break: `if (error.cause === undefined || isRefusal(error)) reject(error)` to `reject(error)` in src/wait/ears.ts: the
-// later call fails when the subscription that both calls share fails.
+// This test fails if `if (error.cause === undefined || isRefusal(error)) reject(error)` becomes `reject(error)` in
+// src/wait/ears.ts: the later call fails when the subscription that both calls share fails.
 test('I6: a fair call outlasts an outage, although an earlier call has given up', async () => {
   const { locks, proxy } = await clientBehindProxy({ outageTimeout: 3_000, waiterTtl: 15_000 })
   proxy.refuse()

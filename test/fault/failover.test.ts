@@ -32,10 +32,10 @@ async function scene({ client } = kinds[0]!) {
 }
 
 describe('failover to a replica that missed the grant', () => {
-  // Break: `clock, tick = micros, stamp` to `clock, tick = math.max(clock + 1, 1e15), stamp and string.format('%.0f',
-  // math.max(clock + 1, 1e15))` in lua/shared/clock.lua: tokens are counted instead of taken from the time of day, so
-  // the new grant has the same token. This is a limit of I1: two callers hold until the old holder reaches the new
-  // master. Only the token distinguishes them.
+  // This test fails if `clock, tick = micros, stamp` becomes `clock, tick = math.max(clock + 1, 1e15), stamp and
+  // string.format('%.0f', math.max(clock + 1, 1e15))` in lua/shared/clock.lua: tokens are counted instead of taken from
+  // the time of day, so the new grant has the same token. This is a limit of I1: two callers hold until the old holder
+  // reaches the new master. Only the token distinguishes them.
   test('I2: the new grant has a larger token, although two callers hold', async () => {
     const { replica, theirs, holder, other, key, loseWrites, promote } = await scene()
     const before = await holder.lock(key)
@@ -50,8 +50,8 @@ describe('failover to a replica that missed the grant', () => {
     expect(next.fencingToken).toBeGreaterThan(held.fencingToken)
   })
 
-  // Break: `this.holding.doubtAll(key)` away in src/locks.ts: the holder learns of its loss only by its next renewal,
-  // 20 s later.
+  // This test fails if `this.holding.doubtAll(key)` is removed in src/locks.ts: the holder learns of its loss only by
+  // its next renewal, 20 s later.
   test('I5 I8: the old holder is notified as soon as it reaches the new master, and cannot end the new hold', async () => {
     const { master, replica, redis, mine, theirs, holder, other, key, loseWrites, promote } = await scene()
     await loseWrites()
@@ -69,9 +69,9 @@ describe('failover to a replica that missed the grant', () => {
     await nothingLeft(redis, other, key)
   })
 
-  // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in
-  // lua/mutex/tend.lua: positions follow the order of the heartbeats.
-  // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/permits/tend.lua: the same.
+  // This test fails if `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = string.format('%.0f', micros + i)` in
+  // lua/mutex/tend.lua: positions follow the order of the heartbeats. It also fails if `joins[#joins + 1] = ticket`
+  // becomes `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/permits/tend.lua, for the same reason.
   test.each(kinds)('I3 I4: waiters unknown to the replica join again in their old positions ($kind)', async kind => {
     const { master, replica, redis, mine, theirs, holder, other, key, loseWrites, promote } = await scene(kind)
     const held = await holder.lock(key)

@@ -13,8 +13,8 @@ const patient = { waiterTtl: 60_000, lease: 60_000 }
 const gone = new Error('no longer')
 
 describe('a request arrives after its client has gone on', () => {
-  // Break: `-- include: live` to `local lives = ends` in lua/mutex/renew.lua and `tonumber(token) > known` to `false`
-  // in lua/mutex/renew.lua: the late renewal prolongs another caller's hold.
+  // This test fails if `-- include: live` becomes `local lives = ends` in lua/mutex/renew.lua and `tonumber(token) >
+  // known` becomes `false` in lua/mutex/renew.lua: the late renewal prolongs another caller's hold.
   test.each(kinds)(
     'a renewal, after another caller has taken the lock: I5, it changes nothing ($kind)',
     async ({ client, clientBehindProxy }) => {
@@ -35,10 +35,10 @@ describe('a request arrives after its client has gone on', () => {
     },
   )
 
-  // Break: `and holder:sub(HELD_ID_AT, HELD_ID_END) == id` away in lua/mutex/release.lua: the late release ends another
-  // caller's hold.
-  // Break: `dropped = hold == id` to `dropped = hold ~= nil` in lua/shared/drop.lua: the same.
-  // Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the same.
+  // This test fails if `and holder:sub(HELD_ID_AT, HELD_ID_END) == id` is removed in lua/mutex/release.lua: the late
+  // release ends another caller's hold. It also fails if `dropped = hold == id` becomes `dropped = hold ~= nil` in
+  // lua/shared/drop.lua, for the same reason. It also fails if `redis.call('HDEL', lock, id)` is removed in
+  // lua/shared/give-up.lua, for the same reason.
   test.each(kinds)(
     'a release, after another caller has taken the lock: I5, it changes nothing ($kind)',
     async ({ client, clientBehindProxy }) => {
@@ -56,7 +56,8 @@ describe('a request arrives after its client has gone on', () => {
     },
   )
 
-  // Break: `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` to `` in src/session.ts: the grant is not given back.
+  // This test fails if `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` becomes ``
+  // in src/session.ts: the grant is not given back.
   test.each(kinds)(
     'a queued acquire, after its caller has left: I4 I7, its grant is given back at once ($kind)',
     async ({ client, clientBehindProxy }) => {
@@ -82,8 +83,9 @@ describe('a request arrives after its client has gone on', () => {
     },
   )
 
-  // Break: `hold.state.is === 'releasing' && token > hold.token` to `false` in src/locks.ts: the client only checks its
-  // hold, which does nothing while the hold is being released. So the grant lasts until its lease ends.
+  // This test fails if `hold.state.is === 'releasing' && token > hold.token` becomes `false` in src/locks.ts: the
+  // client only checks its hold, which does nothing while the hold is being released. So the grant lasts until its
+  // lease ends.
   test.each(kinds)(
     'a queued acquire, granted again before the release of its first grant is answered: I4, that grant is given back at once ($kind)',
     async ({ client, clientBehindProxy }) => {
@@ -114,11 +116,10 @@ describe('a request arrives after its client has gone on', () => {
     },
   )
 
-  // Break: `stamp .. ' ' .. claim` to `string.format('%.0f', stamp + 8000 * lease) .. ' ' .. claim` in
+  // This test fails if `stamp .. ' ' .. claim` becomes `string.format('%.0f', stamp + 8000 * lease) .. ' ' .. claim` in
   // lua/shared/grant.lua: the hold outlasts its lease. A limit: nothing distinguishes such a hold from a live one
-  // before its lease ends, so the test checks only that it ends then.
-  // Break: `now + claim:match(LEASE, TERMS_AT)` to `now + 9 * claim:match(LEASE, TERMS_AT)` in lua/shared/hold.lua: the
-  // same.
+  // before its lease ends, so the test checks only that it ends then. It also fails if `now + claim:match(LEASE,
+  // TERMS_AT)` becomes `now + 9 * claim:match(LEASE, TERMS_AT)` in lua/shared/hold.lua, for the same reason.
   test.each(kinds)(
     'an acquire of a free lock, after its caller has left: I4, the unwanted hold ends with its lease ($kind)',
     async ({ client, clientBehindProxy }) => {

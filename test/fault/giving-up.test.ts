@@ -59,12 +59,13 @@ const hasRace = ({ kind, way, to }: (typeof races)[number], where?: Where) =>
 describe.each(Object.entries(delays))('%s', (_, where) => {
   // Two lines of code can give back an unused grant: the first at once, the second a little later. Without both, an
   // unused grant lasts until its lease ends.
-  // Unfair callers. Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in
-  // src/local/local-lock.ts and `if (meaning === 'take-back') return this.#common.requests.leave(waiter)` to
-  // `if (meaning === 'take-back') return` in src/local/local-lock.ts: a grant by a reply is kept.
-  // Fair callers. Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in
-  // src/local/local-lock.ts and `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` to
-  // `` in src/session.ts: a grant by a message is kept.
+  // Unfair callers. This test fails if `if (end === 'leave' || waiter.unanswered > 0)
+  // this.#common.requests.leave(waiter)` is removed in src/local/local-lock.ts and `if (meaning === 'take-back') return
+  // this.#common.requests.leave(waiter)` becomes `if (meaning === 'take-back') return` in src/local/local-lock.ts: a
+  // grant by a reply is kept. Fair callers. It also fails if `if (end === 'leave' || waiter.unanswered > 0)
+  // this.#common.requests.leave(waiter)` is removed in src/local/local-lock.ts and `.giveBack({ key:
+  // locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` becomes `` in src/session.ts: a grant by a
+  // message is kept.
   test.each(races.filter(race => hasRace(race, where)))(
     'a waiter that $way: I4 I6 I7, the lock passes to $to, nothing is left ($kind, fair: $fair)',
     { timeout: 30_000 },
@@ -116,9 +117,9 @@ async function refusedOr(locks: LockClient, outcome: Promise<unknown>): Promise<
 }
 
 // Either of two lines of code can give the grant back.
-// Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in
-// src/local/local-lock.ts and `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` to ``
-// in src/session.ts: the grant stays with a waiter that has left.
+// This test fails if `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` is removed in
+// src/local/local-lock.ts and `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)`
+// becomes `` in src/session.ts: the grant stays with a waiter that has left.
 test.each(kinds)(
   'a hundred waiters give up at once: I4 I7, the lock passes to the remaining waiter ($kind)',
   async ({ client }) => {

@@ -62,11 +62,10 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
     return result
   }
 
-  // Break: `this.acquirer.lookAgain(key)` away in src/locks.ts: no client checks its locks after the reconnect. (Tests
-  // fail only if the message connections alone are killed: after a reconnect of its command connection, a client checks
-  // anyway.)
-  // Break: `call.error = this.#torn ?? error` to `return this.#fail(call, new LockConnectionError('lost', error))` in
-  // src/redis/connection.ts: calls are rejected.
+  // This test fails if `this.acquirer.lookAgain(key)` is removed in src/locks.ts: no client checks its locks after the
+  // reconnect. (Tests fail only if the message connections alone are killed: after a reconnect of its command
+  // connection, a client checks anyway.) It also fails if `call.error = this.#torn ?? error` becomes `return
+  // this.#fail(call, new LockConnectionError('lost', error))` in src/redis/connection.ts: calls are rejected.
   test.each(kinds.flatMap(each => Object.keys(fairnesses).map(how => ({ ...each, how }))))(
     'I1 I2 I4: under load, all callers are served ($kind, $how)',
     { timeout: 40_000 },
@@ -92,11 +91,10 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
     },
   )
 
-  // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in
+  // This test fails if `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = string.format('%.0f', micros + i)` in
   // lua/mutex/tend.lua: positions follow the order of the heartbeats. (No test fails if only command connections are
-  // killed, because then no waiter is passed over.)
-  // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in
-  // lua/permits/tend.lua: the same.
+  // killed, because then no waiter is passed over.) It also fails if `joins[#joins + 1] = ticket` becomes `joins[#joins
+  // + 1] = string.format('%.0f', micros + i)` in lua/permits/tend.lua, for the same reason.
   test.each(kinds)(
     'I3: fair waiters are granted in the order of their tickets, except waiters whose connection was cut at that time ($kind)',
     async ({ client }) => {
@@ -140,7 +138,8 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
   )
 })
 
-// Break: `this.acquirer.lookAgain(key)` away in src/locks.ts: the client does not check its locks after the reconnect.
+// This test fails if `this.acquirer.lookAgain(key)` is removed in src/locks.ts: the client does not check its locks
+// after the reconnect.
 test.each(kindsAndWays)(
   'CLIENT KILL of the subscriber just before the release, with it, or just after: I4, its waiter is granted ($kind, fair: $fair)',
   { timeout: 30_000 },
@@ -183,8 +182,8 @@ describe('a subscriber is cut by client-output-buffer-limit', () => {
     return [...list.matchAll(/ omem=(\d+)/g)].map(([, bytes]) => Number(bytes))
   }
 
-  // Break: `this.acquirer.lookAgain(key)` away in src/locks.ts: the client does not check its locks after the
-  // reconnect.
+  // This test fails if `this.acquirer.lookAgain(key)` is removed in src/locks.ts: the client does not check its locks
+  // after the reconnect.
   test.each(kindsAndWays)(
     'I1 I4: a waiter learns of a missed release once its client is back ($kind, fair: $fair)',
     { timeout: 30_000 },

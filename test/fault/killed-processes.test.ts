@@ -10,10 +10,10 @@ import { eventually } from '../kit/time.ts'
 /** Options of the processes that die. The times are so long that a test that waits until they have passed fails. */
 const long = { waiterTtl: 60_000, lease: 60_000, tokenMemory: 200 }
 
-// Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `this.pause` in src/wait/heartbeat.ts: the lapse is noticed too
-// late.
-// Break: `-- include: lapse` to `local more, word = false, 'expiry'` in lua/permits/acquire.lua and `-- include: lapse`
-// to `local more, word = false, 'expiry'` in lua/permits/tend.lua: the dead process's lock is never free.
+// This test fails if `Math.min(ttl + AFTER_LAPSE, this.pause)` becomes `this.pause` in src/wait/heartbeat.ts: the lapse
+// is noticed too late. It also fails if `-- include: lapse` becomes `local more, word = false, 'expiry'` in
+// lua/permits/acquire.lua and `-- include: lapse` becomes `local more, word = false, 'expiry'` in lua/permits/tend.lua:
+// the dead process's lock is never free.
 test.each(kindsAndWays)(
   'of the holder: I1 I4 I7, the next caller is granted when its lease ends, nothing is left ($kind, fair: $fair)',
   async ({ fair, client, peer: start }) => {
@@ -39,8 +39,8 @@ test.each(kindsAndWays)(
   },
 )
 
-// Break: `if reached ~= 0 then` to `if true then` in lua/shared/promote.lua: the lock goes to a dead waiter.
-// Break: `if reached == 0 then` to `if false then` in lua/shared/admit.lua: the same.
+// This test fails if `if reached ~= 0 then` becomes `if true then` in lua/shared/promote.lua: the lock goes to a dead
+// waiter. It also fails if `if reached == 0 then` becomes `if false then` in lua/shared/admit.lua, for the same reason.
 test.each(kinds.flatMap(each => [1, 50].map(dead => ({ ...each, dead }))))(
   'of $dead waiters at the head of the queue: I3 I4 I7, the release itself passes over them; the others keep their order ($kind)',
   async ({ dead, client, peer: start }) => {
@@ -62,8 +62,8 @@ test.each(kinds.flatMap(each => [1, 50].map(dead => ({ ...each, dead }))))(
   },
 )
 
-// Break: `if reached ~= 0 then` to `if true then` in lua/shared/promote.lua: the lock goes to a dead waiter.
-// Break: `if reached == 0 then` to `if false then` in lua/shared/admit.lua: the same.
+// This test fails if `if reached ~= 0 then` becomes `if true then` in lua/shared/promote.lua: the lock goes to a dead
+// waiter. It also fails if `if reached == 0 then` becomes `if false then` in lua/shared/admit.lua, for the same reason.
 test.each(kinds)(
   'of all queued waiters: I4, an unfair caller gets the lock at once ($kind)',
   async ({ client, peer: start }) => {
@@ -78,9 +78,9 @@ test.each(kinds)(
   },
 )
 
-// Break: `if reached ~= 0 then` to `if true then` in lua/shared/promote.lua: each of the twenty dead waiters costs a
-// lease.
-// Break: `if reached == 0 then` to `if false then` in lua/shared/admit.lua: the same.
+// This test fails if `if reached ~= 0 then` becomes `if true then` in lua/shared/promote.lua: each of the twenty dead
+// waiters costs a lease. It also fails if `if reached == 0 then` becomes `if false then` in lua/shared/admit.lua, for
+// the same reason.
 test.each(kinds)(
   'of a process that holds, and has twenty fair waiters among those of other processes: I1 I3 I4 I7 ($kind)',
   async ({ client, peer: start }) => {
@@ -113,10 +113,9 @@ test.each(kinds)(
   },
 )
 
-// Break: `redis.call('PEXPIREAT', queue, queued)` to `redis.call('EXISTS', queue)` in lua/shared/enqueue.lua: the queue
-// of dead waiters remains for ever.
-// Break: `redis.call('PEXPIREAT', deadlines, keep)` to `redis.call('EXISTS', deadlines)` in lua/shared/hold.lua: the
-// deadlines remain, too.
+// This test fails if `redis.call('PEXPIREAT', queue, queued)` becomes `redis.call('EXISTS', queue)` in
+// lua/shared/enqueue.lua: the queue of dead waiters remains for ever. It also fails if `redis.call('PEXPIREAT',
+// deadlines, keep)` becomes `redis.call('EXISTS', deadlines)` in lua/shared/hold.lua: the deadlines remain, too.
 test.each(kinds)(
   'of all processes: I7, nothing at all is left in Redis after their leases and waiters have expired ($kind)',
   async ({ peer: start }) => {

@@ -40,17 +40,14 @@ const losing = (name: string) =>
   name === 'DEL of the deadlines' ? kindsAndWays.filter(({ kind }) => kind !== 'mutex') : kindsAndWays
 
 describe.each(Object.entries(losses))('%s', (name, lose) => {
-  // I2. Break: `clock, tick = micros, stamp` to
-  // `clock, tick = math.max(clock + 1, 1e15), stamp and string.format('%.0f', math.max(clock + 1, 1e15))` in
-  // lua/shared/clock.lua: tokens are counted, and start again. (Only with unfair callers does the test fail: a fair
-  // caller's ticket is larger than the previous token.)
-  // I4. Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: no waiter
-  // checks before the lease would have ended.
-  // I8. Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to
-  // `renewed = this.#clock.now() + question.ms` in src/lease/renewal.ts: a missing hold counts as renewed, and the
-  // holder is never notified.
-  // Deadlines. Break: `elseif redis.call('EXISTS', deadlines) == 0 then` to `elseif false then` in
-  // lua/shared/lapse.lua: a hold without a deadline never ends.
+  // I2. This test fails if `clock, tick = micros, stamp` becomes `clock, tick = math.max(clock + 1, 1e15), stamp and
+  // string.format('%.0f', math.max(clock + 1, 1e15))` in lua/shared/clock.lua: tokens are counted, and start again.
+  // (Only with unfair callers does the test fail: a fair caller's ticket is larger than the previous token.) I4. It
+  // also fails if `Math.min(ttl + AFTER_LAPSE, this.pause)` becomes `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: no
+  // waiter checks before the lease would have ended. I8. It also fails if `return this.#lose(hold, 'Redis no longer
+  // knows this hold')` becomes `renewed = this.#clock.now() + question.ms` in src/lease/renewal.ts: a missing hold
+  // counts as renewed, and the holder is never notified. Deadlines. It also fails if `elseif redis.call('EXISTS',
+  // deadlines) == 0 then` becomes `elseif false then` in lua/shared/lapse.lua: a hold without a deadline never ends.
   test.each(losing(name))(
     'I2 I4 I5 I8: the next caller is granted a larger token; the holder is notified and harms no other caller ($kind, fair: $fair)',
     async ({ fair, client, nameOf }) => {
@@ -81,9 +78,9 @@ describe.each(Object.entries(losses))('%s', (name, lose) => {
   )
 })
 
-// Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/mutex/tend.lua:
-// positions follow the order of the heartbeats.
-// Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/permits/tend.lua: the same.
+// This test fails if `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = string.format('%.0f', micros + i)` in
+// lua/mutex/tend.lua: positions follow the order of the heartbeats. It also fails if `joins[#joins + 1] = ticket`
+// becomes `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/permits/tend.lua, for the same reason.
 test.each(kinds)(
   'only the queue is lost: I3 I4, waiters join again in their old positions ($kind)',
   async ({ client, nameOf }) => {
@@ -103,8 +100,8 @@ test.each(kinds)(
   },
 )
 
-// Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `renewed = this.#clock.now() + question.ms` in
-// src/lease/renewal.ts: a missing hold counts as renewed, and the holder is never notified.
+// This test fails if `return this.#lose(hold, 'Redis no longer knows this hold')` becomes `renewed = this.#clock.now()
+// + question.ms` in src/lease/renewal.ts: a missing hold counts as renewed, and the holder is never notified.
 test.each(kinds)(
   'a restart without data: I2 I4 I8, processes are notified, and continue ($kind)',
   async ({ client, peer }) => {
@@ -127,7 +124,8 @@ test.each(kinds)(
 )
 
 describe.each(['', ':queue', ':deadlines'])('the key <lock>%s has the wrong type', suffix => {
-  // Break: `silence >= this.#patience` to `false` in src/wait/requests.ts: the fair waiter is never rejected.
+  // This test fails if `silence >= this.#patience` becomes `false` in src/wait/requests.ts: the fair waiter is never
+  // rejected.
   test.each(kinds.filter(({ kind }) => kind !== 'mutex' || suffix !== ':deadlines'))(
     'I6 I8: holder and waiters settle with a clear error; the key is left alone; once it is deleted, the lock works again ($kind)',
     async ({ client, nameOf }) => {
@@ -163,8 +161,8 @@ describe.each(['', ':queue', ':deadlines'])('the key <lock>%s has the wrong type
   )
 })
 
-// Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `renewed = this.#clock.now() + question.ms` in
-// src/lease/renewal.ts: a missing hold counts as renewed, and the holder is never notified.
+// This test fails if `return this.#lose(hold, 'Redis no longer knows this hold')` becomes `renewed = this.#clock.now()
+// + question.ms` in src/lease/renewal.ts: a missing hold counts as renewed, and the holder is never notified.
 test.each(kinds)(
   'a key expires because of an operator’s PEXPIRE: I4 I8, the effect is that of a deletion ($kind)',
   async ({ client, nameOf }) => {

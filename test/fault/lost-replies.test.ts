@@ -15,9 +15,9 @@ import { eventually, sleep } from '../kit/time.ts'
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 
 describe.each([1, 3])('the reply is lost %i times in a row, and the connection cut each time', times => {
-  // Break: `if lives and lives >= now then` to `if false then` in lua/mutex/acquire.lua: the second execution is
-  // refused, because the first has taken the lock.
-  // Break: `if lives then` to `if false then` in lua/permits/acquire.lua: the same.
+  // This test fails if `if lives and lives >= now then` becomes `if false then` in lua/mutex/acquire.lua: the second
+  // execution is refused, because the first has taken the lock. It also fails if `if lives then` becomes `if false
+  // then` in lua/permits/acquire.lua, for the same reason.
   test.each(kindsAndWays)(
     'of an acquire: I1 I5, there is one hold, and nothing of it is left after one release ($kind, fair: $fair)',
     async ({ fair, client, clientBehindProxy }) => {
@@ -33,10 +33,10 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
     },
   )
 
-  // Break: `redis.call('ZADD', queue, 'NX', ticket, claim)` to `redis.call('ZADD', queue, ticket, claim)` in
-  // lua/mutex/acquire.lua: the second execution gives the waiter a new ticket, so it is behind the later waiter.
-  // Break: `redis.call('ZADD', line, 'NX', ticket, claim)` to `redis.call('ZADD', line, ticket, claim)` in
-  // lua/permits/acquire.lua: the same.
+  // This test fails if `redis.call('ZADD', queue, 'NX', ticket, claim)` becomes `redis.call('ZADD', queue, ticket,
+  // claim)` in lua/mutex/acquire.lua: the second execution gives the waiter a new ticket, so it is behind the later
+  // waiter. It also fails if `redis.call('ZADD', line, 'NX', ticket, claim)` becomes `redis.call('ZADD', line, ticket,
+  // claim)` in lua/permits/acquire.lua, for the same reason.
   test.each(kinds)(
     'of an acquire that was queued: I3, the waiter has one position, the original one ($kind)',
     async ({ client, clientBehindProxy }) => {
@@ -60,10 +60,9 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
     },
   )
 
-  // Break: `status === 'released' || repeated` to `status === 'released'` in src/kinds/queued-kind.ts: the release that
-  // ended the hold resolves to false.
-  // Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the second execution ends the hold again, and
-  // so frees the next holder's permits.
+  // This test fails if `status === 'released' || repeated` becomes `status === 'released'` in src/kinds/queued-kind.ts:
+  // the release that ended the hold resolves to false. It also fails if `redis.call('HDEL', lock, id)` is removed in
+  // lua/shared/give-up.lua: the second execution ends the hold again, and so frees the next holder's permits.
   test.each(['another', 'the same'].flatMap(where => kindsAndWays.map(each => ({ ...each, where }))))(
     'of a release: I5, it resolves to true exactly once, and the next holder, of $where client, keeps the lock ($kind, fair: $fair)',
     async ({ where, fair, client, clientBehindProxy }) => {
@@ -88,11 +87,10 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
     },
   )
 
-  // Break: `hold ~= id and not holds` to `outcome == 'left'` in lua/mutex/leave.lua and `dropped = hold == id` to
-  // `dropped = hold ~= nil` in lua/shared/drop.lua: a repeated leave ends the next holder's hold. Either check
-  // suffices.
-  // Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the second execution gives back the next
-  // holder's permits.
+  // This test fails if `hold ~= id and not holds` becomes `outcome == 'left'` in lua/mutex/leave.lua and `dropped =
+  // hold == id` becomes `dropped = hold ~= nil` in lua/shared/drop.lua: a repeated leave ends the next holder's hold.
+  // Either check suffices. It also fails if `redis.call('HDEL', lock, id)` is removed in lua/shared/give-up.lua: the
+  // second execution gives back the next holder's permits.
   test.each(kinds)(
     'of a leave that gave a grant back: I5 I7, the lock is handed on once ($kind)',
     async ({ client, clientBehindProxy }) => {
@@ -126,8 +124,8 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
     },
   )
 
-  // Break: `call.repeated = true` to `return this.#fail(call, new LockConnectionError('unknown', error))` in
-  // src/redis/connection.ts: a request without a reply is not sent again.
+  // This test fails if `call.repeated = true` becomes `return this.#fail(call, new LockConnectionError('unknown',
+  // error))` in src/redis/connection.ts: a request without a reply is not sent again.
   test.each(kinds)(
     'of a renewal: the lease stays held, and its deadline is not later than Redis’s ($kind)',
     async ({ client, clientBehindProxy }) => {
@@ -147,7 +145,7 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
   )
 })
 
-// Break: `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in
+// This test fails if `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` is removed in
 // src/local/local-lock.ts: the woken waiter's grant is never used.
 test.each(kinds)(
   'of the attempt of a woken waiter that gives up: I4 I6 I7, the lock is passed on at once ($kind)',
@@ -175,8 +173,8 @@ test.each(kinds)(
   },
 )
 
-// Break: `call.repeated = true` to `return this.#fail(call, new LockConnectionError('unknown', error))` in
-// src/redis/connection.ts: the request is not sent again at once.
+// This test fails if `call.repeated = true` becomes `return this.#fail(call, new LockConnectionError('unknown',
+// error))` in src/redis/connection.ts: the request is not sent again at once.
 test.each(kinds)(
   'a leave that does not arrive is sent again: I7, no position in the queue stays taken ($kind)',
   async ({ client, clientBehindProxy }) => {
@@ -194,10 +192,9 @@ test.each(kinds)(
   },
 )
 
-// Break: `call.repeated = true` to `return this.#fail(call, new LockConnectionError('unknown', error))` in
-// src/redis/connection.ts: calls are rejected.
-// Break: `status === 'released' || repeated` to `status === 'released'` in src/kinds/queued-kind.ts: a release resolves
-// to false.
+// This test fails if `call.repeated = true` becomes `return this.#fail(call, new LockConnectionError('unknown',
+// error))` in src/redis/connection.ts: calls are rejected. It also fails if `status === 'released' || repeated` becomes
+// `status === 'released'` in src/kinds/queued-kind.ts: a release resolves to false.
 test.each(kinds)(
   'I1 I2 I5: replies of all scripts are lost all the time; every release resolves to true once ($kind)',
   async ({ client, clientBehindProxy }) => {

@@ -23,8 +23,8 @@ function allMessages(proxy: FrameProxy, deed: 'drop' | 'hold' | 'twice') {
 describe('messages are lost', () => {
   const waiterTtl = 1_800
 
-  // Break: `Math.min(ttl + AFTER_LAPSE, this.pause)` to `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: no waiter checks
-  // before the lease ends.
+  // This test fails if `Math.min(ttl + AFTER_LAPSE, this.pause)` becomes `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts:
+  // no waiter checks before the lease ends.
   test.each(kindsAndWays)(
     'the message of a release: I4, the waiter notices within a heartbeat ($kind, fair: $fair)',
     async ({ fair, client, clientBehindProxy }) => {
@@ -42,8 +42,9 @@ describe('messages are lost', () => {
     },
   )
 
-  // Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `renewed = this.#clock.now() + question.ms`
-  // in src/lease/renewal.ts: a missing hold counts as renewed, and the holder is never notified.
+  // This test fails if `return this.#lose(hold, 'Redis no longer knows this hold')` becomes `renewed =
+  // this.#clock.now() + question.ms` in src/lease/renewal.ts: a missing hold counts as renewed, and the holder is never
+  // notified.
   test.each(kinds)(
     'the message of a forced release: I8, the holder learns of it by its next renewal ($kind)',
     async ({ client, clientBehindProxy }) => {
@@ -60,8 +61,9 @@ describe('messages are lost', () => {
 })
 
 describe('every message comes twice', () => {
-  // Break: `const hold = this.local.hold(id)` to `const hold = undefined as Hold | undefined` in src/locks.ts: the
-  // second message gives back the live hold. (For unfair waiters a duplicate message only costs a request.)
+  // This test fails if `const hold = this.local.hold(id)` becomes `const hold = undefined as Hold | undefined` in
+  // src/locks.ts: the second message gives back the live hold. (For unfair waiters a duplicate message only costs a
+  // request.)
   test.each(kindsAndWays)('I1 I5: there is one grant ($kind, fair: $fair)', async ({ fair, clientBehindProxy }) => {
     const key = freshKey()
     const parties = await Promise.all([clientBehindProxy(patient), clientBehindProxy(patient)])
@@ -84,8 +86,8 @@ describe('every message comes twice', () => {
   })
 })
 
-// Break: `if (!waiter) return false` to `if (!waiter?.refusal) return false` in src/wait/acquire.ts: the waiter's grant
-// is given back.
+// This test fails if `if (!waiter) return false` becomes `if (!waiter?.refusal) return false` in src/wait/acquire.ts:
+// the waiter's grant is given back.
 test.each(kinds)(
   'a grant comes before the reply that its waiter is queued: I4, the grant counts at once ($kind)',
   async ({ client, clientBehindProxy }) => {
@@ -109,11 +111,10 @@ test.each(kinds)(
 )
 
 describe('a grant comes late', () => {
-  // Break: `hold ~= id and not holds` to `outcome == 'left'` in lua/mutex/leave.lua and `dropped = hold == id` to
-  // `dropped = hold ~= nil` in lua/shared/drop.lua: the late grant is given back, and with it another caller's hold.
-  // Either check suffices.
-  // Break: `redis.call('HDEL', lock, id)` away in lua/shared/give-up.lua: the grant is given back twice, and the second
-  // time frees the next holder's permits.
+  // This test fails if `hold ~= id and not holds` becomes `outcome == 'left'` in lua/mutex/leave.lua and `dropped =
+  // hold == id` becomes `dropped = hold ~= nil` in lua/shared/drop.lua: the late grant is given back, and with it
+  // another caller's hold. Either check suffices. It also fails if `redis.call('HDEL', lock, id)` is removed in
+  // lua/shared/give-up.lua: the grant is given back twice, and the second time frees the next holder's permits.
   test.each(kinds)(
     'after its waiter has given up and the next caller holds: I1 I5, that caller keeps the lock ($kind)',
     async ({ client, clientBehindProxy }) => {
@@ -139,7 +140,7 @@ describe('a grant comes late', () => {
     },
   )
 
-  // Break: `token > (this.refusal?.clock ?? 0)` to `true` in src/local/waiter.ts: two callers hold.
+  // This test fails if `token > (this.refusal?.clock ?? 0)` becomes `true` in src/local/waiter.ts: two callers hold.
   test.each(kinds)(
     'after it has lapsed, another caller holds, and its waiter has joined again: I1, the message is not believed ($kind)',
     async ({ client, clientBehindProxy, nameOf }) => {
@@ -192,9 +193,9 @@ describe('messages are forged', () => {
     return { key, locks, redis, held, lock, inbox: root + held.id.slice(0, 12) }
   }
 
-  // Break: `hold ~= id and not holds` to `outcome == 'left'` in lua/mutex/leave.lua and `dropped = hold == id` to
-  // `dropped = hold ~= nil` in lua/shared/drop.lua: a message with an unknown id ends a live hold. Either check
-  // suffices.
+  // This test fails if `hold ~= id and not holds` becomes `outcome == 'left'` in lua/mutex/leave.lua and `dropped =
+  // hold == id` becomes `dropped = hold ~= nil` in lua/shared/drop.lua: a message with an unknown id ends a live hold.
+  // Either check suffices.
   test.each(kinds)(
     'in the inbox, with an unknown id: I1 I5, nothing is granted, ended or broken ($kind)',
     async kind => {
@@ -232,9 +233,9 @@ describe('messages are forged', () => {
     },
   )
 
-  // Break: `this.#waiters.set(id, waiter)` away in src/local/local-locks.ts: the grant in transit is given back.
-  // Break: `if (!place || atPlace[place.is].message === 'ignore') return` away in src/local/local-lock.ts: the client
-  // believes the message.
+  // This test fails if `this.#waiters.set(id, waiter)` is removed in src/local/local-locks.ts: the grant in transit is
+  // given back. It also fails if `if (!place || atPlace[place.is].message === 'ignore') return` is removed in
+  // src/local/local-lock.ts: the client believes the message.
   test.each([
     ['once', { timeout: 0 }],
     ['unfair', {}],
@@ -263,8 +264,8 @@ describe('messages are forged', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // Break: `hold.doubt(now)` to `this.#lose(hold, '')` in src/lease/renewal.ts: the client believes the message without
-  // a check.
+  // This test fails if `hold.doubt(now)` becomes `this.#lose(hold, '')` in src/lease/renewal.ts: the client believes
+  // the message without a check.
   test.each(kinds)(
     'saying that a live hold is lost: I5, the client checks, and the hold continues ($kind)',
     async kind => {
@@ -280,10 +281,10 @@ describe('messages are forged', () => {
     },
   )
 
-  // Break: `this.#locks.get(key)?.unlocked()` to
-  // `const lock = this.#locks.get(key); lock?.hold(lock.line.head!, { granted: true, token: 1, deadline: 1e9, via: 'wakeup' })`
-  // in src/wait/acquire.ts: the client believes the message without a check.
-  // Break: `if (!this.asking) this.#tryHead()` to `this.#tryHead()` in src/local/line.ts: each message costs a request.
+  // This test fails if `this.#locks.get(key)?.unlocked()` becomes `const lock = this.#locks.get(key);
+  // lock?.hold(lock.line.head!, { granted: true, token: 1, deadline: 1e9, via: 'wakeup' })` in src/wait/acquire.ts: the
+  // client believes the message without a check. It also fails if `if (!this.asking) this.#tryHead()` becomes
+  // `this.#tryHead()` in src/local/line.ts: each message costs a request.
   test.each(kinds)(
     'saying that the lock is free: I1, no caller takes it, and a storm of them costs a few requests ($kind)',
     async kind => {
@@ -310,9 +311,10 @@ describe('messages are forged', () => {
     },
   )
 
-  // Break: `return this.#lose(hold, 'Redis no longer knows this hold')` to `renewed = this.#clock.now() + question.ms`
-  // in src/lease/renewal.ts: a missing hold counts as renewed, so the false hold remains. A limit: `inspect` shows the
-  // ids of waiters, so a user with the rights to read the queue *and* to publish can make a waiter believe in a grant.
+  // This test fails if `return this.#lose(hold, 'Redis no longer knows this hold')` becomes `renewed =
+  // this.#clock.now() + question.ms` in src/lease/renewal.ts: a missing hold counts as renewed, so the false hold
+  // remains. A limit: `inspect` shows the ids of waiters, so a user with the rights to read the queue *and* to publish
+  // can make a waiter believe in a grant.
   test.each(kinds)(
     'with the true id of a waiter: I8, the forged hold is noticed by its first renewal ($kind)',
     async kind => {

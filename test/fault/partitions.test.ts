@@ -20,12 +20,10 @@ function partition(proxy: FrameProxy) {
 describe('a holder is cut off for longer than its lease', () => {
   const lease = 1_000
 
-  // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 300` in src/clock.ts: the holder counts on its lease for too
-  // long.
-  // Break: `dropped = hold == id` to `dropped = true` in lua/shared/drop.lua: the late request ends the next holder's
-  // hold.
-  // Break: `redis.call('HDEL', lock, unpack(over))` away in lua/shared/lapse.lua: the late request ends the hold a
-  // second time.
+  // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 300` in src/clock.ts: the holder counts on its
+  // lease for too long. It also fails if `dropped = hold == id` becomes `dropped = true` in lua/shared/drop.lua: the
+  // late request ends the next holder's hold. It also fails if `redis.call('HDEL', lock, unpack(over))` is removed in
+  // lua/shared/lapse.lua: the late request ends the hold a second time.
   test.each(kindsAndWays)(
     'I1 I5 I8: the holder is notified before the next caller holds; its late requests change nothing ($kind, fair: $fair)',
     async ({ fair, client, clientBehindProxy }) => {
@@ -64,8 +62,8 @@ describe('a holder is cut off for longer than its lease', () => {
   )
 })
 
-// Break: `this.#clock.now() + Math.min(1_000, hold.length / 10)` to `NEVER` in src/lease/renewal.ts: the renewal is not
-// repeated, and so the lease is lost.
+// This test fails if `this.#clock.now() + Math.min(1_000, hold.length / 10)` becomes `NEVER` in src/lease/renewal.ts:
+// the renewal is not repeated, and so the lease is lost.
 test('a holder is cut off for less than its lease: I8, the holder keeps the lock, and no other caller gets it', async () => {
   const key = freshKey()
   const { locks, proxy } = await clientBehindProxy({ lease: 3_000, outageTimeout: 800 })
@@ -82,8 +80,8 @@ test('a holder is cut off for less than its lease: I8, the holder keeps the lock
 })
 
 describe('a waiter is cut off when its turn comes', () => {
-  // Break: `newer && deadline - now >= lease / 2` to `true` in src/local/waiter.ts: the old message creates a second
-  // holder.
+  // This test fails if `newer && deadline - now >= lease / 2` becomes `true` in src/local/waiter.ts: the old message
+  // creates a second holder.
   test.each(kinds)(
     'I1 I4: the next waiter is granted when the lease of this grant ends; once back, the first one continues to wait, and is granted ($kind)',
     async ({ client, clientBehindProxy }) => {
@@ -125,8 +123,8 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
    */
   const options = { outageTimeout: 1_600, waiterTtl: 1_500 }
 
-  // Break: `this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` to `false` in
-  // src/redis/connection.ts: the client never gives the connection up.
+  // This test fails if `this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` becomes
+  // `false` in src/redis/connection.ts: the client never gives the connection up.
   test.each(ways)(
     'the one for commands, of a waiter: I4 I6, the waiter is granted soon after the release (fair: %s)',
     async fair => {
@@ -144,8 +142,8 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
   )
 
   if (direction === 'down')
-    // Break: `this.#single?.connection.reset(new Error('messages no longer arrive'))` away in src/redis/link.ts: the
-    // client stays deaf.
+    // This test fails if `this.#single?.connection.reset(new Error('messages no longer arrive'))` is removed in
+    // src/redis/link.ts: the client stays deaf.
     test.each([
       ...ways.map(fair => ({
         which: 'the one for messages',
@@ -172,8 +170,9 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
     )
 
   if (direction === 'down')
-    // Break: `if (Number(id) === this.#beat.sent) this.#beat.heard =` to `this.#beat.heard = Number(id) ||` in
-    // src/redis/link.ts: the forged beat counts for all later ones, so the client does not notice that none arrives.
+    // This test fails if `if (Number(id) === this.#beat.sent) this.#beat.heard =` becomes `this.#beat.heard =
+    // Number(id) ||` in src/redis/link.ts: the forged beat counts for all later ones, so the client does not notice
+    // that none arrives.
     test('the one for messages, after a forged beat: I4, its waiter is granted nevertheless', async () => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy({ waiterTtl: 60_000 })
@@ -189,8 +188,8 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
     })
 
   if (direction === 'up')
-    // Break: `this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` to `false` in
-    // src/redis/connection.ts: the subscription is never confirmed.
+    // This test fails if `this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` becomes
+    // `false` in src/redis/connection.ts: the subscription is never confirmed.
     test('the one for messages, of a waiter that subscribes: I4 I6, it is granted', async () => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy(options)
@@ -203,8 +202,8 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
       expect(await lease.release()).toBe(true)
     })
 
-  // Break: `this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` to `false` in
-  // src/redis/connection.ts: no renewal is answered, and so the lease is lost.
+  // This test fails if `this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` becomes
+  // `false` in src/redis/connection.ts: no renewal is answered, and so the lease is lost.
   test('both, of a holder: I6 I8, it keeps its lease, and its release is answered', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy({ ...options, lease: 3_000 })
@@ -217,8 +216,8 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
     expect(await client().isLocked(key)).toBe(false)
   })
 
-  // Break: `this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` to `false` in
-  // src/redis/connection.ts: the release is not sent again.
+  // This test fails if `this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit` becomes
+  // `false` in src/redis/connection.ts: the release is not sent again.
   test('in the middle of a release: I6, the release resolves to true', async () => {
     const key = freshKey()
     const { locks, proxy } = await clientBehindProxy(options)
@@ -230,9 +229,9 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
 })
 
 describe('all data is lost, on old and new connections', () => {
-  // Break: `if (now - call.begun < this.#outageTimeout) break` to `break` in src/redis/connection.ts: calls stay pending.
-  // Break: `else lock.end(waiter, outOfReach((this.#now ?? silence)?.error as Error).of(lock.key))` away in
-  // src/wait/outage.ts: the parked waiters stay pending.
+  // This test fails if `if (now - call.begun < this.#outageTimeout) break` becomes `break` in src/redis/connection.ts:
+  // calls stay pending. It also fails if `else lock.end(waiter, outOfReach((this.#now ?? silence)?.error as
+  // Error).of(lock.key))` is removed in src/wait/outage.ts: the parked waiters stay pending.
   test.each(directions)('going %s: I6 I7 I8, every promise settles within outageTimeout', async direction => {
     const outageTimeout = 1_000
     const [key, free] = [freshKey(), freshKey('free')]

@@ -17,8 +17,8 @@ describe.each([
   ['renewed', { lease, renew: true }],
   ['fixed', { lease }],
 ])('the holder of a %s lease is stopped', (_, terms) => {
-  // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 5_000` in src/clock.ts: the holder does not know that its lease
-  // has ended.
+  // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 5_000` in src/clock.ts: the holder does not
+  // know that its lease has ended.
   test.each(kindsAndWays)(
     'by SIGSTOP: I1 I2 I8, another caller gets the lock when the lease ends; late operations change nothing ($kind, fair: $fair)',
     async ({ fair, client, peer: start }) => {
@@ -53,8 +53,8 @@ describe.each([
     },
   )
 
-  // Break: `Math.max(0, this.#deadline - now)` to `this.#deadline` in src/local/hold.ts: "held" relies on timers, which
-  // are late.
+  // This test fails if `Math.max(0, this.#deadline - now)` becomes `this.#deadline` in src/local/hold.ts: "held" relies
+  // on timers, which are late.
   test('with its event loop blocked: I1 I8, "held" is false at once, the signal a moment later', async () => {
     const key = freshKey()
     const peer = await Peer.start()
@@ -74,10 +74,10 @@ describe.each([
   })
 })
 
-// Break: `-- include: live` to `local lives = ends` in lua/mutex/renew.lua and `tonumber(token) > known` to `false` in
-// lua/mutex/renew.lua: another caller's lease is prolonged.
-// Break: `dropped = hold == id` to `dropped = true` in lua/shared/drop.lua: another caller's hold is ended.
-// Break: `redis.call('HDEL', lock, unpack(over))` away in lua/shared/lapse.lua: the lapsed hold ends a second time,
+// This test fails if `-- include: live` becomes `local lives = ends` in lua/mutex/renew.lua and `tonumber(token) >
+// known` becomes `false` in lua/mutex/renew.lua: another caller's lease is prolonged. It also fails if `dropped = hold
+// == id` becomes `dropped = true` in lua/shared/drop.lua: another caller's hold is ended. It also fails if
+// `redis.call('HDEL', lock, unpack(over))` is removed in lua/shared/lapse.lua: the lapsed hold ends a second time,
 // which frees the next holder's permits.
 test.each(kinds)(
   'a stopped holder’s requests arrive when another caller holds: I5, they change nothing ($kind)',
@@ -106,10 +106,10 @@ test.each(kinds)(
   },
 )
 
-// Break: `redis.call('ZADD', queue, unpack(joins))` away in lua/mutex/tend.lua and
-// `redis.call('ZRANK', queue, waiters[i]) + 1` to `1` in lua/mutex/tend.lua: the waiter never joins the queue again.
-// Break: `newer && deadline - now >= lease / 2` to `true` in src/local/waiter.ts: the old message ends the waiter's
-// wait.
+// This test fails if `redis.call('ZADD', queue, unpack(joins))` is removed in lua/mutex/tend.lua and
+// `redis.call('ZRANK', queue, waiters[i]) + 1` becomes `1` in lua/mutex/tend.lua: the waiter never joins the queue
+// again. It also fails if `newer && deadline - now >= lease / 2` becomes `true` in src/local/waiter.ts: the old message
+// ends the waiter's wait.
 test.each(kinds)(
   'a fair waiter is stopped when its turn comes: I1 I4, this costs the others one lease; when the waiter runs again, it continues to wait ($kind)',
   async ({ client, peer: start }) => {

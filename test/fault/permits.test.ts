@@ -51,8 +51,8 @@ const tokensOf = (leases: readonly Lease[]) => leases.map(({ fencingToken }) => 
 const rising = (numbers: readonly number[]) => [...new Set(numbers)].sort((a, b) => a - b)
 
 describe('one release admits several waiters of another client by one message', () => {
-  // Break: `const hold = this.local.hold(id)` to `const hold = undefined as Hold | undefined` in src/locks.ts: the
-  // second message gives back live holds.
+  // This test fails if `const hold = this.local.hold(id)` becomes `const hold = undefined as Hold | undefined` in
+  // src/locks.ts: the second message gives back live holds.
   test('that comes twice: I1 I2 I5, each waiter is granted once, in the order of the queue', async () => {
     const { key, locks, proxy, holder, held, waits } = await scene(3, [{}, {}, {}])
     const message = proxy.rule({ direction: 'down', name: 'handoff' }, 'twice')
@@ -67,8 +67,8 @@ describe('one release admits several waiters of another client by one message', 
     await allFree(holder, key, 3)
   })
 
-  // Break: `if records[at] then` to `if records[at] and at == 1 then` in lua/permits/tend.lua: the heartbeat finds only
-  // the first grant.
+  // This test fails if `if records[at] then` becomes `if records[at] and at == 1 then` in lua/permits/tend.lua: the
+  // heartbeat finds only the first grant.
   test('that is lost: I4, one heartbeat finds all of the grants', async () => {
     const key = freshKey()
     const waiterTtl = 1_800
@@ -83,9 +83,9 @@ describe('one release admits several waiters of another client by one message', 
     await allFree(client(), key, 3)
   })
 
-  // Break: `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` to `` in src/session.ts
-  // and `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` away in
-  // src/local/local-lock.ts: the permit for the waiter that has left is never used.
+  // This test fails if `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` becomes ``
+  // in src/session.ts and `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` is
+  // removed in src/local/local-lock.ts: the permit for the waiter that has left is never used.
   test('that comes when one waiter has given up: I4 I7, its permit is passed on, and the other waiters keep theirs', async () => {
     const controller = new AbortController()
     const { key, locks, proxy, holder, held, waits } = await scene(3, [{}, { signal: controller.signal }, {}])
@@ -106,8 +106,8 @@ describe('one release admits several waiters of another client by one message', 
     await allFree(holder, key, 3)
   })
 
-  // Break: `taken = taken - claim:match(WANTS, TERMS_AT)` away in lua/shared/admit.lua: no waiter gets the permits for
-  // the deaf waiters.
+  // This test fails if `taken = taken - claim:match(WANTS, TERMS_AT)` is removed in lua/shared/admit.lua: no waiter
+  // gets the permits for the deaf waiters.
   test('that does not arrive: I3 I4, its waiters are passed over, join again with their tickets, and are served first', async () => {
     const { key, locks, proxy, holder, held, waits } = await scene(3, [{}, { permits: 2 }])
     const [large, last] = await queued(holder.semaphore(key, 3), [{ permits: 3 }, { permits: 3 }])
@@ -135,8 +135,8 @@ describe('one release admits several waiters of another client by one message', 
   })
 })
 
-// Break: `status === 'released' || repeated` to `status === 'released'` in src/kinds/queued-kind.ts: the release that
-// ended the hold resolves to false.
+// This test fails if `status === 'released' || repeated` becomes `status === 'released'` in src/kinds/queued-kind.ts:
+// the release that ended the hold resolves to false.
 test('the reply of a release that admits several waiters of its own client is lost: I4 I5, all are granted', async () => {
   const key = freshKey()
   const { locks, proxy } = await clientBehindProxy(patient)
@@ -152,7 +152,7 @@ test('the reply of a release that admits several waiters of its own client is lo
   await allFree(client(), key, 3)
 })
 
-// Break: `if redis.call('HMGET', lock, 'forced')[1] == request then return 'released' end` away in
+// This test fails if `if redis.call('HMGET', lock, 'forced')[1] == request then return 'released' end` is removed in
 // lua/permits/force-release.lua: the second execution also takes the permits from the next holders.
 test('the reply of a forced release is lost: I5 I8, the call takes the permits only from the holders at that time', async () => {
   const key = freshKey()
@@ -172,8 +172,8 @@ test('the reply of a forced release is lost: I5 I8, the call takes the permits o
   await allFree(other, key, 3)
 })
 
-// Break: `taken = taken - record:match(WANTS, RECORD_TERMS_AT)` to `taken = taken - 1` in lua/shared/lapse.lua: the
-// dead process's other permits never become free.
+// This test fails if `taken = taken - record:match(WANTS, RECORD_TERMS_AT)` becomes `taken = taken - 1` in
+// lua/shared/lapse.lua: the dead process's other permits never become free.
 test('SIGKILL of a process that holds several permits and waits for more: I1 I3 I4, its permits are free when its lease ends', async () => {
   const key = freshKey()
   const lease = 1_200
@@ -194,8 +194,8 @@ test('SIGKILL of a process that holds several permits and waits for more: I1 I3 
   await allFree(other, key, 5)
 })
 
-// Break: `if usual and (taken == 0 or redis.call('EXISTS', deadlines) == 1) then` to `if usual then` in
-// lua/permits/acquire.lua: the dead holder's permits stay taken as long as any other caller holds.
+// This test fails if `if usual and (taken == 0 or redis.call('EXISTS', deadlines) == 1) then` becomes `if usual then`
+// in lua/permits/acquire.lua: the dead holder's permits stay taken as long as any other caller holds.
 test('the deadlines are lost, and the holder is dead: I4, its permits come back while others come and go', async () => {
   const key = freshKey()
   const other = client(patient)
@@ -210,8 +210,8 @@ test('the deadlines are lost, and the holder is dead: I4, its permits come back 
   await allFree(other, key, 3)
 })
 
-// Break: `redis.call('UNLINK', deadlines)` to `local kept = 1` in lua/shared/lapse.lua: waiters learn of a lease that
-// has ended but belongs to no hold, and ask every few ms.
+// This test fails if `redis.call('UNLINK', deadlines)` becomes `local kept = 1` in lua/shared/lapse.lua: waiters learn
+// of a lease that has ended but belongs to no hold, and ask every few ms.
 test('the lock is lost, but its deadlines are not: I9, waiters ask no more often than usual', async () => {
   const key = freshKey()
   const { locks, proxy } = await clientBehindProxy(patient)

@@ -19,11 +19,10 @@ async function queued(lock: Lock, behind: number): Promise<{ lease: Promise<Leas
   return { lease }
 }
 
-// Break: `if writer and taken == 0 and left > 0 then` to `if writer and left > 0 then` in
-// lua/permits/read-write/choose.lua: the writer is admitted while living readers hold.
-// Break: `over = redis.call('ZRANGE', deadlines, 0, math.min(many, MOST_LAPSED) - 1)` to
-// `over = redis.call('ZRANGE', deadlines, 0, -1)` in lua/shared/lapse.lua: when the first lease ends, all leases count
-// as ended.
+// This test fails if `if writer and taken == 0 and left > 0 then` becomes `if writer and left > 0 then` in
+// lua/permits/read-write/choose.lua: the writer is admitted while living readers hold. It also fails if `over =
+// redis.call('ZRANGE', deadlines, 0, math.min(many, MOST_LAPSED) - 1)` becomes `over = redis.call('ZRANGE', deadlines,
+// 0, -1)` in lua/shared/lapse.lua: when the first lease ends, all leases count as ended.
 test('SIGKILL of some readers, while others read: I1 I4, a writer gets the lock when the last lease is over, or released', async () => {
   const key = freshKey()
   const dead = [await Peer.start(patient), await Peer.start(patient)]
@@ -48,7 +47,8 @@ test('SIGKILL of some readers, while others read: I1 I4, a writer gets the lock 
   expect(await living.inspect()).toMatchObject({ locked: false, waiters: [] })
 })
 
-// Break: `if reached == 0 then` to `if false then` in lua/shared/admit.lua: the dead readers are admitted.
+// This test fails if `if reached == 0 then` becomes `if false then` in lua/shared/admit.lua: the dead readers are
+// admitted.
 test('SIGKILL of many waiting readers: I3 I4, when a writer ends, the living ones read, and then the next writer writes', async () => {
   const key = freshKey()
   const [one, two, three] = clients(3).map(locks => locks.readWrite(key))
@@ -66,7 +66,8 @@ test('SIGKILL of many waiting readers: I3 I4, when a writer ends, the living one
   expect(await one!.inspect()).toMatchObject({ locked: false, waiters: [] })
 })
 
-// Break: `if reached == 0 then` to `if false then` in lua/shared/admit.lua: the dead writer is granted the lock.
+// This test fails if `if reached == 0 then` becomes `if false then` in lua/shared/admit.lua: the dead writer is granted
+// the lock.
 test('SIGKILL of a waiting writer: I3 I4 I7, the readers behind it read as soon as its turn would have come', async () => {
   const key = freshKey()
   const [one, two] = clients(2).map(locks => locks.readWrite(key))

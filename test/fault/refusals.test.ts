@@ -53,8 +53,8 @@ async function scene({ client } = kinds[0]!) {
 }
 
 describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
-  // Break: `return this.#fail(call, refusedBy(error))` away in src/redis/connection.ts: calls keep waiting although the
-  // refusal is final.
+  // This test fails if `return this.#fail(call, refusedBy(error))` is removed in src/redis/connection.ts: calls keep
+  // waiting although the refusal is final.
   test('I6: every call is rejected at once with the server’s own message, and writes nothing', async () => {
     const { dir, redis, key, holder } = await scene()
     const held = await holder.lock(key)
@@ -82,10 +82,9 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
     await nothingLeft(redis, holder, free)
   })
 
-  // Break: `const answer = answers ? answers[i] : 'unknown'` to `const answer = answers?.[i]` in src/lease/renewal.ts:
-  // a refused renewal counts as a lost lock.
-  // Break: `if (silence >= this.#patience)` away in src/wait/requests.ts: the waiter gives up at the first heartbeat
-  // that is refused.
+  // This test fails if `const answer = answers ? answers[i] : 'unknown'` becomes `const answer = answers?.[i]` in
+  // src/lease/renewal.ts: a refused renewal counts as a lost lock. It also fails if `if (silence >= this.#patience)` is
+  // removed in src/wait/requests.ts: the waiter gives up at the first heartbeat that is refused.
   test('I1 I4 I8: a refusal shorter than a lease: the holder and the fair waiter keep their places', async () => {
     const { dir, redis, key, holder, queuing } = await scene()
     const held = await holder.lock(key)
@@ -100,9 +99,9 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
     await nothingLeft(redis, holder, key)
   })
 
-  // Two parts report the end of the lease: the client on its own, and Redis when the client asks. Break:
-  // `this.#leaveBehind(hold, 'its lease ran out')` away in src/lease/renewal.ts and `this.#lose(hold, 'Redis no longer
-  // knows this hold')` away in src/lease/renewal.ts: neither reports it.
+  // Two parts report the end of the lease: the client on its own, and Redis when the client asks. This test fails if
+  // `this.#leaveBehind(hold, 'its lease ran out')` is removed in src/lease/renewal.ts and `this.#lose(hold, 'Redis no
+  // longer knows this hold')` is removed in src/lease/renewal.ts: neither reports it.
   test('I1 I4 I6 I8: a refusal longer than a lease: the holder is notified, and the next waiter is granted when the refusal ends', async () => {
     const { dir, redis, key, holder, queuing, parking } = await scene()
     const history = new Memory()
@@ -134,8 +133,9 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
 describe.each(kinds)('maxmemory is reached ($kind)', kind => {
   const full = (redis: Redis) => redis.config('SET', 'maxmemory', 1)
 
-  // Break: `redis.call('PEXPIREAT', lock, keep)` away in lua/mutex/renew.lua: the first write is HSET, which is refused.
-  // Break: `redis.call('PEXPIREAT', lock, keep)` to `redis.call('HSET', lock, 'keep', keep)` in lua/permits/renew.lua: the same.
+  // This test fails if `redis.call('PEXPIREAT', lock, keep)` is removed in lua/mutex/renew.lua: the first write is
+  // HSET, which is refused. It also fails if `redis.call('PEXPIREAT', lock, keep)` becomes `redis.call('HSET', lock,
+  // 'keep', keep)` in lua/permits/renew.lua, for the same reason.
   test('I1 I8: a lease is still renewed', async () => {
     const { redis, key, holder, queuing } = await scene(kind)
     const held = await holder.lock(key)
@@ -146,10 +146,10 @@ describe.each(kinds)('maxmemory is reached ($kind)', kind => {
     expect(await held.release()).toBe(true)
   })
 
-  // Break: `dropped = hold == id` to
-  // `dropped = hold == id; redis.call('HSET', lock, 'keep', keep)` in lua/shared/drop.lua: the first write is HSET, so the release is refused as a whole.
-  // Break: `redis.call('ZREM', deadlines, id)` to `redis.call('HSET', lock, 'taken', taken); redis.call('ZREM', deadlines, id)` in
-  // lua/shared/give-up.lua: the same.
+  // This test fails if `dropped = hold == id` becomes `dropped = hold == id; redis.call('HSET', lock, 'keep', keep)` in
+  // lua/shared/drop.lua: the first write is HSET, so the release is refused as a whole. It also fails if
+  // `redis.call('ZREM', deadlines, id)` becomes `redis.call('HSET', lock, 'taken', taken); redis.call('ZREM',
+  // deadlines, id)` in lua/shared/give-up.lua, for the same reason.
   test('I4: a release works, hands on to fair waiters in order, and wakes unfair ones', async () => {
     const { redis, key, holder, queuing, parking } = await scene(kind)
     const held = await holder.lock(key)
@@ -166,9 +166,9 @@ describe.each(kinds)('maxmemory is reached ($kind)', kind => {
     expect(await holder.isLocked(key)).toBe(false)
   })
 
-  // Break: `-- include: trim { timetable = expiry }` away in lua/mutex/tend.lua: heartbeats are refused, and so the
-  // waiter is passed over.
-  // Break: `-- include: trim { timetable = expiry }` away in lua/permits/tend.lua: the same.
+  // This test fails if `-- include: trim { timetable = expiry }` is removed in lua/mutex/tend.lua: heartbeats are
+  // refused, and so the waiter is passed over. It also fails if `-- include: trim { timetable = expiry }` is removed in
+  // lua/permits/tend.lua, for the same reason.
   test('I3 I4: heartbeats keep a waiter in its place', async () => {
     const { redis, key, holder, queuing } = await scene(kind)
     const held = await holder.lock(key)
@@ -182,10 +182,10 @@ describe.each(kinds)('maxmemory is reached ($kind)', kind => {
     expect(await next.release()).toBe(true)
   })
 
-  // Break: `local outcome = 'absent'` to `local outcome = 'absent'; redis.call('HSET', lock, 'keep', keep)` in
-  // lua/mutex/leave.lua: the first write is HSET, so every leave is refused.
-  // Break: `local outcome = 'absent'` to `local outcome = 'absent'; redis.call('HSET', lock, 'keep', keep)` in
-  // lua/permits/leave.lua: the same.
+  // This test fails if `local outcome = 'absent'` becomes `local outcome = 'absent'; redis.call('HSET', lock, 'keep',
+  // keep)` in lua/mutex/leave.lua: the first write is HSET, so every leave is refused. It also fails if `local outcome
+  // = 'absent'` becomes `local outcome = 'absent'; redis.call('HSET', lock, 'keep', keep)` in lua/permits/leave.lua,
+  // for the same reason.
   test('I7: a waiter can leave', async () => {
     const { redis, key, holder, queuing } = await scene(kind)
     await holder.lock(key)

@@ -25,8 +25,9 @@ async function handedOn(locks: LockClient, stranger: LockClient, key: string, op
   }
 }
 
-// Break: `if (!confirmation) holder` to `holder` in src/lease/records.ts: the master prolongs the lease when it learns
-// of the hand-off, and the client believes it. Meanwhile the replica grants the lock to another caller.
+// This test fails if `if (!confirmation) holder` becomes `holder` in src/lease/records.ts: the master prolongs the
+// lease when it learns of the hand-off, and the client believes it. Meanwhile the replica grants the lock to another
+// caller.
 test('I1: the lease lasts no longer than the replica knows of its predecessor', async () => {
   const [{ url }, replica] = [await ownServer('--repl-diskless-sync-delay', '0'), await ownServer()]
   const [master, follower] = [

@@ -4,9 +4,10 @@ import { LockArgumentError } from '../../src/index.ts'
 import { outcomeOf, within, wordsOf } from '../kit/outcomes.ts'
 import { client, freshKey, ownServer } from '../kit/redis.ts'
 
-// Break: `min: atLeastOne` to `min: duration(0)` in src/options.ts: 0 or 1.5 replicas are accepted.
-// Break: `if (value === undefined) throw` to `if (false) throw` in src/options.ts: a missing field is accepted.
-// Break: `if (timeout > most)` to `if (false)` in src/options.ts: each WAIT would last longer than its connection.
+// This test fails if `min: atLeastOne` becomes `min: duration(0)` in src/options.ts: 0 or 1.5 replicas are accepted. It
+// also fails if `if (value === undefined) throw` becomes `if (false) throw` in src/options.ts: a missing field is
+// accepted. It also fails if `if (timeout > most)` becomes `if (false)` in src/options.ts: each WAIT would last longer
+// than its connection.
 test.each([
   [{ min: 0, timeout: 100 }, 'min'],
   [{ min: 1.5, timeout: 100 }, 'min'],
@@ -22,8 +23,8 @@ test.each([
   expect(() => client({ replicas: unusable as never })).toThrow(option)
 })
 
-// Break: `Math.min(outageTimeout, 15_000) / 4` to `outageTimeout / 4` in src/options.ts: with a larger outageTimeout
-// the value is accepted, and each WAIT would last longer than its connection.
+// This test fails if `Math.min(outageTimeout, 15_000) / 4` becomes `outageTimeout / 4` in src/options.ts: with a larger
+// outageTimeout the value is accepted, and each WAIT would last longer than its connection.
 test.each([
   [15_000, 3_750],
   [8_000, 2_000],
@@ -34,8 +35,8 @@ test.each([
   expect(() => made(most)).not.toThrow()
 })
 
-// Break: `return Math.min(5_000, ` to `return Math.min(3_000, ` in src/redis/connection.ts: the client gives up each
-// connection before WAIT is answered.
+// This test fails if `return Math.min(5_000, ` becomes `return Math.min(3_000, ` in src/redis/connection.ts: the client
+// gives up each connection before WAIT is answered.
 test('the client waits for a WAIT with the longest timeout', async () => {
   const { url } = await ownServer()
   const locks = client({ outageTimeout: 40_000, replicas: { min: 1, timeout: 3_750 } }, url)

@@ -11,8 +11,8 @@ import { frameProxy, warm } from '../kit/proxies.ts'
 import { client, freshKey, ownServer, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-// Break: ` || grant.token !== this.latest` away in src/local/waiter.ts and
-// `tonumber(token) > known` to `false` in lua/mutex/renew.lua: the lease has the token of the first grant.
+// This test fails if ` || grant.token !== this.latest` is removed in src/local/waiter.ts and `tonumber(token) > known`
+// becomes `false` in lua/mutex/renew.lua: the lease has the token of the first grant.
 test('I2: a confirmation of another grant to the same waiter does not count', async () => {
   const master = await ownServer('--repl-diskless-sync-delay', '0')
   await ownServer('--replicaof', '127.0.0.1', String(master.port))
@@ -46,10 +46,10 @@ test('I2: a confirmation of another grant to the same waiter does not count', as
   expect((await first).held).toBe(true)
 })
 
-// Break: `milliseconds: this.#outageTimeout,` to `milliseconds: 60_000,` in src/redis/replication.ts: the call waits
-// for the end of the first confirmation, and only then begins to wait for its own.
-// Break: `waiter.unconfirmedSince ??= begun` to `waiter.unconfirmedSince ??= this.now()` in src/local/local-lock.ts:
-// the call's outageTimeout begins a second time.
+// This test fails if `milliseconds: this.#outageTimeout,` becomes `milliseconds: 60_000,` in src/redis/replication.ts:
+// the call waits for the end of the first confirmation, and only then begins to wait for its own. It also fails if
+// `waiter.unconfirmedSince ??= begun` becomes `waiter.unconfirmedSince ??= this.now()` in src/local/local-lock.ts: the
+// call's outageTimeout begins a second time.
 test('I6: a confirmation that waits for another also ends within outageTimeout', async () => {
   const outageTimeout = 2_000
   const { url } = await ownServer()
@@ -70,8 +70,8 @@ test('I6: a confirmation that waits for another also ends within outageTimeout',
     expect(error).toBeInstanceOf(LockConnectionError)
 })
 
-// Break: `this.#clock.after(UNDO_PAUSE, () => lock.undone(waiter))` to `lock.undone(waiter)` in src/wait/requests.ts:
-// the client sends hundreds of requests.
+// This test fails if `this.#clock.after(UNDO_PAUSE, () => lock.undone(waiter))` becomes `lock.undone(waiter)` in
+// src/wait/requests.ts: the client sends hundreds of requests.
 test.each(ways)('I9: if WAIT is refused, it is not sent again at once (fair: %s)', async fair => {
   const { url, port } = await ownServer()
   const redis = plainRedis(url)

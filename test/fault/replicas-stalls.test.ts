@@ -22,8 +22,8 @@ const stalls: Record<string, (redis: Redis, other: Redis) => Promise<unknown>> =
   },
 }
 
-// Break: `(isReply(error) && !this.#connection.passes(error))` to `isReply(error)` in src/redis/replication.ts: the
-// renewal rejects.
+// This test fails if `(isReply(error) && !this.#connection.passes(error))` becomes `isReply(error)` in
+// src/redis/replication.ts: the renewal rejects.
 test.each(Object.entries(stalls))('I6 I8: a renewal waits out -%s, and the hold continues', async (word, begin) => {
   const master = await ownServer('--lua-time-limit', '50', '--enable-debug-command', 'local')
   await ownServer('--replicaof', '127.0.0.1', String(master.port))

@@ -46,9 +46,10 @@ async function scene({ client } = kinds[0]!) {
 }
 
 describe('with a replica that receives writes', () => {
-  // Break: `if (count >= min)` to `if (count > min)` in src/redis/replication.ts: no grant counts, and no caller gets
-  // the lock. Break: `this.hold(heir, grant)` to `this.found(heir, grant)` in src/local/local-lock.ts: the client tries
-  // to confirm a local hand-off under an id that Redis does not know, so the hand-off never counts (unfair).
+  // This test fails if `if (count >= min)` becomes `if (count > min)` in src/redis/replication.ts: no grant counts, and
+  // no caller gets the lock. It also fails if `this.hold(heir, grant)` becomes `this.found(heir, grant)` in
+  // src/local/local-lock.ts: the client tries to confirm a local hand-off under an id that Redis does not know, so the
+  // hand-off never counts (unfair).
   test.each(kindsAndWays.filter(({ kind, fair }) => kind === 'mutex' || fair))(
     'I1 I2 I7: a lock is handed on as usual ($kind, fair: $fair)',
     async ({ fair, ...kind }) => {
@@ -70,9 +71,9 @@ describe('with a replica that receives writes', () => {
     },
   )
 
-  // Break: `this.renewUntil > now ? this.length : 0` to `0` in src/local/hold.ts: the lease is confirmed but not
-  // prolonged, and so is lost.
-  // Break: `if (count >= min)` to `if (count > min)` in src/redis/replication.ts: the grant does not count.
+  // This test fails if `this.renewUntil > now ? this.length : 0` becomes `0` in src/local/hold.ts: the lease is
+  // confirmed but not prolonged, and so is lost. It also fails if `if (count >= min)` becomes `if (count > min)` in
+  // src/redis/replication.ts: the grant does not count.
   test('a lease is renewed, and tryLock takes a free lock and is null for a held one', async () => {
     const { key, careful } = await scene()
     const [holder, other] = [careful({ ...patient, lease: 1_500 }), careful(patient)]
@@ -84,8 +85,9 @@ describe('with a replica that receives writes', () => {
     expect((await other.tryLock(key))?.held).toBe(true)
   })
 
-  // Break: `if (!confirm)` to `if (true)` in src/local/local-lock.ts: the replica becomes the master without the grant,
-  // and grants the lock again. (This is a race: on a busy machine the replica sometimes gets the grant in time.)
+  // This test fails if `if (!confirm)` becomes `if (true)` in src/local/local-lock.ts: the replica becomes the master
+  // without the grant, and grants the lock again. (This is a race: on a busy machine the replica sometimes gets the
+  // grant in time.)
   test('I1: a grant survives the failover', async () => {
     const { key, replica, careful, promote } = await scene()
     const lease = await careful(patient).lock(key)
@@ -97,10 +99,9 @@ describe('with a replica that receives writes', () => {
 })
 
 describe('with a replica that does not receive writes', () => {
-  // Break: `if (!confirm)` to `if (true)` in src/local/local-lock.ts: the attempt gets the lock, although no replica
-  // knows of it.
-  // Break: `'newest', end: 'leave' }` to `'newest', end: 'asked' }` in src/local/states.ts: the lock is not free until
-  // the lease ends.
+  // This test fails if `if (!confirm)` becomes `if (true)` in src/local/local-lock.ts: the attempt gets the lock,
+  // although no replica knows of it. It also fails if `'newest', end: 'leave' }` becomes `'newest', end: 'asked' }` in
+  // src/local/states.ts: the lock is not free until the lease ends.
   test.each(ways)('a single attempt rejects, and the lock is free (fair: %s)', async fair => {
     const { key, careful, careless, loseWrites } = await scene()
     const [locks, other] = [careful(), careless()]
@@ -112,9 +113,9 @@ describe('with a replica that does not receive writes', () => {
     expect(free.held).toBe(true)
   })
 
-  // Break: `waited >= this.#common.patience` to `true` in src/local/local-lock.ts: the call rejects at once.
-  // Break: `this.#clock.after(UNDO_PAUSE, () => lock.undone(waiter))` to `{}` in src/wait/requests.ts: the caller does
-  // not ask again, and no later grant reaches it.
+  // This test fails if `waited >= this.#common.patience` becomes `true` in src/local/local-lock.ts: the call rejects at
+  // once. It also fails if `this.#clock.after(UNDO_PAUSE, () => lock.undone(waiter))` becomes `{}` in
+  // src/wait/requests.ts: the caller does not ask again, and no later grant reaches it.
   test.each(ways)('I4: a call continues to wait, and is granted when the replica is back (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites, heal } = await scene()
     const locks = careful()
@@ -129,10 +130,10 @@ describe('with a replica that does not receive writes', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // Break: `waiter.unconfirmedSince ??= begun` to `waiter.unconfirmedSince = begun` in src/local/local-lock.ts: the
-  // call's outageTimeout begins again with each grant, so the call waits for ever.
-  // Break: `'newest', end: 'leave' }` to `'newest', end: 'asked' }` in src/local/states.ts: the last grant is not
-  // undone (unfair).
+  // This test fails if `waiter.unconfirmedSince ??= begun` becomes `waiter.unconfirmedSince = begun` in
+  // src/local/local-lock.ts: the call's outageTimeout begins again with each grant, so the call waits for ever. It also
+  // fails if `'newest', end: 'leave' }` becomes `'newest', end: 'asked' }` in src/local/states.ts: the last grant is
+  // not undone (unfair).
   test.each(ways)('I6: if the replica stays away, the call rejects after outageTimeout (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites } = await scene()
     const locks = careful({ outageTimeout: 800 })
@@ -142,11 +143,10 @@ describe('with a replica that does not receive writes', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // Break: `clock.after(timeout, ` to `clock.after(2 ** 30, ` in src/wait/patience.ts: the call with a timeout keeps
-  // waiting.
-  // Break: `audience.add(tell)` away in src/wait/patience.ts: the call with a signal keeps waiting.
-  // Break: `'newest', end: 'leave' }` to `'newest', end: 'asked' }` in src/local/states.ts: the grant to the caller
-  // that gave up is not undone (unfair).
+  // This test fails if `clock.after(timeout, ` becomes `clock.after(2 ** 30, ` in src/wait/patience.ts: the call with a
+  // timeout keeps waiting. It also fails if `audience.add(tell)` is removed in src/wait/patience.ts: the call with a
+  // signal keeps waiting. It also fails if `'newest', end: 'leave' }` becomes `'newest', end: 'asked' }` in
+  // src/local/states.ts: the grant to the caller that gave up is not undone (unfair).
   test.each(ways)('I6 I7: timeout and abort end the wait for a confirmation (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites } = await scene()
     const locks = careful({ replicas: { min: 1, timeout: 2_000 } })
@@ -164,14 +164,14 @@ describe('with a replica that does not receive writes', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // Break: `if (!confirm)` to `if (true)` in src/local/local-lock.ts: the first waiter gets the lock, although no
-  // replica knows of it.
-  // Break: `this.#common.requests.undo(this, waiter)` to `this.undone(waiter)` in src/local/local-lock.ts: the hand-off
-  // is not undone, and the next waiter does not get the lock.
-  // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = micros + 60000000` in lua/mutex/tend.lua: with a ticket
-  // from a minute later, the first waiter joins behind later ones. (With a ticket from the present moment the test
-  // would not fail: the first waiter joins again as soon as the hand-off is undone, and so would still be ahead.)
-  // Break: `joins[#joins + 1] = ticket` to `joins[#joins + 1] = micros + 60000000` in lua/permits/tend.lua: the same.
+  // This test fails if `if (!confirm)` becomes `if (true)` in src/local/local-lock.ts: the first waiter gets the lock,
+  // although no replica knows of it. It also fails if `this.#common.requests.undo(this, waiter)` becomes
+  // `this.undone(waiter)` in src/local/local-lock.ts: the hand-off is not undone, and the next waiter does not get the
+  // lock. It also fails if `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = micros + 60000000` in
+  // lua/mutex/tend.lua: with a ticket from a minute later, the first waiter joins behind later ones. (With a ticket
+  // from the present moment the test would not fail: the first waiter joins again as soon as the hand-off is undone,
+  // and so would still be ahead.) It also fails if `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = micros +
+  // 60000000` in lua/permits/tend.lua, for the same reason.
   test.each(kinds)(
     'I3 I4: a hand-off that the replica lacks is undone; the next waiter gets the lock, the first keeps its place ($kind)',
     async kind => {
@@ -196,7 +196,8 @@ describe('with a replica that does not receive writes', () => {
     },
   )
 
-  // Break: `this.#replicated.run(` to `this.#scripts.run(` in src/kinds/queued-kind.ts: the lease is renewed for ever.
+  // This test fails if `this.#replicated.run(` becomes `this.#scripts.run(` in src/kinds/queued-kind.ts: the lease is
+  // renewed for ever.
   test('I8: a lease whose renewals the replica does not receive is lost at its end, and reports this', async () => {
     const { key, careful, loseWrites } = await scene()
     const lease = await careful({ lease: 900 }).lock(key)
@@ -208,18 +209,18 @@ describe('with a replica that does not receive writes', () => {
   })
 })
 
-// Break: `'the lock was not replicated', cause` to `'the lock was not replicated'` in src/redis/replication.ts: the
-// error has no cause.
-// Break: `if (count >= min)` to `if (count >= 0)` in src/redis/replication.ts: the call gets the lock.
+// This test fails if `'the lock was not replicated', cause` becomes `'the lock was not replicated'` in
+// src/redis/replication.ts: the error has no cause. It also fails if `if (count >= min)` becomes `if (count >= 0)` in
+// src/redis/replication.ts: the call gets the lock.
 test('without any replica a call reports how many replicas it found', async () => {
   const { url } = await ownServer()
   const { error } = await outcomeOf(client({ replicas: { min: 2, timeout: 50 } }, url).tryLock(freshKey()))
   expect(wordsOf(error)).toBe('0 of 2 replicas confirmed it within 50 ms')
 })
 
-// Break: `...(waits ? [[waits]] : [])` away in src/redis/rights.ts: the rule does not contain the right.
-// Break: `this.#names, waitFor(this.#replicas)` to `this.#names` in src/redis/survey.ts: the missing right is not
-// named.
+// This test fails if `...(waits ? [[waits]] : [])` is removed in src/redis/rights.ts: the rule does not contain the
+// right. It also fails if `this.#names, waitFor(this.#replicas)` becomes `this.#names` in src/redis/survey.ts: the
+// missing right is not named.
 test('the right to WAIT is in the rule, and is named if it is missing', async () => {
   const { url, port } = await ownServer()
   const admin = plainRedis(url)
@@ -242,8 +243,8 @@ test('the right to WAIT is in the rule, and is named if it is missing', async ()
   expect(errors.map(({ message }) => message)).toEqual(['the Redis user lacks the rights +wait'])
 })
 
-// Break: `waiter.wish.mode === 'once' || ` away in src/local/local-lock.ts: the attempt joins the waiters, and waits
-// for the holder.
+// This test fails if `waiter.wish.mode === 'once' || ` is removed in src/local/local-lock.ts: the attempt joins the
+// waiters, and waits for the holder.
 test('a grant that lapses during its confirmation: I6, a single attempt ends without the lock, and gives the reason', async () => {
   const { key, replica, careful, careless } = await scene()
   const [locks, other] = [careful(patient), careless()]
@@ -260,8 +261,9 @@ test('a grant that lapses during its confirmation: I6, a single attempt ends wit
   expect(await held.release()).toBe(true)
 })
 
-// Break: `pipeline.call('waitaof', 0, min, timeout)` to `pipeline.wait(min, timeout)` in src/redis/replication.ts: the
-// client never sends the command that the server lacks. (The test fails only on a server without WAITAOF.)
+// This test fails if `pipeline.call('waitaof', 0, min, timeout)` becomes `pipeline.wait(min, timeout)` in
+// src/redis/replication.ts: the client never sends the command that the server lacks. (The test fails only on a server
+// without WAITAOF.)
 test('a server without WAITAOF is reported if fsync is wanted', async () => {
   const { url } = await ownServer()
   const redis = plainRedis(url)

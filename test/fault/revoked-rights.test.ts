@@ -50,10 +50,10 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
     await redis.call('CLIENT', 'KILL', 'USER', 'limited').catch(() => {})
   }
 
-  // Break: `return this.#fail(call, refusedBy(error))` to `return this.#fail(call, new LockConnectionError('no'))` in
-  // src/redis/connection.ts: the error does not name the missing right. Break:
-  // `this.#refusal = isFinal(error) ? error : undefined` away in src/redis/connection.ts: a refused login is reported
-  // only after outageTimeout.
+  // This test fails if `return this.#fail(call, refusedBy(error))` becomes `return this.#fail(call, new
+  // LockConnectionError('no'))` in src/redis/connection.ts: the error does not name the missing right. It also fails if
+  // `this.#refusal = isFinal(error) ? error : undefined` is removed in src/redis/connection.ts: a refused login is
+  // reported only after outageTimeout.
   test('I6: every call is rejected soon, and the error names what is missing', async () => {
     const { redis, limited, key } = await scene()
     const held = await limited.lock(key)
@@ -76,9 +76,9 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
     await within(3_000, limited.close())
   })
 
-  // Break: `this.#leaveBehind(hold, 'its lease ran out')` to `this.remove(hold)` in src/lease/renewal.ts: the holder is
-  // not notified.
-  // Break: `if (silence >= this.#patience)` to `if (false)` in src/wait/requests.ts: fair waiters wait for ever.
+  // This test fails if `this.#leaveBehind(hold, 'its lease ran out')` becomes `this.remove(hold)` in
+  // src/lease/renewal.ts: the holder is not notified. It also fails if `if (silence >= this.#patience)` becomes `if
+  // (false)` in src/wait/requests.ts: fair waiters wait for ever.
   test('I1 I6 I8: a holder is notified when its lease runs out; its waiters are rejected; others get the lock', async () => {
     const { redis, limited, other, key } = await scene()
     const mine = await limited.lock(key)
@@ -106,8 +106,8 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
     await nothingLeft(redis, other, theirs)
   })
 
-  // Break: `this.redis.connect().catch(() => {})` to `this.redis.connect()` in src/redis/connection.ts: if the client
-  // cannot log in, its process has an unhandled rejection.
+  // This test fails if `this.redis.connect().catch(() => {})` becomes `this.redis.connect()` in
+  // src/redis/connection.ts: if the client cannot log in, its process has an unhandled rejection.
   test('a separate process has no unhandled rejection, and can be closed', async () => {
     const { redis, limitedUrl, other, key } = await scene()
     const peer = await Peer.start(options, limitedUrl)
@@ -130,10 +130,10 @@ const deafened = kinds.flatMap(each => [
 ])
 
 describe('a right that only affects speed is revoked', () => {
-  // Break: `redis.pcall('PUBLISH', INBOX .. client` to `redis.call('PUBLISH', INBOX .. client` in lua/shared/send.lua:
-  // the release stops half-way (fair). Break: `redis.pcall('PUBLISH'` to `redis.call('PUBLISH'` in
-  // lua/mutex/release.lua: the same (unfair).
-  // Break: `redis.pcall('PUBLISH'` to `redis.call('PUBLISH'` in lua/permits/semaphore/opened.lua: the same (unfair).
+  // This test fails if `redis.pcall('PUBLISH', INBOX .. client` becomes `redis.call('PUBLISH', INBOX .. client` in
+  // lua/shared/send.lua: the release stops half-way (fair). It also fails if `redis.pcall('PUBLISH'` becomes
+  // `redis.call('PUBLISH'` in lua/mutex/release.lua: the same (unfair). It also fails if `redis.pcall('PUBLISH'`
+  // becomes `redis.call('PUBLISH'` in lua/permits/semaphore/opened.lua: the same (unfair).
   test.each(kindsAndWays)(
     'to publish: I4 I6, releases are complete, waiters notice them by heartbeat ($kind, fair: $fair)',
     async ({ fair, ...kind }) => {
@@ -148,9 +148,9 @@ describe('a right that only affects speed is revoked', () => {
     },
   )
 
-  // Break: `mine = waiters[1]:sub(1, CLIENT_END)` to `mine = nil` in lua/mutex/tend.lua: a waiter whose inbox has no
-  // subscriber is passed over each time.
-  // Break: `admit { by = nil, mine = client, asks = line }` to `admit { by = nil, mine = nil, asks = nil }` in lua/permits/tend.lua: the same.
+  // This test fails if `mine = waiters[1]:sub(1, CLIENT_END)` becomes `mine = nil` in lua/mutex/tend.lua: a waiter
+  // whose inbox has no subscriber is passed over each time. It also fails if `admit { by = nil, mine = client, asks =
+  // line }` becomes `admit { by = nil, mine = nil, asks = nil }` in lua/permits/tend.lua, for the same reason.
   test.each(deafened)(
     'to subscribe ($what): I4 I6, a queued waiter is granted by its heartbeat ($kind)',
     async ({ rules, ...kind }) => {
@@ -172,8 +172,8 @@ describe('a right that only affects speed is revoked', () => {
     },
   )
 
-  // Break: `channel.pending = undefined` away in src/redis/subscriber.ts: a refused subscription is never requested
-  // again.
+  // This test fails if `channel.pending = undefined` is removed in src/redis/subscriber.ts: a refused subscription is
+  // never requested again.
   test('the right is restored: I4, waiters receive messages again', async () => {
     const { redis, limitedUrl, other, key } = await scene()
     // With this waiterTtl, no heartbeat comes during the test.

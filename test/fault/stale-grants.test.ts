@@ -21,15 +21,14 @@ const stories = kinds.flatMap(each =>
   Object.keys(takings).flatMap(taking => tellings.map(telling => ({ ...each, taking, telling }))),
 )
 
-// Break: `tonumber(token) > known` to `false` in lua/mutex/renew.lua: the later grant confirms and renews the lease
-// with the old token.
-// Break: `this.#listener.remains(hold)` away in src/lease/renewal.ts: the new grant is never given back.
-// By reply, with the data. Break: `else if (token !== undefined) this.#listener.doubt(id, token)` away in
-// src/wait/acquire.ts: the lease lives until its renewal.
-// By message, with the data. Break: `const hold = this.local.hold(id)` to
-// `const hold = this.local.hold(id); if (hold) return true` in src/locks.ts: the same.
-// Break: `if tonumber(record:sub(1, TOKEN_END)) > known then return GRANTED_ANEW end` away in lua/permits/renew.lua: the lease with
-// the old token is confirmed.
+// This test fails if `tonumber(token) > known` becomes `false` in lua/mutex/renew.lua: the later grant confirms and
+// renews the lease with the old token. It also fails if `this.#listener.remains(hold)` is removed in
+// src/lease/renewal.ts: the new grant is never given back. By reply, with the data. It also fails if `else if (token
+// !== undefined) this.#listener.doubt(id, token)` is removed in src/wait/acquire.ts: the lease lives until its renewal.
+// By message, with the data. It also fails if `const hold = this.local.hold(id)` becomes `const hold =
+// this.local.hold(id); if (hold) return true` in src/locks.ts, for the same reason. It also fails if `if
+// tonumber(record:sub(1, TOKEN_END)) > known then return GRANTED_ANEW end` is removed in lua/permits/renew.lua: the
+// lease with the old token is confirmed.
 test.each(stories)(
   'revoked $taking, granted again by $telling: I2 I8, the lease is lost, and the new grant is given back ($kind)',
   async ({ taking, telling, client, clientBehindProxy, nameOf }) => {

@@ -38,10 +38,9 @@ const stalls: Record<string, (redis: Redis) => Promise<unknown>> = {
 const waysOf: Record<string, boolean[]> = { 'CLIENT PAUSE': [true], 'DEBUG SLEEP': [false] }
 
 describe.each(Object.entries(stalls))('%s for longer than the lease', (name, begin) => {
-  // Break: `- Math.min(ttl / 10, 2 + ttl / 1000)` to `+ 1_500` in src/clock.ts: the holder counts on its lease for too
-  // long.
-  // Break: `dead && waiter.waits && !again` to `false` in src/wait/requests.ts: the newcomer's lease has ended before
-  // its grant arrives.
+  // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 1_500` in src/clock.ts: the holder counts on
+  // its lease for too long. It also fails if `dead && waiter.waits && !again` becomes `false` in src/wait/requests.ts:
+  // the newcomer's lease has ended before its grant arrives.
   test.each(waysOf[name] ?? ways)(
     'I1 I4 I8: the holder is notified in time, the next caller is granted when the stall ends (fair: %s)',
     async fair => {
@@ -83,8 +82,8 @@ describe.each(Object.entries(stalls))('%s for longer than the lease', (name, beg
   )
 })
 
-// Break: `if (!isReply(error)) call.repeated = true` to `call.repeated = true` in src/redis/connection.ts: the release
-// resolves to true.
+// This test fails if `if (!isReply(error)) call.repeated = true` becomes `call.repeated = true` in
+// src/redis/connection.ts: the release resolves to true.
 test('-BUSY while a hold is lost: I8, its release resolves to false', async () => {
   const { url } = await ownServer('--lua-time-limit', '50')
   const [redis, looking] = [plainRedis(url), bluntRedis(url)]
@@ -101,9 +100,10 @@ test('-BUSY while a hold is lost: I8, its release resolves to false', async () =
   expect((await within(5_000, released)).value).toBe(false)
 })
 
-// Break: `if (!this.#known || !refusal.message.startsWith('NOSCRIPT')) return false` to `if (!this.#known ||
-// this.#script.texts > 0 || !refusal.message.startsWith('NOSCRIPT')) return false` in src/redis/scripts.ts: the client
-// assumes that Redis never forgets a script, so a call is rejected after Redis has forgotten one.
+// This test fails if `if (!this.#known || !refusal.message.startsWith('NOSCRIPT')) return false` becomes `if
+// (!this.#known || this.#script.texts > 0 || !refusal.message.startsWith('NOSCRIPT')) return false` in
+// src/redis/scripts.ts: the client assumes that Redis never forgets a script, so a call is rejected after Redis has
+// forgotten one.
 test.each(ways)('SCRIPT FLUSH in a loop: I1 I4 I6, no caller notices (fair: %s)', async fair => {
   const { url } = await ownServer()
   const redis = plainRedis(url)
@@ -151,7 +151,7 @@ describe('-LOADING, after a restart with data that takes two seconds to read', (
     return { url: server.url, redis, reload }
   }
 
-  // Break: `LOADING|` away in src/redis/refusals.ts: the call is refused instead of waiting.
+  // This test fails if `LOADING|` is removed in src/redis/refusals.ts: the call is refused instead of waiting.
   test('I1 I2 I4 I6: saved holds and waiters are as before; calls wait for the end of loading, or reject with it as their cause', async () => {
     const { url, redis, reload } = await scene()
     const [holder, other, hasty] = [client({}, url), client({}, url), client({ outageTimeout: 1_200 }, url)]
@@ -174,10 +174,10 @@ describe('-LOADING, after a restart with data that takes two seconds to read', (
     await nothingLeft(redis, other, key)
   })
 
-  // Break: `this.#leaveBehind(hold, 'its lease ran out')` away in src/lease/renewal.ts and `if (renewed === undefined)
-  // return this.#lose(hold, 'Redis no longer knows this hold')` to `if (renewed === undefined) return` in
-  // src/lease/renewal.ts: neither reports that the lease has ended. With only the first change, Redis reports it once
-  // it has read its data, which may be in time for this test.
+  // This test fails if `this.#leaveBehind(hold, 'its lease ran out')` is removed in src/lease/renewal.ts and `if
+  // (renewed === undefined) return this.#lose(hold, 'Redis no longer knows this hold')` becomes `if (renewed ===
+  // undefined) return` in src/lease/renewal.ts: neither reports that the lease has ended. With only the first change,
+  // Redis reports it once it has read its data, which may be in time for this test.
   test('I1 I4 I8: a lease that runs out during loading is lost, and the next waiter is granted after it', async () => {
     const { url, redis, reload } = await scene()
     const [holder, other] = [client(options, url), client(options, url)]

@@ -119,7 +119,7 @@ const tasks: Record<string, (at: Pair, key: string) => Promise<void>> = {
 describe('without one of its rights', () => {
   const alone = new Set(aclRule([mutex]).filter(rule => rule.startsWith('+')))
   const named = rights.filter(right => right !== '+scan' && right !== table && !tasks[right])
-  // Break: any of the commands in `sent.cluster` of src/redis/rights.ts.
+  // This test fails if any of the commands in `sent.cluster` of src/redis/rights.ts is removed.
   test.concurrent.each(named)('%s: the client reports at its start that the right is missing', async right => {
     const name = `without-${rights.indexOf(right)}`
     await using at = await scene(name, without(right))
@@ -130,7 +130,7 @@ describe('without one of its rights', () => {
     if (!alone.has(right)) expect(await work(at.limited, at.other, admins(), name)).not.toEqual([])
   })
 
-  // Break: `hearOutAsking` in src/redis/clients.ts: the process has an unhandled rejection.
+  // This test fails if `hearOutAsking` is not called in src/redis/clients.ts: the process has an unhandled rejection.
   test.each(Object.entries(tasks))(
     '%s: one task fails, and the client has reported the missing right',
     async (right, task) => {

@@ -80,7 +80,7 @@ test('docs/operations.md lists these rights', () => {
 })
 
 describe('without one of its rights', () => {
-  // Break: `this.#survey.look()` in src/session.ts, or any of the commands in src/redis/rights.ts.
+  // This test fails if `this.#survey.look()` is removed in src/session.ts, or any of the commands in src/redis/rights.ts.
   test.concurrent.each(rights)(
     '%s: something fails, and the client has reported the missing right at its start',
     async right => {
@@ -139,7 +139,7 @@ test('a user with rights to some keys can use only these, and its errors name th
   expect(at.warnings.map(({ message }) => message)).toEqual(['the Redis user lacks the rights ~lock:*'])
 })
 
-// Break: `this.#listener.up()` before the loop in #wentUp of src/redis/connection.ts.
+// This test fails if `this.#listener.up()` is called before the loop in `#wentUp` of src/redis/connection.ts.
 test('the client checks its rights once, after the calls that waited for the connection', async () => {
   const admin = new Redis(quiet.url)
   const monitor = await admin.monitor()

@@ -35,7 +35,7 @@ async function used(source: ConstructorParameters<typeof LockClient>[0] = server
 }
 
 describe('one server', () => {
-  // Break: `evicting(found, at)` in src/redis/survey.ts.
+  // This test fails if `evicting(found, at)` is removed in src/redis/survey.ts.
   test.each(['allkeys-lru', 'allkeys-random', 'volatile-lfu', 'volatile-ttl'])(
     '%s with maxmemory: reported once',
     async policy => {
@@ -58,7 +58,7 @@ describe('one server', () => {
     expect(at.warnings).toEqual([])
   })
 
-  // Break: `this.#said.set(at, text)` in src/redis/survey.ts.
+  // This test fails if `this.#said.set(at, text)` is removed in src/redis/survey.ts.
   test('after a reconnect, only a changed setting is reported again', async () => {
     await redis.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru')
     await using at = await used()

@@ -9,8 +9,8 @@ import { promptly } from '../kit/outcomes.ts'
 import { client, freshKey, redisUrl } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 
-// Break: `if (redis.stream?.destroyed) redis.status = 'end'` away in src/redis/clients.ts: both connections count as
-// ready, so neither reconnects.
+// This test fails if `if (redis.stream?.destroyed) redis.status = 'end'` is removed in src/redis/clients.ts: both
+// connections count as ready, so neither reconnects.
 test('I6: connections that are lost during their greeting are replaced', async () => {
   const proxy = await FaultProxy.open(redisUrl())
   proxy.swallow('down')

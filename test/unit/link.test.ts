@@ -42,7 +42,8 @@ async function down() {
   return { clock, link, made }
 }
 
-// Break: `other.hurry()` in src/redis/link.ts: it comes up to 1.25 s later, and until then its waiters are passed over.
+// This test fails if `other.hurry()` is removed in src/redis/link.ts: the other connection comes up to 1.25 s later,
+// and until then its waiters are passed over.
 test.each(names)(
   'I4 when a connection is back, the others try again at once instead of waiting for their next attempt: %s',
   async name => {

@@ -21,12 +21,15 @@ describe('a comment', () => {
 
   test('names a line, and its replacement; it may span several lines', () => {
     const expected = [{ file: 'a.test.ts', line: 3, changes: [change] }]
-    expect(read('// Break: `a > b` to', '// `a >= b` in src/a.ts: too late.', "test('x', () => {")).toEqual(expected)
+    expect(
+      read('// This test fails if `a > b` becomes', '// `a >= b` in src/a.ts: too late.', "test('x', () => {"),
+    ).toEqual(expected)
   })
 
   test('may remove a line, break several lines together, or name alternative breaks', () => {
     const text =
-      '  // It is so. Break: `a > b` to `a >= b` in src/a.ts and `c()` away in lua/c.lua: late. Break: `d` away in src/d.ts.'
+      '  // It is so. This test fails if `a > b` becomes `a >= b` in src/a.ts and `c()` is removed in lua/c.lua: late. ' +
+      'It also fails if `d` is removed in src/d.ts.'
     expect(read(text, "  test('x', () => {").map(({ changes }) => changes)).toEqual([
       [change, { path: 'lua/c.lua', from: 'c()', to: '' }],
       [{ path: 'src/d.ts', from: 'd', to: '' }],
@@ -35,27 +38,31 @@ describe('a comment', () => {
 
   test('belongs to the test below it, whose title may come after a table', () => {
     const text = [
-      '// Break: `d` away in src/d.ts.',
+      '// This test fails if `d` is removed in src/d.ts.',
       'test.each([',
       "  ['a', 1],",
       "])('%s', () => {",
       "test('y', () => {",
     ]
     expect(read(...text).map(({ line }) => line)).toEqual([4])
-    expect(read("test('y', () => {", '// Break: `d` away in src/d.ts.', '', "test('z', () => {")).toEqual([])
+    expect(
+      read("test('y', () => {", '// This test fails if `d` is removed in src/d.ts.', '', "test('z', () => {"),
+    ).toEqual([])
   })
 
   test('is reported if it names no line, or a line that does not exist exactly once', () => {
     const at = (...words: string[]) =>
-      read(`// Break: ${words.join(' ')}`, "test('x', () => {").map(each => troubleOf(each))
+      read(`// This test fails if ${words.join(' ')}`, "test('x', () => {").map(each => troubleOf(each))
     expect(at('something else.')).toEqual(['names no change'])
-    expect(at('`no such line` away in src/clock.ts')).toEqual(['src/clock.ts has "no such line" 0 times'])
-    expect(at('`e` to `f` in src/clock.ts')).toEqual([expect.stringMatching(/^src\/clock.ts has "e" \d\d+ times$/)])
+    expect(at('`no such line` is removed in src/clock.ts')).toEqual(['src/clock.ts has "no such line" 0 times'])
+    expect(at('`e` becomes `f` in src/clock.ts')).toEqual([
+      expect.stringMatching(/^src\/clock.ts has "e" \d\d+ times$/),
+    ])
   })
 
   test('above a group applies to all tests of the group', () => {
     const group = ["describe('g', () => {", "  test('x', () => {", '  })', '})', "test('y', () => {"]
     expect(unbroken(group.join('\n'))).toEqual([2, 5])
-    expect(unbroken(['// Break: `d` away in src/d.ts.', ...group].join('\n'))).toEqual([6])
+    expect(unbroken(['// These tests fail if `d` is removed in src/d.ts.', ...group].join('\n'))).toEqual([6])
   })
 })

@@ -87,14 +87,14 @@ describe.each(Object.entries(scenes))('%s', (_, { unreached, emptied }) => {
     return { both, violations: check(memory.events).violations.map(({ invariant }) => invariant) }
   }
 
-  // I1. Break: `return this.#account && this.wait === 0` to `return this.#account && true` in
+  // I1. This test fails if `return this.#account && this.wait === 0` becomes `return this.#account && true` in
   // src/compose/quorum/standing.ts: every server's vote counts, whatever the server reports.
   test.each([true, false])('I1 I8: no other client holds before the holder is notified (fair: %s)', async fair => {
     expect(await play(fair, 'the truth')).toEqual({ both: false, violations: [] })
   })
 
-  // Break: `return persists ? 0 : Math.max(0, ` to `return Math.max(0, ` in src/compose/quorum/standing.ts: clients do
-  // not believe a server that reports that it persists everything.
+  // This test fails if `return persists ? 0 : Math.max(0, ` becomes `return Math.max(0, ` in
+  // src/compose/quorum/standing.ts: clients do not believe a server that reports that it persists everything.
   test.each([true, false])(
     'a server that wrongly reports that it persists leads to two holders, which the checker finds (fair: %s)',
     async fair => {

@@ -13,8 +13,8 @@ const waiterTtl = 6_000
  * server no longer knows the heartbeat's script, but it knows the script of the leave. So the leave takes effect first.
  * Then the client sends the heartbeat again, with the script's text, and the waiter joins the queue again.
  */
-// Break: `await new Promise<void>(resolve => (seat.idle = resolve))` to `return new Promise<void>(resolve => (seat.idle
-// = resolve))` in src/compose/quorum/clearing.ts: the client sends only one leave.
+// This test fails if `await new Promise<void>(resolve => (seat.idle = resolve))` becomes `return new
+// Promise<void>(resolve => (seat.idle = resolve))` in src/compose/quorum/clearing.ts: the client sends only one leave.
 test('I7: a waiter that joins the queue again after its leave is removed from it', async () => {
   const scene = await quorumScene()
   const [holder, waiter] = [scene.client(), scene.client({ waiterTtl })]
@@ -47,8 +47,8 @@ test('I7: a waiter that joins the queue again after its leave is removed from it
  * server does not know the attempt's script, but it knows the script of the leave. So the attempt is sent again after
  * the leave, and is granted. Both replies arrive together.
  */
-// Break: `seat.asked === 0 && !seat.late` to `seat.asked === 0` in src/compose/quorum/clearing.ts: the client sends
-// only one leave.
+// This test fails if `seat.asked === 0 && !seat.late` becomes `seat.asked === 0` in src/compose/quorum/clearing.ts: the
+// client sends only one leave.
 test('I7: a vote that a server grants after the leave is withdrawn', async () => {
   const scene = await quorumScene()
   const holder = scene.client()
@@ -77,8 +77,8 @@ test('I7: a vote that a server grants after the leave is withdrawn', async () =>
  * Two of three servers have lost a hold, and its client has not received their messages. When it releases the hold, the
  * server that still has it answers first, and one of the others last.
  */
-// Break: `round.answered(i, decided())` to `round.answered(i, true)` in src/compose/quorum/quorum-kind.ts: the first two
-// answers settle the release.
+// This test fails if `round.answered(i, decided())` becomes `round.answered(i, true)` in
+// src/compose/quorum/quorum-kind.ts: the first two answers settle the release.
 test('I8: a release waits for the answers that decide whether a majority still had the hold', async () => {
   const scene = await quorumScene()
   const { locks, links } = await scene.linked()

@@ -92,10 +92,10 @@ interface Stage {
 
 const losses = [killed, frozen, ...partitioned]
 
-// I1 I8. Break: `deadline: grant.deadline - lease * DRIFT` to `deadline: grant.deadline + lease` in
-// src/compose/quorum/ballots.ts: the holder counts on its hold for too long.
-// I6. Break: `return well < this.#majority ? noMajority(problems) : undefined` to `return undefined` in
-// src/compose/quorum/quorum.ts: callers do not learn that the majority is lost.
+// I1 I8. This test fails if `deadline: grant.deadline - lease * DRIFT` becomes `deadline: grant.deadline + lease` in
+// src/compose/quorum/ballots.ts: the holder counts on its hold for too long. I6. It also fails if `return well <
+// this.#majority ? noMajority(problems) : undefined` becomes `return undefined` in src/compose/quorum/quorum.ts:
+// callers do not learn that the majority is lost.
 test.each(losses)('I1 I6 I8: every call settles, and the holder is notified before the next grant: $name', loss =>
   play(loss, async ({ scene, holder, others, patient, loss, key }) => {
     const held = await holder.lock(key)
@@ -137,7 +137,7 @@ test.each(losses)('I1 I6 I8: every call settles, and the holder is notified befo
   }),
 )
 
-// I1 I8. Break: `deadline: grant.deadline - lease * DRIFT` to `deadline: grant.deadline + lease` in
+// I1 I8. This test fails if `deadline: grant.deadline - lease * DRIFT` becomes `deadline: grant.deadline + lease` in
 // src/compose/quorum/ballots.ts: the holder counts on its hold for too long.
 test.each(losses)(
   'I1 I4 I8: for about a lease: the holder keeps the lock, or is notified before the next grant: $name',

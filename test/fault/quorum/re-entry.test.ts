@@ -10,8 +10,8 @@ import { eventually, sleep } from '../../kit/time.ts'
  * re-entry, but only server 2 extends the lease of the outer hold. A releases the inner hold. When the outer lease ends
  * on server 1, servers 1 and 3 grant the lock to B.
  */
-// Break: `this.#kind.raised?.(first.name, hold.name) ?? hold.deadline` to `hold.deadline` in src/lease/renewal.ts: A
-// assumes that a majority has raised the outer lease.
+// This test fails if `this.#kind.raised?.(first.name, hold.name) ?? hold.deadline` becomes `hold.deadline` in
+// src/lease/renewal.ts: A assumes that a majority has raised the outer lease.
 test('I1: a longer re-entry raises the outer hold only as far as a majority of the servers has raised it', async () => {
   const scene = await quorumScene()
   const lease = 3_000

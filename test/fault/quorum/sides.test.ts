@@ -63,7 +63,7 @@ async function twoSides(size: number, seed: number, patience?: number) {
   return { scene, memory, servers, a, b, most, fewest: servers.slice(scene.majority), random: new Random(seed, size) }
 }
 
-// I1 I8. Break: `deadline: grant.deadline - lease * DRIFT` to `deadline: grant.deadline + lease` in
+// I1 I8. This test fails if `deadline: grant.deadline - lease * DRIFT` becomes `deadline: grant.deadline + lease` in
 // src/compose/quorum/ballots.ts: the holder counts on its hold for too long.
 test.each(sizes)('I1 I8: the majority changes sides: the holder is notified before the other client holds (%i)', size =>
   seeded('majority', async seed => {
@@ -95,7 +95,7 @@ test.each(sizes)('I1 I8: the majority changes sides: the holder is notified befo
   }),
 )
 
-// I1. Break: `this.majority = Math.floor(places.length / 2) + 1` to `this.majority = 1` in
+// I1. This test fails if `this.majority = Math.floor(places.length / 2) + 1` becomes `this.majority = 1` in
 // src/compose/quorum/ballots.ts: one server's vote is enough, and each side has a server.
 test.each(sizes)('I1 I2 I4 I6 I8: the sides change all the time (%i)', size =>
   seeded('sides', async seed => {

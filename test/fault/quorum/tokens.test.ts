@@ -19,8 +19,8 @@ function pollsOf(key: string): unknown[] {
   return polls
 }
 
-// Break: `tellOutcome(ballot.claim, 'granted', before !== undefined)` to `tellOutcome(ballot.claim, 'granted')` in
-// src/compose/quorum/election.ts: no grant is reported as having needed a second round.
+// This test fails if `tellOutcome(ballot.claim, 'granted', before !== undefined)` becomes `tellOutcome(ballot.claim,
+// 'granted')` in src/compose/quorum/election.ts: no grant is reported as having needed a second round.
 test('redis-baton:poll reports whether the servers had to agree on a token before the grant', async () => {
   const scene = await quorumScene()
   const locks = scene.client({ label: 'mine' })
@@ -46,7 +46,7 @@ test('redis-baton:poll reports whether the servers had to agree on a token befor
   expect(other).toBeGreaterThan(same)
 })
 
-// Break: `return most ?? Math.max(...tokens)` to `return most ?? Math.min(...tokens)` in
+// This test fails if `return most ?? Math.max(...tokens)` becomes `return most ?? Math.min(...tokens)` in
 // src/compose/quorum/election.ts: the client proposes the smallest token, but servers never lower a token, so they
 // never agree.
 test('I2: an owner does not get the token of a hold that has ended, even if a server does not answer', async () => {
@@ -75,8 +75,8 @@ test('I2: an owner does not get the token of a hold that has ended, even if a se
   expectIncreasing(tokens)
 })
 
-// Break: `if (!questions.every(decided) && again && settled.some(Boolean)) return this.renew(asked, false)` away in
-// src/compose/quorum/renewals.ts: a server whose token was corrected does not prolong its lease.
+// This test fails if `if (!questions.every(decided) && again && settled.some(Boolean)) return this.renew(asked, false)`
+// is removed in src/compose/quorum/renewals.ts: a server whose token was corrected does not prolong its lease.
 test('I5: a hold is renewed although most servers have another token for it', async () => {
   const scene = await quorumScene()
   const locks = scene.client()

@@ -7,10 +7,10 @@ import { eventually, sleep } from '../../kit/time.ts'
 import { Crowd, clusterLocks, contests, ownCluster, SOON, slotOf } from './cluster-crowd.ts'
 
 describe('CLUSTER FAILOVER', () => {
-  // Break: `if reached == 0 then` to `if false then` in lua/shared/send.lua, `redis.on('moved'` to `redis.on('never'`
-  // in src/redis/shard.ts, `cluster.on('refresh', () => this.#findAll())` away in src/redis/shards.ts: no client
-  // follows the slot, and clients that have not followed it are passed over. (Usually they follow before the release,
-  // or are found later.)
+  // This test fails if `if reached == 0 then` becomes `if false then` in lua/shared/send.lua, `redis.on('moved'`
+  // becomes `redis.on('never'` in src/redis/shard.ts, `cluster.on('refresh', () => this.#findAll())` is removed in
+  // src/redis/shards.ts: no client follows the slot, and clients that have not followed it are passed over. (Usually
+  // they follow before the release, or are found later.)
   test('I3 I4: waiters and leases continue, there and back', { timeout: 60_000 }, async () => {
     const cluster = await ownCluster()
     const clients = ['one', 'two'].map(label => clusterLocks(cluster, { label, waiterTtl: 60_000, lease: 60_000 }))
@@ -57,7 +57,8 @@ describe('SIGKILL of a master', () => {
   // I1 and I3 have a limit here: the replica may lack the last writes of its dead master. On keys of that master, holds
   // from before the promotion may overlap with later holds, and queue positions may be lost. On all other keys neither
   // may happen.
-  // Break: `else this.#send(call)` away in src/redis/connection.ts: interrupted requests are not sent again.
+  // This test fails if `else this.#send(call)` is removed in src/redis/connection.ts: interrupted requests are not sent
+  // again.
   test('I1 to I8: all callers are served again; lost holds are signalled', { timeout: 90_000 }, async () => {
     const cluster = await ownCluster()
     const crowd = new Crowd(cluster, contests)

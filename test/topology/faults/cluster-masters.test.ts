@@ -11,7 +11,8 @@ import { clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'
 
 const keys = Array.from({ length: 30 }, (_, i) => `job-${i}`)
 
-// Break: `AT_ONCE + 1` to `AT_ONCE + 99` in src/redis/writes.ts: thirty writes, instead of two and one for each master.
+// This test fails if `AT_ONCE + 1` becomes `AT_ONCE + 99` in src/redis/writes.ts: thirty writes, instead of two and one
+// for each master.
 test('I9: renewals that are due together take a few writes, not one per lock', async () => {
   const cluster = await ownCluster()
   const locks = clusterLocks(cluster, { lease: 6_000 })
@@ -36,10 +37,9 @@ test('I9: renewals that are due together take a few writes, not one per lock', a
   for (const lease of leases) expect(lease.held).toBe(true)
 })
 
-// Break: `return this.#keys.placeOf(key)` to `return ''` in src/kinds/queued-kind.ts: one call covers all locks, which
-// a cluster refuses.
-// Break: `if (!mastersOf(redis).includes(master)) return` to `return` in src/redis/listing.ts: the list omits locks
-// that it cannot reach.
+// This test fails if `return this.#keys.placeOf(key)` becomes `return ''` in src/kinds/queued-kind.ts: one call covers
+// all locks, which a cluster refuses. It also fails if `if (!mastersOf(redis).includes(master)) return` becomes
+// `return` in src/redis/listing.ts: the list omits locks that it cannot reach.
 test('I8: renewals on other masters continue, and `list` waits for the missing one', { timeout: 90_000 }, async () => {
   const cluster = await ownCluster('--cluster-require-full-coverage', 'no')
   const locks = clusterLocks(cluster, { lease: 4_000, outageTimeout: 15_000 })

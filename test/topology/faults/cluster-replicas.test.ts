@@ -4,8 +4,8 @@ import { LockConnectionError } from '../../../src/index.ts'
 import { type KindName, kindNames, lockOf } from '../../kit/kind-clients.ts'
 import { clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'
 
-// Break: `this.names.placeOfLock(lock)` to `''` in src/redis/link.ts: a pipeline spans several nodes, which ioredis
-// refuses.
+// This test fails if `this.names.placeOfLock(lock)` becomes `''` in src/redis/link.ts: a pipeline spans several nodes,
+// which ioredis refuses.
 test('I1: grants and hand-offs count only on masters whose replica works', { timeout: 60_000 }, async () => {
   const cluster = await ownCluster('--cluster-node-timeout', '15000')
   const make = () => clusterLocks(cluster, { replicas: { min: 1, timeout: 400 }, outageTimeout: 20_000 })

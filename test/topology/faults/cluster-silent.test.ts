@@ -6,8 +6,8 @@ import { LockConnectionError } from '../../../src/index.ts'
 import { client, freshKey } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 
-// Break: `setTimeout(() => probe.disconnect(), 500)` to `setTimeout(() => {}, 500)` in src/redis/clients.ts: the
-// client's extra connections, which find out why no node answers, stay open for ever.
+// This test fails if `setTimeout(() => probe.disconnect(), 500)` becomes `setTimeout(() => {}, 500)` in
+// src/redis/clients.ts: the client's extra connections, which find out why no node answers, stay open for ever.
 test('I6 I7: a call rejects in time, and after close no connection is left', async () => {
   const sockets = new Set<Socket>()
   let came = 0

@@ -20,8 +20,8 @@ describe('a slot that moves', () => {
   // While the slot's keys are on two nodes, scripts are refused temporarily, or run on a node on which no client has
   // subscribed yet. In that case queue positions may be lost, but nothing else. Keys of other slots must not be
   // affected.
-  // Break: `|\bnon local key\b` away in src/redis/refusals.ts: calls that are refused temporarily fail, including
-  // releases, so these locks are not granted before their leases end.
+  // This test fails if `|\bnon local key\b` is removed in src/redis/refusals.ts: calls that are refused temporarily
+  // fail, including releases, so these locks are not granted before their leases end.
   test('I1 I2 I4 to I8: moves back and forth, and to an added node', { timeout: 90_000 }, async () => {
     const cluster = await ownCluster()
     const moving: Contest[] = [
@@ -64,9 +64,9 @@ describe('a slot that moves', () => {
     expect(ends.size, 'nothing failed').toBe(0)
   })
 
-  // Break: `redis.on('moved'` to `redis.on('never'` in src/redis/shard.ts: the waiters stay subscribed on the old node,
-  // where nothing is published any longer. Only the beat, within 5 s, or their heartbeat, within 20 s, would notice
-  // this.
+  // This test fails if `redis.on('moved'` becomes `redis.on('never'` in src/redis/shard.ts: the waiters stay subscribed
+  // on the old node, where nothing is published any longer. Only the beat, within 5 s, or their heartbeat, within 20 s,
+  // would notice this.
   test('I3 I4: takes the subscriptions of idle waiters along', { timeout: 60_000 }, async () => {
     const cluster = await ownCluster()
     const made = performance.now()

@@ -17,10 +17,9 @@ import { clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'
 const patient = { waiterTtl: 60_000, lease: 60_000, outageTimeout: 3_000 }
 
 describe('a subscriber connection', () => {
-  // Break: `for (const channel of lost) this.#lose(channel)` away in src/redis/shards.ts: the client does not subscribe
-  // again.
-  // Break: `if (missed || before) this.#ears.heard(channel.name)` away in src/redis/shards.ts: no waiter checks for
-  // messages that it has missed.
+  // This test fails if `for (const channel of lost) this.#lose(channel)` is removed in src/redis/shards.ts: the client
+  // does not subscribe again. It also fails if `if (missed || before) this.#ears.heard(channel.name)` is removed in
+  // src/redis/shards.ts: no waiter checks for messages that it has missed.
   test('I4: that is killed is replaced, and its waiters check their locks', { timeout: 60_000 }, async () => {
     const cluster = await ownCluster()
     const [holder, waiter] = [clusterLocks(cluster, patient), clusterLocks(cluster, patient)]
@@ -42,8 +41,8 @@ describe('a subscriber connection', () => {
     expect(events).toEqual(['disconnected', 'reconnected'])
   })
 
-  // Break: `if (this.#listener.busy()) this.#shards.probe()` away in src/redis/link.ts: messages are lost until the
-  // next heartbeat, after 20 s.
+  // This test fails if `if (this.#listener.busy()) this.#shards.probe()` is removed in src/redis/link.ts: messages are
+  // lost until the next heartbeat, after 20 s.
   test('I4: that is half-open is noticed by a probe', { timeout: 60_000 }, async () => {
     const cluster = await ownCluster()
     const holder = clusterLocks(cluster, patient)
@@ -58,8 +57,8 @@ describe('a subscriber connection', () => {
   })
 })
 
-// Break: `, socketTimeout: silence` away in src/redis/clients.ts: the other nodes' answers hide the bad connection, and
-// every call to this node fails.
+// This test fails if `, socketTimeout: silence` is removed in src/redis/clients.ts: the other nodes' answers hide the
+// bad connection, and every call to this node fails.
 test('I6: a half-open connection for commands to one node is noticed, while others answer', async () => {
   const cluster = await ownCluster()
   const { waiter, before } = await proxied(cluster)

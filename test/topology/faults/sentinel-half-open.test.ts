@@ -8,10 +8,9 @@ import { freshKey } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { freeze, patient, scene } from './sentinel-scene.ts'
 
-// Break: `socketTimeout: PROBE,` away in src/redis/sentinels.ts: the connections stay open for ever, and the client
-// stays with its old master.
-// Break: `if (sentinel.status === 'ready')` to `if (false)` in src/redis/sentinels.ts: the same, because the client
-// sends nothing on them.
+// This test fails if `socketTimeout: PROBE,` is removed in src/redis/sentinels.ts: the connections stay open for ever,
+// and the client stays with its old master. It also fails if `if (sentinel.status === 'ready')` becomes `if (false)` in
+// src/redis/sentinels.ts: the same, because the client sends nothing on them.
 test('I1: a client with half-open connections to the sentinels leaves a stale master, too', {
   timeout: 60_000,
 }, async () => {

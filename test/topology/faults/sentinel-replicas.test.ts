@@ -9,8 +9,9 @@ import { client, freshKey } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { mistaken, scene } from './sentinel-scene.ts'
 
-// Break: `|\bcannot be used with replica\b` away in src/redis/refusals.ts: the client keeps asking the replica for
-// confirmations. The replica refuses to wait for replicas, so each grant is undone and retried, without success.
+// This test fails if `|\bcannot be used with replica\b` is removed in src/redis/refusals.ts: the client keeps asking
+// the replica for confirmations. The replica refuses to wait for replicas, so each grant is undone and retried, without
+// success.
 test('I4 I6: a sentinel names a replica: calls wait until it names the master, which confirms them', async () => {
   const at = await scene()
   const { servers, master } = at

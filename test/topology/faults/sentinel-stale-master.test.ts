@@ -13,8 +13,8 @@ import { freeze, patient, scene, serve } from './sentinel-scene.ts'
 const LINGER = 12_000
 
 describe('a master is stopped until after its failover, and then continues', () => {
-  // Break: `if (name !== this.#name) return` to `return` in src/redis/sentinels.ts: the idle client stays with the old
-  // master, and is granted locks that other clients are granted on the new master.
+  // This test fails if `if (name !== this.#name) return` becomes `return` in src/redis/sentinels.ts: the idle client
+  // stays with the old master, and is granted locks that other clients are granted on the new master.
   test('I1 I4: clients leave the master while it is stopped; a lease continues; pending requests are granted', async () => {
     const { servers, master, make, connections, allAt } = await scene()
     const [holder, idle, asking] = [make(), make(), make()]
@@ -45,8 +45,8 @@ describe('a master is stopped until after its failover, and then continues', () 
     expect(await connections(master)).toBe(0)
   })
 
-  // Break: `if (before !== undefined && master !== before) this.#switched()` away in src/redis/sentinels.ts: the client
-  // does not switch, because it could not receive the announcement of the switch.
+  // This test fails if `if (before !== undefined && master !== before) this.#switched()` is removed in
+  // src/redis/sentinels.ts: the client does not switch, because it could not receive the announcement of the switch.
   test('a client whose sentinels were all away during the failover leaves the old master when one sentinel is back', async () => {
     const { servers, master, make, connections, allAt } = await scene()
     const [only] = servers.sentinels
@@ -65,8 +65,8 @@ describe('a master is stopped until after its failover, and then continues', () 
     expect(await servers.direct(master).info('replication'), 'left of their own accord').toMatch(/role:master/)
   })
 
-  // Break: `times => Math.min(times * RETRY.first, RETRY.longest)` to `() => null` in src/redis/sentinels.ts: a client
-  // that was cut off once receives no more news.
+  // This test fails if `times => Math.min(times * RETRY.first, RETRY.longest)` becomes `() => null` in
+  // src/redis/sentinels.ts: a client that was cut off once receives no more news.
   test('clients leave the master even if all sentinels had been restarted before, one after the other', async () => {
     const { servers, master, make, allAt } = await scene()
     const idle = make()

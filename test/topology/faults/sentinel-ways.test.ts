@@ -16,8 +16,8 @@ import { Replication } from '../../kit/replication.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 import { freeze, mistaken, scene } from './sentinel-scene.ts'
 
-// Break: `sentinelCommandTimeout: 1_000,` away in src/redis/clients.ts: the client keeps waiting for the first
-// sentinel.
+// This test fails if `sentinelCommandTimeout: 1_000,` is removed in src/redis/clients.ts: the client keeps waiting for
+// the first sentinel.
 test('I6: a sentinel that hangs is skipped', async () => {
   const { servers, make } = await scene()
   const goOn = freeze(servers.sentinels[0]!)
@@ -26,8 +26,8 @@ test('I6: a sentinel that hangs is skipped', async () => {
   expect(await lease.release()).toBe(true)
 })
 
-// Break: `sentinelRetryStrategy: times => (times === 1 ? 0 : null),` away in src/redis/clients.ts: ioredis keeps
-// asking, and the reason is never reported.
+// This test fails if `sentinelRetryStrategy: times => (times === 1 ? 0 : null),` is removed in src/redis/clients.ts:
+// ioredis keeps asking, and the reason is never reported.
 test('I6 I7: if no sentinel answers, calls are rejected in time with this cause, and nothing is left', async () => {
   const sentinels = [{ host: '127.0.0.1', port: await freePort() }]
   const locks = new LockClient({ sentinels, name: 'locks' }, { outageTimeout: 600 })
@@ -37,7 +37,8 @@ test('I6 I7: if no sentinel answers, calls are rejected in time with this cause,
   await within(500, locks.close())
 })
 
-// Break: `this.#sentinels?.close()` away in src/redis/link.ts: the client's connections to the sentinels stay.
+// This test fails if `this.#sentinels?.close()` is removed in src/redis/link.ts: the client's connections to the
+// sentinels stay.
 test('I7: a closed client leaves no connection to the sentinels, even if its master is away', async () => {
   const { servers, master } = await scene()
   const connections = async () => {
@@ -62,8 +63,8 @@ test('I7: a closed client leaves no connection to the sentinels, even if its mas
   }
 })
 
-// Break: `(this.#destination.followsMaster === true && isDemoted(error))` to `false` in src/redis/connection.ts: the
-// calls are rejected.
+// This test fails if `(this.#destination.followsMaster === true && isDemoted(error))` becomes `false` in
+// src/redis/connection.ts: the calls are rejected.
 test('I6: a sentinel names a replica: calls wait until it names the master; after outageTimeout they reject with READONLY as the cause', async () => {
   const at = await scene()
   const { servers, master } = at
@@ -80,8 +81,8 @@ test('I6: a sentinel names a replica: calls wait until it names the master; afte
   expect(await lease.release()).toBe(true)
 })
 
-// Break: `if (name !== this.#name) return` away in src/redis/sentinels.ts: the client reacts to the messages about
-// other masters.
+// This test fails if `if (name !== this.#name) return` is removed in src/redis/sentinels.ts: the client reacts to the
+// messages about other masters.
 test('messages about other masters do not make a client leave', async () => {
   // Any server that relays published messages can stand in for a sentinel.
   const { port, url } = await ownServer()
@@ -102,9 +103,9 @@ test('messages about other masters do not make a client leave', async () => {
   expect(switches).toBe(1)
 })
 
-// Break: `listeners => this.#counted(listeners)` to `() => {}` in src/redis/link.ts: the client stays subscribed on the
-// replica. Its messages to itself arrive by replication, so it notices nothing. But each release passes over its
-// waiters, which then wait for their heartbeats.
+// This test fails if `listeners => this.#counted(listeners)` becomes `() => {}` in src/redis/link.ts: the client stays
+// subscribed on the replica. Its messages to itself arrive by replication, so it notices nothing. But each release
+// passes over its waiters, which then wait for their heartbeats.
 test('I4: a client that listens to a replica while its commands go to the master notices this', async () => {
   const [master, replica] = [await ownServer(), await ownServer()]
   const [redis, follower] = [plainRedis(master.url), plainRedis(replica.url)]

@@ -17,8 +17,8 @@ import { scene, serve } from './sentinel-scene.ts'
 const busy = { lease: 60_000, waiterTtl: 3_000 }
 
 describe('SENTINEL FAILOVER', () => {
-  // Break: `up: () => subscriber.restore()` to `up: () => {}` in src/redis/link.ts: no client is subscribed at the new
-  // master, so the release passes over all of them.
+  // This test fails if `up: () => subscriber.restore()` becomes `up: () => {}` in src/redis/link.ts: no client is
+  // subscribed at the new master, so the release passes over all of them.
   test.each(kinds)('I3 I4: leases continue, waiters are granted in the order of their tickets ($kind)', async kind => {
     const { servers, master, make, allAt } = await scene(kind)
     const [one, two] = [make(busy), make(busy)]
@@ -43,7 +43,8 @@ describe('SENTINEL FAILOVER', () => {
 })
 
 describe('SIGKILL of the master', () => {
-  // Break: `this.holding.doubtAll(key)` away in src/locks.ts: the holder learns of its loss by a renewal, 20 s later.
+  // This test fails if `this.holding.doubtAll(key)` is removed in src/locks.ts: the holder learns of its loss by a
+  // renewal, 20 s later.
   test.each(kinds)(
     'I2 I4 I8: holds that the replica has continue; others are lost, signalled, and granted again ($kind)',
     async kind => {
