@@ -8,9 +8,12 @@ import type { HolderState, LockState, WaiterState } from '../../kinds/state.ts'
 import { untilMajority } from './ballot.ts'
 import type { Place } from './place.ts'
 import { Round } from './round.ts'
+import { Tally } from './tally.ts'
 
 /** How long a forced release waits at least for slow servers, in ms. */
 const SLOW = 1_000
+/** How often a forced release looks up the holder, at most. */
+const ATTEMPTS = 5
 
 export class QuorumInspection implements Inspection<LockState> {
   readonly #places: readonly Place[]
@@ -33,54 +36,64 @@ export class QuorumInspection implements Inspection<LockState> {
 
   async find(key: string): Promise<LockState | undefined> {
     const states = await this.#ask(({ kind }) => kind.inspection.find(key))
-    const state = this.#merged(
-      key,
-      states.filter(found => found !== undefined),
-    )
+    const state = this.#merged(key, states)
     return state.locked || state.waiters.length > 0 ? state : undefined
   }
 
   /**
-   * Resolves to true if a server has taken the lock from a holder, and a majority may have done so: those that have
-   * answered so, and all that have not answered.
+   * Looks up the holder first. Each server is then asked to take the lock from that holder only. Otherwise a request that
+   * reaches a slow server late would take the lock there from a later holder, who may need that server for its majority
+   * (I5). If the holder releases the lock before the requests arrive, they take nothing, and the next holder is looked up.
+   *
+   * If no holder has a majority, votes of clients that have died may block the lock. So each server is then asked to take
+   * the lock from its own holder. The result is true if votes of a majority may have been taken (tally.ts).
    */
   async forceRelease(key: string, only?: string): Promise<boolean> {
-    const { length } = this.#places
-    const mayBe = (answers: readonly boolean[]) => {
-      const taken = answers.filter(Boolean).length
-      return taken > 0 && taken + length - answers.length >= this.#majority
+    for (let attempt = 1; ; attempt++) {
+      const states = await this.#ask(({ kind }) => kind.inspection.inspect(key))
+      const [holder] = this.#merged(key, states).holders
+      if (only !== undefined && holder?.id !== only) return false
+      const names = states.map(state => nameOn(state, holder))
+      if (names.every(name => name === undefined)) return false
+      const tally = new Tally(this.#places.length, this.#majority)
+      const take = async ({ kind }: Place, i: number) => {
+        const name = names[i]
+        tally.add(name !== undefined && (await kind.inspection.forceRelease(key, name)) ? 'ended' : 'gone')
+      }
+      await this.#ask(take, () => tally.decided, SLOW)
+      if (tally.ended || !holder || attempt === ATTEMPTS) return tally.ended
     }
-    // The missing answers are worth waiting for only if the result depends on them.
-    const decided = (answers: readonly boolean[]) => answers.length === length || !mayBe(answers)
-    return mayBe(await this.#ask(({ kind }) => kind.inspection.forceRelease(key, only), decided, SLOW))
   }
 
   /**
-   * Asks all servers. Resolves to the answers of a majority, and to further answers until `decided` returns true.
-   * `least`: for how many ms at least it waits for the further answers.
+   * Asks all servers. Resolves to their answers, by server, once a majority has answered and `decided` returns true for
+   * the number of answers. It waits for the others for a limited time, at least `least` ms.
    */
   async #ask<T>(
-    ask: (place: Place) => Promise<T>,
-    decided = (answers: readonly T[]) => answers.length >= this.#places.filter(({ member }) => member.up).length,
+    ask: (place: Place, server: number) => Promise<T>,
+    decided = (answered: number) => answered >= this.#places.filter(({ member }) => member.up).length,
     least?: number,
-  ): Promise<T[]> {
-    const answers: T[] = []
+  ): Promise<readonly (T | undefined)[]> {
+    const answers = this.#places.map((): T | undefined => undefined)
+    let answered = 0
     const members = this.#places.map(({ member }) => member)
     const round = new Round(members, this.#majority, this.#clock, least)
     for (const [i, place] of this.#places.entries()) {
-      ask(place).then(
+      ask(place, i).then(
         answer => {
-          answers.push(answer)
-          round.answered(i, decided(answers))
+          answers[i] = answer
+          answered += 1
+          round.answered(i, decided(answered))
         },
         error => round.failed(i, error),
       )
     }
     await round.over
-    return answers
+    return [...answers]
   }
 
-  #merged(key: string, states: readonly LockState[]): LockState {
+  #merged(key: string, byServer: readonly (LockState | undefined)[]): LockState {
+    const states = byServer.filter(state => state !== undefined)
     const most = <T extends { readonly id: string }>(all: readonly T[]) => {
       const byId = new Map<string, T[]>()
       for (const one of all) byId.set(one.id, [...(byId.get(one.id) ?? []), one])
@@ -129,6 +142,15 @@ export class QuorumInspection implements Inspection<LockState> {
       ),
     }
   }
+}
+
+/**
+ * Returns the id by which a server knows the holder: that of the holder's first hold there. If one owner has several
+ * holds, they may have reached the servers in different orders. Without a holder, returns the id of the server's own.
+ */
+function nameOn(state: LockState | undefined, holder: HolderState | undefined): string | undefined {
+  if (!holder) return state?.holders[0]?.id
+  return state?.holders.find(({ owner }) => owner === holder.owner)?.id ?? holder.id
 }
 
 function waiterOf(same: readonly WaiterState[]): WaiterState {

@@ -19,12 +19,14 @@ import type {
   Tended,
 } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
+import type { Seat } from './ballot.ts'
 import type { Ballots } from './ballots.ts'
 import type { Floor } from './floor.ts'
 import { Poll } from './poll.ts'
 import { QuorumInspection } from './quorum-inspection.ts'
 import { Renewals } from './renewals.ts'
 import { Round } from './round.ts'
+import { Tally } from './tally.ts'
 import { tendAll } from './tending.ts'
 
 /** While votes are split: how many attempts are made, and the first pause between two, in ms. Each pause is doubled. */
@@ -126,19 +128,17 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
     ballot.granted = ballot.token = undefined
     const { places, members, majority, clearing } = this.#ballots
     let heard = 0
-    /** The result on each server. A server without a vote may have the hold: it is cleared, but stays 'unknown'. */
-    const said = ballot.seats.map(({ vote, goneAt }): 'unknown' | 'ended' | 'gone' => {
-      return !vote && goneAt > Number.NEGATIVE_INFINITY ? 'gone' : 'unknown'
-    })
-    const count = (what: (typeof said)[number]) => said.filter(each => each === what).length
-    const decided = () => count('ended') >= majority || count('ended') + count('unknown') < majority
+    const tally = new Tally(places.length, majority)
     const round = new Round(members, majority, this.#clock)
     for (const [i, { kind }] of places.entries()) {
-      const voted = ballot.seats[i]?.vote !== undefined
+      const { vote, goneAt } = ballot.seats[i] as Seat
+      const voted = vote !== undefined
+      // Without a vote the server may have the hold all the same, unless it has reported that the hold is gone.
+      if (!voted && goneAt > Number.NEGATIVE_INFINITY) tally.add('gone')
       const release = async () => {
         if (!voted) return clearing.clear(ballot, i)
         const released = await kind.release(hold, used || undefined)
-        said[i] = released.ended ? 'ended' : 'gone'
+        tally.add(released.ended ? 'ended' : 'gone')
         heard = Math.max(heard, released.heard)
         this.#ballots.released(ballot, i)
         for (const { id, grant } of released.successors ?? []) {
@@ -148,7 +148,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
       const releasing = release()
       clearing.releasing(i, releasing)
       releasing.then(
-        () => round.answered(i, decided()),
+        () => round.answered(i, tally.decided),
         error => {
           if (voted) clearing.clear(ballot, i).catch(() => {})
           round.failed(i, error)
@@ -156,8 +156,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
       )
     }
     await round.over
-    // The hold was live only if a majority may still have had it.
-    return { ended: count('ended') > 0 && count('ended') + count('unknown') >= majority, heard }
+    return { ended: tally.ended, heard }
   }
 
   renew(asked: readonly Prolonging[]): Promise<Renewed[]> {

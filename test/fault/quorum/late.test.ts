@@ -1,4 +1,4 @@
-/** Tests requests that reach a server of a quorum only after their call has ended. */
+/** Tests requests that reach a server of a quorum only after their call has ended, and answers that come late. */
 import { expect, test } from 'vitest'
 import { leaveText } from '../../kit/frames.ts'
 import { outcomeOf } from '../../kit/outcomes.ts'
@@ -77,7 +77,7 @@ test('I7: a vote that a server grants after the leave is withdrawn', async () =>
  * Two of three servers have lost a hold, and its client has not received their messages. When it releases the hold, the
  * server that still has it answers first, and one of the others last.
  */
-// This test fails if `round.answered(i, decided())` becomes `round.answered(i, true)` in
+// This test fails if `round.answered(i, tally.decided)` becomes `round.answered(i, true)` in
 // src/compose/quorum/quorum-kind.ts: the first two answers settle the release.
 test('I8: a release waits for the answers that decide whether a majority still had the hold', async () => {
   const scene = await quorumScene()
@@ -94,4 +94,35 @@ test('I8: a release waits for the answers that decide whether a majority still h
     link.rule({ direction: 'down', kind: 'commands', name: 'release' }, { delay: i === 2 ? 250 : 150 })
   }
   expect(await lease.release()).toBe(false)
+})
+
+/**
+ * Two servers take the lock from its holder, so `forceRelease` resolves. The network holds up the request to the third
+ * server until another caller has the lock, with the votes of the third server and one other.
+ */
+// This test fails if `kind.inspection.forceRelease(key, name)` becomes `kind.inspection.forceRelease(key, only)` in
+// src/compose/quorum/quorum-inspection.ts: the late request takes the third server's vote from the next holder.
+test('I5: a forced release that reaches a server late does not take the lock from the next holder', async () => {
+  const scene = await quorumScene()
+  const [holder, next] = scene.clients(2)
+  const { locks, links } = await scene.linked()
+  const key = freshKey()
+  const held = await holder!.lock(key)
+  await scene.heldEverywhere(key, held.id)
+  const last = scene.size - 1
+  const late = links[last]!.rule({ direction: 'up', kind: 'commands', name: 'forceRelease' }, 'hold')
+  expect(await locks.forceRelease(key)).toBe(true)
+  await late.happened
+  await eventually(() => held.signal.aborted, 2_000)
+  await eventually(async () => !(await scene.at(last).isLocked(key)), 2_000)
+
+  const lease = await next!.lock(key, { lease: 20_000, renew: false })
+  await scene.heldEverywhere(key, lease.id)
+  expect(await scene.at(0).forceRelease(key)).toBe(true)
+  late.lift()
+  await eventually(async () => (await locks.inspect(key)).locked, 2_000)
+  await sleep(500)
+  expect((await scene.at(last).inspect(key)).holders[0]?.id).toBe(lease.id)
+  expect(lease.held).toBe(true)
+  expect(await lease.release()).toBe(true)
 })
