@@ -97,7 +97,8 @@ export class Standing {
         ])
         const uptime = Number(/uptime_in_seconds:(\d+)/.exec(server)?.[1] ?? 0)
         const persists = /aof_enabled:1/.test(persistence) && fsync.includes('always')
-        return { since: this.#now() - uptime * 1000, persists }
+        // A server that starts at 10.9 s and reports at 12.1 s reports 2 s: it subtracts the whole seconds.
+        return { since: this.#now() - Math.max(0, (uptime - 1) * 1000), persists }
       }),
     )
     return {

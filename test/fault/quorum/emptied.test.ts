@@ -10,8 +10,10 @@ import { Memory, RecordedClient } from '../../history/recorded.ts'
 import { clientOf } from '../../history/soak/client-of.ts'
 import { QuorumServer } from '../../history/soak/quorum/server.ts'
 import { FaultProxy } from '../../kit/fault-proxy.ts'
+import { forgetful, quorumScene } from '../../kit/quorum-scene.ts'
 import { freshKey } from '../../kit/redis.ts'
 import { emptyFolder } from '../../kit/temp.ts'
+import { sleep } from '../../kit/time.ts'
 
 const lease = 3_000
 const options = { lease, waiterTtl: 1_500, outageTimeout: 2 * lease }
@@ -101,4 +103,30 @@ describe.each(Object.entries(scenes))('%s', (_, { unreached, emptied }) => {
       expect(await play(fair, 'that it persists')).toEqual({ both: true, violations: ['I1'] })
     },
   )
+})
+
+/**
+ * Redis reports its uptime in whole seconds: the second of the report minus the second of its start. So a server that
+ * has started at the end of one second reports one second of uptime at the beginning of the next.
+ */
+// This test fails if `(uptime - 1)` becomes `uptime` in src/compose/quorum/standing.ts: the votes count before the
+// longest lease is over.
+test('I1: a server’s votes count only after the longest lease, although the server reports up to 1 s too much', async () => {
+  const longest = 2_000
+  const scene = await quorumScene({ args: forgetful })
+  const second = () => Math.floor(Date.now() / 1000)
+  const into = async (ms: number) => sleep((1_000 + ms - (Date.now() % 1000)) % 1000)
+  let started: number
+  let begun: number
+  do {
+    await into(500)
+    started = second()
+    begun = performance.now()
+    for (let i = 0; i < scene.size; i++) await scene.restartEmpty(i)
+  } while (second() !== started)
+  // The server reads the time of day every 100 ms.
+  await into(200)
+  const lease = await scene.client({ lease: longest }).lock(freshKey())
+  expect(performance.now() - begun).toBeGreaterThanOrEqual(longest)
+  await lease.release()
 })
