@@ -213,7 +213,10 @@ export class Ballots implements BallotBox {
     ballot.granted = ballot.token = ballot.ticket = ballot.sharesUntil = undefined
     ballot.reported = false
     this.changed(ballot)
-    return this.most(ballot.seats.map((_, i) => this.clearing.clear(ballot, i)))
+    const clears = ballot.seats.map((_, i) => this.clearing.clear(ballot, i))
+    // Only now: another attempt of a claim that was forgotten too early would not wait for these requests.
+    this.#forget(ballot)
+    return this.most(clears)
   }
 
   /** Resolves once a majority of `parts` has resolved, and rejects once no majority can resolve any more. */

@@ -40,10 +40,7 @@ export class Clearing {
     if (seat.clearing) return seat.trying as Promise<void>
     seat.vote = seat.seen = undefined
     seat.told = false
-    if (!seat.touched) {
-      this.#cleared(ballot)
-      return Promise.resolve()
-    }
+    if (!seat.touched) return Promise.resolve()
     const clearing = this.#leave(ballot, server).finally(() => {
       seat.clearing = seat.trying = undefined
       seat.touched = seat.asked > 0
