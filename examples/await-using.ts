@@ -20,7 +20,7 @@ async function exportAll(tables: string[]): Promise<number> {
     console.log(`exported ${table}`)
   }
 
-  // The end of a block does not report that the lock was lost, as `locks.using` does. So this line checks it.
+  // `locks.using` reports that the lock was lost. The end of an `await using` block does not, so this line checks it.
   lease.signal.throwIfAborted()
   return lease.fencingToken // lets readers compare exports: the larger token is the later export
 }

@@ -39,6 +39,6 @@ try {
     throw new Error('out of paper')
   })
 } catch (error) {
-  // An error of the function reaches the caller unchanged. Before that, the lock has been released.
+  // The function's own error reaches the caller unchanged, after the lock has been released.
   console.log(`failed: ${(error as Error).message}; still locked: ${await locks.isLocked(key)}`)
 }

@@ -42,7 +42,7 @@ export interface Spectator {
 }
 
 export class Calls<State = unknown> {
-  /** The same object for all locks of one client. Each client has its own. */
+  /** The same object for all locks of one client. Another client has another object. */
   readonly caller: Caller
   /** The word for this kind of lock in the names of Redis keys; '' for the mutex. */
   readonly kind: string

@@ -139,7 +139,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
 
   /**
    * Runs `fn`. Every lock that is taken in the async context of `fn` belongs to `owner`. If the owner already holds the
-   * lock, in any process, the call re-enters.
+   * lock, in this process or another one, the call that takes the lock re-enters.
    * @param owner 1 to 1024 UTF-8 bytes
    * @returns what `fn` returns
    * @throws LockArgumentError when `owner` is wrong

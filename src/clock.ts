@@ -53,10 +53,7 @@ export function surelyUntil(sent: number, ttl: number): number {
 
 /** `AwakeClock` counts time in steps of at most this many ms. */
 const STEP = 1_000
-/**
- * A step that ends more than this many ms late was a stall: during it the event loop was blocked, or the process was
- * stopped.
- */
+/** A step that ends more than this many ms late was a stall: the event loop was blocked, or the process was stopped. */
 const LATE = 20
 /**
  * After a stall, timers fire this many ms later. Messages that arrived during the stall are read in this time, before a
@@ -88,8 +85,8 @@ interface Sleeper {
 
 /**
  * Counts time in steps while any timer is pending. If a step takes longer than planned, the excess was a stall and does
- * not count. A step is at most a quarter of the shortest timer, so a stall uses up little of the time that a request
- * has for its answer.
+ * not count. A step is at most a quarter of the shortest timer, so a stall uses up at most a quarter of the time that a
+ * request has for its answer.
  */
 class AwakeClock implements Clock {
   readonly #clock: Clock

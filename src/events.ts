@@ -9,8 +9,8 @@ import type { Via } from './kind.ts'
  */
 export interface ClientEvents {
   /**
-   * A call has to wait. Emitted at its first refusal. `position`: the call's place in the fair queue, from 1. @since
-   * 0.1.0
+   * A call has to wait. Emitted at its first refusal. `position`: the call's place in the fair queue, from 1.
+   * @since 0.1.0
    */
   waiting: { key: string; owner: string; position?: number; holder?: HolderInfo }
   /** A lock was granted, `waited` ms after the call. @since 0.1.0 */

@@ -18,7 +18,8 @@ import type { LockError } from './errors.ts'
 export type Via = 'immediate' | 'handoff' | 'wakeup' | 'expiry' | 'reentry'
 
 /**
- * 'unlock' brings the unfair waiters of a key the message that its lock is free. 'inbox' brings a client its grants.
+ * 'unlock': the channel on which the unfair waiters of a key receive the message that the lock is free. 'inbox': the
+ * channel on which a client receives its grants.
  */
 export type Channel = 'unlock' | 'inbox'
 
@@ -209,8 +210,8 @@ export type Vote = Granted | Refused | undefined
 /** The lock on one server of a quorum. A call gets the lock if a majority of the servers grants it. */
 export interface Voting {
   /**
-   * Asks the server for a vote. Tokens and tickets that the server issues for it are at least `floor`, a whole number
-   * of µs.
+   * Asks the server for a vote. Tokens and tickets that the server issues for this vote are at least `floor`, a whole
+   * number of µs.
    */
   vote(claim: Claim, mode: VoteMode, floor: number): Promise<Vote>
 }
@@ -246,7 +247,7 @@ export interface Kind<State = unknown> {
   readonly confirmation: Confirmation | undefined
   readonly voting?: Voting | undefined
   readonly inspection: Inspection<State>
-  /** Makes one attempt. If it is granted, `reserve` tokens are reserved for hand-offs within the client. */
+  /** Makes one attempt. If the attempt is granted, `reserve` tokens are reserved for hand-offs within the client. */
   attempt(claim: Claim, reserve: number): Promise<Granted | Refused>
   /** Withdraws a claim: removes the waiter from the queue, or releases its grant. */
   leave(claim: Claim): Promise<void>
@@ -357,8 +358,8 @@ export interface Reply<S extends Script> {
  */
 export interface Runner<S extends ScriptSet> {
   /**
-   * Runs a script. `read` is called as soon as the reply has come. It returns the result. If `read` makes further
-   * calls, it returns a promise of the result.
+   * Runs a script. `read` is called as soon as the reply has come. `read` returns the result, or a promise of the
+   * result if it makes further calls.
    */
   run<N extends keyof S, T = Reply<S[N]>>(
     name: N,

@@ -61,8 +61,8 @@ export interface LockOptions {
   /**
    * The fair queue orders this call as if it had been made this many ms earlier. So the call overtakes only waiters
    * that have waited for less than this time. If the call is unfair, the option takes effect when the call joins the
-   * queue. An unfair call with `fairAfter: Infinity` never joins the queue. If it has a `headStart`, it rejects with
-   * LockArgumentError.
+   * queue. An unfair call with `fairAfter: Infinity` never joins the queue. With a `headStart`, such a call rejects
+   * with LockArgumentError.
    * @defaultValue `0`
    * @since 0.1.0
    */
@@ -193,7 +193,8 @@ export interface Replicas {
   min: number
   /**
    * How long to wait for the replicas after each grant or renewal, in ms. At most a quarter of `outageTimeout`, and at
-   * most 3,750. @since 0.1.0
+   * most 3,750.
+   * @since 0.1.0
    */
   timeout: number
   /**

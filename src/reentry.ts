@@ -13,7 +13,7 @@ interface Frame {
   readonly owner: string
   /** The lease of a `using`; undefined if this is a frame of `runAs`. */
   readonly lease: Lease | undefined
-  /** The kind of the lease's lock, because the same key means a different lock in each kind. */
+  /** The kind of the lease's lock. It is needed because the same key means a different lock in each kind. */
   readonly kind?: string
   readonly outer: Frame | undefined
 }

@@ -52,7 +52,8 @@ export interface Ways {
   /** From now on, `look` checks the rights that these kinds of lock need. */
   need(kinds: readonly Calling[]): void
   /**
-   * Checks the servers that are connected now. Emits an error if the user lacks a right, or if locks may be evicted.
+   * Checks the servers that are connected now. If the user lacks a right, or if locks may be evicted, an `error` event
+   * reports it.
    */
   look(): void
 }

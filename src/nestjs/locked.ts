@@ -53,8 +53,8 @@ type AnyMethod = (this: object, ...args: unknown[]) => Promise<unknown>
  * kept, in whatever order the decorators stand. The method does not receive the lease. To get the lease's token or
  * signal, the method takes the lock again with `locks.using`. This call re-enters.
  *
- * @param key the key of a mutex; or a function that returns a key, a lock of that client, or a `MultiLock`. The
- *   function gets the `this` and the arguments of the call
+ * @param key the key of a mutex; or a function that returns a key, a lock of the client, or a `MultiLock`. The function
+ *   gets the `this` and the arguments of the call
  * @param options the options of each call, as the lock accepts them
  * @throws LockArgumentError when it decorates anything but an instance method, or a fixed key is wrong. A wrong option
  *   is found later: each call rejects with LockArgumentError
@@ -101,8 +101,8 @@ function methodOf(target: unknown, name: unknown, descriptor: PropertyDescriptor
 }
 
 /**
- * The property of each client name, under which objects have that client. Another copy of the package uses other
- * properties and other clients.
+ * For each client name, the property in which objects keep the client of that name. Another copy of the package uses
+ * other properties and other clients.
  */
 const properties = new Map<string | undefined, symbol>()
 

@@ -60,7 +60,8 @@ export interface LockModuleSettings {
    */
   isGlobal?: boolean | undefined
   /**
-   * Whether `LockExceptionFilter` is used on every route. It answers HTTP requests that failed because of a lock.
+   * Whether `LockExceptionFilter` is used on every route. This filter answers HTTP requests that failed because of a
+   * lock.
    * @defaultValue `true`
    * @since 0.2.0
    */
@@ -154,7 +155,8 @@ export class LockModule {
 
   /**
    * Starts to close the client, so that requests that wait for a lock end. Nest calls this hook before it stops
-   * listening and waits for open requests to end. So this hook does not wait for requests that hold a lock. @internal
+   * listening and waits for open requests to end. So this hook does not wait for requests that hold a lock.
+   * @internal
    */
   beforeApplicationShutdown(): void {
     this.#closed = this.#tenure.end()

@@ -47,7 +47,8 @@ export interface ClientStats {
   /** The number of single attempts that found the lock held by another owner. @since 0.1.0 */
   readonly refused: number
   /**
-   * The number of calls that rejected for another reason, for example because their signal was aborted. @since 0.1.0
+   * The number of calls that rejected for another reason, for example because their signal was aborted.
+   * @since 0.1.0
    */
   readonly failed: number
   /** The time from the call to the grant, in ms. @since 0.1.0 */

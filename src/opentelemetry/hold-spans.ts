@@ -5,7 +5,7 @@ import type { Tally } from './meters.ts'
 
 export interface HoldSpan {
   readonly lease: Lease
-  /** The kind of the lease's lock, because the same key means a different lock in each kind. */
+  /** The kind of the lease's lock. It is needed because the same key means a different lock in each kind. */
   readonly kind: string
   readonly span: Span
   readonly tally: Tally

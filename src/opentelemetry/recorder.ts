@@ -230,7 +230,7 @@ export class Recorder implements Spectator {
 
   /**
    * Observes the lease until it ends. Every release, even one inside the client, calls `lease.release`. So this method
-   * replaces `lease.release` by a function that calls it and ends the span.
+   * replaces `lease.release` by a function that also ends the span.
    */
   #watch(hold: HoldSpan): void {
     const { lease } = hold

@@ -26,7 +26,7 @@ const KEPT = 600_000
  */
 const PATIENCE = 1_000
 
-/** The largest number of commands under way at a time. It limits the memory if Redis does not answer. */
+/** The largest number of commands under way at a time. It bounds the memory that they use if Redis does not answer. */
 const MOST = 1_000
 
 const left = /^(\d{1,16}) 00-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})$/

@@ -168,7 +168,7 @@ function installed(): ReturnType<typeof load> {
   }
 }
 
-/** Returns a new connection to a node of a cluster. ioredis does not know this connection. */
+/** Returns a new connection to a node of a cluster. The ioredis `Cluster` does not use this connection. */
 export function ownConnectionTo(node: Redis): Redis {
   return heardOut(node.duplicate(manners))
 }

@@ -88,7 +88,7 @@ export class Connection {
    * it.
    */
   #torn: Error | undefined
-  /** Why the server refuses the connection for a lasting reason; undefined if there is no such refusal. */
+  /** The lasting reason for which the server refuses the connection; undefined if there is none. */
   #refusal: Error | undefined
   /** The latest answer of the server, if it meant "not now"; otherwise undefined. */
   #putOff: Error | undefined
@@ -133,17 +133,17 @@ export class Connection {
     return this.#up
   }
 
-  /** The server's reason for answering "not now"; undefined if the server does not answer "not now". */
+  /** If the server's latest answer was "not now" (loading, busy, moving a slot), its reason. Otherwise undefined. */
   get trouble(): Error | undefined {
     return this.#putOff
   }
 
-  /** For how many ms commands have been unanswered by a silent server; 0 if no command is unanswered. */
+  /** How many ms the server has been silent while commands were unanswered; 0 if no command is unanswered. */
   get silence(): number {
     return this.#unanswered > 0 ? this.#awake.now() - this.#lastAnswer : 0
   }
 
-  /** How many calls the server has answered. An answer "not now" does not count. */
+  /** How many calls the server has answered. An answer "not now" (loading, busy, moving a slot) does not count. */
   get answers(): number {
     return this.#answers
   }
@@ -284,8 +284,8 @@ export class Connection {
     }
     call.error = this.#torn ?? error
     if (isReply(error)) this.#putOff = error
-    // After "not now", the server has run nothing of the request, or a part that a second run completes. So `repeated`
-    // is not set.
+    // After "not now", the server has run nothing of the request, or only a part that a second run completes. So
+    // `repeated` is not set.
     if (!isReply(error)) call.repeated = true
     // If the connection is down, `#wentUp` sends the call later.
     if (!this.#up) return

@@ -8,10 +8,11 @@
  * otherwise two keys would share a lock, or one key's lock would be another key's queue. If no prefix contains a brace,
  * clients with different prefixes do not share names either: the last ":" before the tag always ends the prefix. To
  * make this true, some keys are changed:
- *   - in a key with a tag, each ":" before the tag ("a:{b}") becomes "%3A", and each "%" there becomes "%25";
- *   - a key with a tag could look like a key without one ("{a}"), or like the queue of another key ("{a}:queue"). Such
- *     a key gets ":lock" at its end. A key with a tag that already ends in ":lock" gets a second ":lock";
- *   - a key without a tag that begins with a brace ("}x", "{}") gets one more "{"; otherwise its tag would be empty.
+ *   - In a key with a tag, each ":" before the tag ("a:{b}") becomes "%3A", and each "%" there becomes "%25".
+ *   - A key with a tag could look like a key without one ("{a}"), or like the queue of another key ("{a}:queue"). Such
+ *     a key gets ":lock" at its end. A key that has a tag and already ends in ":lock" gets a second ":lock".
+ *   - A key without a tag may begin with a brace ("}x", "{}"). Such a key gets one more "{"; otherwise its tag would be
+ *     empty.
  *
  * These are the names of mutexes. The names of another kind of lock begin with "%", the kind's name and "/", as in
  * "lock:%permits/{order:1}". Before the tag, the name of a mutex has "%" only in "%3A" and "%25", and the name of a

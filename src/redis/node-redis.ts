@@ -17,7 +17,8 @@ export interface NodeRedisInstance {
   duplicate(...args: never[]): object
   /**
    * Closes the client. The lock client only checks that this method exists: clients of version 4 lack it and are
-   * refused. @since 0.2.0
+   * refused.
+   * @since 0.2.0
    */
   destroy(): unknown
 }

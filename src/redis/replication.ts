@@ -109,7 +109,7 @@ export class Replication implements Executor {
     for (const [error] of results) {
       if (!error || (isReply(error) && !this.#connection.passes(error))) continue
       // If the commands of a pipeline get different answers, ioredis neither follows MOVED nor updates its slot table.
-      // The answer of WAIT always differs, so the table is updated here.
+      // WAIT has no key, so its answer is never MOVED. So the table is updated here.
       if ('nodes' in redis && isReply(error)) redis.refreshSlotsCache(() => {})
       throw error
     }
