@@ -74,7 +74,6 @@ export class Recorder implements Spectator {
     this.#means = means
   }
 
-  /** Makes the call with `make`, and returns the result of `make`. */
   async call<T extends Lease | null>(
     on: Parameters<Spectator['call']>[0],
     operation: string,

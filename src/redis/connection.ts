@@ -287,7 +287,6 @@ export class Connection {
     // After "not now", the server has run nothing of the request, or only a part that a second run completes. So
     // `repeated` is not set.
     if (!isReply(error)) call.repeated = true
-    // If the connection is down, `#wentUp` sends the call later.
     if (!this.#up) return
     this.#clock.after(PAUSE, () => {
       if (!this.#up || !this.#calls.has(call)) return

@@ -19,7 +19,6 @@ export interface Request<T> {
    * once.
    */
   send(redis: Redis | Cluster): Promise<unknown>
-  /** Turns the reply into a result. */
   read(answer: Answer<unknown>): T | Promise<T>
   /**
    * Called when the server has refused the request without doing anything. May change what `send` sends. If the request

@@ -12,7 +12,6 @@ import type { Answer, Request, Server } from './request.ts'
 export interface ScriptRequest<T> extends Required<Request<T>> {
   /** The first key of the script call. */
   readonly key: string
-  /** Adds the script call to a pipeline. */
   queue(pipeline: ChainableCommander): void
 }
 
