@@ -2,14 +2,14 @@
  * Several processes share an API's quota of five calls at a time.
  *
  * The quota is a semaphore of five permits. An ordinary call takes one permit. A report takes two, because the API
- * counts it twice. Calls are fair: otherwise ordinary calls could overtake a report for ever, because it has to wait
- * for two free permits at once.
+ * counts it twice. Calls are fair: otherwise ordinary calls could overtake a report for ever, because a report has to
+ * wait for two free permits at once.
  *
  *     NAME=a npx tsx examples/api-quota.ts
  *     NAME=b npx tsx examples/api-quota.ts
  *
- * Kill one process (`kill -9`): its permits become free when its leases end. Until then the others share the rest. On
- * SIGTERM a process finishes its calls and releases their permits.
+ * If you kill one process (`kill -9`), its permits become free when its leases end. Until then the other processes
+ * share the remaining permits. On SIGTERM a process finishes its calls and releases their permits.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
@@ -33,7 +33,7 @@ const allowance = locks.semaphore('example:api-quota', 5)
 const stopping = new AbortController()
 process.once('SIGTERM', () => stopping.abort())
 
-/** Stands for the API. */
+/** Makes one call of the API. In this example a call takes CALL_MS and writes two lines to the log. */
 async function call(id: string, weight: number): Promise<void> {
   await redis.rpush(seen, `${NAME} begin ${id} ${weight}`)
   await sleep(Number(CALL_MS))

@@ -1,6 +1,6 @@
 /**
- * `await using`, for code that does not fit into a function. The lease is released at the end of its block, and the
- * client is closed at the end of the file: after the last line, a `return` or an exception.
+ * `await using`, for code that does not fit into a function. At the end of its block the lease is released, and at the
+ * end of the file the client is closed. This happens after the last line, after a `return` and after an exception.
  */
 import { setTimeout as work } from 'node:timers/promises'
 import { LockClient } from 'redis-baton'
@@ -20,7 +20,7 @@ async function exportAll(tables: string[]): Promise<number> {
     console.log(`exported ${table}`)
   }
 
-  // Unlike `locks.using`, the end of a block cannot report that the lock was lost. So check it here.
+  // `locks.using` reports that the lock was lost. The end of an `await using` block does not, so this line checks it.
   lease.signal.throwIfAborted()
   return lease.fencingToken // lets readers compare exports: the larger token is the later export
 }

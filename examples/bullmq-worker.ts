@@ -4,14 +4,14 @@
  *
  * BullMQ hands out each job once, but it does not know that two jobs concern the same customer. The lock does. What to
  * copy:
- * - `fair`, with the job's age as its `headStart`: a customer's jobs run in the order in which they were added,
- *   whichever worker asks first. A retried job keeps its place.
- * - A waiting job is only a promise and needs no thread, so `concurrency` is high. Otherwise one customer's backlog
- *   could take all slots.
+ * - `fair`, with the job's age as its `headStart`: a customer's jobs run in the order in which they were added, even if
+ *   a worker asks for a later job first. A retried job keeps its place.
+ * - `concurrency` is high: a waiting job is only a promise and needs no thread. With a low number, the waiting jobs of
+ *   one customer could keep the jobs of all others from starting.
  * - The lease is renewed while the job runs, so the job may take longer than a lease. `maxHold` ends a job that hangs.
  * - If the lock is lost, `lease.signal` aborts the job. The job fails, and BullMQ retries it with a larger fencing
- *   token. The books check the token and the job id: they refuse a late write, and a second write of the same job
- *   changes nothing.
+ *   token. The account books check the token and refuse a late write. They also store the id of each job, so a second
+ *   attempt at the same job changes nothing.
  */
 import { setTimeout as work } from 'node:timers/promises'
 import { type Job, WaitingError, Worker } from 'bullmq'
@@ -32,7 +32,10 @@ redis.on('error', error => console.error(`Redis: ${error.message}`))
 const locks = new LockClient(redis, { fair: true, lease: Number(LEASE_MS) })
 const stopping = new AbortController()
 
-/** In this example the books are in Redis. Any database works if the statement that writes also compares the token. */
+/**
+ * In this example the account books are in Redis. Any database works if the statement that writes also compares the
+ * token.
+ */
 const BOOK = `
   -- KEYS[1] the customer; ARGV[1] fencing token, ARGV[2] job, ARGV[3] balance
   if tonumber(ARGV[1]) < tonumber(redis.call('HGET', KEYS[1], 'token') or 0) then return 0 end
@@ -44,7 +47,7 @@ async function book({ id, data }: Job<Booking>, lease: Lease): Promise<void> {
   const customer = `example:customer:${data.customer}`
   if (await redis.hexists(customer, `job:${id}`)) return // an earlier attempt booked this job, and failed afterwards
   const balance = Number((await redis.hget(customer, 'balance')) ?? 0)
-  // Stops as soon as the lock is lost, and rejects with the reason.
+  // If the lock is lost, the work stops and this line rejects with the reason.
   await work(data.takes, undefined, { signal: lease.signal }).catch(() => lease.signal.throwIfAborted())
   if (!(await redis.eval(BOOK, 1, customer, lease.fencingToken, id!, balance + data.amount))) {
     throw new Error('the lock was lost, and somebody else has booked since')
@@ -53,15 +56,16 @@ async function book({ id, data }: Job<Booking>, lease: Lease): Promise<void> {
 
 async function attempt(job: Job<Booking>, token?: string, cancelled?: AbortSignal): Promise<void> {
   const headStart = Math.max(0, Date.now() - job.timestamp)
-  // Ends the wait. Each job has a signal of its own, because Node warns if one signal has many listeners.
+  // When `signal` aborts, the job stops waiting for the lock. Each job has a signal of its own, because Node warns if
+  // one signal has many listeners.
   const signal = AbortSignal.any([stopping.signal, ...(cancelled ? [cancelled] : [])])
   const options = { headStart, maxHold: 600_000, signal }
   try {
     await locks.using(`example:customer:${job.data.customer}`, options, lease => book(job, lease))
   } catch (error) {
     if (error !== stopping.signal.reason && !(error instanceof LockClosedError)) throw error
-    // The worker is stopping, and the job has not started or could not finish. So the job goes back to the queue, for
-    // another worker. This does not count as a failed attempt.
+    // The worker is stopping, and the job has not started or could not finish. So the job goes back to the queue, and
+    // another worker takes it. BullMQ does not count this as a failed attempt.
     await job.moveToWait(token)
     throw new WaitingError()
   }
@@ -76,7 +80,7 @@ console.log('ready')
 
 process.once('SIGTERM', async () => {
   stopping.abort(new Error('the worker is about to stop'))
-  // Waits for running jobs. A job that takes longer than 30 s is aborted by its signal.
+  // `worker.close` waits for running jobs. If a job takes longer than 30 s, its signal aborts it.
   await Promise.all([worker.close(), locks.close({ drain: 30_000 })])
   redis.disconnect()
   console.log('stopped')

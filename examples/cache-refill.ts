@@ -3,12 +3,12 @@
  *
  * A request reads the cache twice, with work in between, and a refill changes both values. So requests read under a
  * read lock, any number of them at a time. A request that finds the cache out of date takes the write lock. If many
- * requests find this at once, only the first refills the cache: the others check again when they get the lock.
- * `--no-lock` shows what happens without locks: many requests query the origin at once, and some answers mix old and
- * new values.
+ * requests find the cache out of date at once, only the first one refills it. The others check again when they get the
+ * lock. `--no-lock` shows what happens without locks: many requests query the origin at once, and some answers mix old
+ * and new values.
  *
- * After its refill, the request downgrades from writing to reading. From then on others can read, but the cache is not
- * refilled again before this request is answered.
+ * After its refill, the request downgrades from writing to reading. From then on other requests can read. No other
+ * request can refill the cache until this request is answered.
  *
  *     npx tsx examples/cache-refill.ts
  *
@@ -31,7 +31,7 @@ const PROCESSES = 4
 /** How many requests a process handles at a time. */
 const AT_A_TIME = 8
 const EDITIONS = 40
-/** The newest edition of the price list. */
+/** The Redis key of the newest edition of the price list. */
 const newest = 'example:prices:newest'
 /** The edition in each half of the cache: `names` and `prices`. */
 const cache = 'example:prices:cache'
@@ -57,10 +57,10 @@ async function isFresh(): Promise<boolean> {
   return (await redis.hget(cache, 'prices')) === (await redis.get(newest))
 }
 
-/** Answers a request from the cache. Correct only while no other request refills the cache. */
+/** Answers a request from the cache. The answer is right if no other request refills the cache meanwhile. */
 async function answer(): Promise<void> {
   const names = await redis.hget(cache, 'names')
-  await work(randomInt(8) === 0 ? 100 : 5) // some take longer than a refill
+  await work(randomInt(8) === 0 ? 100 : 5) // some answers take longer than a refill
   const prices = await redis.hget(cache, 'prices')
   await redis.hincrby(answers, 'given', 1)
   if (names !== prices) await redis.hincrby(answers, 'mixed', 1)
@@ -72,7 +72,8 @@ async function answerWithoutLock(): Promise<void> {
 }
 
 async function server(): Promise<void> {
-  // Fair: a stream of readers cannot keep out the request that wants to refill, and waits for one refill at most.
+  // The locks are fair: readers that keep coming cannot delay a refill for ever, and a reader waits for at most one
+  // refill.
   await using locks = new LockClient(redis, { fair: true })
   const { read, write } = locks.readWrite('example:prices')
   let stopped = false
@@ -88,7 +89,8 @@ async function server(): Promise<void> {
     })
     if (answered) return
 
-    // After the read lock is released: a reader that asks for the write lock would wait for itself (LockDeadlockError).
+    // The request has released its read lock here. A reader that asks for the write lock would wait for itself, and
+    // gets LockDeadlockError instead.
     await using _reading = await write.using(async ({ signal }) => {
       if (!(await isFresh())) await refill(signal)
       return read.lock() // a writer gets the read lock at once, and keeps it when the write lock is released

@@ -8,8 +8,8 @@
  *   rounded up.
  * - A worker with less than its share requests the locks of all other shards, and waits. It receives shards that are
  *   free or become free, and withdraws its other requests as soon as it has enough.
- * - A worker keeps a shard for one term at most. If a job hangs, `maxHold` enforces this. `fairAfter` passes the shard
- *   to a waiting worker rather than back to the one that has just released it.
+ * - A worker keeps a shard for one term at most. If a job hangs, `maxHold` ends the hold. With `fairAfter`, a released
+ *   shard goes to a waiting worker and not back to the worker that has just released it.
  *
  * A job runs under its shard's lease: it stops when the lease is lost, and its write carries the fencing token.
  */
@@ -28,16 +28,16 @@ const stopping = new AbortController()
 
 /** How many shards this worker should have. */
 let share = 0
-/** The shards that this worker has. If the controller aborts, the worker releases the shard after the current job. */
+/** The shards that this worker has. To release a shard after the current job, abort its controller. */
 const mine = new Map<number, AbortController>()
-/** The shards that this worker has requested or has. If the controller aborts, the worker withdraws its request. */
+/** The shards that this worker has requested or has. To withdraw the request for a shard, abort its controller. */
 const asked = new Map<number, AbortController>()
 
 function keyOf(shard: number): string {
   return `example:shard:{${shard}}`
 }
 
-/** Releases shards beyond the share, and requests more shards while there are too few. */
+/** Releases the shards that exceed the worker's share, or requests more shards if the worker has too few. */
 function settle(): void {
   for (const term of [...mine.values()].slice(share)) term.abort()
   for (const shard of shards) {
@@ -51,14 +51,16 @@ async function ask(shard: number): Promise<void> {
   const asking = new AbortController()
   asked.set(shard, asking)
   try {
-    // Not `locks.using`: `serve` requests further shards, and inside `using` those requests would be re-entries of this
-    // hold.
+    // `locks.using` cannot be used here. `serve` requests further shards, and inside `using` those requests would be
+    // re-entries of this hold.
     const options = { fairAfter: 100, maxHold: 2 * Number(TERM_MS), signal: asking.signal }
     await using lease = await locks.lock(keyOf(shard), options)
-    if (mine.size >= share) return // granted just after the worker had enough: releases it for the next waiter
+    // The worker got enough shards just before this grant. The next waiter gets this shard.
+    if (mine.size >= share) return
     await serve(shard, lease)
   } catch (error) {
-    // The lock was lost, or Redis is unreachable. The next count requests the shard again, after a while.
+    // The lock was lost, or Redis is unreachable. The main loop counts the workers again after a while, and `settle`
+    // then requests the shard again.
     if (error !== asking.signal.reason) console.log(`${NAME}: shard ${shard}: ${(error as Error).message}`)
     return
   } finally {
@@ -78,8 +80,8 @@ async function serve(shard: number, lease: Lease): Promise<void> {
 }
 
 /**
- * In this example the shards are in Redis, as numbered jobs. It refuses a write by a former holder, and a job out of
- * order.
+ * In this example the shards are in Redis, and their jobs are numbered. This script refuses a write by a former holder,
+ * and a job out of order.
  */
 const DONE = `
   -- KEYS[1] the shard, KEYS[2] its log; ARGV[1] fencing token, ARGV[2] job, ARGV[3] worker
@@ -90,7 +92,7 @@ const DONE = `
   return 1
 `
 
-/** Does the shard's next job. If the lock is lost, stops and rejects with the reason. */
+/** Does the shard's next job. If the lock is lost, the job stops and this function rejects with the reason. */
 async function job(shard: number, { fencingToken, signal }: Lease): Promise<void> {
   const key = keyOf(shard)
   const next = Number((await redis.hget(key, 'done')) ?? 0) + 1
@@ -99,7 +101,7 @@ async function job(shard: number, { fencingToken, signal }: Lease): Promise<void
     throw new Error(`job ${next} was refused`)
 }
 
-/** Takes the first free seat. Returns null if there is none: then this worker stands by. */
+/** Takes the first free seat. If there is none, returns null: this worker then has no share and tries again later. */
 async function takeSeat(): Promise<Lease | null> {
   for (const seat of shards) {
     const lease = await locks.tryLock(`example:seat:${seat}`, { signal: stopping.signal })
@@ -122,7 +124,8 @@ while (!stopping.signal.aborted) {
     if (!seat?.held) seat = await takeSeat()
     share = seat ? Math.ceil(shards.length / (await count())) : 0
   } catch (error) {
-    // The worker keeps its shards for as long as their leases last.
+    // The worker could not take a seat or count the seats. It keeps its share, and keeps its shards for as long as
+    // their leases last.
     if (!stopping.signal.aborted) console.log(`${NAME}: ${(error as Error).message}`)
   }
   settle()
@@ -131,7 +134,7 @@ while (!stopping.signal.aborted) {
 
 share = 0
 settle()
-while (mine.size > 0) await sleep(10) // until the current jobs are done
+while (mine.size > 0) await sleep(10) // waits until the current jobs are done
 await locks.close()
 redis.disconnect()
 console.log(`${NAME}: stopped`)

@@ -22,7 +22,10 @@ import { type Lease, LockClient } from 'redis-baton'
 const { REDIS_URL = 'redis://127.0.0.1:6379' } = process.env
 const [night = new Date().toISOString().slice(0, 10)] = process.argv.slice(2)
 
-/** Stands for a database of reports. It refuses a write whose fencing token is older than the last one. */
+/**
+ * Stores a report. In this example Redis is the database. It refuses a write if its fencing token is smaller than the
+ * last one.
+ */
 const STORE = `
   -- KEYS[1] the reports; ARGV[1] fencing token, ARGV[2] night, ARGV[3] report
   if tonumber(ARGV[1]) < tonumber(redis.call('HGET', KEYS[1], 'token') or 0) then return 0 end
@@ -34,7 +37,7 @@ const reports = 'example:reports'
 async function write({ fencingToken, signal }: Lease): Promise<void> {
   let report = ''
   for (const part of ['orders', 'returns', 'stock']) {
-    // Functions that take a signal stop when the lock is lost, and the other machine may begin.
+    // When the lock is lost, the other machine may begin. Functions that take a signal stop then.
     await work(50, undefined, { signal })
     report += `${part}: fine. `
   }

@@ -1,15 +1,10 @@
-/**
- * The decorator `@locked`: a method's declaration says that it runs under a lock, and under which.
- *
- * It is a standard decorator. Node cannot run decorators directly yet. TypeScript (without `experimentalDecorators`),
- * tsx, esbuild, swc and Babel compile them.
- */
+/** The decorator `@locked`: a method's declaration says that it runs under a lock, and names the lock. */
 import { setTimeout as work } from 'node:timers/promises'
 import { type Lease, LockClient, LockTimeoutError, locked } from 'redis-baton'
 
 const { REDIS_URL = 'redis://127.0.0.1:6379' } = process.env
 
-/** Stands for rows of a database that several servers share. */
+/** In this example a Map takes the place of a database table that several servers share. */
 const rows = new Map([['A-1', { balance: 100, fencingToken: 0 }]])
 
 /** Makes the lock's key from the object and the arguments of a call. Here each account has one lock. */
@@ -30,7 +25,8 @@ class Account {
     return rows.get(this.number)!
   }
 
-  // The first argument finds the client in the object. If the client is a constant, pass the client itself.
+  // The first argument is a function that finds the client in the object. If the client is a constant, pass the client
+  // itself.
   @locked(self => self.#locks, keyOf, { fair: true, timeout: 10_000 })
   async withdraw(amount: number): Promise<number> {
     const { balance } = this.#row
@@ -39,7 +35,8 @@ class Account {
   }
 
   /**
-   * Holds the lock and calls `withdraw`, which takes the same lock. That call re-enters instead of waiting for itself.
+   * Holds the lock and calls `withdraw`, which takes the same lock. The inner call re-enters instead of waiting for
+   * itself.
    */
   @locked(self => self.#locks, keyOf, { fair: true, timeout: 10_000 })
   async payOut(): Promise<number> {
@@ -69,14 +66,14 @@ class Account {
 
 await using locks = new LockClient(REDIS_URL, { label: 'the bank' })
 const account = new Account('A-1', locks)
-const again = new Account('A-1', locks) // another object, the same account
+const again = new Account('A-1', locks) // another object for the same account
 
-// Each call reads the balance and stores the rest. Without the lock, all three would store 70.
+// Each call reads the balance, subtracts 30 and stores the result. Without the lock, all three would store 70.
 const left = await Promise.all([account.withdraw(30), again.withdraw(30), account.withdraw(30)])
 console.log(`left after each: ${left.join(', ')}`)
 console.log(`paid out: ${await account.payOut()}`)
 
-// A call that is not granted in time rejects, as `locks.lock` does.
+// If a call of a decorated method does not get the lock in time, the call rejects as `locks.lock` does.
 const audit = await locks.lock(keyOf.call(account))
 try {
   await account.close()

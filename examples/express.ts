@@ -29,7 +29,7 @@ redis.on('error', error => console.error(`Redis: ${error.message}`))
 const locks = new LockClient(redis, { fair: true, timeout: Number(MAX_WAIT_MS) })
 const stopping = new AbortController()
 
-/** A request is refused. This is an answer to the client, not a fault of the server. */
+/** A refused request. A refusal is an answer to the client, not a fault of the server. */
 class Refusal extends Error {
   readonly status: number
 
@@ -39,7 +39,10 @@ class Refusal extends Error {
   }
 }
 
-/** In this example the accounts are in Redis. Like a good database, it refuses a write with an older fencing token. */
+/**
+ * In this example the accounts are in Redis. As a database should, this script refuses a write with an older fencing
+ * token.
+ */
 const STORE = `
   -- KEYS[1] the account; ARGV[1] fencing token, ARGV[2] balance
   if tonumber(ARGV[1]) < tonumber(redis.call('HGET', KEYS[1], 'token') or 0) then return 0 end
@@ -47,13 +50,14 @@ const STORE = `
   return 1
 `
 
-/** Stands for the payment provider. If the lock is lost, stops and rejects with the reason. */
+/** Pretends to call the payment provider. If the lock is lost, the call stops and rejects with the reason. */
 async function pay(_amount: number, signal: AbortSignal): Promise<void> {
   await work(Number(PAYMENT_MS), undefined, { signal }).catch(() => signal.throwIfAborted())
 }
 
 function withdraw(account: string, amount: number, signal: AbortSignal): Promise<number> {
-  // `signal` ends only the wait. Once the lock is held, the work is finished even if the client disconnects.
+  // `signal` ends only the wait for the lock. Once the lock is held, the work is finished even if the client
+  // disconnects.
   return locks.using(account, { signal }, async lease => {
     const balance = Number((await redis.hget(account, 'balance')) ?? 100) - amount
     if (balance < 0) throw new Refusal(409, 'the account has less than that')
@@ -102,10 +106,10 @@ console.log(`listening on http://127.0.0.1:${(server.address() as AddressInfo).p
 
 process.once('SIGTERM', async () => {
   stopping.abort(new Refusal(503, 'this server is about to stop'))
-  server.close() // no new requests; those that hold a lock are finished
-  // Closes kept-alive connections after their last answer.
+  server.close() // accepts no new requests; requests that hold a lock are finished
+  // Each kept-alive connection is closed after its last answer.
   const idle = setInterval(() => server.closeIdleConnections(), 50)
-  // A payment that takes longer than `drain` is aborted by its signal: it no longer holds the lock.
+  // A payment that takes longer than `drain` loses the lock, and its signal aborts it.
   await Promise.all([once(server, 'close'), locks.close({ drain: 10_000 })])
   clearInterval(idle)
   redis.disconnect()

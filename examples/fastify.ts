@@ -4,9 +4,9 @@
  *
  *     POST /carts/42/checkout   →   200 {"paid": true}, then 409; 423 while another request holds the lock
  *
- * `prepareForLocks` contains everything that locks need from a web server. It ends the wait of clients that disconnect,
- * answers requests that waited in vain, and lets holders finish when the server stops. Otherwise see express.ts for
- * what to copy.
+ * `prepareForLocks` contains everything that locks need from a web server. If a client disconnects, its request stops
+ * waiting. A request that does not get the lock in time is answered with an error. When the server stops, holders may
+ * finish. express.ts lists what else to copy.
  */
 import { setTimeout as work } from 'node:timers/promises'
 import Fastify, { type FastifyInstance } from 'fastify'
@@ -22,7 +22,7 @@ declare module 'fastify' {
   }
 }
 
-/** A request is refused, which is not a fault of the server. Fastify reads the status from this error. */
+/** A refused request. A refusal is not a fault of the server. Fastify reads the status from this error. */
 class Refusal extends Error {
   readonly statusCode: number
 
@@ -35,7 +35,10 @@ class Refusal extends Error {
 /** Errors after which it is unknown whether the work was done. */
 const uncertain = [LockLostError, LockConnectionError, LockClosedError]
 
-/** Prepares all routes that take locks: ends waits, answers for lock errors, and closes the client at the end. */
+/**
+ * Prepares all routes that take locks. Waits end when the client disconnects, lock errors are answered, and the lock
+ * client is closed when the server stops.
+ */
 function prepareForLocks(app: FastifyInstance, locks: LockClient): void {
   const stopping = new AbortController()
 
@@ -64,15 +67,19 @@ function prepareForLocks(app: FastifyInstance, locks: LockClient): void {
   let closed: Promise<void> | undefined
   app.addHook('preClose', async () => {
     stopping.abort(new Refusal(503, 'this server is about to stop'))
-    closed = locks.close({ drain: 10_000 }) // holders have this many ms to finish; then their signals abort
+    closed = locks.close({ drain: 10_000 }) // holders have 10 s to finish; then their signals abort
   })
   app.addHook('onSend', async (_request, reply) => {
-    if (stopping.signal.aborted) reply.header('Connection', 'close') // otherwise `close` waits for clients to hang up
+    // otherwise `close` waits for clients to disconnect
+    if (stopping.signal.aborted) reply.header('Connection', 'close')
   })
   app.addHook('onClose', async () => closed)
 }
 
-/** In this example the carts are in Redis. Like a good database, it refuses a write with an older fencing token. */
+/**
+ * In this example the carts are in Redis. As a database should, this script refuses a write with an older fencing
+ * token.
+ */
 const PAID = `
   -- KEYS[1] the cart; ARGV[1] fencing token
   if tonumber(ARGV[1]) < tonumber(redis.call('HGET', KEYS[1], 'token') or 0) then return 0 end
@@ -87,7 +94,7 @@ const app = Fastify()
 app.addHook('onClose', async () => redis.disconnect())
 prepareForLocks(app, locks)
 
-/** Stands for the payment provider. If the lock is lost, stops and rejects with the reason. */
+/** Pretends to call the payment provider. If the lock is lost, the call stops and rejects with the reason. */
 async function charge(cart: string, signal: AbortSignal): Promise<void> {
   await work(Number(PAYMENT_MS), undefined, { signal }).catch(() => signal.throwIfAborted())
   await redis.hincrby(cart, 'charges', 1)
@@ -96,7 +103,8 @@ async function charge(cart: string, signal: AbortSignal): Promise<void> {
 app.post<{ Params: { id: string } }>('/carts/:id/checkout', ({ params, wanted }) => {
   const cart = `example:cart:${params.id}`
 
-  // `signal` ends only the wait. Once the lock is held, the work is finished even if the client disconnects.
+  // `signal` ends only the wait for the lock. Once the lock is held, the work is finished even if the client
+  // disconnects.
   return locks.using(cart, { signal: wanted }, async lease => {
     if (await redis.hexists(cart, 'paid')) throw new Refusal(409, 'the cart has been paid for')
     await charge(cart, lease.signal)

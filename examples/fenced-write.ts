@@ -1,8 +1,8 @@
 /**
- * A fenced write protects data where a lock alone cannot. A process may be paused (by garbage collection, or by closing
- * a laptop), outlive its lease, and then overwrite the next holder's work. Checking the time first does not help: the
- * process can be paused after the check. So every write carries its lease's fencing token, and the database refuses a
- * token that is smaller than the last one.
+ * A fenced write protects data where a lock alone cannot. A process may be paused, by garbage collection or by closing
+ * a laptop. After its lease has ended, it continues and overwrites the next holder's work. Checking the time first does
+ * not help: the process can be paused after the check. So every write carries its lease's fencing token, and the
+ * database refuses a token that is smaller than the last one.
  */
 import sqlite from 'node-sqlite3-wasm'
 import { type Lease, LockClient } from 'redis-baton'
@@ -11,7 +11,7 @@ const { REDIS_URL = 'redis://127.0.0.1:6379' } = process.env
 
 class StaleWriterError extends Error {}
 
-const db = new sqlite.Database() // in memory; stands for a database that all processes share
+const db = new sqlite.Database() // an in-memory database, in place of one that all processes share
 db.exec(`
   CREATE TABLE account (id TEXT PRIMARY KEY, balance INTEGER NOT NULL, fencing_token INTEGER NOT NULL) STRICT;
   INSERT INTO account VALUES ('alice', 100, 0);
@@ -22,8 +22,8 @@ function balanceOf(id: string): number {
 }
 
 /**
- * Checks the token and writes in one statement, so no other write can come between. Equal tokens pass: a holder may
- * write often.
+ * Checks the token and writes in one statement, so no other write can come between. An equal token is accepted, because
+ * one holder may write several times.
  */
 function setBalance(id: string, balance: number, { fencingToken }: Lease): void {
   const { changes } = db.run('UPDATE account SET balance = ?, fencing_token = ? WHERE id = ? AND fencing_token <= ?', [
@@ -39,7 +39,8 @@ await using locks = new LockClient(REDIS_URL)
 const key = 'example:account:alice'
 
 try {
-  // A fixed lease is not renewed, so it runs out like the lease of a paused process. The next holder only has to wait.
+  // This lease has a fixed length and is not renewed, so it runs out like the lease of a paused process. The next
+  // holder only has to wait.
   const paused = await locks.lock(key, { lease: 250 })
   const seenByPaused = balanceOf('alice')
 

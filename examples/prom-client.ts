@@ -1,9 +1,9 @@
 /**
  * Metrics of a worker's locks with prom-client, without OpenTelemetry.
  *
- * Counters and gauges are read from `stats()` whenever Prometheus scrapes, and cost nothing in between. The quantiles
- * of `stats()` describe one process, and quantiles of several processes cannot be added up. So events count the times
- * into buckets.
+ * Counters and gauges are read from `stats()` whenever Prometheus scrapes, and cost nothing in between. `stats()` also
+ * has quantiles of waiting and holding times, but quantiles of several processes cannot be combined. So listeners to
+ * the client's events count these times into histogram buckets.
  */
 import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -12,7 +12,7 @@ import { type ClientStats, LockClient, LockTimeoutError } from 'redis-baton'
 
 const { REDIS_URL = 'redis://127.0.0.1:6379', METRICS_PORT = '9464' } = process.env
 
-/** Call it once per client, right after creating the client: earlier events are not counted. */
+/** Call this function once per client, right after creating the client. Events before this call are not counted. */
 function collectLockMetrics(locks: LockClient, register: Registry): void {
   const registers = [register]
 
@@ -83,7 +83,7 @@ server.listen(Number(METRICS_PORT), '127.0.0.1', () => {
 const stop = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
 
-/** Uses one lock, so that there is something to see. */
+/** Uses one lock, so that the metrics have something to show. */
 async function work(): Promise<void> {
   while (!stop.signal.aborted) {
     try {

@@ -1,6 +1,6 @@
 /**
- * Re-entry across processes: a parent that holds a lock lets a child process work under the same lock. Both use the
- * same owner, so the child does not wait for its parent. Other callers wait for both.
+ * Re-entry across processes: a parent that holds a lock lets a child process work under the same lock. Both processes
+ * use the same owner, so the child does not wait for its parent. Other callers wait until both have released the lock.
  */
 import { fork } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -12,12 +12,12 @@ const { REDIS_URL = 'redis://127.0.0.1:6379', LOCK_OWNER: parentsOwner } = proce
 const key = 'example:migration'
 
 async function parent(locks: LockClient): Promise<void> {
-  // Any process that uses this owner can enter. The random part prevents another process from doing so by accident.
+  // Any process that uses this owner can enter. The random part keeps other processes from using it by accident.
   const owner = `migration:${randomUUID()}`
 
   await locks.using(key, { owner, timeout: 10_000 }, async lease => {
     console.log(`parent: holds (${lease.via})`)
-    // If the lock is lost, the child must stop: the lease's signal kills it, and `once` rejects.
+    // If the lock is lost, the child must stop. The lease's signal kills the child, and `once` rejects.
     const child = fork(fileURLToPath(import.meta.url), {
       env: { ...process.env, LOCK_OWNER: owner },
       signal: lease.signal,
@@ -33,7 +33,8 @@ async function child(locks: LockClient, owner: string): Promise<void> {
   await using stranger = await locks.tryLock(key)
   console.log(`child: without the owner: ${stranger ? 'granted' : 'refused'}`)
 
-  // Every lock taken inside belongs to the owner, even in code that does not know of it.
+  // Every lock that is taken inside `runAs` belongs to the owner, even if the code that takes it does not know the
+  // owner.
   await locks.runAs(owner, () =>
     locks.using(key, { timeout: 10_000 }, lease => console.log(`child: as the owner: granted (${lease.via})`)),
   )

@@ -1,14 +1,14 @@
 /**
- * Scoped use, the form to start with: a function runs while the lock is held, and the lock is released however the
- * function ends. Three requests want an invoice number at the same time. Between reading the last number and storing
- * the next one there is a pause: without the lock, all three would get the same number.
+ * Scoped use is the form to start with. A function runs while the lock is held. When the function returns or throws,
+ * the lock is released. Three requests want an invoice number at the same time. Each request pauses between reading the
+ * last number and storing the next one. Without the lock, all three would get the same number.
  */
 import { setTimeout as work } from 'node:timers/promises'
 import { type Lease, LockClient } from 'redis-baton'
 
 const { REDIS_URL = 'redis://127.0.0.1:6379' } = process.env
 
-/** Stands for a row in a database that several servers share. */
+/** In this example an object takes the place of a database row that several servers share. */
 const row = { lastInvoice: 0, fencingToken: 0 }
 
 /** The row refuses a write with an older fencing token. `fenced-write.ts` shows this in SQL. */
@@ -21,7 +21,7 @@ await using locks = new LockClient(REDIS_URL)
 const key = 'example:invoices'
 
 function nextInvoice(customer: string): Promise<number> {
-  // Fair: callers are served in the order in which they ask. Unfair locking is faster under contention.
+  // A fair lock serves callers in the order in which they ask. Unfair locking is faster under contention.
   return locks.using(key, { fair: true, timeout: 10_000 }, async lease => {
     const invoice = row.lastInvoice + 1
     await work(20)
@@ -39,6 +39,6 @@ try {
     throw new Error('out of paper')
   })
 } catch (error) {
-  // The function's own error arrives unchanged. By then the lock has been released.
+  // The function's own error reaches the caller unchanged, after the lock has been released.
   console.log(`failed: ${(error as Error).message}; still locked: ${await locks.isLocked(key)}`)
 }

@@ -2,9 +2,9 @@
  * Four processes make transfers between accounts at the same time. Each transfer locks both of its accounts, or
  * neither.
  *
- * A transfer reads both balances and writes both. No transaction makes this one step, because the accounts stand for
- * two independent systems. If two transfers touch the same account at the same time, one overwrites the other's
- * balance, and money appears or disappears: `--no-lock` shows it.
+ * A transfer reads both balances and writes both. The accounts stand for two independent systems, so no transaction
+ * covers both. If two transfers touch the same account at the same time, one overwrites the other's balance, and money
+ * appears or disappears. `--no-lock` shows this.
  *
  * One lock per account prevents that. But transfers that take the two locks one after the other soon deadlock: one
  * process holds A and waits for B, while another holds B and waits for A. `locks.all` always takes locks in the same
@@ -13,7 +13,7 @@
  *     npx tsx examples/transfer.ts 2500     2,500 transfers by each process
  *
  * A process that is paused for longer than its lease may still write late. Fencing tokens refuse such a write:
- * `lease.fencingTokens` has one for each account, and fenced-write.ts shows how a database compares them.
+ * `lease.fencingTokens` has a token for each account, and fenced-write.ts shows how a database compares them.
  */
 import { fork } from 'node:child_process'
 import { randomInt } from 'node:crypto'
@@ -31,7 +31,7 @@ const PROCESSES = 4
 /** How many transfers a process makes at a time. */
 const AT_A_TIME = 8
 const names = ['Ada', 'Alan', 'Barbara', 'Donald', 'Edsger', 'Grace', 'Leslie', 'Margaret', 'Niklaus', 'Tony']
-/** The balance of each name. `book` has one line for each transfer. */
+/** The Redis keys. `accounts` has the balance of each name. `book` has one line for each transfer. */
 const accounts = 'example:accounts'
 const book = 'example:transfers'
 
@@ -39,7 +39,8 @@ const redis = new Redis(REDIS_URL)
 redis.on('error', error => console.error(`Redis: ${error.message}`))
 
 /**
- * Moves the amount with plain reads, then plain writes: correct only while no other transfer uses these two accounts.
+ * Moves the amount: reads both balances, then writes both. This is correct only while no other transfer uses these
+ * accounts.
  */
 async function move(from: string, to: string, amount: number, signal?: AbortSignal): Promise<void> {
   const [has, receives] = (await redis.hmget(accounts, from, to)).map(Number) as [number, number]
@@ -49,7 +50,7 @@ async function move(from: string, to: string, amount: number, signal?: AbortSign
   await redis.rpush(book, `${from} ${to} ${moved}`)
 }
 
-/** Runs as one of the four processes. */
+/** Makes transfers. Each of the four processes runs this function. */
 async function teller(): Promise<void> {
   await using locks = new LockClient(redis)
   let left = Number(count)

@@ -1,4 +1,6 @@
-/** Three ways not to wait for ever: one attempt, a bounded wait, and a wait that ends when the program has to stop. */
+/**
+ * Three ways to limit a wait: make one attempt, wait for a limited time, or stop waiting when the program has to stop.
+ */
 import { type Lease, LockClient, LockTimeoutError } from 'redis-baton'
 
 const { REDIS_URL = 'redis://127.0.0.1:6379' } = process.env
@@ -6,7 +8,7 @@ const { REDIS_URL = 'redis://127.0.0.1:6379' } = process.env
 await using locks = new LockClient(REDIS_URL, { label: 'report server' })
 const key = 'example:report'
 
-/** Stands for the report's store, which refuses a write with an older fencing token: see `fenced-write.ts`. */
+/** Pretends to store the report. The store refuses a write with an older fencing token: see `fenced-write.ts`. */
 let lastToken = 0
 function write({ fencingToken }: Lease): string {
   if (fencingToken < lastToken) throw new Error('a later holder has already written')
@@ -14,13 +16,16 @@ function write({ fencingToken }: Lease): string {
   return 'written'
 }
 
-/** A report needs only one writer. So this does not wait: `tryLock` returns null if another caller holds the lock. */
+/**
+ * One writer per report is enough, so this function does not wait. `tryLock` returns null if another caller holds the
+ * lock.
+ */
 async function writeUnlessBusy(): Promise<string> {
   await using lease = await locks.tryLock(key)
   return lease ? write(lease) : 'somebody else is writing it'
 }
 
-/** Waits, but not for long. The error names the holder. */
+/** Waits, but not for long. The error of a timeout names the holder. */
 async function writeSoon(timeout: number): Promise<string> {
   try {
     return await locks.using(key, { timeout }, write)
@@ -44,7 +49,7 @@ const holder = await locks.lock(key)
 console.log(`one attempt: ${await writeUnlessBusy()}`)
 console.log(`200 ms: ${await writeSoon(200)}`)
 
-const stop = new AbortController() // in a server: aborted by process.once('SIGTERM', …)
+const stop = new AbortController() // a server would abort it in process.once('SIGTERM', …)
 locks.once('waiting', () => stop.abort(new Error('the server shuts down')))
 console.log(`until stopped: ${await writeUntilStopped(stop.signal)}`)
 

@@ -1,6 +1,7 @@
 /**
- * The public calls on the locks of one kind. `Calls` checks arguments, adds the key to errors, and releases the locks
- * that its calls took. A client has one `Calls` for each kind in use, which all its `Lock` objects of that kind share.
+ * The public calls on the locks of one kind. `Calls` checks their arguments, adds the key to their errors, and releases
+ * the locks that they took. A client has one `Calls` for each kind in use, which all its `Lock` objects of that kind
+ * share.
  */
 import { about, LockClosedError, LockTimeoutError, named } from './errors.ts'
 import type { Inspection } from './kind.ts'
@@ -18,7 +19,7 @@ import {
 import type { Reentry } from './reentry.ts'
 import type { Session } from './session.ts'
 
-/** Shared by the locks of every kind in one client. */
+/** One client, as its `Calls` objects see it. The locks of every kind share it. */
 export interface Caller {
   readonly session: Session
   readonly settings: Settings
@@ -27,7 +28,7 @@ export interface Caller {
   spectator?: Spectator | undefined
 }
 
-/** Wraps each call that takes a lock, and each function that runs under one. */
+/** Wraps each call that takes a lock, and each function that runs under a lock. */
 export interface Spectator {
   call<T extends Lease | null>(
     on: Pick<Calls, 'kind' | 'shared'>,
@@ -41,14 +42,14 @@ export interface Spectator {
 }
 
 export class Calls<State = unknown> {
-  /** The same object for all locks of a client, and another one for each client. */
+  /** The same object for all locks of one client. Another client has another object. */
   readonly caller: Caller
-  /** The word for the kind that the names in Redis contain; '' for the mutex. */
+  /** The word for this kind of lock in the names of Redis keys; '' for the mutex. */
   readonly kind: string
   readonly #locks: Locks<State>
   /** The terms of a call without options. */
   readonly #usual: CallTerms
-  /** For `lock`: a call that gets no lease rejects. (`#resolvesNull` is for `tryLock`.) */
+  /** The outcome of a call of `lock` that gets no lease: the call rejects. `#resolvesNull` is for `tryLock`. */
   readonly #rejects = this.#without(true)
   readonly #resolvesNull = this.#without(false)
 
@@ -65,9 +66,9 @@ export class Calls<State = unknown> {
   }
 
   /**
-   * Resolves to the lease, or to null if another owner has the lock and the call is not `blocking`. `permits`: how many
-   * permits the semaphore has. Not an async function, because thousands of calls may wait, and each would keep an async
-   * frame in memory.
+   * Resolves to the lease. If another owner has the lock and the call is not `blocking`, resolves to null. `permits` is
+   * how many permits the semaphore has. This is not an async function, because thousands of calls may wait, and each
+   * would keep an async frame in memory.
    */
   acquire(
     key: string,
@@ -109,8 +110,8 @@ export class Calls<State = unknown> {
   }
 
   /**
-   * Releases a lease where a failed release must not hide a more important outcome. If the release fails, an `error`
-   * event reports it, and the promise resolves to false.
+   * Releases a lease after its work has an outcome, which a failed release must not hide. If the release fails, an
+   * `error` event reports the failure, and the promise resolves to false.
    */
   releaseQuietly(lease: Lease): Promise<boolean> {
     return this.#locks.releaseQuietly(lease)
@@ -120,7 +121,7 @@ export class Calls<State = unknown> {
     return about(key, this.inspection(key).inspect(key))
   }
 
-  /** Checks the key and returns the inspection that reads it. */
+  /** Checks the key and returns the inspection of this kind of lock. */
   inspection(key: string): Inspection<State> {
     checkKey(key)
     if (this.caller.session.closed) throw new LockClosedError(key)

@@ -1,4 +1,4 @@
-/** The class that users work with. It validates arguments and adds the key to errors; the work is done elsewhere. */
+/** The class that users work with. `LockClient` validates arguments and makes the objects that do the work. */
 import { EventEmitter } from 'eventemitter3'
 import { type Caller, Calls } from './calls.ts'
 import { systemClock } from './clock.ts'
@@ -29,7 +29,7 @@ const quorumKinds = [mutex]
 
 /**
  * A client for the locks in one Redis. One client serves a whole process: any number of keys, waiters and leases share
- * its two connections. It is an eventemitter3 emitter of `ClientEvents`.
+ * its two connections. The client is an eventemitter3 emitter of `ClientEvents`.
  * @since 0.1.0
  */
 export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDisposable {
@@ -42,15 +42,14 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   #readWrites: { readonly read: Calls<LockState>; readonly write: Calls<LockState> } | undefined
 
   /**
-   * Starts to connect in the background. Calls made before the connection is up wait for it.
-   * @param redis an ioredis `Redis` or `Cluster`, ioredis options, a URL, or a client of node-redis. An ioredis
-   *   instance remains the caller's: the client works on duplicates of it, and applies its `keyPrefix` to keys and
-   *   channels. From a node-redis client, only the options are read. An array of 3, 5 or 7 of these is a quorum:
-   *   independent servers, more than half of which must agree. A quorum supports mutexes only
-   * @param options options of the client, and defaults for its calls
-   * @throws LockArgumentError when `redis` is none of these, or an option is wrong
-   * @throws LockError when a connection must be made from anything but an ioredis instance, and ioredis is not
-   *   installed
+   * Starts to connect in the background. A call that is made before the connection is up waits for the connection.
+   * @param redis an ioredis `Redis` or `Cluster`, ioredis options, a URL, or a client of node-redis. The client makes
+   *   duplicates of an ioredis instance and leaves the instance itself to the caller. It applies the instance's
+   *   `keyPrefix` to keys and channels. From a node-redis client, only the options are read. An array of 3, 5 or 7 such
+   *   values is a quorum of independent servers, more than half of which must agree. A quorum supports mutexes only
+   * @param options the options of the client, and the defaults for its calls
+   * @throws LockArgumentError when `redis` is of another type, or an option is wrong
+   * @throws LockError when ioredis is not installed, and `redis` is not an ioredis instance
    * @since 0.1.0
    */
   constructor(redis: RedisSource | readonly RedisSource[], options: ClientOptions = {}) {
@@ -68,11 +67,11 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * Waits until the lock is granted.
    * @param key 1 to 1024 UTF-8 bytes
    * @returns the lease. The caller releases it
-   * @throws LockTimeoutError when `timeout` is over
+   * @throws LockTimeoutError when the lock was not granted within `timeout`
    * @throws LockConnectionError when Redis is out of reach for `outageTimeout`, or refuses the command
    * @throws LockClosedError when the client is closed
    * @throws LockArgumentError when the key or an option is wrong
-   * @throws the reason of `signal` when that is aborted
+   * @throws the reason of `signal` when `signal` is aborted
    * @since 0.1.0
    */
   lock(key: string, options?: LockOptions): Promise<Lease> {
@@ -80,12 +79,12 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   /**
-   * Makes a single attempt. With `timeout`, waits that long for the lock.
+   * Makes a single attempt. With `timeout`, waits for the lock for at most that time.
    * @param key 1 to 1024 UTF-8 bytes
    * @returns the lease, or null if another owner has the lock
-   * @throws LockConnectionError when Redis answered no attempt within `timeout`, or refuses the command. Without
-   *   `timeout`, the call rejects at once if the connection is known to be down, and otherwise after a second without
-   *   an answer
+   * @throws LockConnectionError when Redis refuses the command, or answered no attempt within `timeout`. Without
+   *   `timeout`, the call rejects at once if the connection is known to be down; otherwise it rejects after a second
+   *   without an answer
    * @throws everything that `lock` throws, except LockTimeoutError
    * @since 0.1.0
    */
@@ -99,15 +98,15 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * @param fn receives the lease; it need not release it
    * @returns what `fn` returns
    * @throws what `fn` throws
-   * @throws LockLostError when the hold was lost while `fn` ran, and `fn` did not throw
-   * @throws LockClosedError when the client was closed while `fn` ran, and `fn` did not throw
+   * @throws LockLostError when `fn` did not throw, but the hold was lost while `fn` ran
+   * @throws LockClosedError when `fn` did not throw, but the client was closed while `fn` ran
    * @throws what `lock` throws
    * @since 0.1.0
    */
   using<T>(key: string, fn: (lease: Lease) => T | PromiseLike<T>): Promise<T>
   /**
-   * The same, with options for this call.
-   * @param options the options of `lock`
+   * Runs `fn` while holding the lock, as `using` without options does.
+   * @param options options for this call: those of `lock`
    * @returns what `fn` returns
    * @throws what `using` without options throws
    * @since 0.1.0
@@ -118,10 +117,11 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   /**
-   * Returns a function that runs `fn` under a lock. `lockOrFn` is that lock, or a function that returns it for each
-   * call from the call's `this` and arguments. The lock is the key of a mutex, a lock of this client, or a `MultiLock`.
-   * @param options options of each call; those that the lock accepts
-   * @returns a function with the parameters of `fn`. Its promise settles like that of `using`
+   * Returns a function that runs `fn` under a lock. `lockOrFn` is the lock: the key of a mutex, a lock of this client,
+   * or a `MultiLock`. It may also be a function that gets the `this` and the arguments of each call and returns the
+   * lock for that call.
+   * @param options the options of each call, as the lock accepts them
+   * @returns a function with the parameters of `fn`. It returns a promise that settles like the promise of `using`
    * @throws LockArgumentError when the lock, `fn` or an option is wrong
    * @since 0.1.0
    */
@@ -131,14 +131,15 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     options: L extends Lock<infer Options> ? Options : LockOptions = {} as never,
   ): (this: This, ...args: Args) => Promise<R> {
     if (typeof lockOrFn !== 'function') return this.#usable(lockOrFn).wrap(fn, options)
-    // Only the call knows whether its lock is a semaphore and how many permits it has, so any number is accepted here.
+    // Only at a call is it known whether the lock is a semaphore and how many permits it has. So any number is accepted
+    // here.
     callTermsOf(options, this.#settings, Number.MAX_SAFE_INTEGER)
     return wrapped(fn, async (call, self, args) => this.#usable(lockOrFn.apply(self, args)).using(options, call))
   }
 
   /**
-   * Runs `fn`. Every lock that is taken inside `fn`, in its async context, belongs to `owner`. Calls of the same owner
-   * re-enter, from any process.
+   * Runs `fn`. Every lock that is taken in the async context of `fn` belongs to `owner`. If the owner already holds the
+   * lock, in this process or another one, the call that takes the lock re-enters.
    * @param owner 1 to 1024 UTF-8 bytes
    * @returns what `fn` returns
    * @throws LockArgumentError when `owner` is wrong
@@ -164,10 +165,10 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   /**
    * Returns a semaphore: at most `permits` of it are taken at a time, by any number of holders. It is independent of
    * the mutex of the same key. It is not re-entrant.
-   * Each call counts with its own `permits`: it is granted if the permits that are taken, plus those it wants, do not
-   * exceed that number. So a deployment can raise the number while clients with the old number still run. The first
-   * time that a call is refused while callers use different numbers, the client emits an `error` event with code
-   * `ERR_LOCK_PERMITS`, once for each semaphore.
+   * Clients may use different numbers of permits for the same key. A call is granted if the permits already taken, plus
+   * the permits that the call wants, do not exceed the call's own `permits`. So a deployment can raise the number while
+   * clients with the old number still run. When a call is refused while callers use different numbers, the client emits
+   * an `error` event with code `ERR_LOCK_PERMITS`, once for each semaphore.
    * @param key 1 to 1024 UTF-8 bytes
    * @param permits how many permits the semaphore has: a whole number from 1
    * @throws LockArgumentError when the key or the number is wrong
@@ -176,7 +177,8 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   semaphore(key: string, permits: number): Lock<SemaphoreOptions> {
     checkKey(key)
     checkPermits(permits)
-    // Made on first use: a client that uses no semaphores does not need the rights that their scripts need.
+    // The `Calls` are made on first use. A client without semaphores does not need the Redis rights that the scripts of
+    // semaphores need.
     this.#semaphores ??= new Calls(this.#caller, semaphore.name, this.#session.locks(semaphore))
     return new KeyedLock(this.#semaphores, key, permits)
   }
@@ -185,8 +187,9 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * Returns a read-write lock: any number of readers, or one writer. It is independent of the mutex of the same key.
    *
    * Fair calls are phase-fair: a reader waits for at most one writer's turn, and when a writer ends, all readers that
-   * are waiting are admitted. The owner of the write lock may also take the read lock, and keep it after releasing the
-   * write lock. An owner that holds only the read lock and asks for the write lock gets LockDeadlockError.
+   * are waiting are admitted. The owner of the write lock may also take the read lock, and may keep the read lock after
+   * releasing the write lock. An owner that holds only the read lock and asks for the write lock gets
+   * LockDeadlockError.
    * @param key 1 to 1024 UTF-8 bytes
    * @throws LockArgumentError when the key is wrong
    * @since 0.2.0
@@ -205,11 +208,11 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   /**
-   * Combines several locks into one: all of them are taken, or none. They are taken in one fixed order, whatever order
-   * they are given in, so callers of `all` never wait for each other in a circle.
+   * Combines several locks into one: all of them are taken, or none. `all` always takes locks in the same order,
+   * whatever the order of `parts`, so callers of `all` never wait for each other in a circle.
    * @param parts locks of this client, or keys of mutexes. A lock that is given twice is taken once. If both sides of a
    *   read-write lock are given, the write lock is taken
-   * @throws LockArgumentError when `parts` is empty, or one of them belongs to another client
+   * @throws LockArgumentError when `parts` is empty, or a lock belongs to another client
    * @since 0.2.0
    */
   all(parts: readonly (string | Lock)[]): MultiLock {
@@ -242,8 +245,8 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   /**
-   * Finds the locks of every kind that are held or have a queue, in no particular order, each at most once. Each
-   * state's `kind` says which kind it is. It uses SCAN; in a cluster, on every master.
+   * Finds the locks of every kind that are held or have a queue, in no particular order, each at most once. The `kind`
+   * of a state says of which kind the lock is. `list` uses SCAN. In a cluster it scans every master.
    * @param pattern the pattern that keys must match: `*`, `?`, `[abc]`, `[^a-c]`, and `\` before a character that is
    *   meant literally. Default: all keys
    * @throws LockConnectionError when Redis is out of reach for `outageTimeout`, or refuses the command
@@ -258,8 +261,8 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   /**
-   * Takes the lock away from its holders and wakes the next waiter. Each holder's `signal` aborts promptly. Only the
-   * fencing token stops a holder that continues to write.
+   * Takes the lock away from its holders and wakes the next waiter. Each holder's `signal` aborts promptly. A holder
+   * may continue to write; only the fencing token then protects the data.
    * @param lock a lock of this client, or the key of a mutex. Both sides of a read-write lock are released
    * @param only the `id` of one holder, as `inspect` shows it. Only that holder loses the lock. Default: all holders
    * @returns true if a holder lost the lock; false if the lock was free, or the given holder did not hold it
@@ -283,18 +286,18 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   /**
-   * Closes the client: refuses new calls and rejects waiters, both with LockClosedError, ends what is held, and closes
+   * Closes the client: refuses new calls and rejects waiters, both with LockClosedError, then ends all holds and closes
    * the connections.
    *
    * With `drain`, holders first get that much time to release their locks, and their leases are renewed meanwhile. The
-   * drain ends as soon as nothing is held. After it, every remaining lease is lost: `held` is false, `signal` aborts
-   * and `lost` is emitted, both with LockClosedError, and a `using` whose function still runs rejects with the same
-   * error. Only then is anything released in Redis. `close` may be called again: the drain ends at the earliest time
-   * that any call set, so `close()` ends it at once.
+   * drain ends as soon as nothing is held. After the drain, every remaining lease is lost: `held` is false, `signal`
+   * aborts and `lost` is emitted, both with LockClosedError. A `using` whose function still runs rejects with
+   * LockClosedError, too. Only after that are the holds released in Redis. `close` may be called again. The drain ends
+   * at the earliest time that any call set, so `close()` ends the drain at once.
    * @returns a promise that settles when Redis has nothing of this client left. If a release fails, an `error` event
    *   reports it, and that hold ends with its lease
-   * @throws LockArgumentError when an option is wrong; the client then stays open. The promise rejects with nothing
-   *   else
+   * @throws LockArgumentError when an option is wrong; the client then stays open. The promise rejects with no other
+   *   error
    * @since 0.1.0
    */
   async close(options: CloseOptions = {}): Promise<void> {
@@ -315,7 +318,10 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     return lock instanceof MultiLock ? (lock as never) : this.#lockOf('key', lock)
   }
 
-  /** Returns the lock, or the mutex of the key. `option`: the name of the argument in which `lock` was passed. */
+  /**
+   * Returns `lock` itself, or the mutex if `lock` is a key. `option`: the name of the argument in which `lock` was
+   * passed.
+   */
   #lockOf(option: string, lock: string | Lock): KeyedLock {
     const own = typeof lock === 'string' ? this.mutex(lock) : lock
     if (own instanceof KeyedLock && own.calls.caller === this.#caller) return own

@@ -1,6 +1,6 @@
 /**
- * Time in this library is monotonic and in ms, never the time of day. All code that waits gets a Clock, so that tests
- * can run the same code on a clock of their own.
+ * This library measures time in ms on a monotonic clock and never uses the time of day. All code that waits gets a
+ * Clock, so tests can replace the clock.
  */
 
 export interface Timer {
@@ -11,7 +11,7 @@ export interface Timer {
 export interface Clock {
   /** Returns the time, in monotonic ms from an arbitrary start. */
   now(): number
-  /** Calls `fire` once, at least `delay` ms from now. It may fire late, so callers compare times when they wake up. */
+  /** Calls `fire` once, at least `delay` ms from now. The call may come late, so `fire` has to read the time itself. */
   after(delay: number, fire: () => void): Timer
 }
 
@@ -40,12 +40,12 @@ export const systemClock: Clock = {
 }
 
 /**
- * Returns until when a lease of `ttl` ms is certainly ours. `sent`: when the client sent the request that was granted
- * the lease, or that read it.
+ * Returns the time until which this client certainly has a lease of `ttl` ms. `sent` is when the client sent the
+ * request that got the lease or that read the lease's remaining time.
  *
- * The lease counts from `sent`, because the server started to count at some later moment. It is shortened by a margin
- * for two errors of monotonic clocks: the two machines' clocks may run at different speeds (0.1 %), and a timer may
- * fire a little late (2 ms). So the client's deadline comes before anyone else can own the lock (I1, I8).
+ * The lease is counted from `sent`, which is earlier than the moment at which the server started to count. A margin is
+ * subtracted for two errors: the clocks of the two machines may run at different speeds (0.1 %), and a timer may fire a
+ * little late (2 ms). So the client's deadline comes before another client can get the lock (I1, I8).
  */
 export function surelyUntil(sent: number, ttl: number): number {
   return sent + ttl - Math.min(ttl / 10, 2 + ttl / 1000)
@@ -56,16 +56,17 @@ const STEP = 1_000
 /** A step that ends more than this many ms late was a stall: the event loop was blocked, or the process was stopped. */
 const LATE = 20
 /**
- * After a stall, timers fire this many ms late, so that messages that arrived during the stall are read before a server
- * is judged to be silent.
+ * After a stall, timers fire this many ms later. Messages that arrived during the stall are read in this time, before a
+ * server is judged to be silent.
  */
 const GRACE = 50
 
 const clocks = new WeakMap<Clock, Clock>()
 
 /**
- * Returns the clock that measures how long a server has been silent. It counts only the time in which this process ran
- * and so could have received an answer. Leases do not use it: they end in real time, whether or not this process runs.
+ * Returns the clock that measures how long a server has been silent. This clock counts only the time in which this
+ * process ran and so could have received an answer. Leases do not use this clock: they end in real time, whether or not
+ * this process runs.
  */
 export function awake(clock: Clock): Clock {
   let counted = clocks.get(clock)
@@ -84,13 +85,13 @@ interface Sleeper {
 
 /**
  * Counts time in steps while any timer is pending. If a step takes longer than planned, the excess was a stall and does
- * not count. A step is at most a quarter of the shortest timer, so a request that was sent just before a stall still
- * has most of its time left.
+ * not count. A step is at most a quarter of the shortest timer, so a stall uses up at most a quarter of the time that a
+ * request has for its answer.
  */
 class AwakeClock implements Clock {
   readonly #clock: Clock
   readonly #sleepers = new Set<Sleeper>()
-  /** How many ms the process has not run so far. */
+  /** For how many ms in all the process has not run. */
   #missed = 0
   /** When the current step should end. */
   #due = Number.POSITIVE_INFINITY
@@ -116,7 +117,10 @@ class AwakeClock implements Clock {
     }
   }
 
-  /** Ends the current step early enough for every timer. An overdue step is left alone: it is about to end. */
+  /**
+   * Ends the current step early enough for every timer. If the current step is overdue, leaves it alone, because it
+   * ends soon.
+   */
   #plan(): void {
     const now = this.now()
     let length = Number.POSITIVE_INFINITY

@@ -8,8 +8,8 @@ import { Server } from './redis/server.ts'
 import type { Ways, WaysListener } from './ways.ts'
 
 /**
- * The allowed numbers of servers in a quorum. An even number tolerates no more lost servers than the odd number below
- * it.
+ * The allowed numbers of servers in a quorum. A quorum of four servers, for example, tolerates no more failures than
+ * one of three.
  */
 const SIZES = [3, 5, 7]
 

@@ -1,13 +1,13 @@
 /**
- * The holder of a lock, and how long it has held the lock, at the moment when the error or event was made. It is the
- * holder in Redis's last answer, with the time since then added; or a hold of this client, if that was granted in the
- * meantime. Absent if that holder is known to have released the lock since.
+ * The holder of a lock, and how long it has held the lock, at the moment when the error or event was made. This is the
+ * holder in Redis's last answer, with the time since then added to `heldFor`. If a call of this client got the lock
+ * after that answer, its hold is given instead. If the holder is known to have released the lock, no holder is given.
  * @since 0.1.0
  */
 export interface HolderInfo {
   /** The `label` of the call that holds the lock, or of its client. @since 0.1.0 */
   readonly label: string
-  /** How long it has held the lock, in ms. @since 0.1.0 */
+  /** How long the holder has held the lock, in ms. @since 0.1.0 */
   readonly heldFor: number
 }
 
@@ -18,8 +18,8 @@ export interface HolderInfo {
 const brand = Symbol.for('redis-baton.error')
 
 /**
- * Implements `value instanceof this` for errors of every copy of the package. A subclass that a user defines has no
- * `kind` of its own, and matches only its own instances.
+ * Implements `value instanceof this`, also for errors that another copy of the package made. A subclass that a user
+ * defines has no `kind` of its own, and matches only its own instances.
  */
 function hasInstance(this: { readonly kind: string }, value: unknown): boolean {
   const kind = (value as { readonly [brand]?: string } | null | undefined)?.[brand]
@@ -28,8 +28,8 @@ function hasInstance(this: { readonly kind: string }, value: unknown): boolean {
 }
 
 /**
- * The base class of all errors of this package. `error instanceof LockError` holds for each of them, whichever copy of
- * the package made it.
+ * The base class of all errors of this package. `error instanceof LockError` is true for each of them, also if another
+ * copy of the package made the error.
  * @since 0.1.0
  */
 export class LockError extends Error {
@@ -42,7 +42,7 @@ export class LockError extends Error {
   override readonly name: string
   /** A stable code for programs: `ERR_LOCK_…`. The message is for people, and may change. @since 0.1.0 */
   readonly code: string
-  /** The key of the lock concerned; undefined if there is none. @since 0.1.0 */
+  /** The key of the lock; undefined if the error does not concern one lock. @since 0.1.0 */
   readonly key: string | undefined
 
   /**
@@ -61,8 +61,8 @@ export class LockError extends Error {
 }
 
 /**
- * The wait exceeded `timeout`. Code `ERR_LOCK_TIMEOUT`. `holder` and `position` are from Redis's last answer. `cause`
- * is set if Redis was out of reach.
+ * The wait exceeded `timeout`. Code `ERR_LOCK_TIMEOUT`. `holder` and `position` are from Redis's last answer. If Redis
+ * was out of reach when the wait ended, `cause` says why.
  * @since 0.1.0
  */
 export class LockTimeoutError extends LockError {
@@ -73,15 +73,15 @@ export class LockTimeoutError extends LockError {
   declare readonly name: 'LockTimeoutError'
   /** How long the call waited, in ms. @since 0.1.0 */
   readonly waited: number
-  /** Who holds the lock; undefined if that is not known. @since 0.1.0 */
+  /** The holder of the lock; undefined if the holder is not known. @since 0.1.0 */
   readonly holder: HolderInfo | undefined
-  /** The place in the fair queue, from 1; undefined if the waiter was not queued. @since 0.1.0 */
+  /** The waiter's place in the fair queue, from 1; undefined if the waiter was not queued. @since 0.1.0 */
   readonly position: number | undefined
 
   /**
    * Errors are made by the client. Construct one only in a test.
-   * @param waited in ms
-   * @param cause why Redis was out of reach when the wait ended, if it was
+   * @param waited how long the call waited, in ms
+   * @param cause if Redis was out of reach when the wait ended, the reason
    * @since 0.1.0
    */
   constructor(key: string, waited: number, holder?: HolderInfo, position?: number, cause?: Error) {
@@ -101,8 +101,8 @@ export class LockTimeoutError extends LockError {
 }
 
 /**
- * The hold ended without being released: it expired, it was taken away, or its lease ran out while Redis was out of
- * reach. Code `ERR_LOCK_LOST`.
+ * The hold ended before it was released: its lease ended, a forced release took it away, or Redis was out of reach
+ * until its lease ran out. Code `ERR_LOCK_LOST`.
  * @since 0.1.0
  */
 export class LockLostError extends LockError {
@@ -137,7 +137,8 @@ export class LockConnectionError extends LockError {
 
   /**
    * Errors are made by the client. Construct one only in a test.
-   * @param what what happened; `cause` says why
+   * @param what what happened
+   * @param cause why it happened
    * @since 0.1.0
    */
   constructor(what: string, cause?: unknown, key?: string) {
@@ -178,7 +179,7 @@ export class LockClosedError extends LockError {
 }
 
 /**
- * The call would wait for itself: its owner holds the lock only as a reader, and asks for the write lock. Code
+ * The call would wait for itself: its owner asks for the write lock, but holds only the read lock of the same key. Code
  * `ERR_LOCK_DEADLOCK`.
  * @since 0.2.0
  */
@@ -203,7 +204,7 @@ export class LockDeadlockError extends LockError {
   }
 }
 
-/** Returns the start of a message, which names the lock; '' if the error is not about one. */
+/** Returns the start of a message, which names the lock; '' if there is no key. */
 function prefixOf(key: string | undefined): string {
   return key === undefined ? '' : `lock "${key}": `
 }
@@ -216,7 +217,7 @@ export function outOfReach(error: Error, what = 'Redis is out of reach'): LockCo
   return error instanceof LockConnectionError ? error : new LockConnectionError(what, error)
 }
 
-/** Returns whether the server, or enough servers of a quorum, refused the command. A retry would be refused, too. */
+/** Returns whether the server, or enough servers of a quorum, refused the command. A retry would be refused as well. */
 export function isRefusal({ cause }: LockConnectionError): boolean {
   if (cause instanceof AggregateError) return cause.errors.some(isRefusal)
   return cause instanceof Error && cause.name === 'ReplyError'
@@ -251,7 +252,7 @@ export class LockArgumentError extends LockError {
   readonly option: string
   /** The value that was given. @since 0.1.0 */
   readonly value: unknown
-  /** What is accepted, in words. @since 0.1.0 */
+  /** The values that are accepted, in words. @since 0.1.0 */
   readonly accepted: string
 
   /**

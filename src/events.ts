@@ -3,21 +3,24 @@ import type { Via } from './kind.ts'
 
 /**
  * The events of a LockClient, for `on`, `once` and `off` of eventemitter3. Each event is also published on
- * `node:diagnostics_channel` as `redis-baton:<event>`. If a listener throws, its error becomes an uncaught exception of
- * its own, and the lock continues to work.
+ * `node:diagnostics_channel` as `redis-baton:<event>`. If a listener throws, the process gets its error as an uncaught
+ * exception, and the client continues to work.
  * @since 0.1.0
  */
 export interface ClientEvents {
-  /** A call was refused for the first time. `position`: its place in the fair queue, from 1. @since 0.1.0 */
+  /**
+   * A call has to wait. Emitted at its first refusal. `position`: the call's place in the fair queue, from 1.
+   * @since 0.1.0
+   */
   waiting: { key: string; owner: string; position?: number; holder?: HolderInfo }
   /** A lock was granted, `waited` ms after the call. @since 0.1.0 */
   acquired: { key: string; owner: string; fencingToken: number; waited: number; via: Via }
   /** A lease was renewed, automatically or by `lease.renew`. @since 0.1.0 */
   renewed: { key: string; fencingToken: number }
-  /** A live hold was released, `held` ms after its grant. @since 0.1.0 */
+  /** A hold that was not lost was released, `held` ms after its grant. @since 0.1.0 */
   released: { key: string; fencingToken: number; held: number }
   /**
-   * A hold ended without being released. `error` is a LockClosedError if `close` ended the hold, otherwise a
+   * A hold ended before it was released. `error` is a LockClosedError if `close` ended the hold, otherwise a
    * LockLostError.
    * @since 0.1.0
    */
@@ -26,12 +29,12 @@ export interface ClientEvents {
   disconnected: { error: Error }
   /** All connections of this client are up again. @since 0.1.0 */
   reconnected: Record<string, never>
-  /** An error that no promise reports. It is not thrown if nobody listens. @since 0.1.0 */
+  /** An error that no promise reports. If there is no listener, the error is not thrown. @since 0.1.0 */
   error: { error: unknown }
 }
 
 /**
- * The events in the form that eventemitter3 expects: one argument each.
+ * The events in the form that eventemitter3 expects: each event has one argument.
  * @since 0.1.0
  */
 export type ClientEventMap = { [E in keyof ClientEvents]: [event: ClientEvents[E]] }

@@ -9,8 +9,8 @@
  *   - `locks.all([a, b])`: several locks, all of them or none.
  *   - `locks.semaphore(key, n)`: at most n permits taken at a time.
  *   - `locks.readWrite(key)`: any number of readers, or one writer.
- *   - `{ fair: true }`: first come, first served. Without it, locks are faster, and still no caller starves.
- *   - `lease.fencingToken`: protects the data even in the cases that a lock alone cannot exclude.
+ *   - `{ fair: true }`: first come, first served. Unfair locks are faster, and still no caller waits for ever.
+ *   - `lease.fencingToken`: protects the data if a holder continues after its lease has ended.
  * @module redis-baton
  * @packageDocumentation
  */

@@ -6,7 +6,7 @@ import { callTermsOf, type LockOptions, type SemaphoreOptions } from './options.
 import { type Holdable, type Using, using, wrapped } from './using.ts'
 
 /**
- * One lock: a key and a kind. A `LockClient` makes it. The object itself holds nothing and needs no closing.
+ * One lock: a key and a kind. A `LockClient` makes this object. The object itself holds nothing and needs no closing.
  * @since 0.2.0
  */
 export interface Lock<Options extends LockOptions = LockOptions> {
@@ -20,7 +20,7 @@ export interface Lock<Options extends LockOptions = LockOptions> {
    */
   lock(options?: Options): Promise<Lease>
   /**
-   * Makes a single attempt. With `timeout`, waits that long for the lock.
+   * Makes a single attempt. With `timeout`, waits for the lock for at most that time.
    * @returns the lease, or null if another owner has the lock
    * @throws what `LockClient.tryLock` throws
    * @since 0.2.0
@@ -35,15 +35,17 @@ export interface Lock<Options extends LockOptions = LockOptions> {
    */
   using<T>(fn: (lease: Lease) => T | PromiseLike<T>): Promise<T>
   /**
-   * The same, with options for this call.
+   * Runs `fn` while holding the lock, as `using` without options does.
+   * @param options options for this call
+   * @returns what `fn` returns
    * @throws what `LockClient.using` throws
    * @since 0.2.0
    */
   using<T>(options: Options, fn: (lease: Lease) => T | PromiseLike<T>): Promise<T>
   /**
    * Returns a function that runs `fn` under the lock.
-   * @param options options of each call
-   * @returns a function with the parameters of `fn`. Its promise settles like that of `using`
+   * @param options the options of each call
+   * @returns a function with the parameters of `fn`. It returns a promise that settles like the promise of `using`
    * @throws LockArgumentError when `fn` or an option is wrong
    * @since 0.2.0
    */
@@ -60,15 +62,15 @@ export interface Lock<Options extends LockOptions = LockOptions> {
 }
 
 /**
- * A lock that any number of readers or one writer may hold. Made by `LockClient.readWrite`.
+ * A lock that any number of readers or one writer may hold. `LockClient.readWrite` makes this object.
  * @since 0.2.0
  */
 export interface ReadWriteLock {
   /** The key, which identifies the lock among the read-write locks. @since 0.2.0 */
   readonly key: string
-  /** The read lock: any number of owners may hold it while no other owner writes. @since 0.2.0 */
+  /** The read lock: any number of owners may hold it while no other owner holds the write lock. @since 0.2.0 */
   readonly read: Lock
-  /** The write lock: one owner holds it, while no other owner reads or writes. @since 0.2.0 */
+  /** The write lock: one owner may hold it while no other owner holds either lock. @since 0.2.0 */
   readonly write: Lock
   /**
    * Reads from Redis the readers and writers that hold the lock or are queued for it. Writes nothing.
@@ -122,7 +124,10 @@ export class KeyedLock implements Lock<SemaphoreOptions>, Holdable<Lease, Semaph
     return this.calls.releaseQuietly(lease)
   }
 
-  /** Identifies the lock among those of all kinds. All clients take several locks in the order of these strings. */
+  /**
+   * Identifies the lock among the locks of all kinds. A client that takes several locks takes them in the order of
+   * these strings.
+   */
   get order(): string {
     return `${this.calls.kind}/${this.key}`
   }

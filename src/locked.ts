@@ -1,9 +1,9 @@
 /**
  * The decorator `@locked`, for methods that run under a lock.
- * It is a standard (TC39) decorator: it receives the method and a context, and returns the method's replacement. A
- * compiler with `experimentalDecorators` passes other arguments, and the decorator throws an error that explains this.
- * NestJS supports only that older kind, and has its own decorator in src/nestjs/. Each call goes through
- * `LockClient.wrap`; this file only finds the client and the lock.
+ * It is a standard (TC39) decorator: it receives the method and a context, and returns the method's replacement. If the
+ * code is compiled with `experimentalDecorators`, a decorator gets other arguments. `@locked` then throws an error that
+ * explains this. NestJS supports only those older decorators, so src/nestjs/ has a decorator of its own.
+ * `LockClient.wrap` does the work of each call; this file only finds the client and the lock.
  */
 import type { LockClient } from './client.ts'
 import type { MultiLock } from './compose/all.ts'
@@ -17,15 +17,15 @@ import type { LockOptions } from './options.ts'
  * it rejects with LockLostError if the lock was lost while the method ran, or with the error of `LockClient.lock` if
  * the lock was not granted.
  *
- * The method does not receive the lease. To get the lease's token or signal, the method asks for the lock again, which
- * re-enters: `locks.using(key, lease => …)`.
- * @param locks the client, or a function that returns it for the object whose method is called (for the class, if the
- *   method is static)
+ * The method does not receive the lease. To get the lease's token or signal, the method takes the lock again with
+ * `locks.using(key, lease => …)`. This call re-enters.
+ * @param locks the client, or a function that returns the client. The function gets the object whose method is called,
+ *   or the class if the method is static
  * @param lock the key of a mutex, a lock of the client, or a `MultiLock`; or a function that returns one of these. The
- *   function has the `this` and the arguments of the call
- * @param options options of each call; those that the lock accepts. Times are in ms. Default: the client's
- * @throws LockArgumentError when it decorates anything but a method, and, if `locks` is the client itself, when the
- *   lock or an option is wrong. If `locks` is a function, the call rejects with it instead
+ *   function gets the `this` and the arguments of the call
+ * @param options the options of each call, as the lock accepts them. Times are in ms. Default: the client's options
+ * @throws LockArgumentError when it decorates anything but a method, or when the lock or an option is wrong. If `locks`
+ *   is a function, a wrong lock or option is found later: each call rejects with LockArgumentError
  * @since 0.1.0
  */
 export function locked<
@@ -39,7 +39,7 @@ export function locked<
   options?: L extends Lock<infer Options> ? Options : LockOptions,
 ): (method: Method, context: ClassMethodDecoratorContext<This, Method>) => Method {
   return (method, context) => {
-    // For callers without type checking.
+    // This check is for callers without type checking.
     if (typeof context !== 'object') {
       const accepted = 'the context object of a standard decorator; compile without experimentalDecorators'
       throw new LockArgumentError('the context of @locked', context, accepted)
@@ -53,8 +53,9 @@ export function locked<
 }
 
 /**
- * Returns the replacement of `method` for both kinds of decorators: it has the same name and number of parameters, and
- * runs each call under the lock. If `locks` is a function, a wrong client, lock or option is found only by the call.
+ * Returns the replacement of `method`, for both kinds of decorators. The replacement has the same name and number of
+ * parameters, and runs each call under the lock. If `locks` is a function, a wrong client, lock or option is found only
+ * when the method is called.
  */
 export function lockedMethod<This, Args extends unknown[], R>(
   locks: LockClient | ((self: This) => LockClient),
@@ -63,7 +64,8 @@ export function lockedMethod<This, Args extends unknown[], R>(
   options: LockOptions | undefined,
 ): (this: This, ...args: Args) => Promise<R> {
   const under = (client: LockClient) => {
-    // Not `instanceof`: a decorated library and the client may come from different copies of this package.
+    // `instanceof` would be wrong here: a decorated library and the client may come from different copies of this
+    // package.
     if (typeof client?.wrap !== 'function') throw new LockArgumentError('locks', client, 'a LockClient')
     return client.wrap(lock, method, options)
   }

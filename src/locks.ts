@@ -1,5 +1,6 @@
 /**
- * The locks of one kind in one client. `Locks` takes a request from its call to its lease.
+ * The locks of one kind in one client. `Locks` turns a call into a lease: `Acquirer` waits for the grant, and `Holds`
+ * keeps the lease.
  *
  *      LockClient ──▶ Locks ─┬─▶ Acquirer ─┬─▶ Kind
  *                            └─▶ Holds ────┘
@@ -22,7 +23,7 @@ import { limit } from './wait/patience.ts'
 import { noTurns, Turns } from './wait/turns.ts'
 import type { Ways } from './ways.ts'
 
-/** The events in a client, each with its arguments. `held`: for how many ms the hold lasted. */
+/** The events in a client, each with its arguments. `held`: how many ms the hold lasted. */
 export interface Happenings {
   /** The waiter was refused for the first time. */
   waiting: [waiter: Waiter, locks: Locks]
@@ -44,7 +45,7 @@ export interface Observer {
   tell<H extends keyof Happenings>(what: H, ...about: Happenings[H]): void
 }
 
-/** Shared by all kinds of lock of a client. */
+/** What all kinds of lock share in one client. */
 export interface Host {
   readonly ways: Ways
   readonly clock: Clock
@@ -61,7 +62,10 @@ export interface Host {
 
 /** The outcome of a call that gets no lease. */
 export interface Without<T> {
-  /** Called when the time-out passed, or the single attempt was refused. If it returns an error, the call rejects. */
+  /**
+   * Called when the time-out passed, or when the single attempt was refused. If `refused` returns an error, the call
+   * rejects.
+   */
   refused(waiter: Waiter): T | Error
   /** Adds the key to an error, for the rejection of the call. */
   failed(error: unknown, key: string): unknown
@@ -113,8 +117,8 @@ export class Locks<State = unknown> {
   }
 
   /**
-   * Resolves to the lease. If the wait ends without one, `without` makes the outcome. `owner`: undefined if the call
-   * has an identity of its own. `once`: makes a single attempt.
+   * Resolves to the lease. If the wait ends without a lease, `without` makes the outcome. If `owner` is undefined, the
+   * call gets an identity of its own. With `once`, the call makes a single attempt.
    *
    * The caller gets this promise itself, so nothing delays the caller after the grant. Thousands of calls may wait, so
    * each keeps only this promise in memory, and timers and listeners only if it has a time-out or a signal.
@@ -130,7 +134,7 @@ export class Locks<State = unknown> {
     const { signal } = call
     if (signal?.aborted) return Promise.reject(without.failed(signal.reason, key))
     const id = this.#host.ways.ids.next()
-    // Without a queue, a kind has only the line of unfair waiters.
+    // If a kind has no queue, its waiters can only wait in the unordered line of unfair waiters.
     const { queue } = this.kind
     const { label, lease, headStart, wants } = call
     const mayReenter = owner !== undefined && this.kind.reentrant
@@ -161,29 +165,32 @@ export class Locks<State = unknown> {
     })
   }
 
-  /** Returns the holder for which the waiter waits, as far as known, and for how long it has held the lock. */
+  /**
+   * Returns the holder for which the waiter waits, and how long it has held the lock. Undefined: the holder is not
+   * known.
+   */
   holder({ claim, refusal, since }: Waiter): HolderInfo | undefined {
     const holder = this.holding.holder(claim.key, refusal?.sent ?? since) ?? refusal?.holder
     return holder && { label: holder.label, heldFor: Math.max(0, this.#host.clock.now() - holder.since) }
   }
 
   /**
-   * Releases a lease where a failed release must not hide a more important outcome. If the release fails, an `error`
-   * event reports it, and the promise resolves to false.
+   * Releases a lease after its work has an outcome, which a failed release must not hide. If the release fails, an
+   * `error` event reports the failure, and the promise resolves to false.
    */
   releaseQuietly(lease: Lease): Promise<boolean> {
     return this.holding.quietly(lease.key, lease.release())
   }
 
   /**
-   * Called when a message brings a grant. Returns false if no waiter or hold has its id; the caller then gives the
-   * grant back. Messages may be false, so a message does not end a live hold: if its token is newer than the hold's,
-   * Redis is asked.
+   * Called when a message brings a grant. If no waiter and no hold has the grant's id, returns false, and the caller
+   * gives the grant back to Redis. A message may be forged, so it does not end a hold. If the message has a larger
+   * token than the hold, the client asks Redis about the hold.
    *
-   * A hold can be granted again while it is being released. A's acquire gets no answer, so A sends it again, and the
-   * second copy is granted. A releases the hold. Only then does the first copy reach Redis, which grants the lock to
-   * the same id again. A may still wait for the answer to its release, and will not release a second time, so the new
-   * grant goes back.
+   * A hold can be granted again while it is being released. Client A sends an acquire, gets no answer and sends it
+   * again. The second copy is granted, and A releases the hold. Only then does the first copy reach Redis, and Redis
+   * grants the lock to the same id again. A may still wait for the answer to its release, and will not release a second
+   * time. So this method returns false, and the new grant goes back to Redis.
    */
   granted(id: string, token: number, via: Via): boolean {
     if (this.acquirer.grantedByMessage(id, token, via)) return true
@@ -193,7 +200,7 @@ export class Locks<State = unknown> {
     return true
   }
 
-  /** Checks one key, or all keys, because messages about them may have been missed. */
+  /** Checks the waiters and holds of one key, or of all keys, because messages about them may have been lost. */
   heard(key?: string): void {
     this.acquirer.lookAgain(key)
     this.holding.doubtAll(key)

@@ -4,14 +4,14 @@ import { LONGEST } from './clock.ts'
 import { LockArgumentError } from './errors.ts'
 
 /**
- * Options of one call of `lock`, `tryLock`, `using` or `wrap`. Times are in ms. An option that is undefined counts as
- * absent.
+ * Options of one call of `lock`, `tryLock`, `using` or `wrap`. Times are in ms. An option whose value is undefined
+ * counts as absent.
  * @since 0.1.0
  */
 export interface LockOptions {
   /**
-   * The longest time to wait, in ms. After it, `lock` rejects with LockTimeoutError and `tryLock` resolves null. 0
-   * means a single attempt.
+   * The longest time to wait, in ms. After this time, `lock` rejects with LockTimeoutError, and `tryLock` resolves to
+   * null. With `0`, the call makes a single attempt.
    * @defaultValue the client's `timeout`. If the client has none either, `lock` waits without limit and `tryLock` makes
    *   a single attempt
    * @since 0.1.0
@@ -24,16 +24,16 @@ export interface LockOptions {
    */
   signal?: AbortSignal | undefined
   /**
-   * The length of the lease, in ms. Such a lease is not renewed unless `renew` is true. With a short lease, a crashed
-   * holder blocks others for less time. With a long lease, there are fewer renewals, and the hold survives a longer
-   * pause of its process.
-   * @defaultValue the client's `lease`, renewed automatically
+   * The length of the lease, in ms. A lease whose length is given here is renewed only if `renew` is true. With a short
+   * lease, a crashed holder blocks others for less time. With a long lease, there are fewer renewals, and the hold
+   * survives a longer pause of its process.
+   * @defaultValue the client's `lease`, and the lease is renewed automatically
    * @since 0.1.0
    */
   lease?: number | undefined
   /**
-   * Whether the lease is renewed automatically, each time a third of it has passed.
-   * @defaultValue `true` if `lease` is absent, `false` if it is given
+   * Whether the lease is renewed automatically, each time a third of its length has passed.
+   * @defaultValue `false` if the option `lease` is given, otherwise `true`
    * @since 0.1.0
    */
   renew?: boolean | undefined
@@ -44,39 +44,40 @@ export interface LockOptions {
    */
   maxHold?: number | undefined
   /**
-   * If true, callers are served first come, first served, by a queue in Redis. If false, the first caller to ask after
-   * a release gets the lock, which is faster under contention. A caller that has waited for `fairAfter` then joins the
+   * If true, a queue in Redis serves callers in the order in which they ask. If false, the first caller to ask after a
+   * release gets the lock, which is faster under contention. A caller that has waited for `fairAfter` ms then joins the
    * queue.
    * @defaultValue the client's `fair`
    * @since 0.1.0
    */
   fair?: boolean | undefined
   /**
-   * With `fair: false`, a caller that has waited this many ms joins the fair queue, so that no caller starves. With
-   * `Infinity` it never joins, and other callers may overtake it without limit.
+   * With `fair: false`, a caller that has waited this many ms joins the fair queue, so no caller waits for ever. With
+   * `Infinity`, the caller never joins the queue, and other callers may overtake it without limit.
    * @defaultValue the client's `fairAfter`
    * @since 0.1.0
    */
   fairAfter?: number | undefined
   /**
-   * The fair queue orders this call as if it had been made this many ms earlier, so it overtakes only waiters that have
-   * waited for less than that. For an unfair call, this takes effect when the call joins the queue. An unfair call with
-   * `fairAfter: Infinity` never joins the queue, so a `headStart` is then refused with LockArgumentError.
+   * The fair queue orders this call as if it had been made this many ms earlier. So the call overtakes only waiters
+   * that have waited for less than this time. If the call is unfair, the option takes effect when the call joins the
+   * queue. An unfair call with `fairAfter: Infinity` never joins the queue. With a `headStart`, such a call rejects
+   * with LockArgumentError.
    * @defaultValue `0`
    * @since 0.1.0
    */
   headStart?: number | undefined
   /**
-   * An explicit identity, of 1 to 1024 UTF-8 bytes. Calls with the same owner re-enter the lock, also from another
-   * process.
-   * @defaultValue the owner set by `runAs`, or by a `using` of the same key around the call; otherwise each call has
-   *   its own
+   * The identity of the caller, of 1 to 1024 UTF-8 bytes. If the owner already holds the lock, a call with the same
+   * owner re-enters, also from another process.
+   * @defaultValue the owner set by `runAs`, or by a `using` of the same key around the call; otherwise each call has an
+   *   identity of its own
    * @since 0.1.0
    */
   owner?: string | undefined
   /**
-   * A label for other clients: they see it in `inspect` and in timeout errors while this call waits or holds. At most
-   * 1024 UTF-8 bytes.
+   * A label for this call, of at most 1024 UTF-8 bytes. While the call waits or holds, other clients see the label in
+   * `inspect` and in timeout errors.
    * @defaultValue the client's `label`
    * @since 0.2.0
    */
@@ -89,7 +90,7 @@ export interface LockOptions {
  */
 export interface SemaphoreOptions extends LockOptions {
   /**
-   * How many permits this call takes. At most as many as the semaphore has.
+   * How many permits this call takes, from 1 to the number of permits of the semaphore.
    * @defaultValue `1`
    * @since 0.2.0
    */
@@ -97,12 +98,12 @@ export interface SemaphoreOptions extends LockOptions {
 }
 
 /**
- * Options of `LockClient.close`. An option that is undefined counts as absent.
+ * Options of `LockClient.close`. An option whose value is undefined counts as absent.
  * @since 0.2.0
  */
 export interface CloseOptions {
   /**
-   * How many ms holders get to release their locks themselves. Their leases are renewed meanwhile.
+   * How many ms holders get to release their locks before `close` ends all holds. The leases are renewed meanwhile.
    * @defaultValue `0`
    * @since 0.2.0
    */
@@ -110,7 +111,7 @@ export interface CloseOptions {
 }
 
 /**
- * Options of a LockClient. Times are in ms. An option that is undefined counts as absent.
+ * Options of a LockClient. Times are in ms. An option whose value is undefined counts as absent.
  * @since 0.1.0
  */
 export interface ClientOptions {
@@ -121,20 +122,23 @@ export interface ClientOptions {
    */
   prefix?: string | undefined
   /**
-   * The lease of a call that does not give one, in ms. It is renewed automatically, each time a third of it has passed.
+   * The length of the lease of calls without the option `lease`, in ms. The lease is renewed automatically, each time a
+   * third of its length has passed.
    * @defaultValue `30_000`
    * @since 0.1.0
    */
   lease?: number | undefined
   /**
-   * The expiry of a waiter in the fair queue, in ms. Each waiter renews it every third of that time. A waiter whose
-   * process has died can delay others for up to `waiterTtl`, and a lost message is noticed within a third of it.
+   * How long a waiter stays in the fair queue without a heartbeat, in ms. Its client sends a heartbeat after each third
+   * of that time. A waiter whose process has died can delay other waiters for up to `waiterTtl`. The loss of a message
+   * is noticed within a third of `waiterTtl`.
    * @defaultValue `10_000`
    * @since 0.1.0
    */
   waiterTtl?: number | undefined
   /**
-   * How many ms Redis keeps the token clock of a free lock after its last use.
+   * How many ms Redis keeps the token clock of a free lock after the lock's last use. The token clock makes each
+   * fencing token larger than the last one.
    * @defaultValue `600_000`
    * @since 0.1.0
    */
@@ -164,14 +168,14 @@ export interface ClientOptions {
    */
   outageTimeout?: number | undefined
   /**
-   * The label of calls that have none of their own. Other clients see it in `inspect` and in timeout errors while a
-   * call waits or holds. At most 1024 UTF-8 bytes.
+   * The label of calls without the option `label`, of at most 1024 UTF-8 bytes. While such a call waits or holds, other
+   * clients see the label in `inspect` and in timeout errors.
    * @defaultValue `host:pid`
    * @since 0.1.0
    */
   label?: string | undefined
   /**
-   * Replicas that must have a grant before it counts.
+   * How many replicas must have a grant before the grant counts.
    * @defaultValue none: a grant counts as soon as the master has it
    * @since 0.1.0
    */
@@ -179,33 +183,40 @@ export interface ClientOptions {
 }
 
 /**
- * How many replicas must have a grant, or the renewal of a lease, before it counts. If they do not have a grant in
- * time, the grant is undone and the call continues to wait, for at most `outageTimeout`. Then it rejects with
- * LockConnectionError. A single attempt rejects at once.
+ * How many replicas must have a grant before the grant counts. The same applies to each renewal of a lease. If too few
+ * replicas have a grant in time, the grant is undone and the call continues to wait. After at most `outageTimeout` ms,
+ * the call rejects with LockConnectionError. A call that makes a single attempt rejects at once.
  * @since 0.1.0
  */
 export interface Replicas {
-  /** How many replicas: at least 1. @since 0.1.0 */
+  /** How many replicas must confirm a grant or a renewal: at least 1. @since 0.1.0 */
   min: number
-  /** How long to wait for the replicas each time, in ms: at most a quarter of `outageTimeout`. @since 0.1.0 */
+  /**
+   * How long to wait for the replicas after each grant or renewal, in ms. At most a quarter of `outageTimeout`, and at
+   * most 3,750.
+   * @since 0.1.0
+   */
   timeout: number
   /**
-   * Whether the replicas must also have written it to disk. Requires a server with WAITAOF, and replicas with an
-   * append-only file.
+   * Whether the replicas must also have written the grant or the renewal to disk. This requires a server with the
+   * command WAITAOF, and replicas with an append-only file.
    * @defaultValue `false`
    * @since 0.1.0
    */
   fsync?: boolean | undefined
 }
 
-/** A client's options with all defaults filled in. Two options have no default, and may be undefined. */
+/**
+ * A client's options with all defaults filled in. The options `timeout` and `replicas` have no default, and may be
+ * undefined.
+ */
 export interface Settings {
   readonly prefix: string
   readonly lease: number
   readonly waiterTtl: number
   readonly tokenMemory: number
   readonly fair: boolean
-  /** In ms; Infinity: unfair callers never join the queue. */
+  /** In ms. Infinity: unfair callers never join the queue. */
   readonly fairAfter: number
   readonly timeout: number | undefined
   readonly outageTimeout: number
@@ -221,12 +232,12 @@ export interface CallTerms {
   readonly renew: boolean
   readonly maxHold: number
   readonly fair: boolean
-  /** In ms; undefined: the call does not join the queue later. */
+  /** In ms. Undefined: the call joins the queue at once, or never. */
   readonly fairAfter: number | undefined
   readonly headStart: number
   readonly owner: string | undefined
   readonly label: string
-  /** As in `Claim`. */
+  /** How much of the lock the call wants, in the format of `Claim.wants`. */
   readonly wants: string | undefined
 }
 
@@ -333,7 +344,10 @@ export function checkOwner(owner: unknown): asserts owner is string {
   text(1)('owner', owner)
 }
 
-/** Checks the id of a holder. In a script, it names a hash field, so it must not equal another field's name. */
+/**
+ * Checks the id of a holder. A script uses the id as the name of a hash field, so the id must not equal the name of
+ * another field of that hash.
+ */
 export function checkId(id: unknown): void {
   if (typeof id !== 'string' || !/^[\w-]{28}$/.test(id)) {
     throw new LockArgumentError('id', id, 'the id of a holder, as `inspect` returns it')
@@ -350,7 +364,7 @@ export function checkRenewal(ms: unknown): asserts ms is number {
   duration(1)('ms', ms)
 }
 
-/** Checks the options of `close`. Returns for how many ms it waits for holders to release. */
+/** Checks the options of `close`. Returns how many ms `close` gives holders to release their locks. */
 export function drainOf(options: CloseOptions): number {
   check('options', options, closeChecks)
   return options.drain ?? 0
@@ -378,7 +392,7 @@ function replicasOf({ min, timeout, fsync = false }: Replicas, outageTimeout: nu
   for (const [name, value] of Object.entries({ min, timeout })) {
     if (value === undefined) throw new LockArgumentError(`replicas.${name}`, value, 'a number')
   }
-  // The replicas must answer before the connection counts as dead. That takes a third of `outageTimeout`, at most 5 s.
+  // The replicas must answer before the connection counts as dead, which takes a third of `outageTimeout`, at most 5 s.
   const most = Math.min(outageTimeout, 15_000) / 4
   if (timeout > most)
     throw new LockArgumentError(
@@ -390,8 +404,8 @@ function replicasOf({ min, timeout, fsync = false }: Replicas, outageTimeout: nu
 }
 
 /**
- * Returns a call's options with the client's defaults. `permits`: how many permits the semaphore has; undefined for
- * other kinds of lock.
+ * Returns a call's options, completed with the client's defaults. `permits`: how many permits the semaphore has;
+ * undefined for other kinds of lock.
  */
 export function callTermsOf(options: SemaphoreOptions, settings: Settings, permits?: number): CallTerms {
   check('options', options, permits === undefined ? lockChecks : { ...lockChecks, permits: permitsOf(permits) })

@@ -2,17 +2,18 @@
  * Finds the owner of a call: from its option, from `runAs`, or from an enclosing `using` of the same key.
  *
  * The async context carries a chain of frames, innermost first. A frame of `using` gives its owner only to calls on its
- * own key, so two branches that run in parallel inside it exclude each other on every other key. A frame of `runAs`
- * gives its owner to calls on every key. Frames belong to one client, so copies of this package share no state.
+ * own key. So if two branches run in parallel inside a `using`, they exclude each other on every other key. A frame of
+ * `runAs` gives its owner to calls on every key. Each client has frames of its own, so copies of this package share no
+ * state.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Lease } from './lease/lease.ts'
 
 interface Frame {
   readonly owner: string
-  /** The lease of a `using`; undefined for `runAs`. */
+  /** The lease of a `using`; undefined if this is a frame of `runAs`. */
   readonly lease: Lease | undefined
-  /** The kind of the lease's lock. The same key means a different lock in each kind. */
+  /** The kind of the lease's lock. It is needed because the same key means a different lock in each kind. */
   readonly kind?: string
   readonly outer: Frame | undefined
 }

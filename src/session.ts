@@ -21,8 +21,9 @@ import type { Calling } from './redis/rights.ts'
 import type { Ways, WaysListener } from './ways.ts'
 
 /**
- * While `close` gives back what is held, it waits for this many ms for each next answer from Redis. After that, the
- * remaining holds and waiters end in Redis when their leases and entries expire.
+ * While `close` releases holds and withdraws waiters in the background, it waits for at most this many ms for each next
+ * answer from Redis. If no answer comes, the remaining holds and waiters end in Redis when their leases and entries
+ * expire.
  */
 const CLOSE_PATIENCE = 2_000
 
@@ -30,18 +31,21 @@ export class Session {
   readonly #ways: Ways
   readonly #host: Host
   readonly #stats: Stats
-  /** The kinds in use. `#all` has the locks of each kind at the same index. */
+  /** The kinds of lock in use. `#all` has the locks of each kind at the same index. */
   readonly #kinds: Calling[] = []
   readonly #all: Locks[] = []
-  /** The start of the names of read-write locks; undefined: no read-write lock is in use. */
+  /** The start of the names of read-write locks. Undefined: this client has not used a read-write lock yet. */
   #sides: string | undefined
   /** The time that `close` gives holders to release their locks. */
   readonly #drain: Drain
-  /** The latest reason why there is no connection; undefined: the first attempt to connect is under way. */
+  /** The latest reason why the connection was down. Undefined: no attempt to connect has failed yet. */
   #down: Error | undefined
   #closing: Promise<void> | undefined
 
-  /** `connect` makes the ways to Redis, and reports everything that arrives to the listener that it gets. */
+  /**
+   * `connect` makes the `Ways`: the session's interface to Redis. Everything that arrives from Redis is passed to the
+   * listener `told`.
+   */
   constructor(
     connect: (told: WaysListener) => Ways,
     settings: Settings,
@@ -67,8 +71,8 @@ export class Session {
         }
       },
       unlocked: (lock, by) => {
-        // The reply to our own release already informs the side that has released. Only a read-write lock has another
-        // side, readers or writers, which needs this message.
+        // The reply to this client's own release already informs the side that has released. Only a read-write lock has
+        // two sides, readers and writers; its other side needs this message.
         const own = by === ways.ids.client
         if (own && !this.#sides) return
         this.#about(lock, ({ acquirer, keys }, key) => {
@@ -129,7 +133,7 @@ export class Session {
 
   /**
    * Finds the locks of these kinds that match the pattern and have a holder or a queue, each at most once, in no
-   * particular order. Does not change which kinds are in use.
+   * particular order. The listed kinds do not count as in use.
    */
   async *list<State>(kinds: readonly KindDefinition<State>[], pattern: string): AsyncGenerator<State, void, undefined> {
     const made = kinds.map(kind => this.#ways.make(kind, this.#host.failed))
@@ -153,10 +157,13 @@ export class Session {
     return this.#stats.snapshot(this.#waiting, this.#held)
   }
 
-  /** Gives holders `drain` ms to release. If `close` is called again, the earliest end counts. */
+  /**
+   * Gives holders `drain` ms to release their locks, and then closes. If `close` is called again, the earliest end
+   * counts.
+   */
   close(drain: number): Promise<void> {
     if (!this.#closing) {
-      // Set first, because the listeners that `refuse` calls may call this client again, and must find it closed.
+      // `#closing` is set first. `refuse` calls listeners, which may call this client again and must find it closed.
       this.#closing = this.#drain.over.then(() => this.#close())
       for (const { acquirer } of this.#all) acquirer.refuse()
       this.#idle()
@@ -188,7 +195,10 @@ export class Session {
     await left
   }
 
-  /** Resolves when Redis has answered every release in the background, or has answered nothing for `CLOSE_PATIENCE`. */
+  /**
+   * Resolves when Redis has answered every release in the background, or when Redis has answered nothing for
+   * `CLOSE_PATIENCE` ms.
+   */
   async #takenBack(left: Promise<unknown>): Promise<void> {
     const ways = this.#ways
     let done = false
@@ -199,8 +209,8 @@ export class Session {
       answers = ways.answers
       let timer: Timer | undefined
       const pause = new Promise<void>(resolve => {
-        // Only the time in which this process ran counts: while it is busy sending thousands of releases, it reads no
-        // answers.
+        // The clock counts only the time in which this process ran. While this process is busy sending thousands of
+        // releases, it reads no answers.
         timer = awake(this.#host.clock).after(CLOSE_PATIENCE, resolve)
       })
       await Promise.race([left, pause])
@@ -208,7 +218,7 @@ export class Session {
     }
   }
 
-  /** Gives back a grant that no waiter wants. Its kind is found by the lock's name. */
+  /** Gives back a grant that no waiter wants. The lock's name says which kind of lock it is. */
   #giveBack(id: string, lock: string): void {
     const locks = this.#all.find(({ keys }) => keys.keyOf(lock) !== undefined)
     locks?.kind.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)

@@ -2,7 +2,7 @@
 import { LockArgumentError } from './errors.ts'
 import type { LockOptions } from './options.ts'
 
-/** The arguments of `using` after the key. A call without options may leave them out. */
+/** The arguments of `using` after the key. In a call without options, the function is the first of them. */
 export type Using<Held, T, Options = LockOptions> =
   | [fn: (held: Held) => T | PromiseLike<T>]
   | [options: Options | undefined, fn: (held: Held) => T | PromiseLike<T>]
@@ -12,7 +12,7 @@ export interface Holdable<Held extends { readonly signal: AbortSignal }, Options
   lock(options?: Options): Promise<Held>
   /** Runs `fn` in an async context in which calls on the held locks re-enter. */
   within<T>(held: Held, fn: () => T): T
-  /** Releases. Resolves to whether this call ended a live hold. Never rejects. */
+  /** Releases the hold. Resolves to true if this call ended a hold that was not lost. Never rejects. */
   giveBack(held: Held): Promise<boolean>
 }
 
@@ -35,8 +35,8 @@ export async function using<Held extends { readonly signal: AbortSignal }, T, Op
 }
 
 /**
- * Returns a function that calls `run` each time. `run` receives a function that calls `fn` with the same `this` and
- * arguments.
+ * Returns a function. Each call of this function calls `run`, and passes it a function that calls `fn` with the `this`
+ * and the arguments of the call.
  */
 export function wrapped<This, Args extends unknown[], R>(
   fn: (this: This, ...args: Args) => R | PromiseLike<R>,

@@ -1,7 +1,6 @@
 /**
- * The interface between a session and its Redis. There are two implementations: one for a single Redis
- * (redis/server.ts), and one for the independent servers of a quorum, which together act as one
- * (compose/quorum/quorum.ts).
+ * The interface between a session and its Redis. There are two implementations. redis/server.ts is for a single Redis.
+ * compose/quorum/quorum.ts is for a quorum, in which several independent servers act as one.
  */
 import type { LockError } from './errors.ts'
 import type { Channels, Granted, Kind, KindDefinition, Names, ScriptSet } from './kind.ts'
@@ -12,7 +11,7 @@ import type { Calling } from './redis/rights.ts'
 
 /** What a session receives from Redis. */
 export interface WaysListener extends LinkListener {
-  /** Called when a quorum has decided a grant. Its deadline is known, so Redis need not be asked for it. */
+  /** Called when a quorum has granted a lock. `grant` contains the deadline, so Redis need not be asked for it. */
   won(id: string, grant: Granted, lock: string): void
 }
 
@@ -25,19 +24,19 @@ export interface Made<State> {
 export interface Ways {
   readonly ids: Ids
   /**
-   * Whether each lock has an inbox of its own (in a cluster). A holder must then subscribe to it to receive messages
-   * about its hold.
+   * Whether each lock has an inbox of its own, as in a cluster. A holder must then subscribe to the lock's inbox to
+   * receive messages about its hold.
    */
   readonly inboxPerLock: boolean
-  /** Whether commands can be sent. In a quorum: to a majority of the servers. */
+  /** Whether commands can be sent. In a quorum: whether commands can be sent to a majority of the servers. */
   readonly up: boolean
-  /** How many calls Redis has answered other than by "not now". */
+  /** How many calls Redis has answered. An answer "not now" (loading, busy, moving a slot) does not count. */
   readonly answers: number
-  /** Why Redis says "not now" although it is connected; undefined: it does not say so. */
+  /** If Redis is connected but answers "not now" (loading, busy, moving a slot), its reason. Otherwise undefined. */
   readonly trouble: Error | undefined
   open(): void
   close(): void
-  /** Resolves when Redis has answered all requests in the background. Only `close` waits for that. */
+  /** Resolves when Redis has answered all requests that run in the background. Only `close` waits for this. */
   rest(): Promise<unknown>
   /** Makes a kind of lock for this client. `warn` receives errors that no call reports. */
   make<State, S extends ScriptSet, N extends Names>(
@@ -47,11 +46,14 @@ export interface Ways {
   channels(keys: Keys): Channels
   /**
    * Finds the locks of several kinds whose key matches the pattern. It looks only at names, so a result may not be a
-   * lock. Yields each lock at most once, a page at a time.
+   * lock. Yields pages of locks; each lock comes at most once.
    */
   list(kinds: readonly Keys[], pattern: string): AsyncGenerator<[kind: number, key: string][], void, undefined>
-  /** Makes `look` check the rights that these kinds need. */
+  /** From now on, `look` checks the rights that these kinds of lock need. */
   need(kinds: readonly Calling[]): void
-  /** Checks the servers that are connected now: the user's rights, and whether locks may be evicted. */
+  /**
+   * Checks the servers that are connected now. If the user lacks a right, or if locks may be evicted, an `error` event
+   * reports it.
+   */
   look(): void
 }

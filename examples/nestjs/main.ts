@@ -1,9 +1,10 @@
 /**
  * A NestJS server; several instances run side by side. Withdrawals from one account take turns across all instances. A
- * request that waits in vain is answered with 423. When the server stops, requests that hold a lock may finish.
+ * request that does not get the lock in time is answered with 423. When the server stops, requests that hold a lock may
+ * finish.
  *
- * With Nest's own compiler, `@Inject` and `@InjectLocks()` can be left out of constructors: it emits the types of the
- * parameters, from which Nest knows what to inject. tsx does not.
+ * With Nest's own compiler, `@Inject` and `@InjectLocks()` can be left out of constructors. That compiler emits the
+ * types of the parameters, and Nest injects by type. tsx does not emit them.
  */
 import { setTimeout as work } from 'node:timers/promises'
 import {
@@ -25,7 +26,10 @@ import { InjectLocks, Locked, LockModule } from 'redis-baton/nestjs'
 
 const { REDIS_URL = 'redis://127.0.0.1:6379', PORT = '3000', MAX_WAIT_MS = '2000', PAYMENT_MS = '50' } = process.env
 
-/** In this example the accounts are in Redis. Like a good database, it refuses a write with an older fencing token. */
+/**
+ * In this example the accounts are in Redis. As a database should, this script refuses a write with an older fencing
+ * token.
+ */
 const STORE = `
   -- KEYS[1] the account; ARGV[1] fencing token, ARGV[2] balance
   if tonumber(ARGV[1]) < tonumber(redis.call('HGET', KEYS[1], 'token') or 0) then return 0 end
@@ -51,7 +55,10 @@ class Accounts {
     return balance
   }
 
-  /** A decorated method does not receive the lease. To get the fencing token, take the lock again: this re-enters. */
+  /**
+   * A decorated method does not receive the lease. To get the fencing token, take the lock again: a re-entry has the
+   * same token.
+   */
   private store(account: string, balance: number): Promise<void> {
     return this.locks.using(keyOf(account), async ({ fencingToken }) => {
       const stored = await this.redis.eval(STORE, 1, keyOf(account), fencingToken, balance)
@@ -81,7 +88,8 @@ class RedisModule {}
 @Module({
   imports: [
     RedisModule,
-    // The lock client makes its own connection to the same server. Closing the client leaves this one open.
+    // The lock client makes its own connection to the same server. Closing the lock client leaves the application's
+    // connection open.
     LockModule.forRootAsync({
       imports: [RedisModule],
       inject: [Redis],
@@ -94,7 +102,8 @@ class RedisModule {}
 class AppModule {}
 
 const app = await NestFactory.create(AppModule, { logger: ['warn', 'error'] })
-// Without this, no signal closes the application, and held locks become free only when their leases end.
+// Without `enableShutdownHooks`, no signal closes the application, and held locks become free only when their leases
+// end.
 app.enableShutdownHooks()
 await app.listen(Number(PORT), '127.0.0.1')
 console.log(`listening on ${await app.getUrl()}`)

@@ -29,7 +29,7 @@ async function work(fair: boolean): Promise<void> {
       const options = { fair, timeout: 5_000, signal: stop.signal }
       await locks.using(`example:customer:${customer}`, options, () => sleep(randomInt(2, 20)))
     } catch (error) {
-      // An order that does not get the lock in time is counted as a timeout, and left for later.
+      // If an order does not get the lock in time, it is counted as a timeout and left for later.
       if (!stop.signal.aborted && !(error instanceof LockTimeoutError)) throw error
     }
   }

@@ -1,7 +1,7 @@
 /**
- * A worker over a quorum of five servers. Turns continue while any two servers are down. While three are down, turns
- * stop, without harm. Start it several times. Each turn writes two lines to a ledger, with no line of another worker in
- * between.
+ * A worker over a quorum of five servers. Start it several times. The workers take turns. Each turn writes two lines to
+ * a ledger, with no line of another worker in between. Turns continue while any two servers are down. While three are
+ * down, no turn begins, and no data is damaged.
  */
 import { appendFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -17,7 +17,10 @@ locks.on('error', ({ error }) => console.log(`${NAME}: ${error}`))
 const stop = new AbortController()
 for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stop.abort())
 
-/** A file cannot check tokens. A database would refuse a write with an older token: see docs/fencing.md. */
+/**
+ * Writes the two lines of a turn. A file cannot check the fencing token. A database would refuse a write with an older
+ * token: see docs/fencing.md.
+ */
 async function turn({ fencingToken, signal }: Lease): Promise<void> {
   await appendFile(LEDGER, `begin ${fencingToken} ${NAME}\n`)
   await sleep(20, undefined, { signal }).catch(() => signal.throwIfAborted())
@@ -31,7 +34,7 @@ while (!stop.signal.aborted) {
   } catch (error) {
     if (stop.signal.aborted) break
     if (!(error instanceof LockError)) throw error
-    // Too few servers answer. The error says which, and why. Try again a little later.
+    // Too few servers answered. The error says which ones did not, and why. The worker tries again a little later.
     const reasons = error.cause instanceof AggregateError ? error.cause.errors.map(String) : []
     console.log(`${NAME}: ${[error.message, ...reasons].join('; ')}`)
     await sleep(500, undefined, { signal: stop.signal }).catch(() => {})

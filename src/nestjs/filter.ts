@@ -10,7 +10,7 @@ interface Answer {
   readonly status: number
   readonly error: string
   readonly message: string
-  /** After how many seconds the request may be sent again. Only set if nothing of the request has been done. */
+  /** After how many seconds the request may be sent again. Only set if the request has had no effect. */
   readonly retryAfter?: number
 }
 
@@ -18,32 +18,32 @@ const unavailable = { status: HttpStatus.SERVICE_UNAVAILABLE, error: 'Service Un
 
 /** Returns the answer for this error. Answers contain neither keys nor holders, because those are internal. */
 function answerTo(error: LockError): Answer | undefined {
-  // If the time-out passed while Redis was out of reach, the holder is unknown, so the answer is not "locked".
+  // If Redis was out of reach when the time-out passed, the holder is unknown. So the answer is not "locked".
   if (error instanceof LockConnectionError || (error instanceof LockTimeoutError && error.cause)) {
     return { ...unavailable, message: 'The lock service cannot be reached', retryAfter: 5 }
   }
   if (error instanceof LockTimeoutError) {
     return { status: LOCKED, error: 'Locked', message: 'Another request is working on this resource', retryAfter: 1 }
   }
-  // No retry time: the request may already have done a part of its work.
+  // The answer has no retry time, because the request may already have done a part of its work.
   if (error instanceof LockClosedError) return { ...unavailable, message: 'This server is about to stop' }
   return undefined
 }
 
 /**
  * Answers HTTP requests that failed because of a lock: with 423 for LockTimeoutError, and with 503 for
- * LockConnectionError and LockClosedError. Other lock errors are left to Nest, which answers 500 and logs them.
- * `LockModule` registers this filter for all routes, unless its option `filter` is false. It can then be put on single
- * routes or controllers with `@UseFilters(LockExceptionFilter)`.
+ * LockConnectionError and LockClosedError. Other lock errors are left to Nest, which answers 500 and logs them. By
+ * default, `LockModule` registers this filter for all routes. If the option `filter` of `LockModule` is false, the
+ * filter can be put on single routes or controllers with `@UseFilters(LockExceptionFilter)`.
  *
- * The filter works with every HTTP adapter. Outside HTTP, it leaves the error as it is.
+ * The filter works with every HTTP adapter. Outside HTTP, the filter leaves the error as it is.
  * @since 0.2.0
  */
 export class LockExceptionFilter extends BaseExceptionFilter<LockError> {
   readonly #logger = new Logger(LockExceptionFilter.name)
 
   /**
-   * Called by Nest.
+   * Answers the request. Nest calls this method.
    * @since 0.2.0
    */
   override catch(error: LockError, host: ArgumentsHost): void {

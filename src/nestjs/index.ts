@@ -1,6 +1,6 @@
 /**
- * redis-baton/nestjs: a module for NestJS 10 or newer. It needs `@nestjs/common`, `@nestjs/core` and
- * `reflect-metadata`, which every Nest application has. It is loaded only by applications that import it.
+ * redis-baton/nestjs: a module for NestJS 10 or newer. The module needs `@nestjs/common`, `@nestjs/core` and
+ * `reflect-metadata`, which every Nest application has. Only applications that import `redis-baton/nestjs` load it.
  *
  * docs/nestjs.md shows how to use it.
  * @module redis-baton/nestjs

@@ -1,12 +1,12 @@
 /**
- * The tokens of the clients in Nest's container: the class for the client without a name, a string for each other
- * client.
+ * The tokens under which Nest's container knows the clients. The client without a name has the class `LockClient` as
+ * its token. Every other client has a string.
  */
 import { Inject, type InjectionToken } from '@nestjs/common'
 import { LockClient } from '../client.ts'
 
 /**
- * Returns the token of a client in Nest's container, for `app.get`, `overrideProvider` and providers of your own.
+ * Returns the token of a client in Nest's container, for `app.get`, for `overrideProvider` and for your own providers.
  * @param name the client's name, as given to `LockModule.forRoot`. Without a name, the token is the class `LockClient`
  * @since 0.2.0
  */

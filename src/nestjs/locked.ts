@@ -3,9 +3,9 @@
  * supports.
  *
  * A class is defined before any client exists, and one process may run several applications. So the decorator cannot
- * look a client up. Instead, Nest injects the client into a property of each object, under a symbol, as if that
- * property had `@Inject`. This works for controllers, for providers of every scope, and for classes that inherit the
- * method. If there is no client to inject, Nest refuses to start the application.
+ * look a client up. Instead, it adds a property to the class, named by a symbol, as if the property had `@Inject`. Nest
+ * injects the client into this property of each object. This works for controllers, for providers of every scope, and
+ * for classes that inherit the method. If there is no client to inject, Nest refuses to start the application.
  */
 import { Inject } from '@nestjs/common'
 import 'reflect-metadata'
@@ -18,7 +18,7 @@ import { checkKey, type LockOptions } from '../options.ts'
 import { getLocksToken } from './inject.ts'
 
 /**
- * Options of `@Locked`: those of `LockClient.lock`, and the name of the client. Times are in ms.
+ * Options of `@Locked`: the options of `LockClient.lock`, and the name of the client. Times are in ms.
  * @since 0.2.0
  */
 export interface LockedOptions extends LockOptions {
@@ -37,27 +37,27 @@ export interface LockedOptions extends LockOptions {
 export type LockedDecorator<This, Args extends unknown[]> = <Method extends (...args: never[]) => Promise<unknown>>(
   target: This,
   name: string | symbol,
-  // The arguments that the key function uses must be the method's first arguments.
+  // The method may have more parameters than the key function. Its first parameters must be those of the key function.
   descriptor: TypedPropertyDescriptor<Method> & (Parameters<Method> extends [...Args, ...unknown[]] ? unknown : never),
 ) => void
 
 type AnyMethod = (this: object, ...args: unknown[]) => Promise<unknown>
 
 /**
- * Decorates a method of a provider or controller that returns a promise: each call runs under the lock, taken by the
- * client of `LockModule`. A call inside another call under the same mutex re-enters. A call rejects with the method's
- * own error, if there is one. Otherwise it rejects with LockLostError if the lock was lost while the method ran, or
- * with the error of `LockClient.lock` if the lock was not granted.
+ * Decorates a method that returns a promise, in a provider or controller. Each call runs under the lock, which the
+ * client of `LockModule` takes. A call inside another call under the same mutex re-enters. A call rejects with the
+ * method's own error, if there is one. Otherwise it rejects with LockLostError if the lock was lost while the method
+ * ran, or with the error of `LockClient.lock` if the lock was not granted.
  *
- * Metadata that other decorators record about the method is kept, in any order of decorators: routes, guards, `@Cron`,
- * `@OnEvent`. The method does not receive the lease. To get the lease's token or signal, the method asks for the lock
- * again, which re-enters.
+ * Other decorators, such as routes, guards, `@Cron` and `@OnEvent`, record metadata about the method. This metadata is
+ * kept, in whatever order the decorators stand. The method does not receive the lease. To get the lease's token or
+ * signal, the method takes the lock again with `locks.using`. This call re-enters.
  *
- * @param key the key of a mutex; or a function that returns a key, a lock of that client, or a `MultiLock`. The
- *   function has the `this` and the arguments of the call
- * @param options options of each call; those that the lock accepts
- * @throws LockArgumentError when it decorates anything but an instance method, or a fixed key is wrong. If an option is
- *   wrong, the call rejects with it
+ * @param key the key of a mutex; or a function that returns a key, a lock of the client, or a `MultiLock`. The function
+ *   gets the `this` and the arguments of the call
+ * @param options the options of each call, as the lock accepts them
+ * @throws LockArgumentError when it decorates anything but an instance method, or a fixed key is wrong. A wrong option
+ *   is found later: each call rejects with LockArgumentError
  * @since 0.2.0
  */
 export function Locked<This extends object, Args extends unknown[], L extends string | Lock | MultiLock = string>(
@@ -78,7 +78,9 @@ export function Locked<This extends object, Args extends unknown[], L extends st
   }
 }
 
-/** Checks what is decorated, for callers without type checking, or with the other kind of decorators. */
+/**
+ * Checks what is decorated. This is for callers without type checking, and for code compiled with standard decorators.
+ */
 function methodOf(target: unknown, name: unknown, descriptor: PropertyDescriptor | undefined): AnyMethod {
   if (typeof name === 'object') {
     const accepted =
@@ -98,13 +100,19 @@ function methodOf(target: unknown, name: unknown, descriptor: PropertyDescriptor
   return descriptor.value
 }
 
-/** The property for each client name. Another copy of the package has its own properties and its own clients. */
+/**
+ * For each client name, the property in which objects keep the client of that name. Another copy of the package uses
+ * other properties and other clients.
+ */
 const properties = new Map<string | undefined, symbol>()
 
-/** Makes Nest inject the client into objects of this class and its subclasses. Returns the property that has it. */
+/**
+ * Makes Nest inject the client into objects of this class and its subclasses. Returns the name of the property that
+ * gets the client.
+ */
 function injectInto(prototype: object, client: string | undefined): symbol {
   const which = client === undefined ? '' : `name: '${client}', `
-  // If the module is not imported, Nest's error contains this text.
+  // Nest's error about a missing client contains this text. The usual cause is that LockModule is not imported.
   const property = properties.get(client) ?? Symbol(`LockClient of @Locked, from LockModule.forRoot({ ${which}redis })`)
   properties.set(client, property)
   if (!(property in prototype)) {

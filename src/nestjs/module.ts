@@ -16,22 +16,24 @@ import type { RedisSource } from '../redis/clients.ts'
 import { LockExceptionFilter } from './filter.ts'
 import { getLocksToken } from './inject.ts'
 
-/** How many ms holders get to release at shutdown. `docker stop` kills the process after ten seconds. */
+/** How many ms holders get to release their locks at shutdown. `docker stop` kills the process after 10 s. */
 const DRAIN = 5_000
 
 /**
- * The options of a `LockClient`, its Redis, and how it is closed. Times are in ms.
+ * The options of the `LockClient` that `LockModule` makes: its Redis, the client options, and the time for its closing.
+ * Times are in ms.
  * @since 0.2.0
  */
 export interface LockModuleOptions extends ClientOptions {
   /**
-   * The first argument of `new LockClient`, or a `LockClient` that you have made. That client remains yours: you close
-   * it.
+   * The first argument of `new LockClient`, or a `LockClient` that you have made. The module does not close a client
+   * that you have made.
    * @since 0.2.0
    */
   redis: RedisSource | LockClient
   /**
-   * When the application shuts down, holders get this many ms to release. Their leases are renewed meanwhile.
+   * When the application shuts down, holders get this many ms to release their locks. Their leases are renewed
+   * meanwhile.
    * @defaultValue `5_000`
    * @since 0.2.0
    */
@@ -39,24 +41,27 @@ export interface LockModuleOptions extends ClientOptions {
 }
 
 /**
- * The settings of the module that must be known before its options are made.
+ * The settings of `LockModule` that must be known before `useFactory` or `useClass` makes the other options.
  * @since 0.2.0
  */
 export interface LockModuleSettings {
   /**
-   * The client's name, if there are several: `@InjectLocks('reports')`, `@Locked(key, { client: 'reports' })`.
+   * The client's name, for an application with several clients. The name `'reports'` is used in
+   * `@InjectLocks('reports')` and `@Locked(key, { client: 'reports' })`.
    * @defaultValue none: the client is injected as `LockClient`
    * @since 0.2.0
    */
   name?: string | undefined
   /**
-   * Whether the client can be injected in every module. If false, only modules that import this one can inject it.
+   * Whether the client can be injected in every module. If false, only modules that import this `LockModule` can inject
+   * the client.
    * @defaultValue `true`
    * @since 0.2.0
    */
   isGlobal?: boolean | undefined
   /**
-   * Whether `LockExceptionFilter` answers HTTP requests that failed because of a lock, on every route.
+   * Whether `LockExceptionFilter` is used on every route. This filter answers HTTP requests that failed because of a
+   * lock.
    * @defaultValue `true`
    * @since 0.2.0
    */
@@ -69,25 +74,26 @@ export interface LockModuleSettings {
  */
 export interface LockModuleOptionsFactory {
   /**
-   * Called once, when the application starts.
+   * Returns the options. Nest calls this method once, when the application starts.
    * @since 0.2.0
    */
   createLockModuleOptions(): LockModuleOptions | Promise<LockModuleOptions>
 }
 
 /**
- * How the options are made: give one of `useFactory`, `useClass` and `useExisting`.
+ * The settings of `LockModule.forRootAsync`. One of `useFactory`, `useClass` and `useExisting` must be given; it makes
+ * the options.
  * @since 0.2.0
  */
 export interface LockModuleAsyncOptions extends LockModuleSettings {
   /**
-   * Modules that export the providers to inject.
+   * The modules that export the providers of `inject`, `useClass` or `useExisting`.
    * @defaultValue none
    * @since 0.2.0
    */
   imports?: ModuleMetadata['imports'] | undefined
   /**
-   * Tokens of the providers that `useFactory` is called with.
+   * The tokens of the providers that `useFactory` gets as its arguments.
    * @defaultValue none
    * @since 0.2.0
    */
@@ -115,8 +121,8 @@ export interface LockModuleAsyncOptions extends LockModuleSettings {
 /**
  * A Nest module that provides a `LockClient` for injection. When the application shuts down, the module closes the
  * client. Waiting calls reject with LockClosedError at once, so that their requests end. Holders get `drain` ms to
- * release; then every remaining hold is lost, and its `signal` aborts. Call `app.enableShutdownHooks()` so that Nest
- * shuts down on process signals.
+ * release their locks. Then every remaining hold is lost, and its `signal` aborts. Without `app.enableShutdownHooks()`,
+ * Nest does not shut down on process signals.
  * @since 0.2.0
  */
 export class LockModule {
@@ -129,7 +135,7 @@ export class LockModule {
   }
 
   /**
-   * Makes the module from options that are known.
+   * Makes the module from the given options.
    * @throws LockArgumentError when the application starts and an option is wrong
    * @since 0.2.0
    */
@@ -139,7 +145,7 @@ export class LockModule {
   }
 
   /**
-   * Makes the module from options that are made when the application starts.
+   * Makes the module. The options are made later, when the application starts.
    * @throws LockArgumentError if none of `useFactory`, `useClass` and `useExisting` is given
    * @since 0.2.0
    */
@@ -148,8 +154,9 @@ export class LockModule {
   }
 
   /**
-   * Nest stops listening only after this hook, and then waits for open requests to end. Closing the client makes
-   * requests that wait for a lock end. This hook does not wait for requests that hold one. @internal
+   * Starts to close the client, so that requests that wait for a lock end. Nest calls this hook before it stops
+   * listening and waits for open requests to end. So this hook does not wait for requests that hold a lock.
+   * @internal
    */
   beforeApplicationShutdown(): void {
     this.#closed = this.#tenure.end()
@@ -161,7 +168,7 @@ export class LockModule {
   }
 }
 
-/** The client, and its closing at shutdown. A client that the user made is not closed. */
+/** The client of a module, and how it is closed at shutdown. A client that the user made is not closed. */
 class Tenure {
   readonly client: LockClient
   readonly end: () => Promise<void>
@@ -188,8 +195,8 @@ let modules = 0
 
 function moduleOf(settings: LockModuleSettings, options: (token: symbol) => Provider[]): DynamicModule {
   const { name, isGlobal = true, filter = true } = settings
-  // Before version 11, Nest treats two modules as one if they serialize to the same text. The number makes them
-  // different.
+  // Before version 11, Nest treats two modules as one if they serialize to the same text. The number makes the texts of
+  // two LockModules different.
   const ours = Symbol(`LockModule options ${++modules}`)
   const locks = getLocksToken(name)
   return {

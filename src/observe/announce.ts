@@ -1,6 +1,6 @@
 /**
- * Publishes events to the client's listeners and to the diagnostics channel of the same name. If nothing listens, the
- * event is not even made, so it costs almost nothing.
+ * Publishes events to the client's listeners and to the diagnostics channel of the same name. If an event has no
+ * listener, the event object is not made, so the event costs almost nothing.
  */
 import { type Channel, channel } from 'node:diagnostics_channel'
 import type { EventEmitter } from 'eventemitter3'
@@ -51,7 +51,7 @@ export class Announcer implements Observer {
       const emit = this.#emitter.emit as (name: E, event: ClientEvents[E]) => boolean
       emit.call(this.#emitter, name, event)
     } catch (error) {
-      // A listener that throws must not break the lock. Its error becomes an uncaught exception.
+      // If a listener throws, the lock must continue to work. So the error is thrown later, as an uncaught exception.
       queueMicrotask(() => {
         throw error
       })

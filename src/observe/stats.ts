@@ -3,7 +3,7 @@ import { createHistogram } from 'node:perf_hooks'
 import type { Via } from '../kind.ts'
 
 /**
- * A distribution of times, in ms. All values are 0 while nothing has been counted.
+ * A distribution of times, in ms. Before the first time is counted, all values are 0.
  * @since 0.1.0
  */
 export interface TimeStats {
@@ -24,7 +24,7 @@ export interface TimeStats {
 }
 
 /**
- * The result of `LockClient.stats()`: what has been counted since the client was made.
+ * The result of `LockClient.stats()`: the numbers count from the moment the client was made.
  * @since 0.1.0
  */
 export interface ClientStats {
@@ -38,23 +38,26 @@ export interface ClientStats {
   readonly via: Readonly<Record<Via, number>>
   /** The number of holds that were released. @since 0.1.0 */
   readonly released: number
-  /** The number of renewals, automatic or by `lease.renew`. @since 0.1.0 */
+  /** The number of renewals, both automatic and by `lease.renew`. @since 0.1.0 */
   readonly renewed: number
-  /** The number of holds that ended without being released. @since 0.1.0 */
+  /** The number of holds that were lost: they ended before they were released. @since 0.1.0 */
   readonly lost: number
   /** The number of calls whose `timeout` passed without a grant. @since 0.1.0 */
   readonly timedOut: number
   /** The number of single attempts that found the lock held by another owner. @since 0.1.0 */
   readonly refused: number
-  /** The number of calls that were aborted, or rejected for another reason. @since 0.1.0 */
+  /**
+   * The number of calls that rejected for another reason, for example because their signal was aborted.
+   * @since 0.1.0
+   */
   readonly failed: number
   /** The time from the call to the grant, in ms. @since 0.1.0 */
   readonly wait: TimeStats
   /** The time from the grant to the release or the loss, in ms. @since 0.1.0 */
   readonly hold: TimeStats
   /**
-   * The time from a release to the next grant of the key in this client, in ms. Counted only if the call that was
-   * granted the lock was waiting at the release.
+   * The time from a release in this client to the next grant of the same key in this client, in ms. It is counted only
+   * if the call that got the lock was already waiting at the time of the release.
    * @since 0.1.0
    */
   readonly handoff: TimeStats
@@ -110,8 +113,8 @@ export class Stats {
 }
 
 /**
- * How many measured times are collected before they are recorded together. Recording calls into native code, which
- * takes time while a caller waits for its lock.
+ * How many measured times are collected before they are recorded together. A recording is a call into native code and
+ * takes time. The caller of a lock would wait for it.
  */
 const TOGETHER = 64
 

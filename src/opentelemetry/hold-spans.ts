@@ -1,19 +1,21 @@
-/** The holds that have a span. A hold is found by its lease, or by the contents of an event. */
+/** The holds that have a span. A hold is found by its lease, or by the data of an event. */
 import type { Span } from '@opentelemetry/api'
 import type { Lease } from '../lease/lease.ts'
 import type { Tally } from './meters.ts'
 
 export interface HoldSpan {
   readonly lease: Lease
-  /** The kind of the lease's lock. The same key means a different lock in each kind. */
+  /** The kind of the lease's lock. It is needed because the same key means a different lock in each kind. */
   readonly kind: string
   readonly span: Span
   readonly tally: Tally
   /** When the lock was granted, in monotonic ms. */
   readonly since: number
-  /** Whether its release has been called, or its loss reported. */
+  /** Whether the hold's release has been called, or its loss has been reported. */
   releasing: boolean
-  /** Resolves when the span has its link, or will not get one. */
+  /**
+   * Resolves when the span has got its link to the previous holder's span, or when it is certain that there is no link.
+   */
   linked?: Promise<void> | undefined
 }
 

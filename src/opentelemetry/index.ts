@@ -1,6 +1,6 @@
 /**
- * redis-baton/opentelemetry: spans and metrics of a lock client. It needs `@opentelemetry/api`, which the lock itself
- * does not. It is loaded only by programs that import it, and costs others nothing.
+ * redis-baton/opentelemetry: spans and metrics of a lock client. This module needs `@opentelemetry/api`; the other
+ * modules do not. Only programs that import `redis-baton/opentelemetry` load it.
  *
  * docs/observability.md lists the spans and metrics.
  * @module redis-baton/opentelemetry
@@ -24,22 +24,23 @@ import { Trail } from './trail.ts'
  */
 export interface InstrumentOptions {
   /**
-   * Attributes of every span and metric of this client, such as `server.address`, which the lock client does not add.
+   * Attributes that are added to every span and metric of this client. An example is `server.address`, which the lock
+   * client itself does not add.
    * @defaultValue none
    * @since 0.1.0
    */
   attributes?: Attributes | undefined
   /**
-   * Maps a key to its group. Metrics have the group as the attribute `redis_baton.key_group`. Return few different
-   * groups: each one is a time series.
+   * Maps a key to its group. Metrics have the group as the attribute `redis_baton.key_group`. The function should
+   * return few different groups, because each group is a time series.
    * @defaultValue none: metrics do not distinguish keys
    * @since 0.1.0
    */
   keyGroup?: ((key: string) => string) | undefined
   /**
-   * Links the span of each holder to that of its predecessor, even in another process. This costs one more command for
-   * each grant. No call waits for that command.
-   * @defaultValue none: only predecessors in the same client are linked
+   * Where the ids of spans are stored, so that the span of each holder has a link to the span of the previous holder,
+   * even of another process. This costs one more command for each grant. No call waits for that command.
+   * @defaultValue none: spans are linked only if both holders are in the same client
    * @since 0.1.0
    */
   links?: Links | undefined
@@ -63,7 +64,7 @@ export interface InstrumentOptions {
  */
 export interface Links {
   /**
-   * An ioredis connection for this purpose, which remains the caller's. Its user needs `+set` on the keys
+   * An ioredis connection for this purpose. The caller closes it. The connection's Redis user needs `+set` on the keys
    * `<prefix>-trace:*`, and for servers before 6.2 also `+multi +exec +getset +pexpire`.
    * @since 0.1.0
    */
@@ -77,12 +78,12 @@ export interface Links {
 }
 
 /**
- * The result of `instrument`. Undoes it, by `disable` or at the end of a `using` block.
+ * The result of `instrument`. `disable` ends the instrumentation; so does the end of a `using` block.
  * @since 0.1.0
  */
 export interface Instrumentation extends Disposable {
   /**
-   * Restores the client to its state before `instrument`. Open spans end. May be called again.
+   * Ends the instrumentation and all open spans. `disable` may be called again; it then has no effect.
    * @since 0.1.0
    */
   disable(): void
@@ -96,21 +97,21 @@ const known: readonly string[] = [
   'meterProvider',
 ] satisfies (keyof InstrumentOptions)[]
 
-/** By default, the SDK keeps this many time series of a metric, and merges all further ones. */
+/** The SDK's default limit for the time series of one metric. The SDK merges all further time series into one. */
 const MOST_GROUPS = 2_000
 
 const key = Symbol.for('redis-baton.instrumented')
 const shared = globalThis as typeof globalThis & { [key]?: WeakMap<LockClient, Instrumentation> }
 shared[key] ??= new WeakMap()
 /**
- * Shared by all copies of this package in a process. Otherwise a client that two copies instrument would be counted
- * twice.
+ * The instrumented clients, in a map that all copies of this package in a process share. With a map for each copy, a
+ * client that two copies instrument would be counted twice.
  */
 const instrumented = shared[key]
 
 /**
- * Instruments a client: from now on, each of its calls has a span for the wait and one for the hold, and counts in
- * metrics. A client is instrumented only once: a second call replaces the first.
+ * Instruments a client. From now on, each of its calls has a span for the wait and one for the hold, and metrics count
+ * the call. If `instrument` is called again for the same client, the new instrumentation replaces the old one.
  * @throws LockArgumentError for an unknown option
  * @since 0.1.0
  */
@@ -148,7 +149,10 @@ function recorderOf(options: InstrumentOptions): Recorder {
   })
 }
 
-/** Returns the tally of a key: one for each group, or one for all keys. */
+/**
+ * Returns a function that finds the tally of a key. Each group of keys has a tally; without `keyGroup`, all keys share
+ * one.
+ */
 function tallies(meters: Meters, keyGroup: InstrumentOptions['keyGroup']): (key: string) => Tally {
   const common = meters.tally({})
   if (!keyGroup) {
@@ -169,7 +173,7 @@ function tallies(meters: Meters, keyGroup: InstrumentOptions['keyGroup']): (key:
       }
       return tally
     } catch (error) {
-      // An error of the caller's function must not break the lock.
+      // If the user's function throws, the lock must continue to work.
       diag.error('redis-baton: keyGroup threw an error', error)
       return common
     }

@@ -3,10 +3,16 @@ import type { Attributes, Meter } from '@opentelemetry/api'
 import type { Via } from '../kind.ts'
 import { type CallOutcome, type HoldOutcome, names } from './names.ts'
 
-/** The upper bounds of buckets, in s: from the time of a round trip to a time at which a call is clearly stuck. */
+/**
+ * The upper bounds of histogram buckets, in s. The smallest is about a round trip. At the largest, a call is clearly
+ * stuck.
+ */
 const BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600]
 
-/** The bounds for hand-offs, in s. They are finer, because within a client the lock is handed on in microseconds. */
+/**
+ * The bucket bounds for hand-offs, in s. The small bounds are finer, because a hand-off within a client takes
+ * microseconds.
+ */
 const HANDOFF_BOUNDS = [0.000_05, 0.000_1, 0.000_25, ...BOUNDS.filter(bound => bound <= 10)]
 
 const vias: readonly Via[] = ['immediate', 'handoff', 'wakeup', 'expiry', 'reentry']
@@ -41,14 +47,14 @@ export class Meters {
   readonly #instruments: Instruments
   readonly #common: Attributes
 
-  /** `common`: attributes of every value. */
+  /** `common`: attributes that every metric value gets. */
   constructor(meter: Meter, common: Attributes) {
     this.#instruments = instruments(meter)
     this.#common = common
     this.disconnected(0)
   }
 
-  /** Returns a tally of calls with the common attributes and these. */
+  /** Returns a tally of calls with the common attributes and with the attributes `of`. */
   tally(of: Attributes): Tally {
     return new Tally(this.#instruments, { ...this.#common, ...of })
   }
@@ -58,7 +64,10 @@ export class Meters {
   }
 }
 
-/** Counts calls with the same attributes. Most attributes are made once, here, instead of with every call. */
+/**
+ * Counts calls with the same attributes. Most attribute objects are made once, in the constructor, and not in every
+ * call.
+ */
 export class Tally {
   readonly #to: Instruments
   readonly #attributes: Attributes
@@ -77,8 +86,8 @@ export class Tally {
   }
 
   /**
-   * Reports every counter as 0. Without this, a counter appears with its first event, and a query for its increase
-   * misses that event.
+   * Reports every counter as 0. Otherwise a counter would appear with its first event, and a query for the counter's
+   * increase would miss that event.
    */
   beginAtZero(): void {
     const { waiters, leases, timeouts, losses, renewals, grants } = this.#to

@@ -1,12 +1,13 @@
 /**
  * The names of attributes in spans and metrics.
  *
- * Names that do not begin with `redis_baton` are from OpenTelemetry's semantic conventions, stable since version
- * 1.33.0. The conventions have no names for locks. docs/observability.md has tables of all names.
+ * Names that begin with `redis_baton` are our own, because OpenTelemetry's semantic conventions have no names for
+ * locks. All other names are from those conventions and have been stable since version 1.33.0. docs/observability.md
+ * has tables of all names.
  */
 import { LockClosedError, LockError, LockTimeoutError } from '../errors.ts'
 
-/** Identifies the version of the conventions to a backend. */
+/** The URL that says which version of the conventions the spans and metrics follow. */
 export const SCHEMA_URL = 'https://opentelemetry.io/schemas/1.33.0'
 
 /** The name of our tracer and our meter. */
@@ -28,20 +29,25 @@ export const names = {
   position: 'redis_baton.queue.position',
 } as const
 
-/** How a call ended. There are few values, because each one is an attribute of metrics. */
+/** How a call ended. There must be few values, because the value is an attribute of metrics. */
 export type CallOutcome = 'granted' | 'timeout' | 'refused' | 'aborted' | 'closed' | 'failed'
 
-/** How a hold ended. `unconfirmed`: its release failed, or was answered only after the end of the lease. */
+/**
+ * How a hold ended. `unconfirmed`: its release failed, or Redis answered the release only after the end of the lease.
+ */
 export type HoldOutcome = 'released' | 'lost' | 'unconfirmed'
 
-/** Returns how a rejected call ended. `signal`: the signal of the call. */
+/** Returns how a rejected call ended. `signal`: the call's `signal` option. */
 export function outcomeOf(error: unknown, signal: AbortSignal | undefined): CallOutcome {
   if (signal?.aborted && error === signal.reason) return 'aborted'
   if (error instanceof LockTimeoutError) return 'timeout'
   return error instanceof LockClosedError ? 'closed' : 'failed'
 }
 
-/** Returns the class of an error of this package; `_OTHER` for every other error, so that the metric has few values. */
+/**
+ * Returns the name of the class if the error is of this package, and `_OTHER` for every other error. So the metric has
+ * few values.
+ */
 export function errorType(error: unknown): string {
   return error instanceof LockError ? error.name : '_OTHER'
 }

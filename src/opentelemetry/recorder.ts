@@ -6,11 +6,11 @@
  *
  * The recorder observes the calls themselves, not the client's events, for two reasons. Only the call knows its
  * caller's context: an event is emitted in the context of its cause, such as a socket or another caller's release. And
- * events do not distinguish several holds of one owner. Events are used only for things that no call shows: renewals,
- * losses, lost connections, and who holds the lock for which a call waits.
+ * events do not distinguish several holds of one owner. The recorder uses events only for what it cannot see in calls:
+ * renewals, losses, lost connections, and the holder for which a call waits.
  *
- * Both spans have the caller's span as their parent. They are siblings, because the hold is not part of the wait. While
- * the call is being made, its wait span is active, so the spans of Redis commands become its children.
+ * The spans `lock.wait` and `lock.hold` both have the caller's span as their parent, because the hold is not part of
+ * the wait. While the call is being made, its wait span is active, so the spans of Redis commands become its children.
  */
 import {
   type Attributes,
@@ -37,7 +37,10 @@ import type { Trail } from './trail.ts'
 export interface Means {
   readonly tracer: Tracer
   readonly meters: Meters
-  /** Redis keys in which the holders of all processes store the ids of their spans. */
+  /**
+   * Stores the ids of spans in Redis, where the holders of all processes find them. Undefined without the option
+   * `links`.
+   */
   readonly trail: Trail | undefined
   /** Attributes of every span. */
   readonly common: Attributes
@@ -47,7 +50,7 @@ export interface Means {
 
 interface Wait {
   readonly kind: string
-  /** The attributes of both spans that name the lock. */
+  /** The attributes that name the lock, for the wait span and for the hold span. */
   readonly about: Attributes
   readonly key: string
   readonly span: Span
@@ -71,7 +74,6 @@ export class Recorder implements Spectator {
     this.#means = means
   }
 
-  /** Makes the call and returns its result. */
   async call<T extends Lease | null>(
     on: Parameters<Spectator['call']>[0],
     operation: string,
@@ -147,7 +149,7 @@ export class Recorder implements Spectator {
     return wait
   }
 
-  /** Returns false if the wait had ended before. */
+  /** Returns false if the wait had already ended. */
   #end(wait: Wait): boolean {
     if (!this.#waits.delete(wait)) return false
     this.#rooms.leave(wait.key, wait.room)
@@ -188,14 +190,17 @@ export class Recorder implements Spectator {
     this.#watch(hold)
   }
 
-  /** Returns the trail for locks of this kind: only a mutex has one previous holder, and so a trail. */
+  /**
+   * Returns the trail for locks of this kind. Only a mutex has a trail, because only a mutex has exactly one previous
+   * holder.
+   */
   #trail(kind: string): Trail | undefined {
     return kind === '' ? this.#means.trail : undefined
   }
 
   /**
-   * Returns the hold of this client for whose end the call waited. Removes it from the room, because no other call can
-   * have waited for the same end.
+   * Returns the hold of this client for whose end the call waited, and removes it from the room. No other call can have
+   * waited for the end of the same hold.
    */
   #before({ kind, room, since }: Wait, { via }: Lease): Ending | undefined {
     if (via === 'reentry') return undefined
@@ -211,10 +216,10 @@ export class Recorder implements Spectator {
       [names.token]: lease.fencingToken,
       [names.via]: lease.via,
     }
-    // The owner of a call without a name is its secret id, so it is not shown.
+    // If the caller set no owner, the owner is the secret id of the lease, so the span does not show it.
     if (lease.owner !== lease.id) attributes[names.owner] = lease.owner
-    // With a trail, the link comes from Redis instead, which is exact: after the last hold that this client knows,
-    // another process may have held the lock.
+    // With a trail, the link comes from Redis. That link is exact. This client's own link may be wrong, because another
+    // process may have held the lock after the last hold that this client knows.
     const links = link && !this.#trail(kind) ? [link] : []
     const span = tracer.startSpan('lock.hold', { attributes, links }, from)
     const hold: HoldSpan = { lease, kind, span, tally, since, releasing: false }
@@ -222,7 +227,10 @@ export class Recorder implements Spectator {
     return hold
   }
 
-  /** Follows the lease to its end. Wraps `lease.release`, because every release calls it, even inside the client. */
+  /**
+   * Observes the lease until it ends. Every release, even one inside the client, calls `lease.release`. So this method
+   * replaces `lease.release` by a function that also ends the span.
+   */
   #watch(hold: HoldSpan): void {
     const { lease } = hold
     const release = lease.release.bind(lease)
@@ -236,11 +244,11 @@ export class Recorder implements Spectator {
       return released
     }
     Object.defineProperty(lease, 'release', { value, configurable: true, writable: true })
-    // The hold may have ended before its caller received the lease.
+    // The hold may have ended before `lock` returned the lease to its caller.
     if (!lease.held && lease.signal.aborted) this.#ended(hold, 'lost', lease.signal.reason)
   }
 
-  /** Remembers a hold that is ending, so that the next grant of the lock is linked to it. */
+  /** Remembers a hold that is about to end. The span of the next hold of the lock gets a link to it. */
   #leaves(hold: HoldSpan, released: boolean): void {
     if (hold.releasing) return
     hold.releasing = true

@@ -1,6 +1,6 @@
 /**
- * Data about a key, kept only while calls of this client wait for that key. So the memory is bounded by the number of
- * pending calls, not by the number of keys.
+ * A `Room` has data about one key. A room exists only while calls of this client wait for the key, so the number of
+ * pending calls limits the memory, not the number of keys.
  */
 import type { Link } from '@opentelemetry/api'
 import type { ClientEvents } from '../events.ts'
@@ -9,22 +9,23 @@ type Told = ClientEvents['waiting']
 
 /** A hold that ends while a call waits. */
 export interface Ending {
-  /** When its release was called or its loss was reported, in monotonic ms. */
+  /** When the hold's release was called or its loss was reported, in monotonic ms. */
   readonly at: number
-  /** A link to its span. */
+  /** A link to the hold's span. */
   readonly link: Link
   readonly released: boolean
 }
 
 export class Room {
   waiting = 0
-  /** For each kind of lock, the last hold that ended here. Removed when a grant follows it. */
+  /** For each kind of lock, the last hold that ended while this room existed. The next grant removes it. */
   readonly endings = new Map<string, Ending>()
   readonly #told = new Map<string, Told>()
 
   /**
-   * Notes the holder for which this owner waits. Each call makes at most one note. The note of a call that gives up
-   * stays, because its owner is unknown here. So if there are more notes than calls, the oldest notes are dropped.
+   * Notes the holder for which `told.owner` waits. Each call makes at most one note. The note of a call that gives up
+   * stays, because the room does not learn the owner of that call. So if there are more notes than waiting calls, the
+   * oldest notes are dropped.
    */
   note(told: Told): void {
     this.#told.delete(told.owner)
@@ -35,7 +36,7 @@ export class Room {
     }
   }
 
-  /** Removes and returns the note of this owner. */
+  /** Removes and returns the note that `owner` made. */
   take(owner: string): Told | undefined {
     const told = this.#told.get(owner)
     this.#told.delete(owner)

@@ -5,11 +5,11 @@
  *
  *   <prefix>-trace:{key}   "<fencing token> <traceparent>", at most 80 bytes, for ten minutes
  *
- * The key must not begin with `<prefix>:`, because such a name may belong to a lock (redis/keys.ts), which SET would
- * overwrite. It has the lock's hash tag, and so its slot.
+ * The key does not begin with `<prefix>:`, because a name of that form may belong to a lock (redis/keys.ts), and SET
+ * would overwrite the lock. The key has the lock's hash tag, and so the lock's slot.
  *
- * No call waits for the command, and nothing depends on it. If it fails, is late, or cannot be read, only a link is
- * missing.
+ * No call waits for the command. If the command fails, if its reply is late, or if the reply cannot be read, only the
+ * link between two spans is missing.
  */
 import { diag, isSpanContextValid, type Link, type SpanContext } from '@opentelemetry/api'
 import type { Cluster, Redis } from 'ioredis'
@@ -18,13 +18,15 @@ import { namesOf } from '../kinds/mutex/names.ts'
 import { Keys, Namespace } from '../redis/keys.ts'
 import { names } from './names.ts'
 
-/** How long a span's id is kept, in ms. After a hold longer than this, the next hold gets no link. */
+/** How long Redis keeps a span's id, in ms. If a hold lasts longer, the next hold gets no link. */
 const KEPT = 600_000
 
-/** How long to wait for Redis's answer, in ms. If the hold ends first, its span ends later by at most this much. */
+/**
+ * How long to wait for Redis's answer, in ms. If the hold ends before the answer, its span ends up to this much later.
+ */
 const PATIENCE = 1_000
 
-/** At most this many commands are under way at a time, so that nothing piles up if Redis does not answer. */
+/** The largest number of commands under way at a time. It bounds the memory that they use if Redis does not answer. */
 const MOST = 1_000
 
 const left = /^(\d{1,16}) 00-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})$/
@@ -80,8 +82,8 @@ function traceparent({ traceId, spanId, traceFlags }: SpanContext): string {
 }
 
 /**
- * Returns a link to the stored span, if the span's token is smaller than `token`. The value is checked, because any
- * program may have written it.
+ * Returns a link to the stored span, if the span's token is smaller than `token`. The stored value is checked, because
+ * any program may have written it.
  */
 function linkTo(value: unknown, token: number): Link | undefined {
   const [, earlier, traceId, spanId, flags] = (typeof value === 'string' && left.exec(value)) || []

@@ -1,8 +1,8 @@
 /**
- * Makes the client's own connections from the source that the caller gave. An ioredis instance of the caller is only
- * read. Its duplicates are made with its own class, so its version of ioredis and its settings for TLS, Sentinel and
- * NAT apply. For any other source, an instance of the installed ioredis is made first, as a pattern for duplicates; the
- * pattern itself never connects.
+ * Makes the client's own connections from the source that the caller gave. If the source is an ioredis instance, it is
+ * only read. The connections are duplicates of it, so they have its version of ioredis and its settings for TLS,
+ * Sentinel and NAT. For any other source, an instance of the installed ioredis is made first. This instance never
+ * connects; it is only a pattern for duplicates.
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import { LockArgumentError, LockError } from '../errors.ts'
@@ -14,31 +14,31 @@ import { type Credentials, isNodeRedis, type NodeRedisInstance, readNodeRedis } 
  * @since 0.2.0
  */
 export interface IoredisInstance {
-  /** The options that it was made with. @since 0.2.0 */
+  /** The options with which the instance was made. @since 0.2.0 */
   readonly options: object
-  /** The state of its connection. @since 0.2.0 */
+  /** The state of the instance's connection. @since 0.2.0 */
   readonly status: string
   /** Makes a copy of the instance. The lock client's connections are such copies. @since 0.2.0 */
   duplicate(...args: never[]): object
 }
 
 /**
- * The accepted sources of connections: an ioredis instance, which remains the caller's; ioredis options; a URL
- * (`redis:`, `rediss:`); or a client of node-redis.
+ * The accepted sources of connections: an ioredis instance, ioredis options, a URL (`redis:`, `rediss:`), or a client
+ * of node-redis. The caller closes an ioredis instance or a client of node-redis itself.
  * @since 0.1.0
  */
 export type RedisSource = IoredisInstance | NodeRedisInstance | RedisOptions | string
 
 export interface Clients {
   /**
-   * Returns a new connection, which does not connect on its own. `silence`: for how many ms a node of a cluster may
-   * leave a command unanswered.
+   * Returns a new connection, which does not connect on its own. `silence`: how many ms a node of a cluster may leave a
+   * command unanswered.
    */
   make(silence: number): Redis | Cluster
   readonly keyPrefix: string
-  /** Whether it is a cluster. In a cluster, each channel belongs to a slot. */
+  /** Whether Redis is a cluster. In a cluster, each channel belongs to a slot. */
   readonly cluster: boolean
-  /** The sentinels that know which server is the master; undefined: there are none. */
+  /** The sentinels that know which server is the master. Undefined: Redis has no sentinels. */
   readonly sentinels?: SentinelClients | undefined
 }
 
@@ -50,9 +50,9 @@ export interface SentinelClients {
 }
 
 /**
- * Options for every connection. With them, ioredis never sends a command twice on its own, and never leaves a promise
- * open (redis/connection.ts has the reasons). The prefix is empty, because redis/keys.ts applies it to keys and
- * channels.
+ * Options for every connection. With these options, ioredis never sends a command twice on its own, and never leaves a
+ * promise unsettled (redis/connection.ts has the reasons). `keyPrefix` is empty, because redis/keys.ts adds the prefix
+ * to keys and channels.
  */
 const manners = {
   lazyConnect: true,
@@ -73,12 +73,12 @@ const manners = {
   replyMapping: 'legacy',
   monitor: false,
   role: 'master',
-  // ioredis goes through its list of sentinels from the place where it last stopped. It may go through the whole list
-  // once. After that, redis/connection.ts tries again.
+  // ioredis goes through its list of sentinels, beginning where it last stopped. With this strategy it goes on from the
+  // start of the list once, and then fails. After that, redis/connection.ts connects again.
   sentinelRetryStrategy: times => (times === 1 ? 0 : null),
   // Without a limit, ioredis would wait forever for the answer of a sentinel that hangs.
   sentinelCommandTimeout: 1_000,
-  // redis/sentinels.ts detects failovers.
+  // This option is off because redis/sentinels.ts detects failovers.
   failoverDetector: false,
   readOnly: false,
   scripts: undefined,
@@ -87,7 +87,7 @@ const manners = {
   disableClientInfo: true,
 } satisfies RedisOptions
 
-/** The options of the connection to the master that must not apply to a sentinel. */
+/** The options of the connection to the master that do not apply to the connection to a sentinel. */
 const elsewhere = {
   sentinels: undefined,
   name: undefined,
@@ -115,7 +115,7 @@ export function clientsOf(source: RedisSource): Clients {
   return { make, keyPrefix, cluster: false, sentinels: options.sentinels && { options, make: sentinel } }
 }
 
-/** The instance to duplicate: the caller's, or one that never connects. */
+/** The ioredis instance to duplicate. It is either the caller's, or one that was made here and never connects. */
 interface Pattern {
   readonly pattern: Redis | Cluster
   readonly credentials?: Credentials | undefined
@@ -149,7 +149,8 @@ function fromUrl(url: string): Redis {
     )
   }
   const own = new URL(url)
-  // In ioredis, parameters in a URL override the options passed with it. So these options are removed from the URL.
+  // In ioredis, a parameter in a URL overrides the option of the same name. So the parameters that `manners` sets are
+  // removed from the URL.
   for (const name of Object.keys(manners)) if (name !== 'keyPrefix') own.searchParams.delete(name)
   return new (installed().Redis)(own.href, manners)
 }
@@ -167,15 +168,15 @@ function installed(): ReturnType<typeof load> {
   }
 }
 
-/** Returns a new connection of our own to a node of a cluster. */
+/** Returns a new connection to a node of a cluster. The ioredis `Cluster` does not use this connection. */
 export function ownConnectionTo(node: Redis): Redis {
   return heardOut(node.duplicate(manners))
 }
 
 /**
- * Makes a connection to a cluster. ioredis may follow MOVED, ASK and TRYAGAIN, because a server that answers so has not
- * executed the command. redis/connection.ts handles all other errors. But it sees only the cluster as a whole, so each
- * connection to a node must detect on its own that it is half-open (`socketTimeout`).
+ * Makes a connection to a cluster. ioredis may follow MOVED, ASK and TRYAGAIN, because a server that sends one of these
+ * errors has not executed the command. redis/connection.ts handles all other errors, but it sees only the cluster as a
+ * whole. So each connection to a node must itself detect that it is half-open (`socketTimeout`).
  */
 function duplicateCluster(pattern: Cluster, silence: number, credentials?: Credentials): Cluster {
   const cluster = pattern.duplicate([], {
@@ -190,7 +191,7 @@ function duplicateCluster(pattern: Cluster, silence: number, credentials?: Crede
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
     retryDelayOnTryAgain: 20,
-    // redis/shards.ts subscribes to channels of shards.
+    // This option is off because redis/shards.ts subscribes to the channels of shards.
     shardedSubscribers: false,
     keyPrefix: '',
     redisOptions: { ...pattern.options.redisOptions, ...manners, socketTimeout: silence },
@@ -207,9 +208,9 @@ function own(redis: Redis, credentials?: Credentials): Redis {
 }
 
 /**
- * Makes a connection ask for credentials before each attempt to connect. So do connections that ioredis makes by
- * duplicating it. ioredis has no option for this, but it waits for its connector. If the connector fails, so does the
- * attempt.
+ * Makes a connection ask for credentials before each attempt to connect. Duplicates of the connection ask for
+ * credentials, too. ioredis has no option for this. But ioredis waits for its connector, so the connector is replaced
+ * by one that first asks. If the connector fails, the attempt to connect fails.
  */
 function askFirst(redis: Redis, credentials: Credentials): void {
   const { connector } = redis as unknown as { connector: { connect(tell: unknown): Promise<unknown> } }
@@ -231,12 +232,11 @@ function askFirst(redis: Redis, credentials: Credentials): void {
 /**
  * Handles errors and states of a socket that ioredis overlooks.
  *
- * ioredis handles only the first error of a socket. With TLS, there may be two: the alert of a server that refuses us,
- * and then the error of the broken connection. The second would be an error event without a listener, which ends the
- * process.
+ * ioredis handles only the first error of a socket. With TLS, there may be two: the alert of a server that refuses the
+ * client, and then the error of the broken connection. Without a listener, the second error would end the process.
  *
- * In ioredis 5, if a connection with a name is lost before the server has accepted the name, ioredis later marks it as
- * ready, for ever.
+ * Suppose that a connection with a `connectionName` is lost before the server has accepted the name. ioredis 5 then
+ * marks the lost connection as ready and never corrects that.
  */
 export function heardOut(redis: Redis): Redis {
   const hear = () => redis.stream?.on('error', () => {})
@@ -250,8 +250,8 @@ export function heardOut(redis: Redis): Redis {
 
 /**
  * Handles rejected ASKING commands. During a slot migration, ioredis sends ASKING before a command, and ignores the
- * result of ASKING. If the user lacks the right to it, the unhandled rejection would end the process. The command after
- * it fails too, and its error names the problem.
+ * result of ASKING. If the Redis user lacks the right to ASKING, the unhandled rejection would end the process. The
+ * rejection can be ignored: the command after ASKING fails as well, and its error names the problem.
  */
 function hearOutAsking(node: Redis): void {
   const asking = node.asking.bind(node)
@@ -264,7 +264,7 @@ function hearOutAsking(node: Redis): void {
 
 /**
  * Finds and reports why no node has answered the request for the slot table. ioredis only reports that the connection
- * was closed, and hides the socket's error. To learn that error, this function connects to one node once more.
+ * was closed, and hides the socket's error. To find the socket's error, this function connects to one node once more.
  */
 function tellWhy(cluster: Cluster, { lastNodeError }: Error & { lastNodeError?: Error }): void {
   const [node] = cluster.nodes()
@@ -272,7 +272,7 @@ function tellWhy(cluster: Cluster, { lastNodeError }: Error & { lastNodeError?: 
   const probe = ownConnectionTo(node)
   probe.options.connectTimeout = 500
   probe.on('error', reason => cluster.emit('error', reason))
-  // The server may never answer the greeting.
+  // The server may never complete the handshake.
   const limit = setTimeout(() => probe.disconnect(), 500)
   probe.once('end', () => clearTimeout(limit))
   probe.connect().then(
@@ -291,7 +291,7 @@ function nameOf(value: unknown): unknown {
   return isObject ? `an instance of ${value.constructor.name}` : value
 }
 
-/** Returns whether the value is a plain object, even one of another realm, as in Jest. */
+/** Returns whether the value is a plain object. The object may come from another realm, as it does in Jest. */
 function isPlain(value: unknown): value is RedisOptions {
   if (typeof value !== 'object' || value === null) return false
   const prototype = Object.getPrototypeOf(value)

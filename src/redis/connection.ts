@@ -2,8 +2,9 @@
  * One connection to Redis that the rest of the library can use as if it were always up.
  *
  * ioredis can reconnect and re-send on its own. But with its defaults, a command that was in flight when the socket
- * dropped is executed twice; and without re-sending, the promise of a command may never settle. So ioredis does neither
- * here: a lost connection immediately rejects all commands in flight, and this class reconnects and re-sends.
+ * dropped may be executed twice. And without re-sending, the promise of a command may never settle. So here ioredis
+ * neither reconnects nor re-sends. A lost connection immediately rejects all commands in flight, and this class
+ * reconnects and re-sends.
  *
  * A call is in one of four states:
  *
@@ -14,16 +15,17 @@
  *                 └───────────────────────────────────────-┘
  *                 └──▶ refused: the server's definite "no" (NOPERM, OOM, READONLY, WRONGTYPE, …)
  *
- * After "outcome unknown" and "not now", the call is sent again. After "outcome unknown", the server may execute it
- * twice. That is safe, because every script does nothing the second time, but its answer then has to be read as that of
- * a repetition.
+ * After "outcome unknown" and "not now", the call is sent again. After "outcome unknown", the server may execute the
+ * call twice. That is safe, because every script does nothing the second time. But the reader of the answer must know
+ * that the call was repeated (`repeated`).
  *
- * Each call settles within `outageTimeout` of its start, whatever the network does (I6). One timer serves all calls.
- * (One more call may be made to explain a refusal.) If a server stops answering on an open socket (half-open, frozen),
- * the connection is torn down after a limit. Both limits count only the time in which this process ran.
+ * Each call settles within `outageTimeout` of its start, whatever the network does (I6). One timer serves all calls. If
+ * a server stops answering on an open socket (half-open, frozen), the connection is torn down after `answerLimit`. Both
+ * limits count only the time in which this process ran. After a refusal, one further call may be made to find the
+ * reason, and this call has its own `outageTimeout`.
  *
- * If the connection itself is refused for a lasting reason (password, rights, the wrong kind of server), every call is
- * rejected at once, until another attempt to connect has a different outcome.
+ * The server may refuse the connection itself for a lasting reason: the password, the rights, or the wrong kind of
+ * server. Then every call is rejected at once, until an attempt to connect has a different outcome.
  */
 import type { Cluster, Redis } from 'ioredis'
 import { awake, type Clock, type Timer } from '../clock.ts'
@@ -33,9 +35,9 @@ import { isDemoted, isFinal, isPassing, isReply, isUninvited, WrongServer } from
 import type { Answer, Request } from './request.ts'
 import { Writes } from './writes.ts'
 
-/** The pause before a call is sent again after the server has answered "not now", in ms. */
+/** If the server answers "not now", the call is sent again after this pause, in ms. */
 const PAUSE = 50
-/** The least time allowed for connecting, including TLS and the greeting, in ms. */
+/** The shortest limit for connecting, including TLS and the handshake, in ms. */
 const SHORTEST_GREETING = 1_000
 /** The first and the longest pause between attempts to connect, in ms. */
 const RECONNECT = { first: 10, longest: 1_000 }
@@ -48,10 +50,10 @@ interface Call extends Answer<unknown> {
   reply: unknown
   /** When the call was last sent, in monotonic ms. */
   sent: number
-  /** Whether it has been sent, and has neither been answered nor failed since. A call is never in flight twice. */
+  /** Whether the call has been sent and its outcome has not arrived yet. A call is never in flight twice. */
   underway: boolean
   repeated: boolean
-  /** The latest reason why the call has no answer. */
+  /** The latest reason why the call has no reply yet. */
   error: Error | undefined
   resolve(outcome: unknown): void
   reject(error: unknown): void
@@ -81,17 +83,20 @@ export class Connection {
   #closed = false
   #attempts = 0
   #lastError: Error | undefined
-  /** Why this class tore down the connection. Errors that ioredis reports after that are only consequences. */
+  /**
+   * Why this class tore down the connection. Errors that ioredis reports after the tear-down are only consequences of
+   * it.
+   */
   #torn: Error | undefined
-  /** Why the server refuses the connection, if the next attempt would be refused for the same reason. */
+  /** The lasting reason for which the server refuses the connection; undefined if there is none. */
   #refusal: Error | undefined
-  /** The server's latest "not now"; undefined if its latest answer was another one. */
+  /** The latest answer of the server, if it meant "not now"; otherwise undefined. */
   #putOff: Error | undefined
   #unanswered = 0
   #answers = 0
   /**
-   * Since when the server has been silent: since its latest answer; or, if no command was unanswered then, since the
-   * next command was sent. On a clock that counts only the time in which this process ran.
+   * Since when the server has been silent. This is the time of its latest answer. If no command was unanswered at that
+   * time, it is the time at which the next command was sent. The clock counts only the time in which this process ran.
    */
   #lastAnswer = 0
 
@@ -112,10 +117,10 @@ export class Connection {
     this.#writes = new Writes(redis)
     redis.on('error', (error: Error & { lastNodeError?: Error }) => {
       const { lastNodeError, cause } = error
-      // ioredis reports this at the end of the list of sentinels, even before it has tried any of them.
+      // ioredis reports this error at the end of its list of sentinels, even if it has tried none of them yet.
       if (/Retrying from scratch/.test(error.message)) return
-      // A cluster reports only that all nodes have failed. If a node refuses, this error contains its reason; otherwise
-      // redis/clients.ts finds the reason.
+      // This error of a cluster says only that all nodes have failed. If a node refused, `lastNodeError` is its reason.
+      // Otherwise redis/clients.ts finds the reason.
       if (cause instanceof WrongServer) this.#lastError = cause
       else if (lastNodeError && !isReply(lastNodeError)) this.#lastError ??= lastNodeError
       else this.#lastError = lastNodeError ?? error
@@ -128,17 +133,17 @@ export class Connection {
     return this.#up
   }
 
-  /** The server's reason for saying "not now"; undefined: it does not say so. */
+  /** If the server's latest answer was "not now" (loading, busy, moving a slot), its reason. Otherwise undefined. */
   get trouble(): Error | undefined {
     return this.#putOff
   }
 
-  /** For how many ms the server has answered nothing while commands were unanswered; 0: none is unanswered. */
+  /** How many ms the server has been silent while commands were unanswered; 0 if no command is unanswered. */
   get silence(): number {
     return this.#unanswered > 0 ? this.#awake.now() - this.#lastAnswer : 0
   }
 
-  /** How many calls the server has answered other than by "not now". */
+  /** How many calls the server has answered. An answer "not now" (loading, busy, moving a slot) does not count. */
   get answers(): number {
     return this.#answers
   }
@@ -149,12 +154,12 @@ export class Connection {
     this.#reconnect?.cancel()
     this.#reconnect = undefined
     this.#torn = undefined
-    // ioredis limits the time for the TCP connection, but not the time for the answer to its greeting.
+    // ioredis limits the time for the TCP connection, but not the time for the handshake after it.
     const limit = Math.max(SHORTEST_GREETING, this.#answerLimit)
     this.#greeting = this.#awake.after(limit, () => {
       this.reset(new Error(`Redis did not complete the handshake of the connection within ${Math.round(limit)} ms`))
     })
-    // Failures arrive as the events 'error' and 'end'; the promise adds nothing.
+    // A failure of `connect` arrives as the events 'error' and 'end', so the rejection of the promise is ignored.
     this.redis.connect().catch(() => {})
   }
 
@@ -164,8 +169,8 @@ export class Connection {
   }
 
   /**
-   * Runs `send` until it is answered or refused, or until `outageTimeout` has passed. `send` must be repeatable.
-   * Rejects with LockConnectionError or LockClosedError.
+   * Calls `send`, if necessary several times, until it is answered or refused, or until `outageTimeout` has passed.
+   * Sending twice must have the same effect as sending once. Rejects with LockConnectionError or LockClosedError.
    */
   run<T>(send: (redis: Redis | Cluster) => Promise<T>): Promise<T> {
     return this.ask({ send, read: ({ reply }) => reply as T })
@@ -193,17 +198,20 @@ export class Connection {
     })
   }
 
-  /** Returns whether a refusal means "not now" or "not here", so that the request can be sent again. */
+  /**
+   * Returns whether a refusal means "not now", or that the server is no longer the master. The request can then be sent
+   * again.
+   */
   passes(error: Error): boolean {
     return isPassing(error) || (this.#destination.followsMaster === true && isDemoted(error))
   }
 
-  /** Drops the socket and connects again, because nothing arrives on this connection any longer. */
+  /** Drops the socket and connects again. Called when nothing arrives on this connection any longer. */
   reset(reason: Error): void {
-    // A connection that has ended is going to be made again anyway.
+    // If the connection has ended, a new attempt to connect is already planned.
     if (this.#torn || this.redis.status === 'end') return
     this.#torn = reason
-    // A cluster that knows no node yet does not emit 'end'.
+    // If a cluster knows no node yet, ioredis does not emit 'end'.
     const mute = 'nodes' in this.redis && this.redis.status === 'connecting' && this.redis.nodes().length === 0
     this.redis.disconnect()
     if (mute) this.#wentDown()
@@ -221,7 +229,7 @@ export class Connection {
     if (this.redis.status !== 'end') this.redis.disconnect()
   }
 
-  /** Sends the call. `awakeNow`: the current time on the clock of `Call.begun`. */
+  /** Sends the call. `awakeNow`: the current time, on the same clock as `Call.begun`. */
   #send(call: Call, awakeNow = this.#awake.now()): void {
     if (call.underway) return
     call.underway = true
@@ -267,7 +275,7 @@ export class Connection {
     if (wrong) return this.reset(wrong)
     if (isReply(error) && !this.passes(error)) {
       if (call.request.rephrase?.(error)) {
-        // If the connection is down, the call is sent when it is up again.
+        // If the connection is down, `#wentUp` sends the call later.
         if (this.#up) this.#send(call)
         return
       }
@@ -276,13 +284,14 @@ export class Connection {
     }
     call.error = this.#torn ?? error
     if (isReply(error)) this.#putOff = error
-    // After "not now", the server has not run the request, or only a part of it, which a repetition completes.
+    // After "not now", the server has run nothing of the request, or only a part that a second run completes. So
+    // `repeated` is not set.
     if (!isReply(error)) call.repeated = true
-    // If the connection is down, the call is sent when it is up again.
     if (!this.#up) return
     this.#clock.after(PAUSE, () => {
       if (!this.#up || !this.#calls.has(call)) return
-      // A new error, because `#wentDown` would take the server's reply as a lasting refusal and reject every call.
+      // The error is made anew. `#wentDown` would take the server's own reply as a lasting refusal and reject every
+      // call.
       if (isDemoted(error)) this.reset(new Error(error.message))
       else this.#send(call)
     })
@@ -304,7 +313,7 @@ export class Connection {
     checked.then(wrong => {
       // The connection may have been lost during the check.
       if (this.#closed || this.redis.status !== 'ready') return
-      // By now ioredis 5 has reported the server's answer to the password.
+      // By now ioredis 5 has reported whether the server accepts the password.
       if (wrong) this.reset(isUninvited(this.#lastError) ? this.#lastError : wrong)
       else this.#wentUp()
     })
@@ -334,7 +343,10 @@ export class Connection {
     this.#reconnect = this.#clock.after(pause * (0.75 + Math.random() / 2), () => this.open())
   }
 
-  /** Starts the timer for the oldest call. All calls have the same time limit, so its time ends first. */
+  /**
+   * Starts the timer for the oldest call. All calls have the same time limit, so the time of the oldest call ends
+   * first.
+   */
   #armSweep(): void {
     if (this.#sweep) return
     const [oldest] = this.#calls
@@ -366,14 +378,14 @@ export class Connection {
 /**
  * Returns how long a command may be unanswered before its connection counts as dead, in ms. A third of `outageTimeout`
  * leaves time to notice the dead connection, to connect again, and to send again. In a cluster, the first command to a
- * node also waits for the greeting.
+ * node also waits for the handshake with that node.
  */
 export function answerLimit(outageTimeout: number, cluster: boolean): number {
   const least = cluster ? Math.min(SHORTEST_GREETING, (outageTimeout * 2) / 3) : 100
   return Math.min(5_000, Math.max(least, outageTimeout / 3))
 }
 
-/** Returns the error of a call when the server refuses the call, or refuses the connection. */
+/** Returns the error for a call if the server has refused the call or the connection. */
 function refusedBy(error: Error): LockConnectionError {
   return error instanceof WrongServer ? error : new LockConnectionError('Redis refused', error)
 }

@@ -1,28 +1,28 @@
 /**
  * Checks that the server at the address can store the locks. A node of a cluster has only a part of the keys, and a
- * sentinel has none. Every call to such a node would fail with MOVED, and every call to a sentinel with "unknown
- * command".
+ * sentinel has none. Calls to a node would fail with MOVED, and calls to a sentinel with "unknown command".
  *
  * Each connection is checked before anything else is sent, because the address may lead to another server each time.
- * Every user may send HELLO. A server that does not know HELLO, or whose answer cannot be read, is accepted.
+ * The check sends HELLO, which every user may send. If the server does not know HELLO, or if its answer cannot be read,
+ * the server is accepted.
  */
 import type { Cluster, Redis } from 'ioredis'
 import { isOfCluster, isUninvited, WrongServer } from './refusals.ts'
 
-/** The checks and properties of a connection's destination. */
+/** What a connection knows about the server that it should reach, and how it checks that server. */
 export interface Destination {
-  /** Whether a new connection may lead to another server than the last one, because sentinels name the master. */
+  /** Whether each new connection may lead to a different server. This is so if sentinels name the master. */
   readonly followsMaster?: boolean
   /**
-   * Checks the server at the other end of a new connection, before anything else is sent. Resolves to the reason why
-   * the server cannot be used, or to undefined. Never rejects.
+   * Checks the server at the other end of a new connection, before anything else is sent. If the server cannot be used,
+   * resolves to the reason, otherwise to undefined. Never rejects.
    */
   check?(redis: Redis | Cluster): Promise<Error | undefined>
-  /** Returns an error if this refusal shows that the server is the wrong one. */
+  /** If a refusal shows that the server is the wrong one, returns the error that says so. */
   betrayed?(redis: Redis | Cluster, refusal: Error): WrongServer | undefined
 }
 
-/** Returns the checks of a connection to a single server. `keyOf`: returns the Redis key of a lock with this name. */
+/** Returns the checks of a connection to a single server. `keyOf` returns the Redis key of the lock `name`. */
 export function singleServer(keyOf: (name: string) => string): Destination {
   return {
     async check(redis) {
@@ -37,8 +37,8 @@ export function singleServer(keyOf: (name: string) => string): Destination {
 }
 
 /**
- * The check of a server whose address came from a cluster or from sentinels. Only the password is checked, because
- * ioredis 5 reports a connection as ready before the server has accepted the password.
+ * The check of a server whose address came from a cluster or from sentinels. It checks only whether the server has
+ * accepted the password, because ioredis 5 may report a connection as ready before that.
  */
 export const namedServer: Destination = {
   async check(redis) {
@@ -63,21 +63,22 @@ function nameOf({ options }: Redis | Cluster): string {
 }
 
 /**
- * Asks the server for its mode. Resolves to 'standalone', 'cluster' or 'sentinel'; to undefined if the server does not
- * say; or to an error if it does not accept our password. `refusal`: the first error, if this is the second attempt.
+ * Asks the server for its mode. Resolves to 'standalone', 'cluster' or 'sentinel', or to undefined if the server does
+ * not say. If the server does not accept the password, resolves to an error. `refusal`: in the second attempt, the
+ * error of the first one.
  */
 async function modeOf(redis: Redis | Cluster, refusal?: Error): Promise<unknown> {
   try {
     return field(await redis.call('HELLO'), 'mode')
   } catch (error) {
     if (!isUninvited(error)) return refusal
-    // HELLO is sent once more. ioredis may reject this second one with the server's answer to the password, which
-    // explains more than the first error.
+    // HELLO is sent once more. ioredis may reject the second HELLO with the server's answer to the password, which says
+    // more than the first error.
     return refusal ? error : modeOf(redis, error)
   }
 }
 
-/** Reads a field of a map, which in RESP2 arrives as one list of names and values. */
+/** Returns a field of a map. In RESP2, a map arrives as one list in which names and values alternate. */
 function field(map: unknown, name: string): unknown {
   if (Array.isArray(map)) return map[map.indexOf(name) + 1]
   if (map instanceof Map) return map.get(name)
@@ -85,10 +86,9 @@ function field(map: unknown, name: string): unknown {
 }
 
 /**
- * Returns whether the server refuses a script with keys of two slots. A proxy for a whole cluster may call itself a
- * cluster and still accept the script; such a server can be used. A node that is alone in its cluster refuses the
- * script, and could not renew two locks in one call. EVAL is a command that the locks need anyway, so the check needs
- * no further right.
+ * Returns whether the server refuses a script with keys of two slots. If a proxy for a whole cluster calls itself a
+ * cluster but accepts the script, the proxy can be used. A node that is alone in its cluster refuses the script, so it
+ * could not renew two locks in one call. The locks need the right to EVAL anyway, so the check needs no further right.
  */
 function parts(redis: Redis | Cluster, one: string, other: string): Promise<boolean> {
   return redis.eval('return 1', 2, one, other).then(

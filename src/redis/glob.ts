@@ -2,13 +2,14 @@
  * Matches users' keys with Redis's own patterns: `*`, `?`, `[abc]`, `[^a-c]`, and `\` before a character that is meant
  * literally.
  *
- * Patterns and keys come from outside, so the time for a match is bounded by the length of the pattern times the length
- * of the key. When a step fails, only the last `*` takes one more character. An earlier `*` need not: any text that it
- * could reach with a longer run, the last `*` can reach from its own position. (A regular expression would try both.)
+ * Patterns and keys may come from an attacker, so a match takes at most the length of the pattern times the length of
+ * the key. When the text does not match a step, only the last `*` is tried again with one more character. An earlier
+ * `*` need not be tried again, because the last `*` can itself match the additional characters. A regular expression
+ * would try both.
  *
- * As in Redis, a set without "]" ends with the pattern. Three things differ from Redis, because people expect them: `?`
- * is one character, not one byte; a `-` right before `]` is a literal; and a range from a later to an earlier character
- * is refused.
+ * As in Redis, a set without "]" ends with the pattern. Three rules differ from those of Redis, because people expect
+ * them. `?` is one character, not one byte. A `-` right before `]` is a literal. A range from a later to an earlier
+ * character is refused.
  */
 import { LockArgumentError } from '../errors.ts'
 
@@ -17,7 +18,7 @@ const part = /\\(.)|\[(\^?)((?:\\.|[^\]])*)(?:\]|$)|([*?])|(.)/gsu
 /** Splits a set into its members. */
 const member = /\\(.)|(.)-(.)|(.)/gsu
 
-/** Tests whether a character matches this step; undefined: a `*`, which matches any characters. */
+/** One step of a pattern: a test for one character. Undefined: a `*`, which matches any number of characters. */
 type Step = ((character: string) => boolean) | undefined
 
 /**
@@ -44,7 +45,10 @@ function rangesOf(set: string, pattern: string): (readonly [string, string])[] {
 
 function matches(steps: readonly Step[], text: readonly string[]): boolean {
   let [step, at] = [0, 0]
-  /** `afterRun`: the step after the last `*`. `end`: where the text that this `*` matches ends, so far. */
+  /**
+   * `afterRun`: the index of the step after the last `*`, or -1. `end`: up to where in the text the last `*` has
+   * matched so far.
+   */
   let afterRun = -1
   let end = 0
   while (at < text.length) {

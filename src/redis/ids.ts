@@ -1,6 +1,6 @@
 /**
- * Unguessable ids. A grant message counts only if it names a waiter's id, so the right to publish on a channel does not
- * give the right to grant a lock. Random bytes are drawn in bulk: one system call serves hundreds of ids.
+ * Unguessable ids. A message counts as a grant only if it names a waiter's id. So a program that may publish on a
+ * channel still cannot grant a lock. Random bytes are read many at a time: one system call serves hundreds of ids.
  */
 import { randomFillSync } from 'node:crypto'
 import { CLIENT_ID_LENGTH } from '../kind.ts'
@@ -18,12 +18,12 @@ function random(): string {
   return pool.toString('base64url', used - 12, used)
 }
 
-/** Returns an id for a client, which also names its inbox. */
+/** Returns a new id for a client. The id also names the client's inbox. */
 export function newClientId(): string {
   return random().slice(0, CLIENT_ID_LENGTH)
 }
 
-/** Returns an id for a waiter and its later hold. It begins with the client's id. */
+/** Returns a new id for a waiter, which its hold keeps. The id begins with the client's id. */
 export function newHoldId(clientId: string): string {
   return clientId + random()
 }
@@ -31,7 +31,7 @@ export function newHoldId(clientId: string): string {
 /** Makes the ids of one client. */
 export interface Ids {
   readonly client: string
-  /** Returns the id of the next waiter and hold. */
+  /** Returns the id for the next waiter and its hold. */
   readonly next: () => string
 }
 

@@ -4,18 +4,19 @@
  *   key without a hash tag      order:1        lock:{order:1}        lock:{order:1}:queue     …:expiry  …:holds
  *   key with a tag of its own   {user}:order   lock:{user}:order     lock:{user}:order:queue  …:expiry  …:holds
  *
- * The key is any string that a user chooses. So the mapping must be one-to-one for every string; otherwise two keys
- * would share a lock, or one key's lock would be another key's queue. The mapping is also one-to-one for pairs of
- * prefix and key, as long as no prefix contains a brace: there is no ":" between the prefix and the tag, so the last
- * ":" before the tag ends the prefix. For that, some keys are changed:
- *   - a tagged key with a ":" before its tag ("a:{b}") has "%3A" there, and "%25" for a "%";
- *   - a tagged key that would look like an untagged one ("{a}"), or like the queue of another key ("{a}:queue"),
- *     gets ":lock" at its end; so does one that ends in ":lock" already, to stay different from those;
- *   - an untagged key that begins with a brace ("}x", "{}") gets one more "{", or its tag would be empty.
+ * A user may choose any string as a key. So the mapping from keys to names must be one-to-one for all strings;
+ * otherwise two keys would share a lock, or one key's lock would be another key's queue. If no prefix contains a brace,
+ * clients with different prefixes do not share names either: the last ":" before the tag always ends the prefix. To
+ * make this true, some keys are changed:
+ *   - In a key with a tag, each ":" before the tag ("a:{b}") becomes "%3A", and each "%" there becomes "%25".
+ *   - A key with a tag could look like a key without one ("{a}"), or like the queue of another key ("{a}:queue"). Such
+ *     a key gets ":lock" at its end. A key that has a tag and already ends in ":lock" gets a second ":lock".
+ *   - A key without a tag may begin with a brace ("}x", "{}"). Such a key gets one more "{"; otherwise its tag would be
+ *     empty.
  *
- * These are the names of mutexes. Another kind puts its own name in front, as in "lock:%permits/{order:1}". The name of
- * a mutex has "%" before a tag only as "%3A" or "%25", and the name of a kind consists of letters up to the first "/".
- * So no name belongs to two kinds.
+ * These are the names of mutexes. The names of another kind of lock begin with "%", the kind's name and "/", as in
+ * "lock:%permits/{order:1}". Before the tag, the name of a mutex has "%" only in "%3A" and "%25", and the name of a
+ * kind has only letters. So no name belongs to two kinds.
  */
 import type { KindDefinition, KindNames, Names } from '../kind.ts'
 
@@ -26,21 +27,24 @@ export class Namespace {
   readonly cluster: boolean
   readonly inboxes: string
 
-  /** `cluster`: each lock has inboxes in its own slot, because a script can publish only to its own slot. */
+  /**
+   * With `cluster`, each lock has its own inboxes in its own slot, because a script can publish only to the slot of its
+   * keys.
+   */
   constructor(root: string, cluster: boolean, inboxes = `${root}inbox:`) {
     this.root = root
     this.cluster = cluster
     this.inboxes = inboxes
   }
 
-  /** Returns the start of the inbox names for a lock. A client's inbox has this prefix followed by the client's id. */
+  /** Returns the start of the names of the inboxes for a lock. The client's id follows it. */
   inboxPrefix(lock: string): string {
     return this.cluster ? `${lock}:inbox:` : this.inboxes
   }
 
   /**
-   * Returns the part of Redis in which a lock lies. One script call can have several locks of one place. A single
-   * server is one place. In a cluster, all locks with the same hash tag are in one place.
+   * Returns the part of Redis in which a lock lies. One script call can use several locks if they are in one place. A
+   * single server is one place. In a cluster, all locks with the same hash tag are in one place.
    */
   placeOfLock(lock: string): string {
     if (!this.cluster) return ''
@@ -48,7 +52,7 @@ export class Namespace {
     return lock.slice(open, lock.indexOf('}', open))
   }
 
-  /** A SCAN pattern that matches every lock's key, and possibly others. */
+  /** A SCAN pattern that matches every lock's key. It may also match keys that are not locks. */
   get pattern(): string {
     return `${this.root.replace(/[\\*?[\]]/g, '\\$&')}*`
   }
@@ -58,7 +62,7 @@ export class Namespace {
 export class Keys<N extends Names = Names> extends Namespace implements KindNames<N> {
   readonly #namesOf: (lock: string) => N
   readonly #ambiguous: RegExp
-  /** The latest result of `of`. The next call usually has the same key. */
+  /** The latest key and names that `of` returned. The next call often has the same key. */
   #last: { readonly key: string | undefined; readonly names: N }
 
   constructor(of: Namespace, { name, namesOf }: Pick<KindDefinition<unknown, never, N>, 'name' | 'namesOf'>) {
@@ -66,7 +70,7 @@ export class Keys<N extends Names = Names> extends Namespace implements KindName
     this.#namesOf = namesOf
     const names = namesOf('')
     this.#last = { key: undefined, names }
-    // The first suffix is '', so the others follow a '|'.
+    // The first suffix is '', so `join` puts a '|' before each of the others.
     this.#ambiguous = new RegExp(`^\\{[^]*\\}$|(:lock${Object.values(names).join('|')})$`)
   }
 
@@ -104,12 +108,12 @@ export class Keys<N extends Names = Names> extends Namespace implements KindName
 
 const UNLOCK = ':unlock'
 
-/** Returns the channel that tells the unfair waiters of a lock that the lock is free. */
+/** Returns the channel on which the unfair waiters of a lock receive the message that the lock is free. */
 export function unlockChannel(lock: string): string {
   return lock + UNLOCK
 }
 
-/** Returns a lock's first key from the name of its unlock channel; undefined for other channels. */
+/** Returns a lock's first key if `channel` is the unlock channel of the lock; otherwise undefined. */
 export function lockOfChannel(channel: string): string | undefined {
   return channel.endsWith(UNLOCK) ? channel.slice(0, -UNLOCK.length) : undefined
 }

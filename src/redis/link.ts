@@ -1,6 +1,6 @@
 /**
- * Everything between a client and its Redis: one connection for scripts, and one for messages. In a cluster, both exist
- * for every master.
+ * Everything between a client and its Redis: one connection for scripts, and one for messages. In a cluster, each
+ * master has both connections.
  *
  * Messages, on channels to which lua/ publishes (every message is only a hint, see wait/acquire.ts):
  *   inbox    "handoff|expiry <id> <token> <lock>"   the waiter <id> holds the lock now (with several waiters:
@@ -10,10 +10,10 @@
  *   unlock   "free <client>", or anything else      the lock is free; <client>, if given, released it
  *            "entered <owner>"                      this owner holds the lock now: its other waiters may re-enter
  *
- * A subscriber only listens, so it cannot detect that its connection is half-open. So while anything depends on
- * messages, the client sends itself a beat every few seconds, on the same path as a grant. If a beat has not arrived
- * when the next one is due, the connection is torn down and made again. In a cluster, where channels belong to the
- * slots of locks, the client instead subscribes again to one channel on each server.
+ * A subscriber only listens, so it cannot detect that its connection is half-open. So while a waiter or a hold depends
+ * on messages, the client sends itself a beat every few seconds, on the same path as a grant. If a beat has not arrived
+ * when the next one is due, the connection is torn down and made again. In a cluster, channels belong to the slots of
+ * locks. There the client sends no beats, but subscribes again to one channel on each server.
  */
 import type { Cluster } from 'ioredis'
 import { awake, type Clock, type Timer } from '../clock.ts'
@@ -32,23 +32,26 @@ import { Sentinels } from './sentinels.ts'
 import { Shards } from './shards.ts'
 import { Subscriber } from './subscriber.ts'
 
-/** Receives everything that arrives from Redis, for all kinds. `lock`: the name of a lock's first key. */
+/** Receives everything that arrives from Redis, for all kinds of lock. `lock`: the first key of a lock in Redis. */
 export interface LinkListener {
   granted(id: string, token: number, via: Via, lock: string): void
   lost(id: string, token: number): void
   /** Called when the lock may be free. `by`: the client that released the lock; undefined if that is not known. */
   unlocked(lock: string, by: string | undefined): void
-  /** Called when this owner holds the lock now. */
+  /** Called when `owner` has got the lock, so its other waiters may re-enter. */
   entered(lock: string, owner: string): void
   /** Called when the connection for commands is gone (`down`), or up again (`up`). */
   down(error: Error): void
   up(): void
-  /** Called when messages arrive again, and messages about one lock, or all locks, may have been missed. */
+  /**
+   * Called when messages arrive again after a gap. Messages about `lock`, or about all locks if it is absent, may have
+   * been lost.
+   */
   heard(lock?: string): void
-  /** Called for the events of these names: one of the connections is gone, or both are up again. */
+  /** Called for the client's events of the same names: a connection is gone, or all connections are up again. */
   disconnected(error: Error): void
   reconnected(): void
-  /** Reports a problem that will do harm without failing a call. Called once for each problem. */
+  /** Reports a problem that does harm, but makes no call fail. Called once for each problem. */
   warned?(error: LockError): void
   /** Returns whether a waiter or a hold depends on messages now. */
   busy(): boolean
@@ -58,7 +61,7 @@ const ENTERED = 'entered '
 
 /** The longest and the shortest time between two beats, in ms. */
 const BEAT = { longest: 5_000, shortest: 500 }
-/** After this process was stopped, it reads the messages that arrived meanwhile within this many ms. */
+/** If this process was stopped, it reads the messages that arrived meanwhile within this many ms after it continues. */
 const UNREAD = 50
 
 export class Link {
@@ -66,14 +69,14 @@ export class Link {
   readonly names: Namespace
   readonly commands: Connection
   readonly #tokenMemory: number
-  /** Runs scripts whose effect replicas must confirm; undefined: no confirmation is required. */
+  /** Runs scripts, and waits until enough replicas confirm their effect. Undefined: no confirmation is required. */
   readonly #replication: Executor | undefined
   /**
-   * Connections to the server that has the locks, or in a cluster to all masters: for commands, for messages, and for
-   * confirmations by replicas.
+   * The connections for commands, for messages, and for confirmations by replicas. They lead to the server that has the
+   * locks, or in a cluster to all masters.
    */
   readonly #connections: Connection[] = []
-  /** The connection for messages, if Redis is a single server. */
+  /** The connection for messages, if Redis is a single server. Undefined in a cluster. */
   readonly #single: { readonly connection: Connection; readonly subscriber: Subscriber } | undefined
   readonly #shards: Shards | undefined
   readonly #ears: Subscriber | Shards
@@ -84,7 +87,8 @@ export class Link {
   #beatTimer: Timer | undefined
   #beat = { sent: 0, heard: 0 }
   /**
-   * Whether every channel is subscribed on the current connection. Being connected is not enough to receive messages.
+   * Whether the server has confirmed every channel on the current connection. Before that, messages do not arrive, even
+   * though the connection is up.
    */
   #hears = false
   #reported = false
@@ -113,8 +117,8 @@ export class Link {
       this.#sentinels?.explain(redis)
       const up = () => {
         told.up()
-        // The other connections reconnect at once, too. A waiter that can send commands but receives no messages would
-        // join the queue and be passed over.
+        // Now the other connections try again at once. If commands worked before messages, a waiter would join the
+        // queue, receive no messages, and be passed over.
         for (const other of this.#connections) other.hurry()
       }
       const made = new Connection(redis, clock, settings.outageTimeout, { ...told, up }, destination)
@@ -138,7 +142,7 @@ export class Link {
     }
     if (!settings.replicas) return
     this.#replication = new Replication(
-      // No listener is needed: each request shows whether this connection is up.
+      // This connection needs no listener, because each request shows whether the connection is up.
       connection({ up() {}, down() {} }),
       settings.replicas,
       lock => this.names.placeOfLock(lock),
@@ -147,8 +151,8 @@ export class Link {
   }
 
   /**
-   * Whether each lock has an inbox of its own (in a cluster). A holder must then subscribe to it to receive messages
-   * about its hold.
+   * Whether each lock has an inbox of its own, as in a cluster. A holder must then subscribe to the lock's inbox to
+   * receive messages about its hold.
    */
   get inboxPerLock(): boolean {
     return this.#shards !== undefined
@@ -158,12 +162,12 @@ export class Link {
     for (const connection of this.#connections) connection.open()
     this.#sentinels?.open()
     this.#armBeat()
-    // A client with a hold listens too, not only one with waiters: a "lost" message may come for it. Until the
-    // subscription is confirmed, renewals detect lost holds.
+    // The client subscribes to its inbox even if it has no waiters, because a "lost" message may come for a hold. Until
+    // the subscription is confirmed, renewals detect lost holds.
     this.#single?.subscriber.need(this.#ownInbox)?.catch(() => {})
   }
 
-  /** Returns the parts with which a kind is made. */
+  /** Returns the parts of `KindDefinition.make` that this link provides. */
   parts<S extends ScriptSet, N extends Names>(
     keys: Keys<N>,
     scripts: S,
@@ -179,12 +183,14 @@ export class Link {
     }
   }
 
-  /** Finds the locks of several kinds whose key matches the pattern. Looks only at names. */
+  /**
+   * Finds the locks of several kinds whose key matches the pattern. Looks only at names, so a result may not be a lock.
+   */
   list(kinds: readonly Keys[], pattern: string): ReturnType<typeof listKeys> {
     return listKeys(this.commands, this.names, kinds, pattern)
   }
 
-  /** Returns the subscriptions to the channels of the locks of one kind. Each `hear` is matched by one `drop`. */
+  /** Returns the subscriptions to the channels of the locks of one kind. Each `hear` (subscribe) needs one `drop`. */
   channels(keys: Keys) {
     const nameOf = (key: string, channel: Channel) => {
       const { lock } = keys.of(key)
@@ -254,12 +260,11 @@ export class Link {
     }
     const [word, id = '', token = ''] = text.split(' ', 3)
     if (word === 'beat') {
-      // An earlier beat proves nothing about the last one. A later number is not ours, because it has not been sent
-      // yet.
+      // Only the last beat counts. An earlier one says nothing about it. A larger number was not sent by this client.
       if (Number(id) === this.#beat.sent) this.#beat.heard = this.#beat.sent
     } else if (word === 'lost') this.#listener.lost(id, Number(token))
     else if (word === 'handoff' || word === 'expiry') {
-      // The rest of the text is one name, which may contain spaces.
+      // The lock's name is the remaining text, and may contain spaces.
       const { length } = `${word} ${id} ${token} `
       const lock = text.slice(length)
       if (!id.includes(',')) return this.#listener.granted(id, Number(token), word, lock)
@@ -279,7 +284,7 @@ export class Link {
       if (sent > heard && this.#single?.connection.up) this.#judge(sent)
       else if (this.#whole && this.#listener.busy()) {
         this.#beat.sent += 1
-        // Not repeated: a failed sending shows nothing about the arrival of messages.
+        // This command is not repeated if it fails: a failed PUBLISH says nothing about the arrival of messages.
         this.commands.redis.publish(this.#ownInbox, `beat ${this.#beat.sent}`).then(
           listeners => this.#counted(listeners),
           () => {
@@ -291,8 +296,9 @@ export class Link {
   }
 
   /**
-   * Called when the next beat is due and beat number `sent` has not arrived. The beat may be in the socket, unread,
-   * because this process did not run. So the connection is reset only after a moment in which the beat can be read.
+   * Called when the next beat is due and beat number `sent` has not arrived. If this process did not run for a while,
+   * the beat may still be unread in the socket. So this method first waits a moment in which the beat can be read, and
+   * only then resets the connection.
    */
   #judge(sent: number): void {
     awake(this.#clock).after(UNREAD, () => {
@@ -303,9 +309,10 @@ export class Link {
   }
 
   /**
-   * Checks how many listeners a beat had. None means that our subscriber is connected to another server than our
-   * commands, for example to a former master that is now a replica. Replication forwards beats to it, so they still
-   * arrive. But the scripts find no listener on our inbox, and pass over our waiters.
+   * Checks how many subscribers received a beat on the server of the commands. With 0, this client's subscriber is
+   * connected to another server, for example to a former master that is now a replica. Replication forwards beats to
+   * the replica, so the beats still arrive. But the scripts find no subscriber of this client's inbox, and pass over
+   * its waiters.
    */
   #counted(listeners: number): void {
     if (listeners !== 0 || !this.#whole) return
@@ -325,7 +332,7 @@ export class Link {
     for (const connection of this.#connections) connection.reset(reason)
   }
 
-  /** Whether both commands and messages get through. */
+  /** Whether commands reach Redis and messages arrive. */
   get #whole(): boolean {
     return this.commands.up && (this.#shards?.hears ?? this.#hears)
   }

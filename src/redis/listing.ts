@@ -1,15 +1,15 @@
-/** Finds the locks in Redis by one SCAN for all kinds; in a cluster, on every master. */
+/** Finds the locks in Redis. One SCAN finds the locks of all kinds. In a cluster, each master is scanned. */
 import type { Cluster, Redis } from 'ioredis'
 import type { Connection } from './connection.ts'
 import { glob } from './glob.ts'
 import type { Keys, Namespace } from './keys.ts'
 
-/** The COUNT of each SCAN: it limits for how long one call blocks the server. */
+/** The COUNT of each SCAN. It limits how long one SCAN blocks the server. */
 const PAGE = 500
 
 /**
- * Yields the keys that match the pattern and may have a lock, each with the index of its kind in `kinds`. Each key
- * comes at most once, in no particular order, a page at a time.
+ * Yields pages of keys that match the pattern and may have a lock, each with the index of its kind in `kinds`. Each key
+ * comes at most once. The keys are in no particular order.
  */
 export async function* listKeys(
   connection: Connection,
@@ -22,7 +22,7 @@ export async function* listKeys(
   const done = new Set<string>()
   for (;;) {
     const masters = await connection.run(async redis => mastersOf(redis))
-    // A server that has become master during the listing is not in `done`: its locks may not have been listed yet.
+    // A server may become master during the listing. It is not in `done` yet, so its locks are listed too.
     const master = masters.find(name => !done.has(name))
     if (master === undefined) return
     done.add(master)
@@ -45,7 +45,7 @@ export async function* listKeys(
   }
 }
 
-/** Returns a page of key names; undefined: this server is no longer a master. */
+/** Returns a page of key names. Undefined: `master` is no longer a master. */
 async function scan(
   redis: Redis | Cluster,
   master: string,
@@ -55,8 +55,8 @@ async function scan(
   const server = hasNodes(redis) ? redis.nodes().find(node => addressOf(node) === master) : redis
   if (server) return server.scan(cursor, 'MATCH', pattern, 'COUNT', PAGE)
   if (!mastersOf(redis).includes(master)) return undefined
-  // The server may have been replaced. When the slot table has been read again, it names the new master. Until then,
-  // the call is repeated.
+  // Another server may have replaced this master. The call is repeated until the slot table has been read again and
+  // names the new master.
   if (hasNodes(redis)) redis.refreshSlotsCache(() => {})
   throw new Error(`${master} is out of reach`)
 }
@@ -65,7 +65,7 @@ function hasNodes(redis: Redis | Cluster): redis is Cluster {
   return 'nodes' in redis
 }
 
-/** Returns the servers that together have all keys: one, or every master in the slot table of a cluster. */
+/** Returns the servers that together have all keys: a single server, or every master in the slot table of a cluster. */
 function mastersOf(redis: Redis | Cluster): string[] {
   return hasNodes(redis) ? [...new Set(redis.slots.map(([master]) => master as string))] : ['']
 }

@@ -1,25 +1,29 @@
 /**
- * Reads from a node-redis client how to reach its servers, and translates that into ioredis options. The client itself
- * is not used, and need not be connected.
+ * Reads the options of a node-redis client, and translates them into ioredis options. The node-redis client sends no
+ * commands, and need not be connected.
  */
 import type { ClusterOptions, RedisOptions } from 'ioredis'
 import { LockArgumentError } from '../errors.ts'
 
 /**
- * A client of node-redis 5 or 6, made by `createClient` or `createCluster`, or by `createSentinel` of version 6. Its
- * options are read.
+ * A client of node-redis 5 or 6, made by `createClient` or `createCluster`, or by `createSentinel` of version 6. The
+ * lock client only reads its options.
  * @since 0.2.0
  */
 export interface NodeRedisInstance {
-  /** Whether it is connected. It need not be. @since 0.2.0 */
+  /** Whether the node-redis client is connected. A closed client is accepted too. @since 0.2.0 */
   readonly isOpen: boolean
-  /** Used to read the client's options. @since 0.2.0 */
+  /** Makes a copy of the client. The lock client uses this method to read the options. @since 0.2.0 */
   duplicate(...args: never[]): object
-  /** Clients of version 4, which cannot be used, lack this method. @since 0.2.0 */
+  /**
+   * Closes the client. The lock client only checks that this method exists: clients of version 4 lack it and are
+   * refused.
+   * @since 0.2.0
+   */
   destroy(): unknown
 }
 
-/** Returns the credentials. Called for each new connection. */
+/** Returns the credentials for a new connection. Called before each attempt to connect. */
 export type Credentials = () => Promise<{ username?: string | undefined; password?: string | undefined }>
 
 interface Address {
@@ -53,7 +57,7 @@ interface ClientOptions {
   readonly RESP?: 2 | 3
 }
 
-/** The options of a client, a cluster or a sentinel. Each of them uses other fields. */
+/** The options of a client, a cluster or a sentinel. Each of the three uses other fields. */
 interface Options extends ClientOptions {
   readonly rootNodes?: readonly ClientOptions[]
   readonly defaults?: ClientOptions
@@ -83,7 +87,7 @@ export function readNodeRedis(client: NodeRedisInstance): Reach {
   const keyPrefix = options.keyPrefix === undefined ? undefined : String(options.keyPrefix)
   const natMap = nodeAddressMap as ClusterOptions['natMap']
   if (rootNodes) {
-    // The nodes from which the cluster is discovered may require other credentials than the rest of it.
+    // The nodes from which the cluster is discovered may require other credentials than the other nodes.
     const nodes = rootNodes.map(node => ({
       ...reach({ ...defaults, ...node, socket: { ...defaults.socket, ...node.socket } }),
       protocol,
@@ -123,7 +127,11 @@ export function readNodeRedis(client: NodeRedisInstance): Reach {
   }
 }
 
-/** Reads the options that the client's `duplicate` passes to its constructor, the only way for every type of client. */
+/**
+ * Reads the options of a node-redis client. Every type of client passes its options to its constructor in `duplicate`,
+ * and there is no other way that works for every type. So `duplicate` is called with a constructor that keeps the
+ * options.
+ */
 function optionsOf(client: NodeRedisInstance): Options {
   let found: Options | undefined
   const reader = {
@@ -131,8 +139,8 @@ function optionsOf(client: NodeRedisInstance): Options {
       found = options
     },
   }
-  // The options can be read only from clients with both methods. Clients of version 4 lack `destroy`, and sentinels of
-  // version 5 lack `duplicate`.
+  // The options can be read only from clients with both methods. `destroy` is missing in clients of version 4.
+  // `duplicate` is missing in sentinels of version 5.
   if ('duplicate' in client && 'destroy' in client) {
     client.duplicate.call(Object.create(Object.create(client, { constructor: reader })))
   }
@@ -158,7 +166,7 @@ function reach(given: ClientOptions): RedisOptions {
   }
 }
 
-/** Returns the options, with those that their URL contains. */
+/** Returns the options. If they contain a URL, its host, port and credentials replace theirs. */
 function parsed(given: ClientOptions): ClientOptions {
   const { url = '' } = given
   if (!/^rediss?:/.test(url)) return given

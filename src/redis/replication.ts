@@ -1,10 +1,10 @@
 /**
  * Runs scripts whose effect counts only when replicas have it: each script is followed by WAIT.
  *
- * WAIT covers everything that the server wrote before, for any client, and blocks its connection until the replicas
- * have answered. So WAIT has its own connection, and delays no other command. The script before WAIT checks the hold
- * again. That proves that this connection leads to the server with the hold; during a failover, another server might
- * answer. Requests that arrive during one WAIT share the next one.
+ * WAIT covers everything that the server wrote before, for any client. WAIT blocks its connection until the replicas
+ * have answered, so it has a connection of its own and delays no other command. The script before WAIT checks the hold
+ * again. The script's answer proves that this connection leads to the server with the hold; during a failover, another
+ * server might answer. Requests that arrive during one WAIT share the next WAIT.
  */
 import type { Cluster, Redis } from 'ioredis'
 import pTimeout from 'p-timeout'
@@ -27,10 +27,13 @@ export class Replication implements Executor {
   readonly #replicas: Readonly<Required<Replicas>>
   readonly #outageTimeout: number
   readonly #placeOf: (lock: string) => string
-  /** For each place, the requests for the next round. A place is in the map while a round of it is under way. */
+  /**
+   * For each place with a round under way, the requests for the next round. A round is one batch of requests with one
+   * WAIT.
+   */
   readonly #next = new Map<string, Unconfirmed[]>()
 
-  /** `placeOf`: the place of a lock. Locks of one place are on one server. */
+  /** `placeOf` returns the place of a lock: locks of one place are on one server. */
   constructor(
     connection: Connection,
     replicas: Readonly<Required<Replicas>>,
@@ -45,7 +48,7 @@ export class Replication implements Executor {
 
   ask<T>(request: ScriptRequest<T>): Promise<T> {
     const asked = new Promise<unknown>((resolve, reject) => this.#ask({ request, resolve, reject })) as Promise<T>
-    // The rounds before this request may use up all of its time.
+    // Earlier rounds may use up the whole time of this request, so it has a time limit of its own.
     return pTimeout(asked, {
       milliseconds: this.#outageTimeout,
       message: new LockConnectionError(`Redis did not answer for ${this.#outageTimeout} ms`),
@@ -92,7 +95,10 @@ export class Replication implements Executor {
     }
   }
 
-  /** Runs the batch, and then WAIT. A connection error fails the whole batch; a refusal fails only its own request. */
+  /**
+   * Runs the batch, and then WAIT. If the connection fails, the whole batch fails. If the server refuses a request,
+   * only that request fails.
+   */
   async #send(redis: Redis | Cluster, batch: readonly Unconfirmed[]): Promise<Result[]> {
     const { min, timeout, fsync } = this.#replicas
     const pipeline = redis.pipeline()
@@ -102,8 +108,8 @@ export class Replication implements Executor {
     const results = (await pipeline.exec()) ?? []
     for (const [error] of results) {
       if (!error || (isReply(error) && !this.#connection.passes(error))) continue
-      // If another command of the pipeline was answered differently, as WAIT is, ioredis neither follows MOVED nor
-      // updates its slot table.
+      // If the commands of a pipeline get different answers, ioredis neither follows MOVED nor updates its slot table.
+      // WAIT has no key, so its answer is never MOVED. So the table is updated here.
       if ('nodes' in redis && isReply(error)) redis.refreshSlotsCache(() => {})
       throw error
     }
@@ -118,7 +124,10 @@ export class Replication implements Executor {
   }
 }
 
-/** Reads the number of replicas: the reply of WAIT; in that of WAITAOF, the second number, after the server's own. */
+/**
+ * Returns the number of replicas that have confirmed. This is the reply of WAIT. In the reply of WAITAOF it is the
+ * second number; the first one is for the server itself.
+ */
 function countOf(counted: unknown): number {
   return Number(Array.isArray(counted) ? counted[1] : counted)
 }

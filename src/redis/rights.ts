@@ -1,10 +1,10 @@
 /**
- * The rights that a Redis user needs for the locks, from one source: the commands that the scripts call, as the build
- * finds them in lua/, and the commands that the client sends itself. The rule in docs/operations.md, the text of a
- * refusal, and the check after connecting are all made from this.
+ * The rights that a Redis user needs for the locks. These are the commands that the scripts call, as the build finds
+ * them in lua/, and the commands that the client sends itself. Three texts are made from this list: the rule in
+ * docs/operations.md, the message of a refusal, and the check after connecting.
  *
- * HELLO and AUTH need no right: Redis allows them to every user. ioredis sends CLIENT SETNAME, and in a cluster CLIENT
- * SETINFO, but works without them.
+ * HELLO and AUTH are not in the list, because Redis allows them to every user. ioredis also sends CLIENT SETNAME, and
+ * in a cluster CLIENT SETINFO, but works without the right to them.
  */
 import type { ScriptSet } from '../kind.ts'
 import type { Replicas } from '../options.ts'
@@ -12,21 +12,21 @@ import { Namespace } from './keys.ts'
 import { commandsOf } from './scripts.ts'
 
 export interface Rights {
-  /** Every command, as a list of its words: `['HSET']`, `['CLUSTER', 'SLOTS']`. */
+  /** Every command that the user must be allowed to run, as a list of its words: `['HSET']`, `['CLUSTER', 'SLOTS']`. */
   readonly commands: readonly (readonly string[])[]
-  /** A pattern for both keys and channels. */
+  /** The pattern of the keys and channels to which the user must have access. */
   readonly pattern: string
-  /** The commands whose argument is a channel: `publish` and `subscribe`. */
+  /** The two commands whose argument is a channel: `publish` and `subscribe`. */
   readonly publish: string
   readonly subscribe: string
 }
 
-/** Only `list` needs this right, and `list` reports when it is missing. So the check after connecting omits it. */
+/** Only `list` needs this right. If the right is missing, `list` reports it, so the check after connecting omits it. */
 const OPTIONAL = 'SCAN'
 
 const sent = {
   server: [['EVAL'], ['EVALSHA'], ['SUBSCRIBE'], ['UNSUBSCRIBE'], [OPTIONAL]],
-  // ASKING is sent while a slot moves. CLUSTER MYID and PUBSUB are for lua/shared/place.lua.
+  // ASKING is sent while a slot moves. lua/shared/place.lua calls CLUSTER MYID and PUBSUB.
   cluster: [
     ['EVAL'],
     ['EVALSHA'],
@@ -40,12 +40,14 @@ const sent = {
   ],
 }
 
-/** The part of a kind that determines the rights it needs. */
+/** The part of a kind of lock that determines which rights the kind needs. */
 export interface Calling {
   readonly scripts: ScriptSet
 }
 
-/** Returns the rights that these kinds need. `waits`: the command that waits for replicas, if `replicas` is set. */
+/**
+ * Returns the rights that these kinds need. `waits`: with the option `replicas`, the command that waits for replicas.
+ */
 export function rightsFor(
   kinds: Iterable<Calling>,
   { cluster, pattern }: Namespace,
@@ -66,7 +68,7 @@ export function rightsFor(
   }
 }
 
-/** The options of LockClient and of ioredis that determine a client's names and rights. */
+/** The options of LockClient and of ioredis on which a client's names and rights depend. */
 export interface Named {
   readonly prefix?: string
   readonly keyPrefix?: string
@@ -74,14 +76,14 @@ export interface Named {
   readonly replicas?: Replicas | undefined
 }
 
-/** Returns the command that waits for replicas. */
+/** Returns the command that waits for replicas, as the option `replicas` requires. */
 export function waitFor(replicas: Named['replicas']): 'WAIT' | 'WAITAOF' | undefined {
   return replicas && (replicas.fsync ? 'WAITAOF' : 'WAIT')
 }
 
 /**
- * Returns the rules that give a user exactly the rights that the client needs. They are appended to `ACL SETUSER name
- * on >password`.
+ * Returns rules that give a user exactly the rights that the client needs. The rules are to be appended to `ACL SETUSER
+ * name on >password`.
  */
 export function aclRule(
   kinds: Iterable<Calling>,
@@ -92,7 +94,10 @@ export function aclRule(
   return ['resetkeys', `~${pattern}`, 'resetchannels', `&${pattern}`, '-@all', ...plus]
 }
 
-/** Returns the rules for a user of the sentinels, who may find the master and the sentinels, and learn of a switch. */
+/**
+ * Returns the rules for a user of the sentinels. The user may find the master and the sentinels, and receive the
+ * message that the master has changed.
+ */
 export function sentinelRule(): string[] {
   const asked = ['get-master-addr-by-name', 'sentinels'].map(word => `+sentinel|${word}`)
   return ['resetkeys', 'resetchannels', '&+switch-master', '-@all', ...asked, '+subscribe']
@@ -109,10 +114,10 @@ const bare = new Set([
 ])
 
 /**
- * A script that returns which commands the user may not run, the server's memory limit, and its eviction policy. It
- * needs only the right to EVAL: since version 7.0, any user may call `redis.acl_check_cmd` inside a script. That call
- * does not say whether the command or the channel is denied. So the script runs the publish command itself, and returns
- * its error.
+ * A script that returns which commands the user may not run, the server's memory limit, and its eviction policy. The
+ * script needs only the right to EVAL, because any user may call `redis.acl_check_cmd` inside a script (since version
+ * 7.0). For the publish command, this call does not say whether the command or the channel is denied. So the script
+ * runs the publish command and returns its error.
  */
 export const question = `
 local may, denied, refusal = redis.acl_check_cmd, {}, ''
@@ -129,8 +134,8 @@ return { denied, refusal, string.match(memory, 'maxmemory:(%d+)'), string.match(
 `
 
 /**
- * Returns the arguments of `question`, and for each of its answers the right that was checked. `name`: a made-up key
- * and channel.
+ * Returns the arguments of the script `question`, and the right that each of its answers is about. `name` is used as a
+ * key and as a channel; no lock has this name.
  */
 export function questions({ commands, publish, subscribe }: Rights, name: string) {
   const asked = commands.filter(([word]) => word !== OPTIONAL)
@@ -142,11 +147,14 @@ export function questions({ commands, publish, subscribe }: Rights, name: string
     if (command === 'WAITAOF') return [command, '0', '0', '0']
     return bare.has(command as string) ? [command, ...rest] : [command, name]
   })
-  // EVAL with a key tests the right to that key; the right to EVAL itself is tested before.
+  // The last test is EVAL with a key. It tests the right to the key; the right to EVAL itself has its own test before.
   return { rights: asked, args: [JSON.stringify([...words, ['EVAL', '', '1', name]]), publish] }
 }
 
-/** Returns the missing rights. The numbers in the answer count from 1, and the last number stands for the key. */
+/**
+ * Returns the missing rights. The numbers in the answer count from 1. The number after the last command stands for the
+ * key.
+ */
 export function missing(
   { pattern, publish, subscribe }: Rights,
   asked: readonly (readonly string[])[],
@@ -154,7 +162,8 @@ export function missing(
 ) {
   const denied = new Set(answer[0])
   const key = denied.has(asked.length + 1)
-  // Since 7.2, the error also contains the names of the user and the channel, so only its fixed words are compared.
+  // Since 7.2, the error text also contains the names of the user and the channel. So only the fixed words of the text
+  // are compared.
   const channel = answer[1] !== '' && !/\brun th(e|is)\b/.test(answer[1])
   const lacking = asked.filter(([command], i) => {
     if (!denied.has(i + 1)) return false

@@ -1,7 +1,7 @@
 /**
  * Runs the scripts of a kind by name: with EVALSHA, or with EVAL if the server does not know the script. Since Redis
- * 7.4, a server may forget scripts that EVAL loaded, so NOSCRIPT is a normal answer. No commands are added to the
- * caller's ioredis instance.
+ * 7.4, a server may forget scripts that EVAL loaded, so NOSCRIPT is a normal answer. The caller's ioredis instance gets
+ * no new commands.
  */
 import { createHash } from 'node:crypto'
 import type { ChainableCommander, Cluster, Redis } from 'ioredis'
@@ -10,9 +10,8 @@ import type { ArgsOf, KeysOf, Reply, Runner, Script, ScriptSet } from '../kind.t
 import type { Answer, Request, Server } from './request.ts'
 
 export interface ScriptRequest<T> extends Required<Request<T>> {
-  /** The script's first key. */
+  /** The first key of the script call. */
   readonly key: string
-  /** Adds the call to a pipeline. */
   queue(pipeline: ChainableCommander): void
 }
 
@@ -26,38 +25,44 @@ interface Loaded {
   readonly lua: string
   readonly keys: readonly string[]
   readonly args: readonly string[]
-  /** The commands that the script calls. */
+  /** Returns the commands that the script calls. */
   readonly commands: () => readonly string[]
-  /** How often the text of the script was sent. */
+  /** How often the text of the script has been sent. */
   texts: number
 }
 
-/** A part of a script that only clusters need. For other servers, it remains a comment. */
+/**
+ * A part of a script that only a cluster needs, inside a Lua comment. For a cluster, `textOf` removes the comment
+ * marks.
+ */
 const clusterOnly = /--\[\[cluster\n([\s\S]*?)--\]\]\n/g
 
 /** Settings that never change for a client. They are written into the scripts' texts, not sent with requests. */
 export interface TextSettings {
   /** Whether the scripts publish with SPUBLISH, and run the parts that only clusters need. */
   readonly cluster: boolean
-  /** The start of every inbox's name. Not used in a cluster, where each lock has inboxes of its own. */
+  /** The start of the names of all inboxes. Not used in a cluster, where each lock has inboxes of its own. */
   readonly inboxes: string
   /** How long a free lock's token clock is kept, in ms. */
   readonly tokenMemory: number
 }
 
-/** Returns the text of a script as a client with these settings sends it. */
+/** Returns the text of a script that a client with these settings sends. */
 export function textOf({ lua }: Pick<Script, 'lua'>, { cluster, inboxes, tokenMemory }: TextSettings): string {
   const text = cluster ? lua.replace(clusterOnly, '$1').replaceAll("'PUBLISH'", "'SPUBLISH'") : lua
   const inbox = cluster ? "KEYS[1]..':inbox:'" : quoted(inboxes)
   return text.replace(/\bMEMORY\b/g, String(tokenMemory)).replace(/\bINBOX\b/g, () => inbox)
 }
 
-/** Returns the text as a Lua string literal. */
+/** Returns `text` as a string literal of Lua. */
 function quoted(text: string): string {
   return `'${text.replace(/['\\\0\r\n]/g, odd => `\\${String(odd.charCodeAt(0)).padStart(3, '0')}`)}'`
 }
 
-/** Returns the commands that a script calls outside its parts for clusters. `sharded`: it publishes with SPUBLISH. */
+/**
+ * Returns the commands that a script calls outside its parts for clusters. With `sharded`, the script publishes with
+ * SPUBLISH.
+ */
 export function commandsOf({ lua }: Script, sharded: boolean): string[] {
   const calls = lua.replace(clusterOnly, '').matchAll(/redis\.p?call\('(\w+)'/g)
   const names = [...calls].map(([, name]) => (sharded && name === 'PUBLISH' ? 'SPUBLISH' : name!))
@@ -69,7 +74,7 @@ export class Scripts<S extends ScriptSet> implements Runner<S> {
   readonly #loaded: { readonly [N in keyof S]: Loaded }
   readonly #pattern: string
 
-  /** `pattern`: matches the keys and channels. It is part of the message when Redis refuses a command. */
+  /** `pattern` matches the keys and channels of the locks. The error of a call that Redis refuses names the pattern. */
   constructor(executor: Executor, scripts: S, settings: TextSettings, pattern = '*') {
     this.#executor = executor
     this.#pattern = pattern
@@ -105,14 +110,14 @@ type CallArgs = [script: string, count: string, ...rest: string[]]
 /** One call of a script. A class uses less memory than closures, and thousands of calls may be under way. */
 class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   readonly #script: Loaded
-  /** The arguments of EVALSHA; if the server does not know the script, then those of EVAL. */
+  /** The arguments of EVALSHA. If the server does not know the script, they become the arguments of EVAL. */
   readonly #args: CallArgs
   readonly #read: (reply: Reply<S>) => T | Promise<T>
   readonly #pattern: string
-  /** All keys of the lock, even if only the first is sent. */
+  /** All keys of the lock, even if the script call has only the first one. */
   readonly #keys: KeysOf<S>
   #known = true
-  /** The script's `texts` when this call was last sent. */
+  /** The value of the script's `texts` when this call was last sent. */
   #texts: number
 
   constructor(
@@ -146,7 +151,8 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   rephrase(refusal: Error): boolean {
     if (!this.#known || !refusal.message.startsWith('NOSCRIPT')) return false
     const script = this.#script
-    // Only one call needs to send the text. The others repeat EVALSHA, which reaches the server after the text.
+    // If several calls get NOSCRIPT, only one of them needs to send the text. The others repeat EVALSHA, which reaches
+    // the server after the text.
     const sent = script.texts > this.#texts
     if (!sent) {
       this.#known = false
@@ -169,9 +175,9 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   }
 
   /**
-   * Finds the key of the lock that another program has written. A lock's first key is a hash; the others are sorted
-   * sets. Redis does not say which key is wrong, so the type of each key is read. If the user may not read types, the
-   * error stays as it is.
+   * Rejects with an error that names the key of the lock that another program has written. A lock's first key is a
+   * hash, and its other keys are sorted sets. Redis does not say which key has the wrong type, so the type of each key
+   * is read. If the user may not read types, rejects with the original error.
    */
   async #foreign(error: LockConnectionError, server: Server): Promise<never> {
     const names = Object.values<KeysOf<S>[keyof KeysOf<S>]>(this.#keys).flat() as string[]
@@ -183,7 +189,7 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   }
 }
 
-/** Appends the values in the order of the names in the script's header, up to the first undefined value. */
+/** Appends to `to` the values in the order of the names in the script's header, up to the first undefined value. */
 function list(to: string[], names: readonly string[], values: Readonly<Record<string, unknown>>): void {
   for (const name of names) {
     const value = values[name]
@@ -194,8 +200,8 @@ function list(to: string[], names: readonly string[], values: Readonly<Record<st
 }
 
 /**
- * Adds to the error the rights that the script needs, because older servers do not say which command inside a script
- * they refuse.
+ * Adds to the error the rights that the script needs. Older servers do not say which command inside the script they
+ * refuse.
  */
 function withRights(error: LockConnectionError, commands: readonly string[], pattern: string): LockConnectionError {
   if (!(error.cause instanceof Error)) return error

@@ -6,19 +6,20 @@
  * seconds, until the sentinels inform it. A client that is still connected to the old master is granted locks there,
  * while other clients are granted the same locks on the new master (I1).
  *
- * ioredis has such a listener too. Unlike that one, this listener is independent of the connections to the master. It
- * listens even while those connections are being made again, so it misses no switch. It serves all of them. It ignores
- * other masters of the same sentinels. And when a sentinel can be reached again, it asks that sentinel for the master.
+ * ioredis has a listener of this kind as well, but only as a part of each connection to the master. `Sentinels` is
+ * independent of the connections to the master and serves all of them. It listens even while those connections are
+ * being made again, so it misses no switch. It ignores other masters of the same sentinels. When a sentinel can be
+ * reached again, `Sentinels` asks that sentinel for the master.
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import type { SentinelClients } from './clients.ts'
 import { WrongServer } from './refusals.ts'
 
-/** The pause between attempts to reach a sentinel, in ms. It grows from the first to the longest. */
+/** The pause between attempts to reach a sentinel, in ms. It grows from `first` to `longest`. */
 const RETRY = { first: 100, longest: 2_000 }
 /** ioredis's error messages when a sentinel does not know the master. */
 const unknown = /No such master|invalid reply: null/
-/** The interval between probes of a sentinel, and the time that it has to answer one, in ms. */
+/** Each sentinel is probed at this interval, in ms. A probe must be answered within the same time. */
 const PROBE = 5_000
 
 export class Sentinels {
@@ -26,11 +27,14 @@ export class Sentinels {
   readonly #name: string
   readonly #switched: () => void
   readonly #deaf: (error: Error) => void
-  /** Why a sentinel could most recently not be reached. */
+  /** Why the latest attempt to reach a sentinel failed. */
   #trouble: Error | undefined
   #probe: NodeJS.Timeout | undefined
 
-  /** `switched`: another server is the master, or may be. `deaf`: a sentinel refuses the subscription. */
+  /**
+   * `switched` is called when another server is the master, or may be. `deaf` is called when a sentinel refuses the
+   * subscription.
+   */
   constructor({ options, make }: SentinelClients, switched: () => void, deaf: (error: Error) => void) {
     this.#name = options.name ?? ''
     this.#switched = switched
@@ -39,10 +43,10 @@ export class Sentinels {
   }
 
   open(): void {
-    // Failures are ignored: the connection tries again on its own.
+    // The error is ignored, because ioredis tries again on its own.
     for (const sentinel of this.#sentinels) sentinel.connect().catch(() => {})
-    // A connection that only listens does not notice that its sentinel is gone. The probe needs an answer: without one,
-    // `socketTimeout` ends the connection.
+    // A connection that only listens does not notice that its sentinel is gone. So a probe is sent that needs an
+    // answer. If no answer comes, `socketTimeout` ends the connection.
     this.#probe = setInterval(() => {
       for (const sentinel of this.#sentinels) {
         if (sentinel.status === 'ready') sentinel.subscribe('+switch-master').catch(() => {})
@@ -56,8 +60,8 @@ export class Sentinels {
   }
 
   /**
-   * Adds the reason to the errors of ioredis, which says only that no sentinel could be reached, even if the sentinels
-   * answered but know no master of that name.
+   * Adds the reason to the errors of ioredis. ioredis says only that no sentinel could be reached, even if the
+   * sentinels answered that they know no master of that name.
    */
   explain(redis: Redis | Cluster): void {
     let strange = 0
@@ -88,7 +92,8 @@ export class Sentinels {
       this.#switched()
     })
     sentinel.on('ready', () => {
-      // Both are sent at once, so that no switch falls between the answer and the first message.
+      // The question and the subscription are sent together, so no switch falls between the answer and the first
+      // message.
       const asked = sentinel.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', this.#name)
       sentinel.subscribe('+switch-master').catch((error: Error) => {
         if (/^NOPERM\b/.test(error.message)) this.#deaf(error)

@@ -1,4 +1,6 @@
-/** One Redis, which may be a cluster or have sentinels: the links to it, and the checks when it is connected. */
+/**
+ * One Redis, which may be a cluster or have sentinels. `Server` has the link to Redis, and the checks after connecting.
+ */
 import type { Clock } from '../clock.ts'
 import type { LockError } from '../errors.ts'
 import type { KindDefinition, Names, ScriptSet } from '../kind.ts'
@@ -22,7 +24,7 @@ export class Server implements Ways {
     this.#survey = new Survey(link.commands.redis, link.names, link.ids.client, settings, warn)
   }
 
-  /** Makes the links to the Redis at `source`. `ids`: makes the ids of the client; by default, new ones. */
+  /** Makes the `Server` of the Redis at `source`. `ids` makes the ids of the client; by default, they are random. */
   static at(source: RedisSource, settings: Settings, clock: Clock, told: LinkListener, ids?: Ids): Server {
     return new Server(new Link(source, settings, clock, told, ids), settings, error => told.warned?.(error))
   }

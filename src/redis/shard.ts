@@ -1,4 +1,6 @@
-/** The subscriber's connection to one master of a cluster. shards.ts decides which channels it subscribes to. */
+/**
+ * The connection to one master of a cluster for receiving messages. shards.ts decides to which channels it subscribes.
+ */
 import type { Redis } from 'ioredis'
 import type { Clock } from '../clock.ts'
 import { ownConnectionTo } from './clients.ts'
@@ -13,31 +15,35 @@ export interface ShardListener {
   reduced(shard: Shard): void
 }
 
-/** Errors of a server that no longer has the slot, or does not yet know that it has it. */
+/** Errors of a server that no longer has the slot of the channel, or does not know yet that it has the slot. */
 const notHere = /^(MOVED|CLUSTERDOWN)\b/
 
 export class Shard {
-  /** host:port, as ioredis names the node. */
+  /** The name of the node in ioredis: host:port. */
   readonly node: string
   readonly #redis: Redis
   readonly #connection: Connection
-  /** Settles the unanswered requests, because ioredis 5 never settles a request that was answered by MOVED. */
+  /**
+   * For each unanswered SSUBSCRIBE, a function that settles it, because ioredis 5 never settles an SSUBSCRIBE that is
+   * answered by MOVED.
+   */
   readonly #asked = new Set<() => void>()
   #reduced = false
 
-  /** `member`: ioredis's own connection to the node. Only its settings are read. */
+  /** `member` is ioredis's own connection to the node. Only its settings are read. */
   constructor(member: Redis, node: string, clock: Clock, outageTimeout: number, listener: ShardListener) {
     this.node = node
     const redis = ownConnectionTo(member)
     this.#redis = redis
     const told = {
-      // Nothing to do: `Connection` itself sends the waiting calls.
+      // Nothing has to be done: `Connection` itself sends the waiting calls.
       up: () => {},
       down: (error: Error) => listener.down(this, error),
     }
     this.#connection = new Connection(redis, clock, outageTimeout, told, namedServer)
     redis.on('smessage', (channel: string, text: string) => listener.message(channel, text))
-    // Emitted once for each channel whose subscription ended. All of them are handled together.
+    // ioredis emits 'moved' once for each channel whose subscription the server has ended. All these channels are
+    // handled together.
     redis.on('moved', () => {
       if (this.#reduced) return
       this.#reduced = true
@@ -47,8 +53,8 @@ export class Shard {
         listener.reduced(this)
       })
     })
-    // When the server ends a subscription, ioredis 5 takes the message for the answer to a command, and from then on
-    // matches every answer with the wrong command. Only a new connection repairs that.
+    // When the server ends a subscription, ioredis 5 takes the server's message for the answer to a command. From then
+    // on it assigns every answer to the wrong command. Only a new connection helps.
     redis.on('error', (error: Error) => {
       if (/^Command queue state error/.test(error.message)) this.#connection.reset(error)
     })
@@ -59,15 +65,15 @@ export class Shard {
     return this.#connection.up
   }
 
-  /** The subscribed channels, as ioredis counts them. */
+  /** The channels to which ioredis counts this connection as subscribed. */
   get channels(): ReadonlySet<string> {
     const set = this.#redis.condition?.subscriber
     return new Set(set ? set.channels('ssubscribe') : [])
   }
 
   /**
-   * Subscribes to the channel. Resolves to true when the server has confirmed it on the current connection, or to false
-   * if the server does not have the slot.
+   * Subscribes to the channel. Resolves to true when the server has confirmed the subscription on the current
+   * connection. Resolves to false if the server does not have the channel's slot.
    */
   subscribe(channel: string): Promise<boolean> {
     return this.#connection.run(() => this.#ask(channel))

@@ -2,8 +2,8 @@
  * The client's subscriptions in a cluster: a connection to each master that has the slot of a needed channel.
  *
  * A channel of sharded pub/sub belongs to its slot. The slot may move to another master at any moment, because of a
- * failover, a migration, or a new node. Then messages are published on that master. So each channel is always in one of
- * these states, whatever happens to its slot:
+ * failover, a migration, or a new node. From then on, messages are published on the other master. Whatever happens to
+ * its slot, each channel is always in one of these states:
  *
  *       ┌────────── connection gone, or subscription ended by the server ───────────┐
  *       ▼                                                                           │
@@ -11,12 +11,13 @@
  *       ▲                                           │
  *       └─── the table is read again ◀──────────────┴─ MOVED, or no connection
  *
- * As on a single server, a channel counts as heard only when the server has confirmed it on the current connection.
- * When a channel that was lost, or that has moved, is heard again, everything that depends on it reads its state from
- * Redis (I4).
+ * As on a single server, a channel counts as heard only when the server has confirmed the subscription on the current
+ * connection. If a channel was lost or has moved, messages may be missing when it is heard again. So every waiter and
+ * hold that depends on the channel then reads its state from Redis (I4).
  *
- * ioredis has sharded subscribers of its own. They resubscribe, but do not report whether and when that succeeded; they
- * do not subscribe at all if the slot table was out of date; and they do not detect a half-open connection.
+ * ioredis has sharded subscribers of its own, which are not used for three reasons. They resubscribe, but do not report
+ * whether and when that succeeded. If the slot table was out of date, they do not subscribe at all. And they do not
+ * detect a half-open connection.
  */
 import type { Cluster } from 'ioredis'
 import type { Clock, Timer } from '../clock.ts'
@@ -34,16 +35,16 @@ interface ShardChannel {
   readonly slot: number
   users: number
   idleSince: number
-  /** The server on whose current connection the channel is confirmed. */
+  /** The server that has confirmed the channel on its current connection. Undefined: no server has. */
   at: Shard | undefined
-  /** The server whose answer to the subscription is awaited. */
+  /** The server that was asked to subscribe and has not answered yet. */
   asked: Shard | undefined
-  /** Whether the channel was heard before and is not heard now, so that messages may be lost. */
+  /** Whether the subscription was confirmed before and is not confirmed now, so messages may be lost. */
   missed: boolean
   need: Need | undefined
 }
 
-/** The callers that wait until a channel is heard. */
+/** The callers that wait until the subscription to a channel is confirmed. */
 interface Need {
   readonly begun: number
   readonly promise: Promise<void>
@@ -52,11 +53,11 @@ interface Need {
 
 export interface ShardEars {
   message(channel: string, text: string): void
-  /** Called when the channel is confirmed again. Messages may have been lost before. */
+  /** Called when the subscription to a channel is confirmed again. Before that, messages may have been lost. */
   heard(channel: string): void
-  /** Called when channels are no longer heard, because their connection is gone. */
+  /** Called when messages on some channels no longer arrive, because a connection is gone. */
   down(error: Error): void
-  /** Called when every channel that was heard before is heard again. */
+  /** Called when every channel that was confirmed before is confirmed again. */
   whole(): void
 }
 
@@ -67,7 +68,7 @@ export class Shards {
   readonly #ears: ShardEars
   readonly #channels = new Map<string, ShardChannel>()
   readonly #shards = new Map<string, Shard>()
-  /** How many channels are `missed`. */
+  /** How many channels have `missed` set. */
   #missed = 0
   #seek: Timer | undefined
   #pace = SEEK.first
@@ -75,7 +76,7 @@ export class Shards {
   #closed = false
   #lastError: Error | undefined
 
-  /** `cluster` provides the slot table and the nodes. Messages arrive on connections of their own. */
+  /** `cluster` provides the slot table and the nodes. Messages arrive on separate connections. */
   constructor(cluster: Cluster, clock: Clock, outageTimeout: number, ears: ShardEars) {
     this.#cluster = cluster
     this.#clock = clock
@@ -84,12 +85,12 @@ export class Shards {
     cluster.on('refresh', () => this.#findAll())
   }
 
-  /** Whether every channel that was heard before still is. */
+  /** Whether no channel is lost: every subscription that was once confirmed is confirmed now. */
   get hears(): boolean {
     return this.#missed === 0
   }
 
-  /** Counts one more user of the channel, as `Subscriber.need` does. */
+  /** Counts one more user of the channel, and returns what `Subscriber.need` returns. */
   need(name: string): Promise<void> | undefined {
     let channel = this.#channels.get(name)
     if (!channel) {
@@ -127,7 +128,7 @@ export class Shards {
 
   /**
    * Subscribes again to one channel of each server. An answer shows that the connection is alive and that the slot is
-   * still on that server. Without an answer, `Connection` makes the connection again.
+   * still on that server. If there is no answer, `Connection` connects again.
    */
   probe(): void {
     const probed = new Set<Shard>()
@@ -152,7 +153,9 @@ export class Shards {
     this.#shards.clear()
   }
 
-  /** Subscribes the channel on the server that has its slot now, unless that is done or under way. */
+  /**
+   * Subscribes to the channel on the server that has its slot now. Does nothing if this is already done or under way.
+   */
   #find(channel: ShardChannel): void {
     const shard = this.#ownerOf(channel.slot)
     if (!shard || channel.at === shard || channel.asked === shard) return
@@ -202,15 +205,15 @@ export class Shards {
     channel.need = undefined
   }
 
-  /** Ends a subscription, unless the channel is needed again. */
+  /** Ends a subscription on `shard`, unless the channel needs it again. */
   #leave(name: string, shard: Shard): void {
     const channel = this.#channels.get(name)
     if (channel?.at !== shard && channel?.asked !== shard) shard.leave(name)
   }
 
   /**
-   * Returns the owner of a slot by the slot table, which may be out of date. Undefined: the table has no owner, or
-   * ioredis has dropped the node.
+   * Returns the owner of a slot according to the slot table, which may be out of date. Undefined: the table has no
+   * owner for the slot, or ioredis has dropped the owner.
    */
   #ownerOf(slot: number): Shard | undefined {
     const node = this.#cluster.slots[slot]?.[0]
@@ -248,7 +251,10 @@ export class Shards {
     this.#refresh()
   }
 
-  /** Reads the slot table again. Then either ioredis emits 'refresh', or the next search finds the owner. */
+  /**
+   * Reads the slot table again. After that, `#find` runs: either ioredis emits 'refresh', or the timer starts the next
+   * search.
+   */
   #refresh(): void {
     this.#armSeek()
     if (!this.#closed && this.#cluster.status === 'ready') this.#cluster.refreshSlotsCache(() => {})
@@ -256,13 +262,13 @@ export class Shards {
 
   #findAll(): void {
     for (const channel of this.#channels.values()) this.#find(channel)
-    // Connections whose slots have moved away are no longer needed.
+    // Closes connections that no channel needs any longer, because their slots have moved away.
     this.#armSweep()
   }
 
   /**
-   * Starts the timer that searches again for the owners of channels that are not heard, and rejects callers that have
-   * waited for `outageTimeout`.
+   * Starts the timer for the next search. The search looks for the owner of every channel that is not confirmed, and
+   * rejects callers that have waited for `outageTimeout`.
    */
   #armSeek(): void {
     if (this.#seek || this.#closed) return

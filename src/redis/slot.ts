@@ -1,6 +1,9 @@
-/** The cluster slot of a key or channel: CRC16 (XMODEM) of its hash tag, or of the whole name if it has none. */
+/**
+ * Returns the cluster slot of a key or channel. The slot is the CRC16 (XMODEM) of the hash tag, or of the whole name if
+ * the name has no tag.
+ */
 export function slotOf(name: string): number {
-  // The tag is between the first "{" and the first "}" after it. An empty tag does not count.
+  // The tag is the text between the first "{" and the first "}" after it. An empty tag does not count.
   const [, tag = name] = /^[^{]*\{([^}]+)\}/.exec(name) ?? []
   let crc = 0
   for (const byte of Buffer.from(tag)) {

@@ -1,14 +1,14 @@
 /**
- * The client's subscriptions: one connection in subscriber mode, and the set of channels in use. shards.ts does the
- * same for a cluster.
+ * The client's subscriptions on a single server: one connection in subscriber mode, and the set of channels in use. For
+ * a cluster, shards.ts does this.
  *
- * A channel counts as heard only after the server has confirmed it on the current connection. Before that, every
- * message is lost, even though the connection is up. After a reconnect, each channel is subscribed again with its own
- * SUBSCRIBE, because a longer command that is cut halfway would shift all later confirmations. When all channels are
- * confirmed, `heard` is called, and all waiters read their state from Redis (I4).
+ * A channel counts as heard only after the server has confirmed the subscription on the current connection. Before
+ * that, every message on the channel is lost, even though the connection is up. After a reconnect, each channel is
+ * subscribed again with its own SUBSCRIBE, because a longer command that is cut halfway would shift all later
+ * confirmations. When all channels are confirmed, `heard` is called, and all waiters read their state from Redis (I4).
  *
- * A channel is kept for a moment after its last user: under contention, the last waiter of a key leaves and the next
- * one arrives thousands of times a second.
+ * After its last user has left, a channel is kept for a moment. Under contention, the last waiter of a key leaves and
+ * the next one arrives thousands of times a second.
  */
 import type { Cluster, Redis } from 'ioredis'
 import type { Clock, Timer } from '../clock.ts'
@@ -28,7 +28,7 @@ interface Subscription {
 
 export interface SubscriberListener {
   message(channel: string, text: string): void
-  /** Called when every channel is confirmed again. Messages may have been lost before. */
+  /** Called when the subscriptions to all channels are confirmed again. Before that, messages may have been lost. */
   heard(): void
 }
 
@@ -40,7 +40,9 @@ export class Subscriber {
   #sweep: Timer | undefined
   #closed = false
 
-  /** The subscriber owns `connection`. The code that makes both calls `restore` when the connection has come up. */
+  /**
+   * Only this subscriber uses `connection`. The code that makes both calls `restore` when the connection has come up.
+   */
   constructor(connection: Connection, clock: Clock, ears: SubscriberListener) {
     this.#connection = connection
     this.#clock = clock
@@ -51,8 +53,9 @@ export class Subscriber {
   }
 
   /**
-   * Counts one more user of the channel. Undefined: the channel is heard already. A promise: it resolves when the
-   * channel is heard, and rejects with LockConnectionError. Each call is matched by one `drop`, even if it rejects.
+   * Counts one more user of the channel. If the subscription is already confirmed, returns undefined. Otherwise returns
+   * a promise that resolves when the subscription is confirmed, and rejects with LockConnectionError. Each call of
+   * `need` must be followed by one `drop`, even if the promise rejects.
    */
   need(name: string): Promise<void> | undefined {
     let channel = this.#channels.get(name)
@@ -76,7 +79,7 @@ export class Subscriber {
     return this.#channels.get(name)?.confirmed ?? false
   }
 
-  /** Called when the connection is gone. No channel is heard until `restore` has run. */
+  /** Called when the connection is gone. No message arrives until `restore` has run. */
   deafen(): void {
     for (const channel of this.#channels.values()) channel.confirmed = false
   }
@@ -131,7 +134,7 @@ export class Subscriber {
   #unsubscribe(name: string): void {
     this.#channels.delete(name)
     if (!this.#connection.up) return
-    // UNSUBSCRIBE is never repeated: on a later connection, it could end a subscription that is needed again.
+    // UNSUBSCRIBE is sent only once. On a later connection, it could end a subscription that is needed again.
     this.#connection.redis.unsubscribe(name).catch(() => {})
   }
 }

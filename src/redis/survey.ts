@@ -1,7 +1,7 @@
 /**
  * Checks each server after a connection to it has come up, for two problems that cause no error at first: the user
  * lacks a right, or locks may be evicted. The check is one script call for each master, sent after all commands that
- * waited for the connection. Nothing waits for its answer, and without an answer nothing is reported.
+ * waited for the connection. No call waits for the check. If the server does not answer it, nothing is reported.
  */
 import type { Cluster, Redis } from 'ioredis'
 import { LockConnectionError, LockError } from '../errors.ts'
@@ -24,12 +24,14 @@ export class Survey {
   readonly #madeUp: string
   readonly #replicas: Settings['replicas']
   readonly #warn: (error: LockError) => void
-  /** The last warnings about each server. They are not repeated when a connection comes up again. */
+  /** The last warnings about each server. The same warnings are not repeated when a connection comes up again. */
   readonly #said = new Map<string, string>()
-  /** The rights to check, and the script's arguments; undefined: no kind is in use yet. */
+  /**
+   * The rights to check, and the arguments of the script that checks them. Undefined: no kind of lock is in use yet.
+   */
   #asked: { readonly rights: Rights; readonly args: string[]; readonly each: Rights['commands'] } | undefined
 
-  /** `word`: a random word for the name of a made-up lock, different for each client. */
+  /** `word`: a random word in the name of a made-up lock, so that each client checks a different name. */
   constructor(
     redis: Redis | Cluster,
     names: Namespace,
@@ -44,7 +46,7 @@ export class Survey {
     this.#warn = warn
   }
 
-  /** Makes later checks test the rights that these kinds need. */
+  /** From now on, the checks also test the rights that these kinds of lock need. */
   need(kinds: readonly Calling[]): void {
     const rights = rightsFor(kinds, this.#names, waitFor(this.#replicas))
     const { rights: each, args } = questions(rights, this.#madeUp)
@@ -77,7 +79,7 @@ export class Survey {
 
 /**
  * Turns an error of the check into a warning. NOPERM means that the user may not run scripts, so the check cannot run.
- * Calls report all other errors themselves.
+ * All other errors give no warning, because ordinary calls fail with them and report them.
  */
 function refused(error: Error, at: string): LockError | undefined {
   return /^NOPERM\b/.test(error.message) ? lacks('+eval', at, error) : undefined

@@ -1,15 +1,18 @@
 /**
- * Decides when requests are written to the socket. A write is a system call, which costs more than all computation for
- * a request if the server is on the same machine. So many requests of one turn of the event loop share one write.
+ * Decides when requests are written to the socket. A write is a system call. If the server is on the same machine, the
+ * system call costs more than all computation for a request. So if there are many requests in one turn of the event
+ * loop, they share a write.
  *
  *      asked in one turn   1 ──▶ at once   2 ──▶ at once   3  4  5 … ──▶ together, when the turn is over
  *
- * In a cluster, there is one write for each server. The first requests are written at once, because more may not come,
- * and one of them may be a release for which another process waits.
+ * In a cluster, there is one write for each server. The first requests are written at once: perhaps no more requests
+ * come in this turn, and a request may be a release for which another process waits.
  */
 import type { Cluster, Redis } from 'ioredis'
 
-/** How many requests of one turn are written at once. */
+/**
+ * How many requests of one turn are written at once. Further requests of the turn are written together when it is over.
+ */
 const AT_ONCE = 2
 
 export class Writes {
@@ -28,7 +31,7 @@ export class Writes {
     else if (this.#inTurn === AT_ONCE + 1) this.#heldBack = this.#holdBack()
   }
 
-  /** Made once, because every turn with a request uses it. */
+  /** This function is made only once, because every turn with a request uses it. */
   readonly #turnIsOver = () => {
     this.#inTurn = 0
     this.#heldBack?.()
