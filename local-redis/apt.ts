@@ -18,13 +18,13 @@ const downloadWithinMs = 180_000
 const unpackWithinMs = 30_000
 
 export interface Order {
-  /** Alternatives, each of one or more packages. The first that works is used. */
+  /** The packages to try. All packages of one choice are unpacked together. The first choice that works is used. */
   readonly choices: readonly (readonly string[])[]
   /** Debian's code name for the release to take the packages from. Default: this machine's release. */
   readonly suite?: string
 }
 
-/** Unpacks the ordered packages into `tree`. The caller removes the workshop. */
+/** Unpacks the ordered packages into `tree`. The caller removes the folder `workshop`. */
 export async function fetchPackages(
   { choices, suite }: Order,
   workshop: string,
@@ -35,7 +35,7 @@ export async function fetchPackages(
   const apt = (timeoutMs: number, ...args: string[]) =>
     run('apt-get', ['--config-file', config, ...args], { timeoutMs })
 
-  // One unreachable source fails the whole update, but the other sources may have the package.
+  // If one source is unreachable, the whole update fails. But the other sources may have the package.
   const troubles: string[] = []
   await apt(updateWithinMs, 'update').catch(error => troubles.push(messageOf(error)))
 
@@ -87,8 +87,8 @@ async function configure(workshop: string, more: readonly string[]): Promise<str
 }
 
 /**
- * Returns the settings that make the suite the only source, from the mirror that this machine uses, as if nothing were
- * installed.
+ * Returns apt settings with which packages of `suite` are fetched with all their libraries. The suite is the only
+ * source, from the mirror that this machine uses, and the record of installed packages is empty.
  */
 async function foreignSuite(workshop: string, suite: string): Promise<string[]> {
   const keyring = (await existing(keyrings)) ?? ''

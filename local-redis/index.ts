@@ -48,7 +48,7 @@ let found: Promise<ServerSource> | undefined
 /** Finds where servers come from on this machine, regardless of REDIS_URL. This is decided once per process. */
 export function findServerSource(): Promise<ServerSource> {
   const { BATON_REDIS_IMAGE } = process.env
-  // A user who names an image wants to learn about that server. Another server would give a wrong answer.
+  // A user who names an image wants to test with that server. A test with another server would mislead the user.
   found ??= BATON_REDIS_IMAGE ? chooseSource([inContainer()]) : anySource()
   return found
 }

@@ -7,7 +7,10 @@ export interface LocalRedis {
   stop(): Promise<void>
 }
 
-/** Returns the server that REDIS_URL names, or undefined if it is not set. Nothing here starts, stops or empties it. */
+/**
+ * Returns the server that REDIS_URL names, or undefined if REDIS_URL is not set. This package never starts, stops or
+ * empties that server.
+ */
 export function namedRedis(value: string | undefined): LocalRedis | undefined {
   if (!value) return undefined
   return {
@@ -21,8 +24,8 @@ export function namedRedis(value: string | undefined): LocalRedis | undefined {
 export function addressOf(value: string): URL | undefined {
   const url = URL.canParse(value) ? new URL(value) : undefined
   if (!url?.hostname || !['redis:', 'rediss:'].includes(url.protocol)) return undefined
-  // An unescaped / # or ? in the password ends the host too early. The beginning of the password would be taken for a
-  // port, and be shown.
+  // If a password contains an unescaped / # or ?, the parser ends the host there, and takes the beginning of the
+  // password for a port. A description of the server would show it.
   if (!/^(\/\d*)?$/.test(url.pathname) || url.hash !== '' || url.search.includes('@')) return undefined
   return decodes(url.username) && decodes(url.password) ? url : undefined
 }

@@ -65,14 +65,16 @@ export interface LaunchOptions {
 
 export type Launch = (port: number, options: LaunchOptions) => Promise<Life>
 
-/** Writes nothing to disk unless the caller's own arguments ask for it: they come later and win. */
+/** With these arguments, a server writes nothing to disk. The caller's own arguments come later and override them. */
 export const emptyAndForgetful = ['--save', '', '--appendonly', 'no'] as const
 
 const launchAttempts = 5
 const readyWithinMs = 15_000
 const reservedPort = 6379
 const strangerAnswered = 'another server answered'
-/** Matches the messages of a server, of a container engine and of `untilReady`. */
+/**
+ * Matches the messages that say that the port is taken: those of a server, of a container engine and of `untilReady`.
+ */
 const portTaken = new RegExp(`address already in use|port is already allocated|${strangerAnswered}`, 'i')
 
 export async function startServer(launch: Launch, options: StartOptions = {}): Promise<RunningServer> {
@@ -85,7 +87,10 @@ class LaunchedServer implements RunningServer {
   readonly url: string
   #life: Life
   #over = false
-  /** Calls run one after another, so that a stop during a restart does not miss the server that is being launched. */
+  /**
+   * The calls of `stop`, `kill` and `restart` run one after another. So a stop during a restart does not miss the
+   * server that is being launched.
+   */
   #turn: Promise<void> = Promise.resolve()
 
   constructor(
@@ -130,9 +135,9 @@ class LaunchedServer implements RunningServer {
 }
 
 /**
- * Launches the server on a port, and waits until it is ready. Another program may have taken the port since it was
- * chosen. The launch is then repeated: with another port, or, if the caller named the port, with the same one after a
- * moment.
+ * Launches the server on a port, and waits until it is ready. If another program has taken the port since it was
+ * chosen, the launch is repeated with another port. If the caller named the port, the launch is repeated with the same
+ * port after a pause.
  */
 async function launchUntilReady(
   launch: Launch,
@@ -162,15 +167,16 @@ async function launchOnce(launch: Launch, port: number, options: LaunchOptions):
   throw new Error(`the Redis server did not start on port ${port}: ${failure}\n${log}`.trimEnd())
 }
 
-/** Returns undefined once the server answers; otherwise the reason why it will not. */
+/** Returns undefined once the server answers, or the reason why the server did not start. */
 async function untilReady(life: Life, port: number): Promise<string | undefined> {
   const deadline = Date.now() + readyWithinMs
   while (Date.now() < deadline) {
     const answer = await probe(port)
-    // Another process's server may have taken the port first. Then that server answers, and ours is about to exit.
+    // Another process may have taken the port first. Then its server answers, and the server of this launch is about to
+    // exit.
     if (answer?.pid !== undefined && life.pid !== undefined && answer.pid !== life.pid) return strangerAnswered
     // A server that requires a password does not report its process id. So wait a moment: if another server has taken
-    // the port, ours exits.
+    // the port, the server of this launch exits.
     if (answer && answer.pid === undefined) await sleep(100)
     if (!(await life.running())) return 'it exited'
     if (answer) return undefined

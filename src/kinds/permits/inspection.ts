@@ -16,11 +16,11 @@ import type { scripts } from './semaphore/scripts.generated.ts'
 
 /** The holders and waiters of one lock. */
 export interface Found {
-  /** Oldest grant first. */
+  /** The holders, in the order of their grants. */
   readonly holders: readonly HolderState[]
-  /** In queue order. If there are two queues, all waiters of one come before all waiters of the other. */
+  /** The waiters, in queue order. If there are two queues, all waiters of one come before all waiters of the other. */
   readonly waiters: readonly WaiterState[]
-  /** The lock's number of permits, as given by the latest caller; undefined: there are no holders and no waiters. */
+  /** The lock's number of permits, as given by the latest caller; undefined if there are no holders and no waiters. */
   readonly permits: number | undefined
 }
 

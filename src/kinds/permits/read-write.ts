@@ -24,7 +24,7 @@ class ReadWrite extends QueuedKind {
   readonly shared: boolean
   readonly reentrant = true
   readonly inTurns = false
-  // No hand-offs within the client: other readers would have to wait for them.
+  // There are no hand-offs within the client, because other readers would have to wait until they end.
   protected readonly block = 0
   protected override readonly wants: string
   readonly handOff = undefined
