@@ -16,8 +16,8 @@ local id = ''
 
 -- include: queues
 -- include: time
--- The next page begins after the last deadline, not after a count: a renewal moves a holder behind the unread ones, and
--- a count would then skip one of them.
+-- The next page begins after the deadline of the last holder that was read, not after a count of holders. If one of the
+-- read holders renews its lease, it moves behind the unread holders, and a count would then skip one of those.
 local ends, last = after:match('^(%d+) (.*)$')
 local least = redis.call('ZCOUNT', deadlines, '-inf', '(' .. (ends or now))
 if ends and redis.call('ZSCORE', deadlines, last) == ends then least = redis.call('ZRANK', deadlines, last) + 1 end

@@ -149,7 +149,7 @@ describe('the work of one call (I9)', () => {
     await lock.given({ holder: ada, reentries: many })
     const calls = await lock.callsInside(() => lock.forceRelease())
 
-    // One more message says that the lock is free.
+    // 1,000 messages are about lost holds, and one says that the lock is free.
     expect(calls.filter(call => call === 'PUBLISH')).toHaveLength(1_001)
   })
 
