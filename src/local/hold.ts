@@ -78,7 +78,7 @@ export class Hold {
   #asking = false
   /** How many of the user's `renew` calls are unanswered. */
   #renewing = 0
-  /** How many reports that the hold may be gone are not settled yet. */
+  /** How many reports have said that the hold may be gone. */
   #doubts = 0
   /** Created when the signal is first read, because most holds end before that. */
   #controller: AbortController | undefined
@@ -173,12 +173,12 @@ export class Hold {
     return this.#asking || this.#state.is !== 'held' ? NEVER : this.#due
   }
 
-  /** Returns whether the hold may be gone, and the scheduler is about to ask Redis. */
+  /** Returns whether a report has said that the hold may be gone, and the scheduler is about to ask Redis. */
   isNext(now: number): boolean {
     return !this.#asking && this.#doubts > 0 && this.#due <= now
   }
 
-  /** Whether the hold may be gone, or a question to Redis about the hold is unanswered. */
+  /** Whether a report has said that the hold may be gone, or a question to Redis about the hold is unanswered. */
   get inQuestion(): boolean {
     return this.#asking || this.#renewing > 0 || this.#doubts > 0
   }
