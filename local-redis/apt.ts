@@ -87,8 +87,8 @@ async function configure(workshop: string, more: readonly string[]): Promise<str
 }
 
 /**
- * Returns apt settings with which packages of `suite` are fetched with all their libraries. The suite is the only
- * source, from the mirror that this machine uses, and the record of installed packages is empty.
+ * Returns apt settings that fetch packages of `suite` together with all their libraries. The only source is this suite,
+ * at the mirror that this machine uses. The record of installed packages is empty.
  */
 async function foreignSuite(workshop: string, suite: string): Promise<string[]> {
   const keyring = (await existing(keyrings)) ?? ''

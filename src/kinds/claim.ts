@@ -15,7 +15,7 @@ export type Claimed = Pick<Claim, 'id' | 'owner' | 'label' | 'lease' | 'headStar
 
 export interface DecodedClaim {
   readonly id: string
-  /** The caller's name. If the caller has no name: the id. */
+  /** The caller's name, or the id if the caller has no name. */
   readonly owner: string
   readonly label: string
   /** The length of the lease, in ms. */

@@ -79,8 +79,8 @@ export interface LockState {
   /** All holders in the order of their grants; for a mutex, at most one. @since 0.2.0 */
   readonly holders: readonly HolderState[]
   /**
-   * The waiters of the fair queue, in the order of grants. Unfair waiters are known only to their own clients. @since
-   * 0.1.0
+   * The waiters of the fair queue, in the order of grants. Unfair waiters are known only to their own clients.
+   * @since 0.1.0
    */
   readonly waiters: readonly WaiterState[]
 }

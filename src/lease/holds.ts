@@ -168,8 +168,8 @@ export class Holds {
   }
 
   /**
-   * Returns this client's hold of the lock, as a holder, if the hold was granted after `then`. In that case, a holder
-   * that was known at `then` no longer holds the lock.
+   * Returns the label and the start of this client's hold of the lock, if the hold was granted after `then`. In that
+   * case, a holder that was known at `then` no longer holds the lock.
    */
   holder(key: string, then: number): Holder | undefined {
     const hold = this.#locks.get(key)?.tenancy.oldest
@@ -209,8 +209,9 @@ export class Holds {
   }
 
   /**
-   * Waits for the end of the event loop's turn. Then hands the lock on, or releases it in Redis if it has no waiter in
-   * this client. The wait is for a caller that has just received a reply and may be about to ask for the lock again.
+   * Waits for the end of the event loop's turn. Then hands the lock on, or releases it in Redis if no waiter of this
+   * client can take it. The wait is for a caller that has just received a reply and may be about to ask for the lock
+   * again.
    */
   readonly #handOnOrRelease = async (hold: Hold): Promise<Released | 'handed on'> => {
     await endOfTurn()

@@ -35,8 +35,8 @@ export interface Asker {
   /** Called after a grant that replicas did not confirm has been taken back. */
   undone(waiter: Waiter): void
   /**
-   * Takes back what a late request may have done after the end of the waiter's wait. The request may have queued the
-   * waiter, or have been granted the lock.
+   * Takes back what a late request may have done after the end of the waiter's wait. Because of the request, Redis may
+   * have queued the waiter or granted it the lock.
    */
   takeBack(waiter: Waiter): void
   /** Reads the lock's state from Redis again. */
@@ -123,5 +123,5 @@ export interface Common {
   forget(lock: Asker): void
 }
 
-/** The pause, in ms, after an unconfirmed grant is taken back and before the next attempt. */
+/** The pause between the moment when an unconfirmed grant is taken back and the next attempt, in ms. */
 export const UNDO_PAUSE = 50

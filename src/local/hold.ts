@@ -213,7 +213,7 @@ export class Hold {
     return this.#question(ms)
   }
 
-  /** Called when the user's question was answered, or when its caller has stopped waiting for the answer. */
+  /** Called when the user's question was answered or has failed. */
   renewed(): void {
     this.#renewing -= 1
   }

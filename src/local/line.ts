@@ -94,7 +94,10 @@ const nobody: ReadonlySet<WaiterRecord> = new Set()
 export class Line {
   /** The last refusal of the head, which applies to all waiters of the line. */
   refusal: Refused | undefined
-  /** Whether no other client received the message of the last release, and no other client has shown itself since. */
+  /**
+   * Whether no other client received the message of the last release, and there has been no sign of another client
+   * since.
+   */
   alone = false
   /** When this client released the lock for which the line waits. */
   releasedAt: number | undefined
@@ -215,7 +218,7 @@ export class Line {
       this.#share(answer)
     }
     // The lock's owner may have other waiters in this client, and they may re-enter. If this client was not subscribed
-    // when the lock was granted, it has missed the message that says so, and only this answer names the owner.
+    // when the lock was granted, it has missed the message about the grant. Then only this answer names the owner.
     const holder = answer.granted ? answer.via === 'reentry' && head.claim.owner : answer.owner
     if (holder) this.#owner.entered(holder)
     this.#refused ||= !answer.granted

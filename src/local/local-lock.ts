@@ -61,8 +61,8 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * Sends an attempt of this waiter alone, outside the line. If it is other clients' turn, a waiter that is no single
-   * attempt joins the line instead. So a waiter that could re-enter does so a few ms later.
+   * Sends an attempt of this waiter alone, outside the line. If it is other clients' turn, a waiter that makes more
+   * than a single attempt joins the line instead. So a waiter that could re-enter does so a few ms later.
    */
   tryAlone(waiter: WaiterRecord): void {
     if (waiter.wish.mode !== 'once' && this.#common.turns.wait(this.key) > 0) this.stand(waiter)
@@ -82,7 +82,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     this.queue.add(waiter)
   }
 
-  /** Asks Redis for a place in the queue. The waiter is fair, and its client is subscribed to its inbox. */
+  /** Asks Redis for a place in the queue. The waiter is fair, and the subscription to its inbox is active. */
   join(waiter: WaiterRecord): void {
     if (waiter.place?.is === 'announced') this.#moveTo(waiter, { is: 'joining', told: false })
     this.ask(waiter, 'to-join')
@@ -299,8 +299,8 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * Takes back what a late request may have done after the end of the waiter's wait. The request may have queued the
-   * waiter, or have been granted the lock.
+   * Takes back what a late request may have done after the end of the waiter's wait. Because of the request, Redis may
+   * have queued the waiter or granted it the lock.
    */
   takeBack(waiter: WaiterRecord): void {
     if (waiter.state === over) this.#common.requests.leave(waiter)

@@ -19,7 +19,10 @@ import type { Claim, Granted, HoldName } from '../kind.ts'
 
 /** The longest time between the grant by Redis and a hand-off, in ms. */
 const LONGEST_RUN = 4
-/** The longest time between the grant by Redis and a hand-off if no other client received the last release, in ms. */
+/**
+ * The longest time between the grant by Redis and a hand-off, in ms, if no other client received the message of the last
+ * release.
+ */
 const LONGEST_ALONE = 25
 
 /** A grant that was handed on by another hold of this client. */

@@ -26,9 +26,7 @@ export type Loss = LockLostError | LockClosedError
 
 /** Where a waiter waits. */
 export type Place =
-  /**
-   * The waiter is in no line or queue yet: it is a single attempt, or makes a first attempt because it may re-enter.
-   */
+  /** The waiter is in no line or queue. It makes a single attempt, or a first attempt because it may re-enter. */
   | { readonly is: 'arriving' }
   /** The waiter is unfair and stands in its client's line. Only the head of the line asks Redis. */
   | { readonly is: 'standing' }

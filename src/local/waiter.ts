@@ -33,9 +33,9 @@ export type Settle = (end: Granted | Error | undefined, waiter: Waiter) => void
 /** A waiter. Only the `LocalLock` of its key may change it. */
 export class WaiterRecord {
   readonly wish: Wish
-  /** When the call was made, in ms of a clock that counts only the time in which this process ran. */
+  /** When the call was made, in monotonic ms. */
   readonly since: number
-  /** The same moment on a clock that counts only the time in which this process ran. */
+  /** When the call was made, in ms of a clock that counts only the time in which this process ran. */
   readonly begun: number
   readonly settle: Settle
   state: State = arriving
@@ -143,5 +143,5 @@ export class WaiterRecord {
   }
 }
 
-/** A waiter that may only be read. */
+/** A waiter, for code that may read but not change it. */
 export type Waiter = Readonly<WaiterRecord>

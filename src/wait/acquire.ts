@@ -117,7 +117,7 @@ export class Acquirer {
   /**
    * Returns the error to report for a wait that ended without a grant because Redis did not answer. Returns undefined
    * if Redis did answer, so that the lock was held by others. Redis did answer if it answered this waiter's own
-   * request. It also did if it refused a waiter ahead of this one, and there is no outage now.
+   * request. It also did if it refused a waiter ahead of this one earlier, and there is no outage now.
    */
   unanswered({ refusal, since, latest }: Waiter): LockConnectionError | undefined {
     if (latest > 0 || (refusal && (refusal.sent >= since || !this.outage))) return undefined
@@ -171,16 +171,16 @@ export class Acquirer {
   }
 
   /**
-   * Called when Redis is out of reach; `error` is the latest reason. Waiters whose patience ends in the meantime give
-   * up. When there is a connection again, every lock is checked at once.
+   * Called when Redis is out of reach; `error` is the latest reason. A waiter gives up if its patience ends before
+   * there is a connection again. As soon as there is one, every lock is checked.
    */
   disconnected(error: Error): void {
     if (!this.#locks.closed && this.#outage.begin(error, true)) this.lookAgain()
   }
 
   /**
-   * Called when Redis is out of reach; `error` is the latest reason. A waiter gives up if its patience ends before
-   * there is a connection again. As soon as there is one, every lock is checked.
+   * Called while the first connection is being made. The waiters' patience counts from now, but no connection has
+   * failed.
    */
   unconnected(): void {
     this.#outage.begin(new Error('not connected yet'), false)
@@ -191,10 +191,7 @@ export class Acquirer {
     this.lookAgain()
   }
 
-  /**
-   * Called while the first connection is being made. The waiters' patience counts from now, but no connection has
-   * failed.
-   */
+  /** Reads the state of the lock of `key` again, or of every lock, because messages may have been missed. */
   lookAgain(key?: string): void {
     const locks = key === undefined ? [...this.#locks.all] : [this.#locks.get(key)]
     for (const lock of locks) if (lock && lock.waiting > 0) this.#heartbeat.look(lock)

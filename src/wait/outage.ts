@@ -1,8 +1,8 @@
 /**
  * Ends waits while Redis is out of reach (I6). Redis is out of reach if there is no connection. For a line, it is also
- * out of reach while it leaves the line's requests unanswered, or answers "not now". A wait ends when this has lasted
- * for `patience` ms, counted from the start of the outage or of the wait, whichever is later. One timer is set for the
- * earliest end. Time counts only while this process runs.
+ * out of reach while it leaves the line's requests unanswered, or answers "not now". A wait ends when Redis has been
+ * out of reach for `patience` ms, counted from the start of the outage or of the wait, whichever is later. One timer is
+ * set for the earliest end. Time counts only while this process runs.
  */
 import { awake, type Clock, type Timer } from '../clock.ts'
 import { outOfReach } from '../errors.ts'
@@ -10,7 +10,10 @@ import type { Asker } from '../local/effects.ts'
 
 const NEVER = Number.POSITIVE_INFINITY
 
-/** Since when a line has got no answer, in ms for which this process has run, and the latest reason. */
+/**
+ * When an outage began, or the first attempt of a line that got no answer, in ms for which this process has run. Also the
+ * latest error.
+ */
 interface Silence {
   readonly since: number
   error: Error

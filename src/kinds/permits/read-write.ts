@@ -24,7 +24,7 @@ class ReadWrite extends QueuedKind {
   readonly shared: boolean
   readonly reentrant = true
   readonly inTurns = false
-  // There are no hand-offs within the client, because other readers would have to wait until they end.
+  // There are no hand-offs within the client, because other readers would have to wait until the hand-offs end.
   protected readonly block = 0
   protected override readonly wants: string
   readonly handOff = undefined
