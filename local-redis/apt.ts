@@ -75,7 +75,7 @@ async function configure(workshop: string, more: readonly string[]): Promise<str
     `Dir::State::Lists "${folder('lists')}";`,
     `Dir::Cache "${folder('cache')}";`,
     `Dir::Log "${folder('log')}";`,
-    'Debug::NoLocking "1";', // apt writes nothing shared here, so it needs no locks, which only root may take
+    'Debug::NoLocking "1";', // apt writes only into private folders, so it needs no locks, which only root may take
     'APT::Sandbox::User "";', // run by root, apt would otherwise download as a user who may not enter this folder
     'Acquire::Languages "none";',
     ...['Pre-Invoke', 'Post-Invoke', 'Post-Invoke-Success'].map(hook => `#clear APT::Update::${hook};`),

@@ -118,8 +118,7 @@ function launchContainer(testcontainers: Testcontainers, engine: ContainerRuntim
     try {
       return new ContainerLife(engine, await container.start())
     } catch (error) {
-      // The container was created but not started, e.g. because the port was taken. Nothing else has a handle to remove
-      // it.
+      // The container was created but not started, e.g. because the port was taken. No other code can remove it.
       if (container.createdId) await engine.container.getById(container.createdId).remove({ force: true })
       throw error
     }

@@ -39,7 +39,7 @@ export type { RunningServer, ServerSource, StartOptions } from './server.ts'
 export interface ObtainOptions {
   /** Receives one line that says which server was chosen. It never contains a password. */
   readonly announce?: (line: string) => void
-  /** Extra command line arguments for a server that is started here. A server named by REDIS_URL ignores them. */
+  /** Extra command line arguments for a server that this package starts. A server named by REDIS_URL ignores them. */
   readonly args?: readonly string[]
 }
 

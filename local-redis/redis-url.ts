@@ -1,9 +1,9 @@
-/** A Redis to use, whether it was started here or named by the user. */
+/** A Redis to use. Either this package has started it, or the user has named it. */
 export interface LocalRedis {
   readonly url: string
   /** A description for people. It never contains a password. */
   readonly description: string
-  /** Stops a server that was started here. Does nothing to one that REDIS_URL names. */
+  /** Stops a server that this package has started. Does nothing to a server that REDIS_URL names. */
   stop(): Promise<void>
 }
 

@@ -18,7 +18,7 @@ import { probe } from './probe.ts'
 /** A source from which any number of servers can be started. */
 export interface ServerSource {
   readonly kind: 'path' | 'container' | 'package'
-  /** For people, e.g. "redis-server 7.0.15 from the PATH (/usr/bin/redis-server)". */
+  /** A description for people, e.g. "redis-server 7.0.15 from the PATH (/usr/bin/redis-server)". */
   readonly description: string
   start(options?: StartOptions): Promise<RunningServer>
 }
@@ -43,7 +43,10 @@ export interface RunningServer {
   stop(): Promise<void>
   /** Ends the server as a crash would. The port is kept for a restart. */
   kill(): Promise<void>
-  /** Starts an empty server on the same port, with the arguments of `start` unless others are given. */
+  /**
+   * Ends the server if it still runs, and starts an empty server on the same port. The arguments are `args`, or those
+   * of `start` if `args` is absent.
+   */
   restart(options?: { args?: readonly string[] }): Promise<void>
 }
 

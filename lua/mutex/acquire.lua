@@ -45,7 +45,7 @@
 -- include: numbers
 local lease = claim:match(LEASE, TERMS_AT)
 
--- Fast path: the usual case returns before any work that only the other cases need.
+-- Fast path: the usual case returns here, before the work that only rarer cases need.
 if not holder and not queued and clock ~= NO_CLOCK and (not floor or mode == 'try' or mode == 'queue') then
   if floor then clock = math.max(clock, floor - 1) end
   local ends

@@ -26,7 +26,7 @@ if entry and redis.call('ZREM', queue, entry) == 1 then
   redis.call('ZREM', expiry, id)
   outcome = 'left'
 end
--- Fast path: the usual case returns before any work that only the other cases need.
+-- Fast path: the usual case returns here, before the work that only rarer cases need.
 if hold ~= id and not holds then return outcome end
 
 -- include: time

@@ -30,7 +30,7 @@ local wants, of = claim:match(WANTS, TERMS_AT)
 -- include: deadlines
 -- include: re-enter
 
--- Fast path: the usual case returns before any work that only the other cases need.
+-- Fast path: the usual case returns here, before the work that only rarer cases need.
 local usual = not record and not queued and clock ~= NO_CLOCK and taken + wants <= of + 0
 if usual and (taken == 0 or redis.call('EXISTS', deadlines) == 1) then
   taken = taken + wants

@@ -31,7 +31,7 @@ if record then
   outcome = 'returned'
   -- include: give-up
 end
--- Fast path: the usual case returns before any work that only the other cases need.
+-- Fast path: the usual case returns here, before the work that only rarer cases need.
 if outcome == 'absent' then return outcome end
 
 -- include: time

@@ -19,7 +19,7 @@ if not record then return 'ended' end
 local client = id:sub(1, CLIENT_END)
 -- include: deadlines
 
--- Fast path: the usual case returns before any work that only the other cases need.
+-- Fast path: the usual case returns here, before the work that only rarer cases need.
 if not queued then
   -- include: give-up
   -- include: opened

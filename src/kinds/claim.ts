@@ -36,8 +36,8 @@ export interface DecodedHolder {
 }
 
 /**
- * Returns a claim as text. `waiterTtl` is in ms. If all claims of a kind want the same permits, `wants` replaces those
- * of the claim.
+ * Returns a claim as text. `waiterTtl` is in ms. If all claims of a kind want the same permits, `wants` is given and
+ * replaces `claim.wants`.
  */
 export function encodeClaim(claim: Claimed, waiterTtl: number, wants = claim.wants): string {
   const { id, owner, label, lease, headStart } = claim

@@ -52,7 +52,10 @@ export class Renewal {
   readonly #kind: Kind
   readonly #clock: Clock
   readonly #listener: RenewalListener
-  /** Holds that are not on the agenda yet. Most end before anything is due; for the others, the timer fires in time. */
+  /**
+   * Holds that are not on the agenda yet. Most of them end before anything is due. For each of the others, the timer
+   * fires in time.
+   */
   readonly #fresh = new Set<Hold>()
   /**
    * The holds on the agenda, by the time when Redis must be asked about the hold, or when the hold's deadline passes.

@@ -27,7 +27,7 @@ export interface Asker {
   answered(waiter: Waiter, attempt: Attempt, join: boolean, answer: Granted | Refused): void
   /**
    * Called when the replicas, which were asked at `begun`, have the grant until `deadline`. If `deadline` is not a
-   * number, the grant is gone.
+   * number, Redis no longer has the grant.
    */
   confirmed(waiter: Waiter, grant: Granted, begun: number, deadline: Renewed): void
   /** Called when too few replicas have the grant. */
@@ -72,7 +72,7 @@ export interface Sending {
 export interface Looking {
   /** Reads the lock's state now, and plans the next check. */
   look(lock: Asker): void
-  /** Plans a check for the end of the holder's lease, in `ttl` ms, unless an earlier check is planned. */
+  /** Plans a check for the end of the holder's lease, in `ttl` ms. If an earlier check is planned, nothing changes. */
   lookWithin(lock: Asker, ttl: number): void
 }
 

@@ -104,7 +104,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
 
   /**
    * Called when the replicas, which were asked at `begun`, have this grant until `deadline`. The deadline comes from
-   * the server's clock, so it is checked. If `deadline` is not a number, the grant is gone.
+   * the server's clock, so it is checked. If `deadline` is not a number, Redis no longer has the grant.
    */
   confirmed(waiter: WaiterRecord, grant: Granted, begun: number, deadline: Renewed): void {
     if (!waiter.waits) return

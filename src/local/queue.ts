@@ -1,7 +1,7 @@
 /**
- * The fair waiters of one key, in this client. Redis keeps their order, so here they are a set. They need a heartbeat
- * (`tend`), which keeps their places in Redis and finds grants whose messages were lost. Like local-lock.ts, this file
- * has no I/O and no timer.
+ * The fair waiters of one key, in this client. Redis keeps the order of the waiters, so this client only keeps a set.
+ * The waiters need a heartbeat (`tend`), which keeps their places in Redis and finds grants whose messages were lost.
+ * Like local-lock.ts, this file has no I/O and no timer.
  */
 import type { Granted, Holder, Refused, Tended } from '../kind.ts'
 import type { WaiterRecord } from './waiter.ts'

@@ -20,8 +20,8 @@ import type { Claim, Granted, HoldName } from '../kind.ts'
 /** The longest time between the grant by Redis and a hand-off, in ms. */
 const LONGEST_RUN = 4
 /**
- * The longest time between the grant by Redis and a hand-off, in ms, if no other client received the message of the last
- * release.
+ * The longest time between the grant by Redis and a hand-off, in ms, if no other client received the message of the
+ * last release.
  */
 const LONGEST_ALONE = 25
 

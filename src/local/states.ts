@@ -84,7 +84,7 @@ export const inState = {
   over: { grant: 'take-back', end: 'ignore' },
 } as const satisfies Record<State['is'], unknown>
 
-/** Returns the place where a waiter in this state waits; undefined: it no longer waits. */
+/** Returns the place where a waiter in this state waits, or undefined if it no longer waits. */
 export function placeOf(state: State): Place | undefined {
   if (state.is === 'confirming') return state.place
   return state.is === 'holding' || state.is === 'over' ? undefined : state

@@ -74,7 +74,7 @@ export class WaiterRecord {
     return this.wish.claim
   }
 
-  /** The place where the waiter waits; undefined: it no longer waits. */
+  /** The place where the waiter waits; undefined if it no longer waits. */
   get place(): Place | undefined {
     return placeOf(this.state)
   }

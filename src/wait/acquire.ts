@@ -47,7 +47,7 @@ export interface Patience {
   readonly outage: number
 }
 
-/** What waiters report to the rest of their client, and what they ask of it. */
+/** What waiters report to their client, and what they ask of it. */
 export interface WaitListener {
   /** Called when the waiter has to wait, because the waiter or the head of its line was refused. */
   waiting(waiter: Waiter): void
@@ -55,7 +55,7 @@ export interface WaitListener {
    * Called when the hold of this id may be gone. If the hold's token is smaller than `token`, Redis has to be asked.
    */
   doubt(id: string, token: number): void
-  /** Returns why Redis does not answer although it is connected; undefined: no reason is known. */
+  /** Returns why Redis does not answer although it is connected, or undefined if no reason is known. */
   trouble(): Error | undefined
   /** Reports a failure that no caller's promise reports. */
   failed(error: unknown): void
@@ -109,7 +109,7 @@ export class Acquirer {
     locks.waitEffects = this.#carryOut()
   }
 
-  /** Why Redis is out of reach; undefined: it is reachable. */
+  /** Why Redis is out of reach; undefined if Redis is reachable. */
   get outage(): Error | undefined {
     return this.#outage.error ?? this.#listener.trouble()
   }

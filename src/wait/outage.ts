@@ -11,8 +11,8 @@ import type { Asker } from '../local/effects.ts'
 const NEVER = Number.POSITIVE_INFINITY
 
 /**
- * When an outage began, or the first attempt of a line that got no answer, in ms for which this process has run. Also the
- * latest error.
+ * When an outage began, or the first attempt of a line that got no answer, in ms for which this process has run. Also
+ * the latest error.
  */
 interface Silence {
   readonly since: number
@@ -41,12 +41,15 @@ export class Outage {
     return this.#now?.error
   }
 
-  /** Why the connection has failed; undefined: it has not failed. */
+  /** Why the connection has failed; undefined if it has not failed. */
   get known(): Error | undefined {
     return this.#known ? this.#now?.error : undefined
   }
 
-  /** Notes an outage, or a new reason for it. Returns true if the outage is new. `known`: a connection has failed. */
+  /**
+   * Notes an outage, or a new reason for the outage. Returns true if the outage is new. `known` says whether a
+   * connection has failed.
+   */
   begin(error: Error, known: boolean): boolean {
     this.#known ||= known
     if (this.#now) {

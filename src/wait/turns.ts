@@ -40,7 +40,7 @@ const MEMORY = 1_000
 class Others {
   /** How many other clients received the message of this client's last release. */
   listening = 0
-  /** When the lock was last released by any client, this one included. */
+  /** When the lock was last released, by this client or another. */
   freedAt: number
   /** Clients that take turns, each with the round of its last turn. */
   readonly #lastTurn = new Map<string, number>()
@@ -158,7 +158,10 @@ export class Turns implements TurnTaking {
   #sweep: Timer | undefined
   #closed = false
 
-  /** `hears`: whether this client listens to the key's unlock channel. `awaited`: whether the key has a waiter here. */
+  /**
+   * `hears` returns whether this client listens to the key's unlock channel. `awaited` returns whether this client has
+   * a waiter for the key.
+   */
   constructor(clock: Clock, hears: (key: string) => boolean, awaited: (key: string) => boolean) {
     this.#clock = clock
     this.#hears = hears

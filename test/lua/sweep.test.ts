@@ -1,6 +1,6 @@
 /**
- * Many dead waiters ahead of a live one: each script call passes over a limited number, and lua/mutex/sweep.lua
- * continues.
+ * Many dead waiters are ahead of a live one. Each script call passes over a limited number of them, and
+ * lua/mutex/sweep.lua continues.
  */
 import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'

@@ -26,7 +26,7 @@ export interface Given {
   readonly endsIn?: number
   /** The holder's re-entrant holds, without the first hold. */
   readonly reentries?: readonly Caller[]
-  /** The waiters in queue order, unless their `joinedAgo` gives another order. */
+  /** The waiters in queue order. If `joinedAgo` is set, it determines the order. */
   readonly waiters?: readonly Caller[]
   /** The last ticket or token issued, µs; default: the server's time. */
   readonly clock?: number

@@ -35,8 +35,8 @@ interface Page {
   /** For each queue that may have more entries, the last entry that was read. */
   readonly ends: readonly QueueEntry[]
   /**
-   * The lock's number of permits (`of`), as given by each caller. `at`: a holder's token, or the time when a waiter
-   * joined. Both are in µs, so the caller with the largest `at` is the latest.
+   * The lock's number of permits (`of`), as given by each caller. For a holder, `at` is its token. For a waiter, `at`
+   * is the time when it joined. All of these are in µs, so the caller with the largest `at` is the latest.
    */
   readonly numbers: readonly (readonly [at: number, of: number])[]
 }
