@@ -1,5 +1,5 @@
--- inspect: the present state of a lock, for people and tools; of many holders or a long queue, one page. Writes
--- nothing.
+-- inspect: read the present state of a lock, for people and tools. If there are many holders, or the queue is long, one
+-- call reads one page of them. Writes nothing.
 --
 -- KEYS
 --   lock     HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua of its kind)

@@ -168,7 +168,7 @@ function linesOf(source: Source, cluster: boolean): Map<number, Inclusion> {
 
 export interface Identifier {
   readonly name: string
-  /** Whether the identifier is a local variable. Undefined for a field. */
+  /** Whether the identifier is a local variable; undefined if it is a field. */
   readonly isLocal?: boolean
   readonly loc: { readonly start: { readonly line: number; readonly column: number } }
 }

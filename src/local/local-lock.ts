@@ -118,12 +118,10 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     }
   }
 
-  /** Called when too few replicas have the grant. */
   unconfirmed(waiter: WaiterRecord, begun: number, error: Error): void {
     if (waiter.waits && !this.#outOfPatience(waiter, begun, error)) this.#common.requests.undo(this, waiter)
   }
 
-  /** Called after a grant that replicas did not confirm has been taken back. */
   undone(waiter: WaiterRecord): void {
     const { place } = waiter
     if (!place) return
@@ -298,10 +296,6 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     }
   }
 
-  /**
-   * Takes back what a late request may have done after the end of the waiter's wait. Because of the request, Redis may
-   * have queued the waiter or granted it the lock.
-   */
   takeBack(waiter: WaiterRecord): void {
     if (waiter.state === over) this.#common.requests.leave(waiter)
     else this.#effects.check(waiter)
@@ -357,10 +351,6 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     return this.waiting === 0 && goesOn(hold, this.now())
   }
 
-  /**
-   * While a hold of this client may hand the lock on, returns the refusal that a waiter gets without a request to
-   * Redis. Returns undefined if no hold of this client may hand the lock on.
-   */
   ours(): Refused | undefined {
     return this.tenancy.refusal(this.now())
   }
@@ -422,7 +412,6 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     this.#holder = holder
   }
 
-  /** Returns this refusal with the newest known holder. */
   upToDate(refusal: Refused): Refused {
     const holder = this.#holder === 'released' ? undefined : (this.#holder ?? refusal.holder)
     return holder === refusal.holder ? refusal : { ...refusal, holder }

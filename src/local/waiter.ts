@@ -46,8 +46,8 @@ export class WaiterRecord {
   /** The last refusal. It says why the waiter still waits. */
   refusal: Refused | undefined
   /**
-   * When the latest request was sent that found the waiter queued, in monotonic ms. Before there is such a request:
-   * when the waiter first asked for a place in the queue.
+   * The time of the latest request that found the waiter in the queue, in monotonic ms. Until there is one: the time of
+   * the waiter's first request for a place in the queue.
    */
   seen: number | undefined
   /** Whether a grant has already arrived after the end of its lease. */

@@ -15,7 +15,6 @@ import type { SingleAttempts } from './single.ts'
 const BLOCK = 1_000
 
 export class Requests implements Sending {
-  /** Asks replicas to confirm a grant. Undefined if grants need no replicas. */
   readonly confirm: Sending['confirm']
   readonly #kind: Kind
   readonly #clock: Clock

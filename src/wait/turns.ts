@@ -203,22 +203,18 @@ export class Turns implements TurnTaking {
     return listening
   }
 
-  /** Called when the client `by` has released the lock. */
   freed(key: string, by: string): void {
     this.#others.get(key)?.freed(by, this.#clock.now())
   }
 
-  /** Returns for how many more ms this client leaves the lock to other clients. */
   wait(key: string): number {
     return this.#others.get(key)?.wait(this.#clock.now()) ?? 0
   }
 
-  /** Called when this client has waited for as long as `wait` said, and tries now. */
   waited(key: string): void {
     this.#others.get(key)?.waited(this.#clock.now())
   }
 
-  /** Called when this client has been granted the lock. `free`: the lock was free when this client tried. */
   taken(key: string, free: boolean): void {
     this.#others.get(key)?.taken(free, this.#clock.now())
   }
