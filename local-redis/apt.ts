@@ -18,13 +18,13 @@ const downloadWithinMs = 180_000
 const unpackWithinMs = 30_000
 
 export interface Order {
-  /** Alternatives, each of one or more packages. The first that works is used. */
+  /** The packages to try. All packages of one choice are unpacked together. The first choice that works is used. */
   readonly choices: readonly (readonly string[])[]
   /** Debian's code name for the release to take the packages from. Default: this machine's release. */
   readonly suite?: string
 }
 
-/** Unpacks the ordered packages into `tree`. The caller removes the workshop. */
+/** Unpacks the ordered packages into `tree`. The caller removes the folder `workshop`. */
 export async function fetchPackages(
   { choices, suite }: Order,
   workshop: string,
@@ -35,7 +35,7 @@ export async function fetchPackages(
   const apt = (timeoutMs: number, ...args: string[]) =>
     run('apt-get', ['--config-file', config, ...args], { timeoutMs })
 
-  // One unreachable source fails the whole update, but the other sources may have the package.
+  // If one source is unreachable, the whole update fails. But the other sources may have the package.
   const troubles: string[] = []
   await apt(updateWithinMs, 'update').catch(error => troubles.push(messageOf(error)))
 
@@ -75,7 +75,7 @@ async function configure(workshop: string, more: readonly string[]): Promise<str
     `Dir::State::Lists "${folder('lists')}";`,
     `Dir::Cache "${folder('cache')}";`,
     `Dir::Log "${folder('log')}";`,
-    'Debug::NoLocking "1";', // apt writes nothing shared here, so it needs no locks, which only root may take
+    'Debug::NoLocking "1";', // apt writes only into private folders, so it needs no locks, which only root may take
     'APT::Sandbox::User "";', // run by root, apt would otherwise download as a user who may not enter this folder
     'Acquire::Languages "none";',
     ...['Pre-Invoke', 'Post-Invoke', 'Post-Invoke-Success'].map(hook => `#clear APT::Update::${hook};`),
@@ -87,8 +87,8 @@ async function configure(workshop: string, more: readonly string[]): Promise<str
 }
 
 /**
- * Returns the settings that make the suite the only source, from the mirror that this machine uses, as if nothing were
- * installed.
+ * Returns apt settings that fetch packages of `suite` together with all their libraries. The only source is this suite,
+ * at the mirror that this machine uses. The record of installed packages is empty.
  */
 async function foreignSuite(workshop: string, suite: string): Promise<string[]> {
   const keyring = (await existing(keyrings)) ?? ''

@@ -8,8 +8,9 @@ import { packageRoot } from './package-root.ts'
 const root = fileURLToPath(packageRoot)
 
 /**
- * Returns the cache folder: BATON_CACHE if that is set; in a checkout, a folder inside the checkout, so that both are
- * deleted together; otherwise the user's cache folder, because an installed package should not write into node_modules.
+ * Returns the cache folder. If BATON_CACHE is set, it names the folder. In a checkout, the folder is inside the
+ * checkout, so that it is deleted with the checkout. An installed package should not write into node_modules, so it
+ * uses the user's cache folder.
  */
 export async function cacheFolder({ BATON_CACHE, XDG_CACHE_HOME }: NodeJS.ProcessEnv): Promise<string> {
   if (BATON_CACHE) return resolve(BATON_CACHE)

@@ -14,15 +14,18 @@ import { emptyAndForgetful, type Launch, type Life, startServer } from './server
 
 type Testcontainers = typeof import('testcontainers')
 
-/** Loading testcontainers on a busy machine takes most of this time. If no engine runs, the answer comes at once. */
+/**
+ * The time limit for an answer of the container engine. On a busy machine, loading testcontainers takes most of this
+ * time. If no engine runs, the result is known at once.
+ */
 const engineAnswersWithinMs = 5_000
 const obeysWithinMs = 3_000
 const tailLines = 20
 
 /**
- * Returns the option that runs servers in containers. It reads `BATON_REDIS_ARGS`: arguments for every server,
- * separated by spaces; and `BATON_CONTAINER_LABEL`: a label, key=value, for every container. If the reaper cannot run,
- * the user finds leftover containers by this label.
+ * Returns the option that runs servers in containers. It reads two variables. `BATON_REDIS_ARGS` has the arguments for
+ * every server, separated by spaces. `BATON_CONTAINER_LABEL` has a label for every container, in the form key=value. If
+ * the reaper of testcontainers cannot run, the user finds leftover containers by this label.
  */
 export function inContainer(env: NodeJS.ProcessEnv = process.env): SourceOption {
   return { name: 'container', find: () => find(env) }
@@ -30,8 +33,9 @@ export function inContainer(env: NodeJS.ProcessEnv = process.env): SourceOption 
 
 async function find(env: NodeJS.ProcessEnv): Promise<Finding> {
   if (!installedTestcontainers()) return { unavailable: 'the package testcontainers is not installed' }
-  // If the user names an image, only this option is used, so it need not be tried first: the first server reports any
-  // trouble. Otherwise there are other options, so find out now whether this one works.
+  // If the user names an image, no other option is used. Then this option is not tested first: if it does not work, the
+  // start of the first server fails and says why. If the user names no image, the test decides whether another option
+  // is used.
   const { BATON_REDIS_IMAGE: named } = env
   if (!named && !(await engineAnswers())) return { unavailable: 'no container engine answers' }
   const testcontainers = await import('testcontainers')
@@ -114,8 +118,7 @@ function launchContainer(testcontainers: Testcontainers, engine: ContainerRuntim
     try {
       return new ContainerLife(engine, await container.start())
     } catch (error) {
-      // The container was created but not started, e.g. because the port was taken. Nothing else has a handle to remove
-      // it.
+      // The container was created but not started, e.g. because the port was taken. No other code can remove it.
       if (container.createdId) await engine.container.getById(container.createdId).remove({ force: true })
       throw error
     }

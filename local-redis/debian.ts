@@ -7,8 +7,8 @@ import { startServer } from './server.ts'
 import { serverNames, versionOf } from './server-binary.ts'
 
 /**
- * The alternatives: the tools package of each server. It contains the binary, to which the server's own package only
- * links.
+ * The packages to try: for each server, its package and its tools package. The tools package contains the binary. The
+ * server's own package only links to it.
  */
 const choices = [
   ['redis-server', 'redis-tools'],

@@ -39,7 +39,7 @@ export type { RunningServer, ServerSource, StartOptions } from './server.ts'
 export interface ObtainOptions {
   /** Receives one line that says which server was chosen. It never contains a password. */
   readonly announce?: (line: string) => void
-  /** Extra command line arguments for a server that is started here. A server named by REDIS_URL ignores them. */
+  /** Extra command line arguments for a server that this package starts. A server named by REDIS_URL ignores them. */
   readonly args?: readonly string[]
 }
 
@@ -48,7 +48,7 @@ let found: Promise<ServerSource> | undefined
 /** Finds where servers come from on this machine, regardless of REDIS_URL. This is decided once per process. */
 export function findServerSource(): Promise<ServerSource> {
   const { BATON_REDIS_IMAGE } = process.env
-  // A user who names an image wants to learn about that server. Another server would give a wrong answer.
+  // A user who names an image wants to test with that server. A test with another server would mislead the user.
   found ??= BATON_REDIS_IMAGE ? chooseSource([inContainer()]) : anySource()
   return found
 }

@@ -90,7 +90,10 @@ async function rebuild<T>(wanted: Wanted<T>, folder: string, tree: string): Prom
   })
 }
 
-/** Removes workshops whose process was killed. Because this process holds the lock, nobody works in them now. */
+/**
+ * Removes the build folders that killed processes have left. This process holds the lock, so no other process works in
+ * these folders now.
+ */
 async function removeAbandoned(folder: string, prefix: string): Promise<void> {
   for (const name of await readdir(folder)) {
     if (name.startsWith(prefix)) await rm(join(folder, name), { recursive: true, force: true, maxRetries: 5 })

@@ -2,9 +2,9 @@ import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 
 /**
- * Ports are chosen above 6379 and below the range that systems use for outgoing connections. While a killed server
- * waits for its restart, an outgoing connection could take a port from that range. A client that keeps reconnecting
- * could even get the port that it connects to as its own, and so connect to itself.
+ * The range of ports to choose from: above 6379, and below the ports that systems use for outgoing connections. If a
+ * killed server had one of those ports, an outgoing connection could take the port before the server restarts. A client
+ * that keeps reconnecting to the killed server could even be given the same port as its own, and so connect to itself.
  */
 const lowest = 10_000
 const highest = 32_767

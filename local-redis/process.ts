@@ -54,9 +54,9 @@ export function launchProcess(binary: string, env: NodeJS.ProcessEnv = {}): Laun
 }
 
 /**
- * Starts the child, and redirects its output to the log file. With --logfile instead, the log would lack complaints
- * about arguments, because a server prints those before it applies any argument. Synchronous, so that the child emits
- * no event before its listeners are attached.
+ * Starts the child, and redirects its output to the log file. A server prints complaints about its arguments before it
+ * applies any argument, so with --logfile the log would lack these complaints. This function is synchronous, so that
+ * the child emits no event before its listeners are attached.
  */
 function spawnLogged(logFile: string, words: string[], env: NodeJS.ProcessEnv): ChildProcess {
   const log = openSync(logFile, 'a')

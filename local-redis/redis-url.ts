@@ -1,13 +1,16 @@
-/** A Redis to use, whether it was started here or named by the user. */
+/** A Redis to use. Either this package has started it, or the user has named it. */
 export interface LocalRedis {
   readonly url: string
   /** A description for people. It never contains a password. */
   readonly description: string
-  /** Stops a server that was started here. Does nothing to one that REDIS_URL names. */
+  /** Stops a server that this package has started. Does nothing to a server that REDIS_URL names. */
   stop(): Promise<void>
 }
 
-/** Returns the server that REDIS_URL names, or undefined if it is not set. Nothing here starts, stops or empties it. */
+/**
+ * Returns the server that REDIS_URL names, or undefined if REDIS_URL is not set. This package never starts, stops or
+ * empties that server.
+ */
 export function namedRedis(value: string | undefined): LocalRedis | undefined {
   if (!value) return undefined
   return {
@@ -21,8 +24,8 @@ export function namedRedis(value: string | undefined): LocalRedis | undefined {
 export function addressOf(value: string): URL | undefined {
   const url = URL.canParse(value) ? new URL(value) : undefined
   if (!url?.hostname || !['redis:', 'rediss:'].includes(url.protocol)) return undefined
-  // An unescaped / # or ? in the password ends the host too early. The beginning of the password would be taken for a
-  // port, and be shown.
+  // If a password contains an unescaped / # or ?, the parser ends the host there, and takes the beginning of the
+  // password for a port. A description of the server would show it.
   if (!/^(\/\d*)?$/.test(url.pathname) || url.hash !== '' || url.search.includes('@')) return undefined
   return decodes(url.username) && decodes(url.password) ? url : undefined
 }

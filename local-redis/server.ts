@@ -18,7 +18,7 @@ import { probe } from './probe.ts'
 /** A source from which any number of servers can be started. */
 export interface ServerSource {
   readonly kind: 'path' | 'container' | 'package'
-  /** For people, e.g. "redis-server 7.0.15 from the PATH (/usr/bin/redis-server)". */
+  /** A description for people, e.g. "redis-server 7.0.15 from the PATH (/usr/bin/redis-server)". */
   readonly description: string
   start(options?: StartOptions): Promise<RunningServer>
 }
@@ -43,7 +43,10 @@ export interface RunningServer {
   stop(): Promise<void>
   /** Ends the server as a crash would. The port is kept for a restart. */
   kill(): Promise<void>
-  /** Starts an empty server on the same port, with the arguments of `start` unless others are given. */
+  /**
+   * Ends the server if it still runs, and starts an empty server on the same port. The arguments are `args`, or those
+   * of `start` if `args` is absent.
+   */
   restart(options?: { args?: readonly string[] }): Promise<void>
 }
 
@@ -65,14 +68,16 @@ export interface LaunchOptions {
 
 export type Launch = (port: number, options: LaunchOptions) => Promise<Life>
 
-/** Writes nothing to disk unless the caller's own arguments ask for it: they come later and win. */
+/** With these arguments, a server writes nothing to disk. The caller's own arguments come later and override them. */
 export const emptyAndForgetful = ['--save', '', '--appendonly', 'no'] as const
 
 const launchAttempts = 5
 const readyWithinMs = 15_000
 const reservedPort = 6379
 const strangerAnswered = 'another server answered'
-/** Matches the messages of a server, of a container engine and of `untilReady`. */
+/**
+ * Matches the messages that say that the port is taken: those of a server, of a container engine and of `untilReady`.
+ */
 const portTaken = new RegExp(`address already in use|port is already allocated|${strangerAnswered}`, 'i')
 
 export async function startServer(launch: Launch, options: StartOptions = {}): Promise<RunningServer> {
@@ -85,7 +90,10 @@ class LaunchedServer implements RunningServer {
   readonly url: string
   #life: Life
   #over = false
-  /** Calls run one after another, so that a stop during a restart does not miss the server that is being launched. */
+  /**
+   * The calls of `stop`, `kill` and `restart` run one after another. So a stop during a restart does not miss the
+   * server that is being launched.
+   */
   #turn: Promise<void> = Promise.resolve()
 
   constructor(
@@ -130,9 +138,9 @@ class LaunchedServer implements RunningServer {
 }
 
 /**
- * Launches the server on a port, and waits until it is ready. Another program may have taken the port since it was
- * chosen. The launch is then repeated: with another port, or, if the caller named the port, with the same one after a
- * moment.
+ * Launches the server on a port, and waits until it is ready. If another program has taken the port since it was
+ * chosen, the launch is repeated with another port. If the caller named the port, the launch is repeated with the same
+ * port after a pause.
  */
 async function launchUntilReady(
   launch: Launch,
@@ -162,15 +170,16 @@ async function launchOnce(launch: Launch, port: number, options: LaunchOptions):
   throw new Error(`the Redis server did not start on port ${port}: ${failure}\n${log}`.trimEnd())
 }
 
-/** Returns undefined once the server answers; otherwise the reason why it will not. */
+/** Returns undefined once the server answers, or the reason why the server did not start. */
 async function untilReady(life: Life, port: number): Promise<string | undefined> {
   const deadline = Date.now() + readyWithinMs
   while (Date.now() < deadline) {
     const answer = await probe(port)
-    // Another process's server may have taken the port first. Then that server answers, and ours is about to exit.
+    // Another process may have taken the port first. Then its server answers, and the server of this launch is about to
+    // exit.
     if (answer?.pid !== undefined && life.pid !== undefined && answer.pid !== life.pid) return strangerAnswered
     // A server that requires a password does not report its process id. So wait a moment: if another server has taken
-    // the port, ours exits.
+    // the port, the server of this launch exits.
     if (answer && answer.pid === undefined) await sleep(100)
     if (!(await life.running())) return 'it exited'
     if (answer) return undefined

@@ -1,25 +1,25 @@
--- acquire: re-enter if the owner already holds the lock. Otherwise take the lock if it is free and no live fair waiter
--- is ahead. Otherwise join the fair queue if the mode is 'queue'.
+-- acquire: if the owner already holds the lock, re-enter. Otherwise, if the lock is free and no live fair waiter is
+-- ahead, take the lock. Otherwise, if the mode is 'queue', join the fair queue.
 --
 -- Repeating a call with the same id changes nothing: an id that holds gets the same grant, and an id that is queued
 -- keeps its place and counts as alive. So a lost reply does no harm (I5).
--- A lapsed lease is found here, by the server's clock, not by the expiry of a key (I1). If waiters were queued when it
--- lapsed, the first of them gets the lock, whichever client makes this call (I3, I4).
+-- This script finds a lapsed lease by the server's clock, not by the expiry of a key (I1). If waiters were queued when
+-- it lapsed, the first of them gets the lock, whichever client makes this call (I3, I4).
 -- If the lock's key is new or was lost (clock 0), its queue may still exist. So the script looks for the queue's key.
 -- HSET is the first write of a plain grant, so a server at maxmemory refuses the grant as a whole.
--- The owner of a holder without a name is known only to the holder's client, which may since have passed the lock to
--- another of its waiters (lua/mutex/pass.lua). So only calls of that client re-enter such a hold.
+-- If a holder has no name, only its client knows the owner. That client may have passed the lock to another of its
+-- waiters since the grant (lua/mutex/pass.lua). So only calls of that client re-enter such a hold.
 -- A re-entry has a lease of its own, and the lock is held until the latest of its holder's leases ends. If the re-entry
--- comes from the client of the first hold, and asks for a longer lease, the first hold is prolonged to the same end,
--- because the re-entry runs inside it (src/lease/renewal.ts).
+-- comes from the client of the first hold, and asks for a longer lease, the first hold is prolonged to the end of that
+-- lease. The reason is that the re-entry runs inside the first hold (src/lease/renewal.ts).
 --
 -- Several independent servers may keep one lock, and a majority of them decides. Then a grant by one server is a vote,
 -- and all votes of a majority must have the same token. So the client sends a floor. A server that issues a new token
 -- or ticket issues the floor, unless its own clock is already past it. If the tokens still differ, the client takes the
 -- largest and asks the other servers to raise theirs ('raise'). A server that missed the grant because it was down
--- joins the hold later with the majority's token ('same'). Then the hold survives the loss of another server (I8). Only
--- a token set by 'same' may be below the clock, which never goes back (I2).
--- Neither 'raise' nor 'same' interferes with the queue: they do not hand the lock to a waiter, and do not join.
+-- joins the hold later with the majority's token ('same'). Then the hold survives the loss of another server (I8). The
+-- clock never goes back (I2), so a token set by 'same' may be below the clock. No other token may.
+-- 'raise' and 'same' do not interfere with the queue: they do not hand the lock to a waiter, and do not join.
 --
 -- KEYS
 --   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua)
@@ -32,7 +32,7 @@
 --   succeeded   token: taken over from a holder whose lease had lapsed
 --   reentered   token, ttl ms: the owner already holds the lock
 --   refused     ttl ms, position (0: not queued), ticket, held for ms, clock (a lower bound for the tokens of later grants), bytes of the holder's owner, its owner and label
---   absent      only to 'raise' and 'same': the id holds nothing here, and nothing was changed
+--   absent      only to 'raise' and 'same': the id holds nothing on this server, and nothing was changed
 --   unfinished  neither granted nor refused yet, because one call may pass over only so many waiters; call again
 -- Invariants: I1 I2 I3 I4 I5 I8
 -- Constants
@@ -45,7 +45,7 @@
 -- include: numbers
 local lease = claim:match(LEASE, TERMS_AT)
 
--- Fast path: the usual case returns before any work that only the other cases need.
+-- Fast path: the usual case returns here, before the work that only rarer cases need.
 if not holder and not queued and clock ~= NO_CLOCK and (not floor or mode == 'try' or mode == 'queue') then
   if floor then clock = math.max(clock, floor - 1) end
   local ends
@@ -102,7 +102,8 @@ if held and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
       redis.call('PEXPIREAT', lock, life)
     end
     redis.call('PEXPIREAT', all, keep)
-    -- This is needed in every mode: an earlier request of the same call, with mode 'queue', may have queued this claim.
+    -- The claim leaves the queue in every mode: an earlier request of the same call, with mode 'queue', may have queued
+    -- it.
     if queued then redis.call('ZREM', queue, claim) end
     return 'reentered ' .. token .. ' ' .. lease
   end
@@ -123,7 +124,7 @@ if floor then
     if clock > tonumber(floor) then redis.call('HSET', lock, 'clock', string.format('%.0f', clock)) end
     return 'granted ' .. floor
   end
-  -- The next token or ticket is larger by at least 1, and so at least the floor.
+  -- The next token or ticket is larger than `clock` by at least 1, so it is at least the floor.
   clock = math.max(clock, floor - 1)
 end
 
@@ -166,8 +167,9 @@ if not held then
   if mode == 'queue' then position = redis.call('ZRANK', queue, claim) + 1 end
 end
 
--- `known`, the bound in the reply, comes from the holder's token and the time. `clock` is not used, because it does not
--- include the tokens that the holder may have issued on its own.
+-- `known`, the bound in the reply, is the larger of the holder's token and the present time. `clock` is not used here:
+-- in mode 'try', it includes the floor of this call, which is not stored, so a later token may be smaller. Besides,
+-- `token` and `stamp` are texts already, and to format `clock` would cost more than a Redis command.
 local since, known = math.max(0, now - math.floor(token / 1000)), tonumber(token) > micros and token or stamp
 -- include: claim
 return 'refused ' .. ends - now .. ' ' .. position .. ' ' .. ticket .. ' ' .. since .. ' ' .. known .. ' ' .. bytes .. ' ' .. names

@@ -1,10 +1,11 @@
 -- force-release: take the lock from its holder, and hand it off.
 --
--- One call suffices, however fast the lock changes hands. The lock stores the latest request. If the answer is lost and
--- the request is repeated, it does not take the lock from the next holder as well (I5).
+-- One call is enough, even if the lock changes hands quickly, because the call takes the lock from whichever holder it
+-- finds. The lock stores the latest request. So if the answer is lost and the request is repeated, the second call does
+-- not take the lock from the next holder (I5).
 -- The client of each hold receives a message in its inbox that the hold may be lost. The client asks Redis before it
--- believes the message (I8). If the holder has more holds than one call may notify, the other clients learn of the loss
--- when they renew.
+-- believes the message (I8). If the holder has more holds than one call may notify, the clients of the remaining holds
+-- learn of the loss when they renew.
 --
 -- KEYS
 --   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua)
@@ -13,8 +14,8 @@
 --   only?       string  the id of the holder that loses the lock; absent: any holder
 -- Replies
 --   released    the holder has lost the lock
---   unfinished  the same, but one call may pass over only so many waiters; lua/mutex/sweep.lua finds the next holder
---   free        nobody held the lock, or its holder is not `only`
+--   unfinished  the holder has lost the lock, but one call may pass over only so many waiters; lua/mutex/sweep.lua finds the next holder
+--   free        the lock has no holder, or its holder is not `only`
 -- Invariants: I4 I5 I8
 -- Constants
 --   MOST_TOLD = 1000  holds whose clients one call notifies, at most

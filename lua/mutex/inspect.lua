@@ -1,4 +1,5 @@
--- inspect: the present state of a lock, for people and tools; of a long queue, one page. Writes nothing.
+-- inspect: read the present state of a lock, for people and tools. If the queue is long, one call reads one page of it.
+-- Writes nothing.
 --
 -- KEYS
 --   lock     HASH    the lock; its other keys follow from it (lua/shared/keys.lua)

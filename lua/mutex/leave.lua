@@ -1,32 +1,32 @@
 -- leave: a caller that has given up (time-out, abort, close) takes its request back.
 --
--- If it is queued, it is removed. If it was granted the lock in the meantime, by a message that crossed this call, its
--- hold ends and the lock goes to the next waiter. So a grant after a cancel is never kept (I4, I7). If it is neither
--- queued nor a holder, nothing changes, so the call may be repeated.
+-- If the caller is queued, it is removed from the queue. If the caller was granted the lock in the meantime, by a
+-- message that crossed this call, its hold ends and the lock goes to the next waiter. So a grant after a cancel is
+-- never kept (I4, I7). If the caller is neither queued nor a holder, nothing changes, so the call may be repeated.
 --
 -- KEYS
 --   lock      HASH    the lock
 -- ARGV
---   id        string  the waiter, and the hold that it may have become
---   entry?    string  its claim; absent: it has not tried to join the queue
+--   id        string  the caller's id, as a waiter and as a holder
+--   entry?    string  the caller's claim; absent: the caller has not tried to join the queue
 -- Replies
---   left        it was queued
---   returned    it was the holder; the lock was handed off or is free
---   unfinished  it was the holder, but one call may pass over only so many waiters; lua/mutex/sweep.lua finds the next holder
---   absent      it was neither queued nor the holder
+--   left        the caller was queued
+--   returned    the caller was the holder; the lock was handed off or is free
+--   unfinished  the caller was the holder, but one call may pass over only so many waiters; lua/mutex/sweep.lua finds the next holder
+--   absent      the caller was neither queued nor the holder
 -- Invariants: I4 I5 I7
 -- include: state
 -- include: holder
 -- include: keys
 
 local outcome = 'absent'
--- If the waiter is not in the queue, its deadline stays: the rest of the script may read that key, and must not find it
--- emptied in a moving slot (lua/shared/promote.lua).
+-- If the waiter is not in the queue, its deadline stays in `expiry`, because the rest of the script may read that key.
+-- If the key became empty while its slot moves, that read would fail (lua/shared/promote.lua).
 if entry and redis.call('ZREM', queue, entry) == 1 then
   redis.call('ZREM', expiry, id)
   outcome = 'left'
 end
--- Fast path: the usual case returns before any work that only the other cases need.
+-- Fast path: the usual case returns here, before the work that only rarer cases need.
 if hold ~= id and not holds then return outcome end
 
 -- include: time

@@ -1,16 +1,17 @@
 -- pass: record that a client has passed its lock to another of its own waiters.
 --
--- The hold stays the same, and so does exclusion. The new holder's lease begins now, unless the hold has been prolonged
--- further in the meantime. Its token is from the holder's block (lua/shared/unreported.lua). So this call may come
--- late, twice, or never (I1, I2, I5). An older record never overwrites a newer one. Nothing is recorded once the holder
--- has re-entered, which ends such hand-offs.
--- PEXPIREAT comes first for the same reason as in lua/mutex/renew.lua.
+-- In Redis, the hold stays the same, so it still excludes all others. The new holder's lease begins now, unless the
+-- hold has been prolonged further in the meantime. The new holder's token comes from the block of tokens that the
+-- hold's client may issue on its own (lua/shared/unreported.lua). So this call may come late, twice, or never (I1, I2,
+-- I5). An older record never overwrites a newer one. A re-entry ends the hand-offs within the client, so nothing is
+-- recorded once the holder has re-entered.
+-- PEXPIREAT comes first because a server at maxmemory refuses a script whose first write is HSET.
 --
 -- KEYS
 --   lock      HASH    the lock
 -- ARGV
 --   id        string  the hold
---   claim     string  the claim of the new holder, with the id of that hold
+--   claim     string  the claim of the new holder, with the id of the hold
 --   issued    string  the token of the new holder
 --   lease     ms      the lease in the claim
 -- Replies

@@ -1,9 +1,11 @@
 -- release: end one hold. If it was the holder's last, hand the lock to the next fair waiter, or leave it free.
 --
--- Only the hold's own id ends it (I5): a late, repeated or foreign release finds no such hold and changes nothing.
+-- Only the hold's own id ends the hold (I5). So a late, repeated or foreign release finds no such hold and changes
+-- nothing.
 -- If the lock has a single hold and no queue, its release does not read the time. Writes that free memory come first,
 -- so a release works at maxmemory.
--- A hold that is still recorded is ended even if its lease has lapsed: its caller knows its own deadline.
+-- If a hold's lease has lapsed but the hold is still recorded, this call ends the hold. The reply need not say that the
+-- lease had lapsed, because the caller knows its deadline.
 -- A holder may issue some tokens on its own (lua/shared/unreported.lua), so a release reports the last of them.
 --
 -- KEYS
@@ -12,7 +14,7 @@
 --   id          string  the hold to end; if the next holder is a waiter of the same client, the reply contains its grant
 --   used?       string  the last token that the client has issued on its own; absent: none after the one that Redis knows of
 -- Replies
---   released    how many subscribers received the message that the lock is free. Absent: none did, or the lock is not free: it was handed off, or its owner still has another hold
+--   released    how many subscribers received the message that the lock is free. Absent: no subscriber did, or the lock is not free, because it was handed off or its owner still has another hold
 --   passed      id, token, ttl ms: a waiter of the same client is now the holder
 --   unfinished  the hold has ended, but one call may pass over only so many waiters; lua/mutex/sweep.lua finds the next holder
 --   ended       the hold did not exist
@@ -21,7 +23,7 @@
 
 local client = id:sub(1, CLIENT_END)
 
--- Fast path: the usual case returns before any work that only the other cases need.
+-- Fast path: the usual case returns here, before the work that only rarer cases need.
 if holder and not queuedUntil and not holds and holder:sub(HELD_ID_AT, HELD_ID_END) == id then
   redis.call('HDEL', lock, 'holder')
   if used and tonumber(last or 0) < tonumber(used) then redis.call('HSET', lock, 'clock', used) end

@@ -1,10 +1,11 @@
 -- renew: prolong holds that still exist, and report which are gone. One call serves many locks of one client.
 --
 -- A lapsed lease is not revived, even if nobody has taken the lock: its holder already counts it as lost (I1, I8).
--- If the hold's token is larger than the client's, it belongs to a later grant: the client's grant was taken away, and
--- the same id waited again and was granted the lock again (I2). A smaller token is the same grant: Redis learns later
--- of hand-offs within the client.
--- If a key of another type is in a lock's place, that hold is gone; the other locks of the call are still renewed.
+-- If the hold's token in Redis is larger than the token that the client knows, the hold belongs to a later grant: the
+-- client's grant was taken away, and then the same id waited again and was granted the lock again (I2). If the token in
+-- Redis is smaller, the hold belongs to the same grant, because Redis learns of hand-offs within the client only later.
+-- If a key of another type is in a lock's place, the hold of that lock is gone, and the holds of the other locks are
+-- still renewed.
 -- A lease never gets shorter. With 0 ms, the call only confirms the hold and reports the time left. Each hold of a
 -- holder has its own lease.
 -- PEXPIREAT comes first because a server at maxmemory refuses a script whose first write is HSET. A server without free

@@ -1,5 +1,5 @@
--- sweep: continue the search for the next holder, after an earlier call has passed over as many dead waiters as one
--- call may.
+-- sweep: continue the search for the next holder, after an earlier call has reached the limit of dead waiters that one
+-- call may pass over.
 --
 -- The bound on each call keeps the server free for other clients. Between two calls the lock has a queue and no holder.
 -- No newcomer is granted the lock then, because every call that asks for it continues the search first. So if the

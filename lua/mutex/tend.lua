@@ -1,7 +1,7 @@
--- tend: the heartbeat of one client's waiters of one lock. It repairs every loss, so that messages are only hints: it
--- postpones each waiter's expiry; a waiter missing from the queue (queue lost, or waiter passed over as unreachable)
--- joins again with its old ticket; a free or lapsed lock goes to the first live waiter; and a grant whose message was
--- lost is reported.
+-- tend: the heartbeat of one client's waiters of one lock. It postpones each waiter's expiry. It also repairs every
+-- loss, so messages are only hints. If a waiter is missing from the queue, because the queue was lost or the waiter was
+-- passed over as unreachable, the waiter joins again with its old ticket. A free or lapsed lock goes to the first live
+-- waiter. A grant whose message was lost is reported.
 --
 -- A waiter of this client that is granted the lock here needs no message, so a client that cannot receive messages
 -- still makes progress. The reply names the holder's owner, so that the client sees when one of its waiters may
@@ -18,7 +18,7 @@
 --   ttl         ms      the waiters' own expiry
 --   waiters...  claim, ticket for each of the client's waiters, 500 at most
 -- Replies
---   tended      ttl ms, held for ms, clock, bytes of the holder's owner, its owner and label; then for each waiter: its position, or {token, ttl ms, how} if it holds the lock
+--   tended      ttl ms, held for ms, clock (a lower bound for the tokens of later grants), bytes of the holder's owner, its owner and label; then for each waiter: its position, or {token, ttl ms, how} if it holds the lock
 --   unfinished  the waiters are queued, but one call may pass over only so many dead waiters; call again
 -- Invariants: I3 I4 I7
 -- include: state

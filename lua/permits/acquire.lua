@@ -1,9 +1,9 @@
--- acquire: take what the claim wants if that much is free and no live fair waiter is ahead. Otherwise join the fair
--- queue if the mode is 'queue'.
+-- acquire: if enough permits are free for the claim, and no live fair waiter is ahead, take them. Otherwise, if the
+-- mode is 'queue', join the fair queue.
 --
 -- Repeating a call with the same id changes nothing: an id that holds gets the same grant, and an id that is queued
--- keeps its place (I5). Lapsed holds are found here, by the server's clock (I1). The permits that they leave go to the
--- queue first, whichever client makes this call (I3, I4).
+-- keeps its place (I5). This script finds lapsed holds by the server's clock (I1). Their permits go to the waiters in
+-- the queue first, whichever client makes this call (I3, I4).
 -- If the lock's key is new or was lost (clock 0), its queue may still exist. So the script looks for the queue's key.
 -- If the deadlines were lost, all holds are lost too (lua/shared/lapse.lua).
 -- HSET is the first write of a plain grant, so a server at maxmemory refuses the grant as a whole.
@@ -30,7 +30,7 @@ local wants, of = claim:match(WANTS, TERMS_AT)
 -- include: deadlines
 -- include: re-enter
 
--- Fast path: the usual case returns before any work that only the other cases need.
+-- Fast path: the usual case returns here, before the work that only rarer cases need.
 local usual = not record and not queued and clock ~= NO_CLOCK and taken + wants <= of + 0
 if usual and (taken == 0 or redis.call('EXISTS', deadlines) == 1) then
   taken = taken + wants

@@ -1,7 +1,7 @@
 -- force-release: take the permits from all holders, or from one, and admit the next waiters.
 --
--- The lock stores the latest request. If the answer is lost and the request is repeated, it does not take the permits
--- from the next holders as well (I5).
+-- The lock stores the latest request. So if the answer is lost and the request is repeated, the second call does not
+-- take the permits from the next holders (I5).
 -- The client of each holder receives a message in its inbox that the hold may be lost. The client asks Redis before it
 -- believes the message (I8).
 --
@@ -12,8 +12,8 @@
 --   only?       string  the id of the holder that loses its permits; absent: all holders
 -- Replies
 --   released    the holders have lost their permits
---   unfinished  as many holders as one call may end have lost theirs; call again until the reply is `released`, then call lua/permits/sweep.lua
---   free        nobody held a permit, or `only` did not
+--   unfinished  one call may end only so many holds, and has ended that many; call again until the reply is `released`, then call lua/permits/sweep.lua
+--   free        there was no holder, or `only` was not a holder
 -- Invariants: I4 I5 I8
 -- Constants
 --   MOST_FORCED = 250  holds ended by one call, at most
@@ -41,7 +41,7 @@ if found then
   if not only and taken > 0 then return 'unfinished' end
   redis.call('HSET', lock, 'forced', request)
 end
--- This runs even if no holder has lost anything, because the permits of lapsed holds go to the waiters.
+-- Waiters are admitted even if no holder has lost anything, because the permits of lapsed holds go to the waiters.
 -- include: admit { word = found and 'handoff' or word, by = nil, mine = nil, asks = nil }
 if not found then return 'free' end
 return (unfinished or more) and 'unfinished' or 'released'

@@ -1,5 +1,5 @@
--- inspect: the present state of a lock, for people and tools; of many holders or a long queue, one page. Writes
--- nothing.
+-- inspect: read the present state of a lock, for people and tools. If there are many holders, or the queue is long, one
+-- call reads one page of them. Writes nothing.
 --
 -- KEYS
 --   lock     HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua of its kind)
@@ -16,8 +16,8 @@ local id = ''
 
 -- include: queues
 -- include: time
--- The next page begins after the last deadline, not after a count: a renewal moves a holder behind the unread ones, and
--- a count would then skip one of them.
+-- The next page begins after the deadline of the last holder that was read, not after a count of holders. If one of the
+-- read holders renews its lease, it moves behind the unread holders, and a count would then skip one of those.
 local ends, last = after:match('^(%d+) (.*)$')
 local least = redis.call('ZCOUNT', deadlines, '-inf', '(' .. (ends or now))
 if ends and redis.call('ZSCORE', deadlines, last) == ends then least = redis.call('ZRANK', deadlines, last) + 1 end

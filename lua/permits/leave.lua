@@ -1,19 +1,20 @@
 -- leave: a caller that has given up (time-out, abort, close) takes its request back.
 --
--- If it is queued, it is removed. If it was first and wanted more than is free, the next waiters may now fit. If it was
--- granted permits in the meantime, by a message that crossed this call, its hold ends. So a grant after a cancel is
--- never kept (I4, I7). If it is neither queued nor a holder, nothing changes, so the call may be repeated.
+-- If the caller is queued, it is removed from the queue. If it was the first waiter and wanted more permits than are
+-- free, the next waiters may now fit. If the caller was granted permits in the meantime, by a message that crossed this
+-- call, its hold ends. So a grant after a cancel is never kept (I4, I7). If the caller is neither queued nor a holder,
+-- nothing changes, so the call may be repeated.
 --
 -- KEYS
 --   lock      HASH    the lock
 -- ARGV
---   id        string  the waiter, and the hold that it may have become
---   entry?    string  its claim; absent: it has not tried to join the queue
+--   id        string  the caller's id, as a waiter and as a holder
+--   entry?    string  the caller's claim; absent: the caller has not tried to join the queue
 -- Replies
---   left        it was queued
---   returned    it was a holder
---   unfinished  it was queued or a holder, and is removed; lua/permits/sweep.lua admits the remaining waiters
---   absent      it was neither queued nor a holder
+--   left        the caller was queued
+--   returned    the caller was a holder
+--   unfinished  the caller was queued or a holder, and is removed; lua/permits/sweep.lua admits the remaining waiters
+--   absent      the caller was neither queued nor a holder
 -- Invariants: I4 I5 I7
 -- include: permits
 -- include: deadlines
@@ -30,7 +31,7 @@ if record then
   outcome = 'returned'
   -- include: give-up
 end
--- Fast path: the usual case returns before any work that only the other cases need.
+-- Fast path: the usual case returns here, before the work that only rarer cases need.
 if outcome == 'absent' then return outcome end
 
 -- include: time

@@ -1,14 +1,15 @@
 -- release: end one hold, and admit the waiters that fit now.
 --
--- Only the hold's own id ends it (I5): a late, repeated or foreign release finds no such hold and changes nothing. A
--- hold that is still recorded is ended even if its lease has lapsed: its caller knows its own deadline.
+-- Only the hold's own id ends the hold (I5). So a late, repeated or foreign release finds no such hold and changes
+-- nothing. If a hold's lease has lapsed but the hold is still recorded, this call ends the hold. The reply need not say
+-- that the lease had lapsed, because the caller knows its deadline.
 --
 -- KEYS
 --   lock        HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua of its kind)
 -- ARGV
 --   id          string  the hold to end; the reply contains the grants to waiters of the same client in the same queue
 -- Replies
---   released    how many subscribers received the message that permits are free. Absent: none did, or the permits went to waiters of the fair queue
+--   released    how many subscribers received the message that permits are free. Absent: no subscriber did, or the permits went to waiters of the fair queue
 --   passed      id, token, ttl ms for each waiter of the same client, in the same queue, that is now a holder
 --   unfinished  as `passed`, possibly without any waiter; lua/permits/sweep.lua admits the others, because one call may admit only so many
 --   ended       the hold did not exist
@@ -18,7 +19,7 @@ if not record then return 'ended' end
 local client = id:sub(1, CLIENT_END)
 -- include: deadlines
 
--- Fast path: the usual case returns before any work that only the other cases need.
+-- Fast path: the usual case returns here, before the work that only rarer cases need.
 if not queued then
   -- include: give-up
   -- include: opened

@@ -1,4 +1,4 @@
--- sweep: continue admitting waiters or ending lapsed holds, after an earlier call has handled as many as one call may.
+-- sweep: continue to admit waiters and to end lapsed holds, after an earlier call has reached the limit of one call.
 --
 -- KEYS
 --   lock        HASH    the lock; its other keys follow from it

@@ -1,6 +1,6 @@
--- tend: the heartbeat of one client's waiters in one queue. It repairs every loss, so that messages are only hints: it
--- postpones each waiter's expiry; a waiter missing from the queue joins again with its old ticket; the permits of lapsed
--- holds go to the first waiters; and a grant whose message was lost is reported.
+-- tend: the heartbeat of one client's waiters in one queue. It postpones each waiter's expiry. It also repairs every
+-- loss, so messages are only hints. A waiter that is missing from the queue joins again with its old ticket. The
+-- permits of lapsed holds go to the first waiters. A grant whose message was lost is reported.
 --
 -- Waiters of this client that are admitted here need no message, so a client that cannot receive messages still makes
 -- progress.
@@ -14,7 +14,7 @@
 --   waiters...  claim, ticket for each of the client's waiters in one queue, 500 at most
 -- Replies
 --   tended      ttl ms, held for ms, clock, bytes of a holder's owner, its owner and label; then for each waiter: its position, or {token, ttl ms, how} if it holds
---   unfinished  one call may do only so much; call again. The waiters are queued already, unless lapsed holds alone reached the limit
+--   unfinished  the limit of one call was reached; call again. The waiters are queued already, unless lapsed holds alone reached the limit
 -- Invariants: I3 I4 I7
 local client = waiters[1]:sub(1, CLIENT_END)
 local id = client

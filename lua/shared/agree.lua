@@ -1,8 +1,9 @@
 -- agree: makes the floor, which the client has agreed on with other servers, the holder's token, and advances the clock
 -- to it.
 --
--- It writes nothing if both already have that value, so it may be repeated (I5). The floor may come from a server whose
--- clock is ahead. So the lock's key lives until the time of that token is past (lua/shared/life.lua) (I2).
+-- If the token and the clock already have that value, nothing is written, so the call may be repeated (I5). The floor
+-- may come from a server whose clock is ahead. So the lock's key lives until the time of that token is past
+-- (lua/shared/life.lua) (I2).
 --
 -- Takes
 --   floor   string  µs, 16 digits

@@ -2,9 +2,9 @@
 --
 -- ZREM, UNLINK and HDEL come first, because a server at maxmemory refuses a script whose first write is HSET.
 --
--- The last of several holds stays in their ZSET until lua/shared/forget.lua removes the key. If ZREM emptied the key
--- while a cluster moves its slot, Redis would look for the key on the other node. The script would fail there, and
--- leave a holder that nobody can end.
+-- The last of several holds stays in the ZSET of holds until lua/shared/forget.lua removes that key. If ZREM emptied
+-- the key while a cluster moves its slot, Redis would look for the key on the other node. The script would fail there,
+-- and leave a holder that nobody can end.
 --
 -- Takes
 --   id          string   the hold to end

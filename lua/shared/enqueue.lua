@@ -1,6 +1,6 @@
 -- enqueue: records that a waiter is queued until at least `now + ttl`, and makes the queue's keys live that long (I7).
 --
--- The life of the keys grows in steps of `ttl`, so that most joins need no command for it.
+-- The life of the keys grows in steps of `ttl`, so most joins need no command to prolong it.
 --
 -- Takes
 --   ttl       ms       the waiter's own expiry

@@ -1,4 +1,4 @@
--- forget: ends all holds of the holder. Costs nothing if nobody re-entered.
+-- forget: ends all holds of the holder. If the holder has not re-entered, this costs nothing.
 --
 -- Takes
 --   lock    HASH    the lock

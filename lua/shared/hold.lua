@@ -1,6 +1,6 @@
 -- hold: writes a new hold, whose lease begins now.
 --
--- The key of the deadlines is new whenever nobody else holds. So each call sets its life (I7).
+-- If there is no other holder, the key of the deadlines is new. So each call sets that key's life (I7).
 --
 -- Takes
 --   claim      string  the new holder's claim

@@ -1,7 +1,7 @@
 -- lapse: ends the holds whose leases have lapsed (I1), oldest deadline first.
 --
--- If the deadlines were lost, the ends of the leases are unknown. Then all holds end, as they do if the lock itself is
--- lost (I8). If the lock was lost, deadlines that remain belong to no hold, and are removed.
+-- If the deadlines were lost, the ends of the leases are unknown. Then all holds end, as they do if the lock's own key
+-- is lost (I8). If the lock's own key was lost, the deadlines that remain belong to no hold, and are removed.
 --
 -- Takes
 --   lock       HASH    the lock

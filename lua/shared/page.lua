@@ -1,5 +1,5 @@
--- page: some waiters of one queue, for people and tools. Of a long queue it reads one page: the waiters after a given
--- one.
+-- page: reads waiters of one queue, for people and tools. From a long queue, it reads one page: the waiters after a
+-- given waiter.
 --
 -- Takes
 --   queue    ZSET    the queue

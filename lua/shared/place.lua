@@ -1,6 +1,6 @@
 -- place: in a cluster, records in `expiry` that this client receives messages on this node. Like a heartbeat, the
 -- record is valid for `ttl`. The script asks the node for its name, because the client's request may have been
--- redirected here from another node.
+-- redirected to this node from another one.
 --
 -- Takes
 --   id      string  the id of one of the client's waiters, or a claim, which begins with the id

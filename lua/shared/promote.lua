@@ -1,8 +1,8 @@
 -- promote: makes the first live waiter of the fair queue the holder (I3, I4), and sends a message to its inbox.
 --
--- One call passes over a limited number of waiters, so that it does not block the server for long. If it reaches the
--- limit, the next call continues: the lock then has no holder, and any client that asks for it has to continue the
--- search first.
+-- One call passes over a limited number of waiters, so that it does not block the server for long. If a call reaches
+-- the limit, the lock has no holder until the next call continues the search. Any client that asks for the lock has to
+-- continue the search first.
 --
 -- A queue entry is the waiter's claim, and its score is the ticket. The claim begins with the waiter's id, whose first
 -- 12 characters name the inbox of its client.

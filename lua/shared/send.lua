@@ -1,7 +1,8 @@
--- send: sends a message to the inbox of a client that is granted the lock, and finds out whether anybody receives it.
+-- send: sends a message to the inbox of a client that is granted the lock, and finds out whether the message reaches a
+-- subscriber.
 --
--- In a cluster, the slot may have just moved to this node, and the client may not have followed yet. So there, a count
--- of 0 subscribers is reported only if the client was subscribed on this very node before (lua/shared/place.lua).
+-- In a cluster, the slot may have just moved to this node, and the client may not have followed yet. So in a cluster, a
+-- count of 0 subscribers is reported only if the client was subscribed on this very node before (lua/shared/place.lua).
 --
 -- Takes
 --   client    string  the name of the client's inbox

@@ -1,8 +1,8 @@
--- trim: removes deadlines that have passed. If thousands have passed, one call removes as many as the server can remove
--- quickly, and later calls remove the rest.
+-- trim: removes deadlines that have passed. If thousands of deadlines have passed, one call removes as many as the
+-- server can remove quickly, and later calls remove the others.
 --
--- ZREMRANGEBYSCORE runs even if nothing has passed, because a server at maxmemory does not refuse it as the first
--- write.
+-- ZREMRANGEBYSCORE runs even if no deadline has passed, because a server at maxmemory accepts it as the first write of
+-- a script.
 --
 -- Takes
 --   timetable  ZSET  members scored by their deadlines, ms

@@ -21,6 +21,6 @@
 --   unfinished  boolean  the limit of one call was reached; the next call has to continue
 --   heard       number   see lua/shared/admit.lua
 -- include: lapse
--- Even if leases have lapsed as well, a release counts as the reason for the grants ('handoff').
+-- If leases have lapsed as well, the release still counts as the reason for the grants ('handoff').
 -- include: admit { word = by and 'handoff' or word }
 unfinished = unfinished or more

@@ -5,7 +5,7 @@ export interface Declared {
   readonly name: string
   /** Whether the value may be absent, which is nil in Lua. */
   readonly optional: boolean
-  /** Whether the name stands for the rest of the list. */
+  /** Whether the name stands for all remaining values of the list. */
   readonly rest: boolean
   /** The type of the value in Redis or in Lua, or its unit. */
   readonly type: string

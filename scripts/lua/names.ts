@@ -76,8 +76,8 @@ export function unreadOf({ file, name, header }: Source, sources: readonly Sourc
 }
 
 /**
- * Returns the names that an include adds: those that its includer does not give or change itself. The others are the
- * includer's own variables.
+ * Returns the names that an include adds to its includer: those that the include gives, and that the includer neither
+ * gives nor changes itself. Names that the includer gives or changes are its own variables already.
  */
 export function newNames({ source }: Inclusion, includer: Source): string[] {
   const known = names([...includer.header.changes, ...includer.header.gives])
@@ -168,7 +168,7 @@ function linesOf(source: Source, cluster: boolean): Map<number, Inclusion> {
 
 export interface Identifier {
   readonly name: string
-  /** Whether the identifier is a local variable. Undefined for a field. */
+  /** Whether the identifier is a local variable; undefined if it is a field. */
   readonly isLocal?: boolean
   readonly loc: { readonly start: { readonly line: number; readonly column: number } }
 }

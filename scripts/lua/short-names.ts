@@ -10,7 +10,7 @@ import { type Identifier, offered, parsed, walk } from './names.ts'
 import type { Inclusion, Source } from './source.ts'
 
 const LETTERS = [...'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_']
-/** Lua's keywords with two letters; the others are longer than any short name. */
+/** Lua's keywords with two letters. No short name has more letters, so the other keywords do not matter. */
 const KEYWORDS = ['do', 'if', 'in', 'or']
 
 /** Returns the short names, by the names in the files. The most used come first. */

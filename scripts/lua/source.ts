@@ -109,7 +109,8 @@ export class Sources {
   #inclusion(by: string, name: string, table?: string): Inclusion {
     const source = this.#include(by, name)
     const bound = this.#bound(by, table)
-    // Another kind may have an include of this name that takes more names.
+    // Another kind may have an include of this name that takes more names. The names that this kind's include does not
+    // take are left out.
     const differs = !this.#paths.get(name)!.startsWith(shared)
     for (const each of differs ? [...bound.keys()] : []) {
       if (!source.header.takes.some(taken => taken.name === each)) bound.delete(each)

@@ -6,8 +6,8 @@
  *
  * A client sends the claim with its request. While the waiter is queued, the claim is its entry in the queue; after the
  * grant, it is part of the lock's `holder`. Owner and label may contain any character, so the claim states the owner's
- * length in bytes. 0 bytes: the caller has no name, and its owner is the id. Scripts read claims with the constants of
- * lua/shared/claim.lua.
+ * length in bytes. If that length is 0, the caller has no name, and its owner is the id. Scripts read claims with the
+ * constants of lua/shared/claim.lua.
  */
 import type { Claim } from '../kind.ts'
 
@@ -15,14 +15,14 @@ export type Claimed = Pick<Claim, 'id' | 'owner' | 'label' | 'lease' | 'headStar
 
 export interface DecodedClaim {
   readonly id: string
-  /** The caller's name; the id, if it has none. */
+  /** The caller's name, or the id if the caller has no name. */
   readonly owner: string
   readonly label: string
   /** The length of the lease, in ms. */
   readonly lease: number
   /** The expiry of the waiter in the queue, in ms. */
   readonly waiterTtl: number
-  /** µs, the unit of tickets. */
+  /** By how much the waiter's ticket is earlier than its request, in µs. */
   readonly headStart: number
   /** How many permits the claim wants, and how many the lock has; absent for a mutex. */
   readonly wants?: readonly [permits: number, of: number]
@@ -35,7 +35,10 @@ export interface DecodedHolder {
   readonly claim: DecodedClaim
 }
 
-/** Returns a claim as text. `waiterTtl`: ms. `wants` replaces the claim's own, if all of the kind want the same. */
+/**
+ * Returns a claim as text. `waiterTtl` is in ms. If all claims of a kind want the same permits, `wants` is given and
+ * replaces `claim.wants`.
+ */
 export function encodeClaim(claim: Claimed, waiterTtl: number, wants = claim.wants): string {
   const { id, owner, label, lease, headStart } = claim
   const queueing = `${lease} ${waiterTtl} ${headStart && Math.round(headStart * 1000)}`
@@ -45,14 +48,14 @@ export function encodeClaim(claim: Claimed, waiterTtl: number, wants = claim.wan
 
 const permitsClaim = /^(\S+ \d+ \d+ \d+ \d+) (\d+)\/(\d+)( [\s\S]*)$/
 
-/** Reads a claim of a semaphore or a read-write lock; undefined: the text is not such a claim. */
+/** Reads a claim of a semaphore or a read-write lock. Returns undefined if the text is not such a claim. */
 export function decodePermitsClaim(text: string): (DecodedClaim & { wants: [number, number] }) | undefined {
   const [, before, permits, of, names] = permitsClaim.exec(text) ?? []
   const claim = before && decodeClaim(before + names)
   return claim ? { ...claim, wants: [Number(permits), Number(of)] } : undefined
 }
 
-/** Reads a claim of a mutex; undefined: the text is not a claim. */
+/** Reads a claim of a mutex. Returns undefined if the text is not a claim. */
 export function decodeClaim(text: string): DecodedClaim | undefined {
   const parts = /^(\S+) (\d+) (\d+) (\d+) (\d+) ([\s\S]*)$/.exec(text)
   if (!parts) return undefined
@@ -69,8 +72,8 @@ export function decodeNames(text: string, bytes: number): { owner: string | unde
 }
 
 /**
- * Reads a mutex's `holder`, which is `<token> <from> <claim>`. The lease begins at `from`; the claim has its length.
- * Undefined: the text is not a holder.
+ * Reads a mutex's `holder`, which is `<token> <from> <claim>`. The lease begins at `from`, and the claim has its
+ * length. Returns undefined if the text is not a holder.
  */
 export function decodeHolder(text: string): DecodedHolder | undefined {
   const [, token, from, rest] = /^(\d+) (\d+) ([\s\S]*)$/.exec(text) ?? []

@@ -29,7 +29,7 @@ export abstract class QueuedInspection implements Inspection<LockState> {
       const state = await this.inspect(key)
       return state.locked || state.waiters.length > 0 ? state : undefined
     } catch (error) {
-      // In a listing of all locks, a key of another type must not hide the other locks.
+      // When all locks are listed, a key of another type must not hide the other locks. So that key is left out.
       if (error instanceof LockConnectionError && /\bWRONGTYPE\b/.test((error.cause as Error).message)) return undefined
       throw error
     }

@@ -72,10 +72,12 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
     this.#waiterTtl = parts.waiterTtl
   }
 
-  /** Replaces the `wants` of every claim of this kind; undefined: each claim has its own. */
+  /** If set, replaces the `wants` of every claim of this kind. If undefined, each claim has a `wants` of its own. */
   protected readonly wants: string | undefined = undefined
 
-  /** Called if a holder's claim has another number of permits (`among`) than this claim. `label`: the holder's. */
+  /**
+   * Called if a holder's claim has another number of permits (`among`) than this claim. `label` is the holder's label.
+   */
   protected differs?(claim: Claim, among: string, label: string): void
 
   /** How many tokens, after its own token, a grant may reserve for hand-offs within the client. */
@@ -90,8 +92,8 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   }
 
   /**
-   * Makes an attempt. `mode` and `floor`: see the header of lua/mutex/acquire.lua; only the mutex has a floor. `block`:
-   * how many tokens, after its own token, a grant reserves for hand-offs within the client.
+   * Makes an attempt. For `mode` and `floor`, see the header of lua/mutex/acquire.lua; only the mutex has a floor.
+   * `block` says how many tokens, after its own token, a grant reserves for hand-offs within the client.
    */
   protected acquire(claim: Claim, mode: 'queue' | undefined, block: number): Promise<Granted | Refused>
   protected acquire(claim: Claim, mode: Mode, block: number, floor: number | undefined): Promise<Vote>
@@ -108,8 +110,8 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
         const grant = grantedUntil(token, surelyUntil(sent, claim.lease), via)
         return block > 0 ? { ...grant, block } : grant
       }
-      // After its clock was set back, the server reports too much time left. So the grant counts for at most the length
-      // of its lease.
+      // A server whose clock was set back reports too much time left. So the grant counts for at most the length of its
+      // lease.
       return { ...grantedUntil(token, surelyUntil(sent, Math.min(Number(ttl), claim.lease)), via), around }
     })
   }
@@ -162,8 +164,8 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   }
 
   /**
-   * Continues the search for the next holder. One call passes over a limited number of dead waiters, and the last call
-   * reached that limit. Does not reject, because the next attempt or heartbeat continues the search as well.
+   * Continues the search for the next holder, after an earlier call has passed over as many dead waiters as one call
+   * may. Does not reject, because the next attempt or heartbeat continues the search as well.
    */
   sweep(key: string): Promise<void> {
     const swept = this.#scripts.run('sweep', this.#keys.of(key), {}, ({ status }) =>
@@ -180,7 +182,7 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
         const successors = passedTo(values as string[], sent)
         return this.sweep(hold.key).then(() => ({ ended: true, heard: 0, successors }))
       }
-      // A repeated call that finds no hold: the earlier call ended the hold, and its answer was lost.
+      // If a repeated call finds no hold, the earlier call has ended the hold, and its answer was lost.
       return { ended: status === 'released' || repeated, heard: Number(values[0] ?? 0) }
     })
   }
@@ -221,7 +223,7 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
       sent,
       ttl: Number(ttl),
       position: Number(position),
-      // A new string: a slice of the reply would keep the whole reply in memory while the waiter waits.
+      // This makes a new string. A slice of the reply would keep the whole reply in memory while the waiter waits.
       ticket: String(Number(ticket)),
       holder: { label: this.#holder, since: sent - Number(heldFor) },
       owner,
@@ -236,7 +238,9 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
 
 const noResult = () => {}
 
-/** Reads the waiters of this client that a release has made holders. `values`: id, token and lease in ms of each. */
+/**
+ * Reads the waiters of this client that a release has made holders. `values` has the id, token and lease (ms) of each.
+ */
 function passedTo(values: readonly string[], sent: number): Successor[] {
   const successors: Successor[] = []
   for (let i = 0; i < values.length; i += 3) {

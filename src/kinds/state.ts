@@ -6,19 +6,19 @@ import type { DecodedClaim } from './claim.ts'
  * @since 0.1.0
  */
 export interface WaiterState {
-  /** The `id` of the lease that it will get. @since 0.1.0 */
+  /** The `id` of the lease that the waiter will get. @since 0.1.0 */
   readonly id: string
-  /** The `owner` of its call; if the call has none, an identity of its own. @since 0.1.0 */
+  /** The `owner` that the waiter's call gave; if it gave none, an identity of the call's own. @since 0.1.0 */
   readonly owner: string
-  /** The `label` of its call; if the call has none, that of its client. @since 0.1.0 */
+  /** The `label` that the waiter's call gave; if it gave none, the label of its client. @since 0.1.0 */
   readonly label: string
-  /** For a read-write lock: whether it waits to read or to write. @since 0.2.0 */
+  /** For a read-write lock: whether the waiter waits to read or to write. @since 0.2.0 */
   readonly mode?: 'read' | 'write'
-  /** For a semaphore: how many permits it wants. @since 0.2.0 */
+  /** For a semaphore: how many permits the waiter wants. @since 0.2.0 */
   readonly permits?: number
-  /** Its place in the order of grants, from 1. @since 0.1.0 */
+  /** The waiter's place in the order of grants, from 1. @since 0.1.0 */
   readonly position: number
-  /** ms since it joined. @since 0.1.0 */
+  /** ms since the waiter joined. @since 0.1.0 */
   readonly waited: number
   /** ms until the waiter is passed over, unless its process sends a heartbeat first. @since 0.1.0 */
   readonly expiresIn: number
@@ -29,52 +29,59 @@ export interface WaiterState {
  * @since 0.2.0
  */
 export interface HolderState {
-  /** The `id` of its lease; if its owner has re-entered, the `id` of the first lease. @since 0.2.0 */
+  /** The `id` of the holder's lease; if its owner has re-entered, the `id` of the first lease. @since 0.2.0 */
   readonly id: string
-  /** The `owner` of its call; if the call has none, an identity of its own. @since 0.2.0 */
+  /** The `owner` that the holder's call gave; if it gave none, an identity of the call's own. @since 0.2.0 */
   readonly owner: string
-  /** The `label` of its call; if the call has none, that of its client. @since 0.2.0 */
+  /** The `label` that the holder's call gave; if it gave none, the label of its client. @since 0.2.0 */
   readonly label: string
-  /** For a read-write lock: whether it reads or writes. @since 0.2.0 */
+  /** For a read-write lock: whether the holder reads or writes. @since 0.2.0 */
   readonly mode?: 'read' | 'write'
-  /** For a semaphore: how many permits it has taken. @since 0.2.0 */
+  /** For a semaphore: how many permits the holder has taken. @since 0.2.0 */
   readonly permits?: number
-  /** The fencing token of its grant. @since 0.2.0 */
+  /** The fencing token of the holder's grant. @since 0.2.0 */
   readonly fencingToken: number
-  /** ms since its grant. @since 0.2.0 */
+  /** ms since the holder's grant. @since 0.2.0 */
   readonly heldFor: number
-  /** ms until its lease ends. @since 0.2.0 */
+  /** ms until the holder's lease ends. @since 0.2.0 */
   readonly ttl: number
 }
 
 /**
- * The state of a lock at one moment. `owner`, `label`, `fencingToken` and `ttl` are present while it is held.
+ * The state of a lock at one moment. `owner`, `label`, `fencingToken` and `ttl` are present while the lock is held.
  * @since 0.1.0
  */
 export interface LockState {
   /** The key of the lock. @since 0.1.0 */
   readonly key: string
-  /** The kind of the lock. The same key means a different lock in each kind. @since 0.2.0 */
+  /** The kind of the lock. In another kind, the same key means another lock. @since 0.2.0 */
   readonly kind: 'mutex' | 'readWrite' | 'semaphore'
-  /** Whether it is held. @since 0.1.0 */
+  /** Whether the lock is held. @since 0.1.0 */
   readonly locked: boolean
-  /** The `owner` of the call that holds it; if the call has none, an identity of its own. @since 0.1.0 */
+  /** The `owner` that the holder's call gave; if it gave none, an identity of the call's own. @since 0.1.0 */
   readonly owner?: string
-  /** The `label` of the call that holds it; if the call has none, that of its client. @since 0.1.0 */
+  /** The `label` that the holder's call gave; if it gave none, the label of its client. @since 0.1.0 */
   readonly label?: string
-  /** The number of live holds. For a mutex, more than 1 if the owner has re-entered. @since 0.1.0 */
+  /** The number of live holds. In a mutex, it is more than 1 if the owner has re-entered. @since 0.1.0 */
   readonly holds: number
   /** The fencing token of the present grant. @since 0.1.0 */
   readonly fencingToken?: number
   /** ms until the holder's lease ends. @since 0.1.0 */
   readonly ttl?: number
-  /** For a semaphore: its number of permits, by the latest caller; absent if nobody holds or waits. @since 0.2.0 */
+  /**
+   * For a semaphore: how many permits it has, as given by the latest caller; absent if there is no holder and no
+   * waiter.
+   * @since 0.2.0
+   */
   readonly permits?: number
   /** For a semaphore: how many of its permits are taken. @since 0.2.0 */
   readonly taken?: number
   /** All holders in the order of their grants; for a mutex, at most one. @since 0.2.0 */
   readonly holders: readonly HolderState[]
-  /** The fair queue in the order of grants. Only their own clients know the unfair waiters. @since 0.1.0 */
+  /**
+   * The waiters of the fair queue, in the order of grants. Unfair waiters are known only to their own clients.
+   * @since 0.1.0
+   */
   readonly waiters: readonly WaiterState[]
 }
 
@@ -95,7 +102,9 @@ export interface StatePage {
 
 interface QueuedClaim<Decoded extends DecodedClaim = DecodedClaim> {
   readonly claim: Decoded
-  /** When the waiter joined the queue, in µs of the server's clock. With a head start, its ticket is earlier. */
+  /**
+   * When the waiter joined the queue, in µs of the server's clock. With a head start, the waiter's ticket is earlier.
+   */
   readonly joined: number
 }
 

@@ -1,17 +1,18 @@
 /**
- * Items with the times at which they are due. The earliest is known at once, and each item can be moved or removed. It
- * is a heap that knows the place of every item, because most leases end, and are removed, long before they are due.
+ * A list of items, each with the time at which it is due. The agenda knows the earliest item at once, and can move or
+ * remove any item. It is a heap that stores the place of every item, so removal is cheap. Most leases end, and are
+ * removed from the agenda, long before they are due.
  */
 export class Agenda<T extends object> {
   readonly #heap: { at: number; readonly item: T }[] = []
   readonly #places = new Map<T, number>()
 
-  /** The time of the earliest item; Infinity: there is none. */
+  /** The time of the earliest item; Infinity if there is no item. */
   get next(): number {
     return this.#heap[0]?.at ?? Number.POSITIVE_INFINITY
   }
 
-  /** Plans the item for this time and drops its earlier plan. Infinity removes it. */
+  /** Plans the item for this time and drops its earlier plan. If the time is Infinity, removes the item. */
   set(item: T, at: number): void {
     const place = this.#places.get(item)
     if (at === Number.POSITIVE_INFINITY) return this.delete(item)

@@ -1,6 +1,6 @@
 /**
- * The time that a closing client gives its holders to release. The drain is over when nothing is held, or at the
- * earliest of the ends that callers of `close` have set.
+ * The drain of a closing client: the time that the client gives its holders to release. The drain is over when the
+ * client holds nothing any more, or at the earliest end that a caller of `close` has set.
  */
 import type { Clock, Timer } from '../clock.ts'
 
@@ -36,7 +36,7 @@ export class Drain {
   /** Ends the drain now. */
   finish(): void {
     if (this.#end === Number.NEGATIVE_INFINITY) return
-    // Set before `ended` is called, because its listeners may close the client again.
+    // The end is set before `ended` is called, because a listener may then close the client again.
     this.#end = Number.NEGATIVE_INFINITY
     this.#timer?.cancel()
     this.#ended()

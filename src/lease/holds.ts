@@ -5,10 +5,10 @@
  *                      └─ release ─▶ LocalLock.handOn: to a waiter of this client, without asking Redis
  *                                 └▶ Redis: to the next fair waiter there, or open
  *
- * If a release could be handed on, but nobody waits for the lock, the release is sent only at the end of the current
- * turn of the event loop. The reason: suppose that two callers take turns. A releases, and B is granted the lock. The
- * reply to A and the grant to B arrive together. If B releases at once, it is often a few microtasks ahead of A, which
- * is about to ask for the lock again.
+ * If a hold could be handed on, but the lock has no waiter in this client, the release is sent only at the end of the
+ * current turn of the event loop. The reason: suppose that callers A and B of this client take turns. When A releases,
+ * the reply to A and the grant to B arrive together. B may release a few microtasks before A asks for the lock again.
+ * Because the release waits until the end of the turn, A becomes a waiter in time, and B hands the lock on to A.
  */
 import type { Clock, Timer } from '../clock.ts'
 import { LockClosedError, LockConnectionError, named } from '../errors.ts'
@@ -20,7 +20,10 @@ import type { Loss } from '../local/states.ts'
 import { Records } from './records.ts'
 import { Renewal } from './renewal.ts'
 
-/** A hold that has run out here is released in Redis this many ms later, plus 0.1 % of its lease. */
+/**
+ * If a hold's deadline passes in this client, the hold is released in Redis this many ms later, plus 0.1 % of its
+ * lease.
+ */
 const AFTER_LAPSE = 30
 
 const yes = Promise.resolve(true)
@@ -49,13 +52,16 @@ export class Holds {
   readonly #records: Records
   /** How many holds this client has had so far. */
   #count = 0
-  /** Holds that ran out here and will be released in Redis a moment later, each with its timer. */
+  /**
+   * Holds whose deadline has passed in this client, and which will soon be released in Redis. Each has a timer for
+   * that.
+   */
   readonly #lapsed = new Map<Hold, Timer>()
-  /** Holds that `loseAll` gave up and `releaseAll` will release in Redis. */
+  /** Holds that `loseAll` has declared lost, and that `releaseAll` will release in Redis. */
   readonly #forsaken: Hold[] = []
-  /** Background releases under way. */
+  /** Releases that run in the background. */
   readonly #ending = new Set<Promise<void>>()
-  /** Set while `releaseAll` waits for the callers' releases that are under way. */
+  /** Set while `releaseAll` waits for releases that callers have begun. */
   #allEnded: (() => void) | undefined
 
   constructor(kind: Kind, clock: Clock, locks: LocalLocks, listener: HoldListener) {
@@ -100,7 +106,7 @@ export class Holds {
     return hold
   }
 
-  /** Returns for how many ms the hold is certainly still ours; 0: it is not. */
+  /** Returns for how many ms this client certainly still has the hold; 0 if the hold may have ended. */
   remaining(hold: Hold): number {
     return hold.remaining(this.#clock.now())
   }
@@ -112,7 +118,7 @@ export class Holds {
 
   /** Releases the hold. Resolves to whether the hold was live until then. Rejects with LockConnectionError. */
   release(hold: Hold): Promise<boolean> {
-    // The lock is undefined if the hold has ended, and this client has no other hold and no waiter of the lock.
+    // The lock is undefined if the hold has ended, and this client has no waiter and no other hold of the lock.
     const lock = this.#locks.get(hold.key)
     lock?.releasing()
     // Only a hold that is part of a run can be handed on within this client.
@@ -134,32 +140,37 @@ export class Holds {
   }
 
   /**
-   * Asks Redis about the hold of this id, which may be gone, and about all holds of the same grant. `token`: the token
-   * of a newer grant, if one is known; a hold with this token or a larger one is not in doubt.
+   * Asks Redis whether the hold of this id, and all holds of the same grant, still exist. If the token of a newer grant
+   * is known, it is passed as `token`. Then nothing is asked about a hold whose own token is at least that large.
    */
   doubt(id: string, token = Number.POSITIVE_INFINITY): void {
     const hold = this.#locks.hold(id)
     if (hold && hold.token < token) this.#renewal.doubt(hold)
   }
 
-  /** Asks Redis about the holds of `key`, or about all, because messages that they are gone may have been missed. */
+  /**
+   * Asks Redis whether the holds of `key`, or all holds, still exist. Messages about lost holds may have been missed.
+   */
   doubtAll(key?: string): void {
     this.#renewal.doubtAll(key === undefined ? this.#locks.holds : (this.#locks.get(key)?.tenancy.holds ?? []))
   }
 
   /**
-   * Called before a caller sends Redis a request that names this owner: Redis must first know the lock's holder.
-   * Resolves when Redis knows the holder. Undefined: Redis knows it already.
+   * Called before a caller sends Redis a request that names this owner, because Redis must first know the lock's
+   * holder. Resolves when Redis knows the holder. Returns undefined if Redis knows the holder already.
    */
   record(key: string, owner: string): Promise<void> | undefined {
     const run = this.#locks.get(key)?.tenancy.naming(owner)
     const recording = run && this.#records.now(run)
-    // If the caller gives up first, nobody else handles a rejection of this promise.
+    // If the caller gives up first, no other code handles a rejection of this promise.
     recording?.catch(() => {})
     return recording
   }
 
-  /** Returns this client's hold of the lock, if granted after `then`: any holder known at `then` no longer holds it. */
+  /**
+   * Returns the label and the start of this client's hold of the lock, if the hold was granted after `then`. In that
+   * case, a holder that was known at `then` no longer holds the lock.
+   */
   holder(key: string, then: number): Holder | undefined {
     const hold = this.#locks.get(key)?.tenancy.oldest
     if (!hold || this.remaining(hold) === 0 || hold.via === 'reentry') return undefined
@@ -178,8 +189,8 @@ export class Holds {
       this.#endInBackground(name, run?.last, error => this.#notReleased(key, error))
     }
     for (const hold of this.#lapsed.keys()) this.#endLapsed(hold)
-    // The remaining holds are being released by their callers. Even if none remain, the code below runs later, because
-    // a listener of a release may have called this function and has to return first.
+    // The remaining holds are being released by their callers. Even if there are none, this function waits before it
+    // goes on: a listener of a release may have called it, and the listener has to return first.
     await new Promise<void>(resolve => {
       if (this.#locks.holding > 0) this.#allEnded = resolve
       else resolve()
@@ -187,7 +198,7 @@ export class Holds {
     while (this.#ending.size > 0) await Promise.all(this.#ending)
   }
 
-  /** Stops all renewals. The end of a hold is no longer noticed. */
+  /** Stops all renewals. From now on, the client does not notice when a hold ends. */
   close(): void {
     this.#renewal.close()
   }
@@ -198,8 +209,9 @@ export class Holds {
   }
 
   /**
-   * Hands the lock on, or else releases it in Redis. Before it releases, it waits for the end of the event loop's turn,
-   * because a caller that has just received a reply may be about to ask for the lock again.
+   * Waits for the end of the event loop's turn. Then hands the lock on, or releases it in Redis if no waiter of this
+   * client can take it. The wait is for a caller that has just received a reply and may be about to ask for the lock
+   * again.
    */
   readonly #handOnOrRelease = async (hold: Hold): Promise<Released | 'handed on'> => {
     await endOfTurn()
@@ -214,7 +226,7 @@ export class Holds {
     return answer.ended
   }
 
-  /** Lets the head of the line try: the lock may be free, because a release was not answered or a hold was lost. */
+  /** Lets the head of the line try. The lock may be free, because a release was not answered or a hold was lost. */
   readonly #wake = ({ key }: Pick<HoldName, 'key'>): void => {
     this.#locks.get(key)?.line.wake()
   }
@@ -244,10 +256,10 @@ export class Holds {
   }
 
   /**
-   * Releases a hold that ran out here in the background, because it lives a moment longer in Redis. If its owner
-   * re-enters in that moment, nobody else releases the old hold, and it would keep the lock even after the new hold is
-   * released. The release comes after a delay: first the lease should expire in Redis, so that the next grant is seen
-   * to come from an expiry.
+   * Plans the release of a hold whose deadline has passed in this client, because Redis keeps the hold a moment longer.
+   * If its owner re-enters in that moment, no other code releases the old hold. The old hold would then keep the lock
+   * even after the new hold is released. The release is delayed so that the lease expires in Redis first. Then the next
+   * grant counts as a grant after an expiry.
    */
   #endLater(hold: Hold): void {
     const timer = this.#clock.after(AFTER_LAPSE + hold.length / 1000, () => this.#endLapsed(hold))
@@ -260,7 +272,7 @@ export class Holds {
     this.#endInBackground(hold.name, hold.run?.last)
   }
 
-  /** Releases a hold in Redis. Only `close` waits for the answer. */
+  /** Releases a hold in Redis in the background. Only `close` waits for the answer. */
   #endInBackground(name: HoldName, used?: number, failed = (error: unknown) => this.#listener.failed(error)): void {
     const ended = this.#kind
       .release(name, used)
@@ -277,7 +289,7 @@ export class Holds {
     this.#ending.add(ended)
   }
 
-  /** Applies the reply to a release in Redis: it may have granted the lock to waiters of this client. */
+  /** Applies the reply to a release in Redis. The release may have made waiters of this client the holders. */
   #follow(key: string, { heard, successors = [] }: Released): void {
     for (const { id, grant } of successors) {
       if (this.#locks.grantedByReply(id, grant)) continue

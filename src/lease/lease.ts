@@ -18,8 +18,8 @@ export class Lease implements AsyncDisposable {
   /** Unguessable id of this one hold. @since 0.1.0 */
   readonly id: string
   /**
-   * Strictly larger than the token of every earlier grant of the key; re-entrant holds share one token. The resource
-   * that the lock protects should check it.
+   * A token that is larger than the token of every earlier grant of the key. Re-entrant holds share one token. The
+   * resource that the lock protects should check the token.
    * @since 0.1.0
    */
   readonly fencingToken: number
@@ -44,8 +44,8 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * Whether the hold is certainly still ours; false once the lease may have ended. Computed locally, with a margin: it
-   * turns false before anyone else can own the lock.
+   * Whether the hold certainly still lasts; false once the lease may have ended. Computed locally, with a margin: the
+   * value turns false before anyone else can own the lock.
    * @since 0.1.0
    */
   get held(): boolean {
@@ -53,8 +53,8 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * For how long the hold is certainly still ours.
-   * @returns ms; 0 when it is not held
+   * How long the hold certainly still lasts.
+   * @returns ms; 0 when the hold may have ended
    * @since 0.1.0
    */
   remaining(): number {
@@ -85,7 +85,7 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * Ends the hold. May be called late and repeatedly: it never ends any other hold.
+   * Ends the hold. May be called late and repeatedly, because it never ends any other hold.
    * @returns true: this call ended a live hold; false: the hold had ended before (released, expired, lost)
    * @throws LockConnectionError when Redis could not be reached; the lock then becomes free when the lease ends
    * @since 0.1.0
@@ -97,7 +97,7 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * `release`, for `await using`.
+   * Calls `release`, for `await using`.
    * @throws LockConnectionError as `release` does
    * @since 0.1.0
    */

@@ -1,9 +1,10 @@
 /**
- * In a cluster, subscribes to the inboxes of locks that this client holds, so that it learns when a lock is taken away.
- * There each lock has its own inbox. A holder that does not listen to it learns of the loss only at its next renewal,
- * or never if its lease is not renewed (I8). So a client subscribes for each lock that it holds for longer than a
- * moment. Short holds cost nothing. A hold whose renewals are frequent learns of the loss soon anyway, so it needs no
- * subscription. Redis is asked once after the subscription, because the loss may have come before it.
+ * In a cluster, subscribes to the inboxes of locks that this client holds, so that the client learns when a lock is
+ * taken away. In a cluster, each lock has an inbox of its own. A holder without a subscription to that inbox learns of
+ * the loss only at its next renewal, or never if its lease is not renewed (I8). So a client subscribes for each hold
+ * that is older than `LASTING`. Shorter holds cost nothing. A hold that is renewed often learns of its loss soon
+ * anyway, so it needs no subscription. After the subscription, Redis is asked once, because the loss may have come
+ * before it.
  */
 import type { Clock, Timer } from '../clock.ts'
 import type { Hold } from '../local/hold.ts'
@@ -24,7 +25,7 @@ export class LossNews {
   readonly #clock: Clock
   readonly #inboxes: Inboxes
   readonly #doubt: (id: string) => void
-  /** Holds that are younger than LASTING, oldest first. */
+  /** Holds that are younger than `LASTING`, oldest first. */
   #young: Hold[] = []
   #listening: Hold[] = []
   #timer: Timer | undefined
@@ -70,8 +71,8 @@ export class LossNews {
 
   #listen(hold: Hold): void {
     this.#listening.push(hold)
-    // If the subscription fails, only renewals notice a loss. If this client listens to the inbox already, its
-    // subscription may have begun only after the loss, so Redis is asked in that case too.
+    // If the subscription fails, only renewals notice a loss. If this client was subscribed before, its subscription
+    // may still have begun after the loss. So Redis is asked in that case, too.
     const hearing = this.#inboxes.hear(hold.key, 'inbox') ?? Promise.resolve()
     hearing.then(
       () => this.#doubt(hold.name.id),

@@ -3,8 +3,8 @@
  * holder, and its lease has its full length.
  *
  * Records are late and rare. Most holders hand the lock on within a moment, so a holder is recorded only if it still
- * holds after that. A record that arrives late or twice does no harm, because it is about the same hold in Redis, and
- * an older token never replaces a newer one.
+ * holds the lock after `RECORD_AFTER`. A record that arrives late or twice does no harm: it is about the same hold in
+ * Redis, and an older token never replaces a newer one.
  */
 import type { Clock, Timer } from '../clock.ts'
 import type { Kind } from '../kind.ts'
@@ -27,9 +27,9 @@ export class Records {
   readonly #clock: Clock
   readonly #locks: LocalLocks
   readonly #listener: RecordListener
-  /** Planned records. */
+  /** The runs of hand-offs whose holder is to be recorded, each with its timer. */
   readonly #timers = new Map<Run, Timer>()
-  /** Records that were sent and not yet answered. */
+  /** Records that were sent and are not answered yet. */
   readonly #underWay = new Map<Run, Promise<void>>()
 
   constructor(kind: Kind, clock: Clock, locks: LocalLocks, listener: RecordListener) {
@@ -39,14 +39,16 @@ export class Records {
     this.#listener = listener
   }
 
-  /** Records the new holder of a lock that was handed on, a moment later. */
+  /** Plans to record the new holder of a lock that was handed on, after `RECORD_AFTER`. */
   later(run: Run): void {
     if (this.#timers.has(run)) return
     const timer = this.#clock.after(RECORD_AFTER, () => this.now(run)?.catch(this.#listener.failed))
     this.#timers.set(run, timer)
   }
 
-  /** Records the holder now. Resolves when Redis knows the holder; undefined: Redis knows it already. */
+  /**
+   * Records the holder now. Resolves when Redis knows the holder. Returns undefined if Redis knows the holder already.
+   */
   now(run: Run): Promise<void> | undefined {
     this.forget(run)
     const hold = this.#locks.hold(run.name.id)
@@ -78,8 +80,8 @@ export class Records {
       if (!holder) return
       if (!passed) return this.#listener.doubt(holder)
       run.queued ||= passed.queued
-      // If replicas have to confirm, this deadline does not count, because they may not have the record. The next
-      // renewal waits for the replicas, and its deadline counts.
+      // If replicas have to confirm grants, this deadline does not count, because the replicas may not have the record.
+      // The next renewal waits for the replicas, so its deadline counts.
       if (!confirmation) holder.prolong(passed.deadline)
     } catch (error) {
       if (run.recorded === token) run.recorded = recorded

@@ -1,20 +1,22 @@
 /**
- * Renews a client's leases, where renewal is automatic, and notices the end of every hold. One timer serves all.
+ * Renews a client's leases, where renewal is automatic, and notices the end of every hold. One timer serves all holds.
  *
  * A hold needs attention at the earlier of two times:
  *   due       when Redis has to be asked again: a third of the lease after the request that last proved the hold.
  *             Renewals that are due at about the same time are sent together, many in one script call (in a cluster,
  *             one call per slot).
- *   deadline  when the hold is no longer certainly ours. Then the hold is lost, at once and for good. Its signal aborts
- *             before the server can grant the lock to another owner (I1, I8).
+ *   deadline  when the hold may have ended in Redis. Then this client declares the hold lost, at once and for good. The
+ *             hold's signal aborts before the server can grant the lock to another owner (I1, I8).
  *
- * A renewal has three outcomes: a new deadline; "gone", which is final; or no answer, which proves nothing, so the
- * renewal is tried again until the deadline. A hold that is being released is not renewed, and the answer to a renewal
- * under way is ignored. But its deadline still counts: the release waits for its answer until then.
+ * A renewal has three outcomes. Redis may report a new deadline. It may report that the hold is gone, which is final.
+ * Or it may not answer, which proves nothing, so the renewal is tried again until the deadline. A hold that is being
+ * released is not renewed, and the answer to a renewal under way is ignored. But the hold's deadline still counts: the
+ * release waits for its answer until then.
  *
  * Adding and removing a hold has to be cheap, because an uncontended lock does both all day. So the timer is only moved
  * to an earlier time, and never stopped for one hold. If it fires too early, it sleeps again. A new hold goes on the
- * agenda when the timer fires, if it is still held then. So the timer only looks at holds that need something.
+ * agenda only when the timer fires, if the client still has the hold then. So the timer only looks at holds that need
+ * something.
  */
 import pTimeout from 'p-timeout'
 import type { Clock, Timer } from '../clock.ts'
@@ -29,9 +31,9 @@ export interface RenewalListener {
   renewed(hold: Hold): void
   lost(hold: Hold, loss: Loss): void
   /**
-   * Called when a hold is being lost that Redis may still have. If the hold ran out here first, Redis keeps it for a
-   * moment longer, or for as long as other holds of its owner are renewed. If its id was granted the lock again, Redis
-   * has the hold of that new grant.
+   * Called when this client loses a hold that Redis may still have. If the hold's deadline has passed in this client,
+   * Redis keeps the hold for a moment longer, or for as long as other holds of its owner are renewed. If the hold's id
+   * was granted the lock again, Redis has the hold of that new grant.
    */
   remains(hold: Hold): void
   /** Called when this client no longer holds anything. */
@@ -45,16 +47,23 @@ const MOST_FRESH = 100
 const NEVER = Number.POSITIVE_INFINITY
 
 export class Renewal {
-  /** Only this class adds holds to these locks, and removes them. */
+  /** Only this class adds holds to these locks, and removes holds from them. */
   readonly #locks: LocalLocks
   readonly #kind: Kind
   readonly #clock: Clock
   readonly #listener: RenewalListener
-  /** Holds that are not on the agenda yet. Most end before anything is due; for the others, the timer fires in time. */
+  /**
+   * Holds that are not on the agenda yet. Most of them end before anything is due. For each of the others, the timer
+   * fires in time.
+   */
   readonly #fresh = new Set<Hold>()
-  /** All other holds, by the time when Redis must be asked about the hold, or when the hold runs out. */
+  /**
+   * The holds on the agenda, by the time when Redis must be asked about the hold, or when the hold's deadline passes.
+   */
   readonly #wakes = new Agenda<Hold>()
-  /** The same holds, by the earliest time at which Redis may be asked about the hold, together with others. */
+  /**
+   * The holds on the agenda, by the earliest time at which Redis may be asked about the hold together with other holds.
+   */
   readonly #ready = new Agenda<Hold>()
   #timer: Timer | undefined
   #wakeAt = NEVER
@@ -77,7 +86,7 @@ export class Renewal {
     this.#wakeBy(Math.min(hold.due, hold.deadline))
   }
 
-  /** Stops watching a hold that has ended, or is about to end. */
+  /** Stops watching a hold that has ended or is about to end. */
   remove(hold: Hold): void {
     if (!this.#locks.has(hold)) return
     if (!this.#fresh.delete(hold)) {
@@ -89,8 +98,8 @@ export class Renewal {
   }
 
   /**
-   * Ends a hold by its release. `wasLive` reads from the answer whether the hold was live. If the hold runs out before
-   * the answer, the promise resolves to false at that moment.
+   * Ends a hold by its release. `wasLive` reads from the answer whether the hold was live. If the hold's deadline
+   * passes before the answer, the promise resolves to false at that moment.
    */
   end<A>(
     hold: Hold,
@@ -118,14 +127,14 @@ export class Renewal {
   }
 
   /**
-   * Asks Redis now about all holds of this hold's grant, because the grant may be gone. Messages may name thousands of
-   * these holds one by one; only the first message has an effect.
+   * Asks Redis now whether all holds of this hold's grant still exist. Thousands of messages may say that these holds
+   * are lost, one message for each; only the first has an effect.
    */
   doubt(hold: Hold): void {
     if (!hold.isNext(this.#clock.now())) this.doubtAll(this.#locks.get(hold.key)?.tenancy.ofGrant(hold) ?? [])
   }
 
-  /** Asks Redis about these holds now, because messages that they are gone may have been missed. */
+  /** Asks Redis now whether these holds still exist, because messages about lost holds may have been missed. */
   doubtAll(holds: Iterable<Hold>): void {
     const now = this.#clock.now()
     for (const hold of holds) {
@@ -134,7 +143,10 @@ export class Renewal {
     }
   }
 
-  /** Makes one hold last until `ms` from now. Rejects with LockLostError, or LockConnectionError if that fails. */
+  /**
+   * Makes one hold last until `ms` from now. Rejects with LockLostError if the hold has ended, and with
+   * LockConnectionError if Redis does not answer.
+   */
   async renew(hold: Hold, ms: number): Promise<void> {
     this.expire(hold)
     const { state } = hold
@@ -171,7 +183,7 @@ export class Renewal {
     return true
   }
 
-  /** Stops asking Redis, and no longer notices the end of holds. A release under way still ends its hold. */
+  /** Stops asking Redis, and no longer notices the end of holds. A release that is under way still ends its hold. */
   close(): void {
     this.#closed = true
     this.#timer?.cancel()
@@ -202,14 +214,15 @@ export class Renewal {
   }
 
   #wake(): void {
-    // The timer has just fired, and no new hold needs attention before now, so this call does not set the timer.
+    // The timer has fired, so `#wakeAt` is past, and no new hold needs attention before that time. So this call does
+    // not set the timer.
     this.#planFresh()
     this.#wakeAt = NEVER
     const now = this.#clock.now()
     const woken = this.#wakes.due(now)
     for (const hold of woken) if (this.#locks.has(hold) && now >= hold.deadline) this.#runOut(hold)
     const ready = this.#ready.due(now)
-    // Short leases first: they have the least time left if something delays the answers.
+    // Holds with short leases come first, because they have the least time left if something delays the answers.
     const due = ready
       .filter(hold => this.#locks.has(hold) && hold.due < NEVER)
       .sort((a, b) => a.length - b.length || a.number - b.number)
@@ -256,10 +269,10 @@ export class Renewal {
   }
 
   /**
-   * Prolongs the owner's first hold after a re-entry with a longer lease: to the end of the re-entry's lease, or as
-   * `Kind.raised` says. The scripts do the same in Redis. In a shared lock, the oldest hold here may be another
-   * owner's, or may have been admitted from the queue after the owner's first hold. So Redis names the first hold in
-   * `around`, and it is prolonged here if this client has it.
+   * After a re-entry with a longer lease, prolongs the owner's first hold to the end of the re-entry's lease, or to the
+   * time that `Kind.raised` returns. The scripts do the same in Redis. In a shared lock, this client's oldest hold may
+   * be another owner's, or may have been admitted from the queue after the owner's first hold. So Redis names the first
+   * hold in `around`, and this method prolongs that hold if this client has it.
    */
   #raiseFirst(hold: Hold, around: string | undefined): void {
     const first = this.#kind.shared ? this.#locks.hold(around ?? '') : this.#locks.get(hold.key)?.tenancy.oldest
@@ -270,8 +283,8 @@ export class Renewal {
   #runOut(hold: Hold): void {
     const { state } = hold
     if (state.is !== 'releasing') return this.#leaveBehind(hold, 'its lease ran out')
-    // The hold ran out before its release was answered. The release or the end of the lease has ended it, so it is not
-    // lost.
+    // The deadline came before the answer to the release. The release or the end of the lease has ended the hold, so
+    // the hold is not lost.
     this.#end(hold)
     state.resolve(false)
   }
@@ -290,7 +303,10 @@ export class Renewal {
     if (hold.lose(loss)) this.#listener.lost(hold, loss)
   }
 
-  /** Loses a hold that Redis may still have. Calls `remains` first: a listener of the loss may close the client. */
+  /**
+   * Loses a hold that Redis may still have. `remains` is called before the loss, because a listener of the loss may
+   * close the client.
+   */
   #leaveBehind(hold: Hold, why: string): void {
     this.#listener.remains(hold)
     this.#lose(hold, why)

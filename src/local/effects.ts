@@ -10,11 +10,11 @@ import type { Waiter } from './waiter.ts'
 export type Attempt =
   /** A waiter that is in no line or queue asks, for itself only. */
   | 'alone'
-  /** The head of the line asks for all waiters in the line. */
+  /** The head of the line asks on behalf of all waiters in the line. */
   | 'as-head'
-  /** A fair waiter asks, to be queued if refused. */
+  /** A fair waiter asks, and is queued if it is refused. */
   | 'to-join'
-  /** The waiter's owner holds the lock, here or in another process. The waiter asks to re-enter. */
+  /** The waiter's owner already holds the lock, in this process or in another. The waiter asks to re-enter. */
   | 'to-re-enter'
 
 /** The lock for which a request was sent. Its methods receive the answers. */
@@ -25,13 +25,19 @@ export interface Asker {
   /** How many waiters the lock has in this client. */
   readonly waiting: number
   answered(waiter: Waiter, attempt: Attempt, join: boolean, answer: Granted | Refused): void
-  /** Called when replicas, asked at `begun`, have the grant until `deadline`; not a number: the grant is gone. */
+  /**
+   * Called when the replicas, which were asked at `begun`, have the grant until `deadline`. If `deadline` is not a
+   * number, Redis no longer has the grant.
+   */
   confirmed(waiter: Waiter, grant: Granted, begun: number, deadline: Renewed): void
   /** Called when too few replicas have the grant. */
   unconfirmed(waiter: Waiter, begun: number, error: Error): void
   /** Called after a grant that replicas did not confirm has been taken back. */
   undone(waiter: Waiter): void
-  /** Takes back what a late request of a waiter may have done after its wait: queued it, or granted it the lock. */
+  /**
+   * Takes back what a late request may have done after the end of the waiter's wait. Because of the request, Redis may
+   * have queued the waiter or granted it the lock.
+   */
   takeBack(waiter: Waiter): void
   /** Reads the lock's state from Redis again. */
   look(): void
@@ -44,14 +50,17 @@ export interface Sending {
   /** Returns the time, in monotonic ms. */
   now(): number
   /**
-   * Sends an attempt, and calls `answered` with the answer. If the attempt fails, the waiter's wait ends; if the waiter
-   * was the head, `Line.failed` then lets the next waiter try. `join`: a refused waiter is queued. `reserve`: a grant
-   * reserves tokens for hand-offs within this client.
+   * Sends an attempt, and calls `answered` with the answer. If the attempt fails, the waiter's wait ends. If that
+   * waiter was the head, `Line.failed` then lets the next waiter try. `join`: if the waiter is refused, it is queued.
+   * `reserve`: a grant reserves tokens for hand-offs within this client.
    */
   ask(lock: Asker, waiter: Waiter, attempt: Attempt, join: boolean, reserve: boolean): void
   /** Sends a heartbeat of these waiters, and calls `Queue.tended` with the answer. */
   tend(lock: Asker, waiters: readonly Waiter[]): void
-  /** Asks replicas whether they have a grant, and calls `confirmed` or `unconfirmed`. Undefined: no replicas needed. */
+  /**
+   * Asks replicas whether they have a grant, and calls `confirmed` or `unconfirmed`. Undefined if grants need no
+   * replicas.
+   */
   readonly confirm: ((lock: Asker, waiter: Waiter, grant: Granted) => void) | undefined
   /** Takes back a grant that replicas did not confirm, and calls `undone` a moment later. */
   undo(lock: Asker, waiter: Waiter): void
@@ -63,7 +72,7 @@ export interface Sending {
 export interface Looking {
   /** Reads the lock's state now, and plans the next check. */
   look(lock: Asker): void
-  /** Plans a check for the end of the holder's lease, in `ttl` ms, unless an earlier check is planned. */
+  /** Plans a check for the end of the holder's lease, in `ttl` ms. If an earlier check is planned, nothing changes. */
   lookWithin(lock: Asker, ttl: number): void
 }
 
@@ -71,7 +80,8 @@ export interface Looking {
 export interface WaitEffects extends LineEffects {
   /**
    * Called when a grant arrives for a waiter that was granted the lock before. If the waiter's hold has ended, takes
-   * the new grant back. If the hold is live and has a smaller token than `token`, asks Redis whether the hold is gone.
+   * the new grant back. If the hold is live and its token is smaller than `token`, asks Redis whether the hold still
+   * exists.
    */
   check(waiter: Waiter, token?: number): void
   /** Called when the waiter has parked. Emits the `waiting` event. */
@@ -86,22 +96,24 @@ export interface WaitEffects extends LineEffects {
 export interface HoldEffects {
   /** Called when the hold has ended because its lock is being handed on. */
   handedOn(hold: Hold): void
-  /** Called after the lock was handed on. Records the new holder in Redis, if it still holds a moment later. */
+  /**
+   * Called after the lock was handed on. A moment later, records the new holder in Redis, if it still holds the lock.
+   */
   recordLater(run: Run): void
-  /** Drops the planned record of a run that is over. */
+  /** Drops the planned record of a run of hand-offs that is over. */
   forget(run: Run): void
-  /** Releases the lock in Redis, because no waiter was left to take it. */
+  /** Releases the lock in Redis, because it has no waiter left in this client. */
   abandoned(run: Run): void
 }
 
-/** Shared by all locks of one kind in a client. */
+/** What all locks of one kind in a client share. */
 export interface Common {
   /** Whether several owners may hold a lock at a time. */
   readonly shared: boolean
   readonly turns: TurnTaking
   /** For how many ms a waiter keeps trying while replicas do not confirm its grants. */
   readonly patience: number
-  /** Whether the client is closed. A closed client takes no grants. */
+  /** Whether the client is closed. A closed client accepts no grants. */
   readonly closed: boolean
   readonly requests: Sending
   readonly heartbeat: Looking
@@ -111,5 +123,5 @@ export interface Common {
   forget(lock: Asker): void
 }
 
-/** The pause between taking back an unconfirmed grant and the next attempt, in ms. */
+/** The pause between the moment when an unconfirmed grant is taken back and the next attempt, in ms. */
 export const UNDO_PAUSE = 50

@@ -5,9 +5,9 @@
  * releases it, and its `LocalLock` hands it on. Each of them reports the outcome by the methods below. Users see the
  * hold as a `Lease`.
  *
- * Whether a hold is certainly ours is computed from the clock at each read. So the result is right even if timers
- * cannot run (a blocked event loop, a stopped process). Losing the hold is a separate step, because the loss has to be
- * reported.
+ * Each read computes from the clock whether this client certainly still has the hold. So the result is right even if
+ * timers cannot run (a blocked event loop, a stopped process). Losing the hold is a separate step, because the loss has
+ * to be reported.
  */
 import { surelyUntil } from '../clock.ts'
 import type { Claim, Granted, HoldName, Prolonging, Via } from '../kind.ts'
@@ -25,20 +25,23 @@ export interface Asked {
   /** Whether the lease is renewed automatically, for `maxHold` ms at most. */
   readonly renew: boolean
   readonly maxHold: number
-  /** Whether no waiter outside this client is known. */
+  /** Whether all known waiters of the lock are in this client. */
   readonly alone: boolean
 }
 
-/** A question to Redis about a hold: a renewal, or only whether it exists. */
+/** A question to Redis about a hold. It asks Redis to prolong the hold, or only asks whether the hold exists. */
 export interface Question extends Prolonging {
-  /** How many doubts the hold had when the question was sent. The answer settles these doubts, but no later ones. */
+  /**
+   * How many reports that the hold may be gone had arrived when the question was sent. The answer settles only these
+   * reports.
+   */
   readonly doubts: number
 }
 
 /**
- * The lease of a grant that came by message counts from an earlier request, so part of it may be over already. If less
- * than this fraction of the lease is left, and the lease is not renewed automatically, Redis is asked for the true
- * deadline, `CONFIRM_AFTER` ms after the grant, if the hold is still held then.
+ * If a message announced the grant, its lease counts from an earlier request, so part of the lease may be over already.
+ * If less than this fraction of the lease is certainly left, and the lease is not renewed automatically, Redis is asked
+ * for the true deadline. The question is sent `CONFIRM_AFTER` ms after the grant, if the hold still lasts then.
  */
 const PROVEN = 0.8
 const CONFIRM_AFTER = 25
@@ -46,7 +49,9 @@ const NEVER = Number.POSITIVE_INFINITY
 
 export class Hold {
   readonly claim: Claim
-  /** The name by which Redis knows the hold. After hand-offs within this client, the name of the run's first hold. */
+  /**
+   * The name by which Redis knows the hold. After hand-offs within this client, it is the name of the run's first hold.
+   */
   readonly name: HoldName
   readonly token: number
   readonly via: Via
@@ -56,7 +61,10 @@ export class Hold {
   readonly since: number
   /** How many ms the call waited for the grant. */
   readonly waited: number
-  /** Until when the lease is renewed automatically, in monotonic ms. Not later than `since`: it is not renewed. */
+  /**
+   * Until when the lease is renewed automatically, in monotonic ms. If this is not later than `since`, it is never
+   * renewed.
+   */
   readonly renewUntil: number
   /** The hold's number among the client's holds, in the order of their grants. */
   readonly number: number
@@ -66,13 +74,13 @@ export class Hold {
   #askedUntil: number
   /** When Redis is next to be asked about the hold, in monotonic ms. */
   #due: number
-  /** Whether the scheduler has asked Redis and still waits for the answer. */
+  /** Whether the scheduler (lease/renewal.ts) has asked Redis and still waits for the answer. */
   #asking = false
-  /** How many `renew` calls of the user are unanswered. */
+  /** How many of the user's `renew` calls are unanswered. */
   #renewing = 0
-  /** How many messages or events have put the hold in doubt. */
+  /** How many reports have said that the hold may be gone. */
   #doubts = 0
-  /** Created when the signal is first read, because most holds end without that. */
+  /** Created when the signal is first read, because most holds end before that. */
   #controller: AbortController | undefined
 
   constructor(asked: Asked, grant: Granted, run: Run | undefined, now: number, number: number) {
@@ -89,7 +97,8 @@ export class Hold {
     this.number = number
     this.#deadline = deadline
     const proven = deadline - now >= claim.lease * PROVEN
-    // If the grant is barely proven, its lease started at an unknown time, but no later than now.
+    // If little of the lease is certainly left, it is not known when the lease began. But it did not begin later than
+    // now.
     this.#askedUntil = proven ? deadline : surelyUntil(now, claim.lease)
     if (this.renewUntil > now) this.#due = deadline - (claim.lease * 2) / 3
     else this.#due = proven ? NEVER : now + CONFIRM_AFTER
@@ -112,12 +121,12 @@ export class Hold {
     return this.#state
   }
 
-  /** Until when the hold is certainly ours, if nothing ends it earlier, in monotonic ms. */
+  /** Until when this client certainly has the hold, if nothing ends the hold earlier, in monotonic ms. */
   get deadline(): number {
     return this.#deadline
   }
 
-  /** Returns for how many ms the hold is certainly still ours; 0: it is not. */
+  /** Returns for how many ms this client certainly still has the hold; 0 if the hold may have ended. */
   remaining(now: number): number {
     return this.#state.is === 'held' ? Math.max(0, this.#deadline - now) : 0
   }
@@ -164,29 +173,35 @@ export class Hold {
     return this.#asking || this.#state.is !== 'held' ? NEVER : this.#due
   }
 
-  /** Returns whether the hold is in doubt and the scheduler is about to ask Redis. */
+  /** Returns whether a report has said that the hold may be gone, and the scheduler is about to ask Redis. */
   isNext(now: number): boolean {
     return !this.#asking && this.#doubts > 0 && this.#due <= now
   }
 
-  /** Whether the hold is in doubt, or a question to Redis about it is unanswered. */
+  /** Whether a report has said that the hold may be gone, or a question to Redis about the hold is unanswered. */
   get inQuestion(): boolean {
     return this.#asking || this.#renewing > 0 || this.#doubts > 0
   }
 
-  /** Puts the hold in doubt, because it may be gone. The scheduler has to ask Redis now. */
+  /** Notes a report that the hold may be gone. The scheduler (lease/renewal.ts) has to ask Redis now. */
   doubt(now: number): void {
     this.#due = Math.min(this.#due, now)
     this.#doubts += 1
   }
 
-  /** Returns the scheduler's question to Redis: to prolong the hold, or (0 ms) only whether the hold still exists. */
+  /**
+   * Returns the scheduler's question to Redis. It asks to prolong the hold, or, with 0 ms, only whether the hold still
+   * exists.
+   */
   ask(now: number): Question {
     this.#asking = true
     return this.#question(this.renewUntil > now ? this.length : 0)
   }
 
-  /** Called when the scheduler's question was answered, or has failed: then `again` is when to ask again. */
+  /**
+   * Called when the scheduler's question was answered or has failed. If it has failed, `again` is the time of the next
+   * question.
+   */
   answered(again = this.#due): void {
     this.#asking = false
     this.#due = again
@@ -198,7 +213,7 @@ export class Hold {
     return this.#question(ms)
   }
 
-  /** Called when the user's question was answered, or nobody waits for the answer any longer. */
+  /** Called when the user's question was answered or has failed. */
   renewed(): void {
     this.#renewing -= 1
   }

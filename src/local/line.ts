@@ -15,14 +15,14 @@
  * a few round trips, however many they are, and at most as many waiters are refused as were granted the lock (I9).
  *
  * While a hold of this client may still hand the lock on to the head, the line neither asks nor listens, because this
- * client is the first to know when that hold ends. A hold may do so for a few ms (run.ts). After that, the slow timer
- * makes the head ask.
+ * client is the first to know when that hold ends. A hold may hand the lock on for a few ms (run.ts). After that, the
+ * slow timer makes the head ask.
  *
  * The heads of different clients take turns (wait/turns.ts). So a head may leave the lock to other clients for a moment
  * before it tries. Meanwhile the client listens to the unlock channel, and a timer makes the head try if no message
  * comes (I4). If the caller's time-out is near, the head tries early enough to get its refusal in time. If no other
- * client received the last release, the line is `alone` until there is a sign of another client, and run.ts allows
- * longer runs.
+ * client received the message of the last release, the line is `alone` until there is a sign of another client, and
+ * run.ts allows longer runs.
  */
 import type { Granted, Holder, Refused } from '../kind.ts'
 import type { Waiter, WaiterRecord } from './waiter.ts'
@@ -35,15 +35,15 @@ export const TURN = 7
 
 /** How clients take turns. wait/turns.ts implements it. */
 export interface TurnTaking {
-  /** Returns for how many ms this client must leave the lock to others. */
+  /** Returns for how many ms this client must leave the lock to other clients. */
   wait(key: string): number
   /** Called when this client has been granted the lock. `free`: the lock was free when this client tried. */
   taken(key: string, free: boolean): void
   /** Called when this client is about to release the lock. */
   releasing(key: string): void
   /**
-   * Called when this client has released the lock, and `heard` clients have received the message, including this one if
-   * it listens. Returns how many of them are other clients.
+   * Called when this client has released the lock, and `heard` clients have received the message. They include this
+   * client if it listens. Returns how many of them are other clients.
    */
   released(key: string, heard: number): number
   /** Called when the client `by` has released the lock. */
@@ -53,11 +53,11 @@ export interface TurnTaking {
   close(): void
 }
 
-/** Does for the line what is I/O or takes time. */
+/** Does the I/O and the timing for the line. */
 export interface LineEffects {
-  /** Returns whether the client already hears the unlock channel. */
+  /** Returns whether the client's subscription to the unlock channel is active already. */
   hearsUnlock(line: Line): boolean
-  /** Subscribes to the unlock channel. Calls `heard` when the channel is heard, or when that takes too long. */
+  /** Subscribes to the unlock channel. Calls `heard` when the subscription is active, or when it takes too long. */
   hearUnlock(line: Line, head: Waiter): void
   /** Leaves the lock to other clients for `ms`, and then calls `tryNow`. */
   leaveTurn(line: Line, ms: number): void
@@ -79,22 +79,25 @@ export interface LineOwner {
   /** Passes on the newest report of who holds the lock. */
   learn(holder: Holder | undefined): void
   /**
-   * Returns the refusal that a waiter gets without asking Redis, while a hold of this client may hand the lock on.
-   * Undefined: no hold may.
+   * While a hold of this client may hand the lock on, returns the refusal that a waiter gets without a request to
+   * Redis. Returns undefined if no hold of this client may hand the lock on.
    */
   ours(): Refused | undefined
-  /** Returns the same refusal, with the newest known holder. */
+  /** Returns this refusal with the newest known holder. */
   upToDate(refusal: Refused): Refused
-  /** Called when no attempt of the line is under way any more. */
+  /** Called when the line no longer has an attempt under way. */
   rested(): void
 }
 
 const nobody: ReadonlySet<WaiterRecord> = new Set()
 
 export class Line {
-  /** The last refusal of the head. It applies to all waiters of the line. */
+  /** The last refusal of the head, which applies to all waiters of the line. */
   refusal: Refused | undefined
-  /** Whether no other client received the last release, and there has been no sign of another client since. */
+  /**
+   * Whether no other client received the message of the last release, and there has been no sign of another client
+   * since.
+   */
   alone = false
   /** When this client released the lock for which the line waits. */
   releasedAt: number | undefined
@@ -105,17 +108,17 @@ export class Line {
   readonly #effects: LineEffects
   /** Whether several owners may hold the lock at a time. */
   readonly #shared: boolean
-  /** Created when needed. A lock with only fair waiters needs none. */
+  /** The waiters in the line. The set is created when needed, because a lock with only fair waiters needs none. */
   #waiters: Set<WaiterRecord> | undefined
   /** A wake-up that no attempt has used yet. */
   #woken = false
-  /** Several attempts may be sent together: how many of them are unanswered. */
+  /** How many of the attempts that were sent together are unanswered. */
   #unanswered = 0
   /** Whether any of the attempts sent together was refused. */
   #refused = false
   /** How many times in a row all attempts that were sent together were granted. */
   #row = 0
-  /** Whether the unlock channel was already heard when the attempt under way was sent. */
+  /** Whether the subscription to the unlock channel was active before the attempt under way was sent. */
   #heardBefore = false
 
   constructor(owner: LineOwner, turns: TurnTaking, effects: LineEffects, shared: boolean) {
@@ -149,7 +152,7 @@ export class Line {
     if (this.head === waiter) {
       if (!this.#behindOurselves()) this.#tryInTurn()
     } else if (this.refusal) {
-      // The head is parked, and its wake-ups are for the whole line. So this waiter need not ask.
+      // The head is parked, and its wake-ups are for the whole line. So the new waiter need not ask Redis.
       this.refusal = this.#owner.upToDate(this.refusal)
       waiter.refusal ??= this.refusal
       this.#owner.park(waiter)
@@ -160,8 +163,8 @@ export class Line {
     const led = this.#shared && this.head === waiter
     this.#waiters?.delete(waiter)
     const next = led ? this.head : undefined
-    // The old head may have been refused because it wanted more than was free. The new head wants another amount, and
-    // may get it.
+    // The old head may have been refused because it wanted more permits than were free. The new head wants another
+    // number, and may get it.
     if (next && next.claim.wants !== waiter.claim.wants) this.tryNow()
   }
 
@@ -179,7 +182,10 @@ export class Line {
     this.#tryInTurn()
   }
 
-  /** Lets the head try in order to read the lock's state: a refusal names the holder, whose waiters may re-enter. */
+  /**
+   * Lets the head try, in order to read the lock's state. A refusal names the holder's owner, whose other waiters may
+   * re-enter.
+   */
   look(): void {
     if (this.size === 0) return
     if (this.releasedAt === undefined || this.#owner.now() - this.releasedAt >= TURN) return this.tryNow()
@@ -196,7 +202,7 @@ export class Line {
   }
 
   /**
-   * Called when the client hears the unlock channel, or has waited long enough for that. Earlier messages may have been
+   * Called when the subscription to the unlock channel is active, or has taken too long. Earlier messages may have been
    * missed, so the head tries again.
    */
   heard(): void {
@@ -204,22 +210,22 @@ export class Line {
     this.#tryHead()
   }
 
-  /** Applies the answer to the head's attempt to the line. It has already been applied to the head itself. */
+  /** Applies the answer to the head's attempt to the line. The answer has already been applied to the head itself. */
   answered(head: WaiterRecord, answer: Granted | Refused): void {
     this.#owner.lookWithin(answer.granted ? head.claim.lease : answer.ttl)
     if (!answer.granted) {
       this.alone = false
       this.#share(answer)
     }
-    // The message that this owner was granted the lock may have been missed, because the channel was not heard yet.
-    // Then only this answer shows that the owner's other waiters may re-enter.
+    // The lock's owner may have other waiters in this client, and they may re-enter. If this client was not subscribed
+    // when the lock was granted, it has missed the message about the grant. Then only this answer names the owner.
     const holder = answer.granted ? answer.via === 'reentry' && head.claim.owner : answer.owner
     if (holder) this.#owner.entered(holder)
     this.#refused ||= !answer.granted
     if (this.#othersUnanswered()) return
-    // While replicas confirm a grant, there is nothing to listen for: their answer wakes the line.
+    // While replicas are asked to confirm a grant, the line need not listen, because their answer wakes the line.
     const goesOn = this.size === 0 || this.#heardBefore || head.confirming
-    // The next waiter may fit, too.
+    // In a lock that several owners may hold, the next waiter may be granted the lock, too.
     if (this.#shared && !this.#refused) {
       this.#row += 1
       this.heard()
@@ -231,8 +237,8 @@ export class Line {
   }
 
   /**
-   * Called when an attempt has failed. Lets the next waiter try. The time of the failed attempt counts against the
-   * patience of all waiters, because all have waited for its answer.
+   * Called when an attempt of the line has failed. Lets the next waiter try. The time of the failed attempt counts
+   * against the patience of all waiters in the line, because all of them have waited for its answer.
    */
   failed(): void {
     this.#row = 0
@@ -259,7 +265,8 @@ export class Line {
     this.asking = head !== undefined && this.#woken && !head.confirming
     if (!head || !this.asking) return this.#owner.rested()
     this.#woken = false
-    // A refused head may park only if the channel was heard before its attempt. Otherwise it may have missed a message.
+    // A refused head may park only if the subscription was active before its attempt. Otherwise it may have missed a
+    // message.
     this.#heardBefore = this.#effects.hearsUnlock(this)
     const wanted = this.refusal !== undefined || this.size > 1 || this.releasedAt !== undefined
     this.#unanswered = 1
@@ -277,13 +284,16 @@ export class Line {
     }
   }
 
-  /** Counts one answer to attempts that were sent together. Returns whether others are still unanswered. */
+  /** Counts one answer to attempts that were sent together. Returns whether other attempts are still unanswered. */
   #othersUnanswered(): boolean {
     this.#unanswered -= 1
     return this.#unanswered > 0
   }
 
-  /** Returns how many ms this waiter may wait before it tries, to be refused before it gives up or joins the queue. */
+  /**
+   * Returns how many ms the waiter may wait before it tries. Its refusal must arrive before it gives up or joins the
+   * queue.
+   */
   #patience(waiter: Waiter | undefined): number {
     if (!waiter || waiter.refusal) return Number.POSITIVE_INFINITY
     const { timeout, fairAfter } = waiter.wish

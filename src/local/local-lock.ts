@@ -1,15 +1,15 @@
 /**
- * Everything that this client knows of one lock: its waiters, its holds, and what it has heard about the lock. This
- * file has no I/O and no timer. Each public method reports an event. The lock asks `WaitEffects` and `HoldEffects` to
- * act on it; wait/acquire.ts and lease/holds.ts implement them.
+ * Everything that this client knows of one lock: its waiters, its holds, and what replies and messages have said about
+ * the lock. This file has no I/O and no timer. Each public method reports an event. To act on the event, the lock calls
+ * `WaitEffects` and `HoldEffects`; wait/acquire.ts and lease/holds.ts implement them.
  *
  *      line    unfair waiters, first come first; only the head asks    A ─ B ─ C     line.ts
  *      queue   fair waiters, whose order is that of Redis            { D, E }        queue.ts
  *      tenancy the holds, mostly one, and the run of hand-offs       { F }           tenancy.ts, hold.ts, run.ts
  *
  * A grant can come in a reply, in a message or from a heartbeat. The same grant can come more than once, and too late,
- * and the caller can give up in between. The first of these events settles the waiter; states.ts says what the later
- * ones do.
+ * and the caller can give up in between. The first of these events settles the waiter; states.ts says what each later
+ * event does.
  */
 import { LockClosedError, LockConnectionError } from '../errors.ts'
 import type { Granted, Holder, Refused, Renewed, Via } from '../kind.ts'
@@ -29,11 +29,11 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   readonly line: Line
   readonly tenancy = new Tenancy()
   readonly #common: Common
-  /** Created when needed. A lock with only unfair waiters needs none. */
+  /** The fair waiters. Created when needed, because a lock with only unfair waiters needs no queue. */
   #queue: Queue | undefined
-  /** How many waiters are in no line or queue yet. These include single attempts. */
+  /** How many waiters are in no line or queue yet. Single attempts count, too. */
   #arriving = 0
-  /** The newest report of who holds the lock, whichever waiter received it. Undefined: there was none. */
+  /** The newest report of who holds the lock, whichever waiter received it; undefined if there was no report. */
   #holder: Holder | 'released' | undefined
   /** Whether a waiter is being turned into a hold at this moment. */
   #granting = false
@@ -54,15 +54,15 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     return this.line.size + (this.#queue?.size ?? 0)
   }
 
-  // The arrival of a waiter.
+  // Methods for the arrival of a waiter.
 
   arrive(): void {
     this.#arriving += 1
   }
 
   /**
-   * Sends an attempt of this waiter alone, outside the line. But if it is other clients' turn, the waiter joins the
-   * line, and so re-enters a few ms later.
+   * Sends an attempt of this waiter alone, outside the line. If it is other clients' turn, a waiter that makes more
+   * than a single attempt joins the line instead. So a waiter that could re-enter does so a few ms later.
    */
   tryAlone(waiter: WaiterRecord): void {
     if (waiter.wish.mode !== 'once' && this.#common.turns.wait(this.key) > 0) this.stand(waiter)
@@ -75,20 +75,20 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     this.line.join(waiter)
   }
 
-  /** Makes the waiter a fair one, which leaves the line. */
+  /** Makes the waiter a fair one. It leaves the line. */
   announce(waiter: WaiterRecord): void {
     this.#moveTo(waiter, announced)
     this.line.leave(waiter)
     this.queue.add(waiter)
   }
 
-  /** Asks Redis for a place in the queue, for a fair waiter that hears its inbox. */
+  /** Asks Redis for a place in the queue. The waiter is fair, and the subscription to its inbox is active. */
   join(waiter: WaiterRecord): void {
     if (waiter.place?.is === 'announced') this.#moveTo(waiter, { is: 'joining', told: false })
     this.ask(waiter, 'to-join')
   }
 
-  // Answers.
+  // Methods that receive answers.
 
   answered(waiter: WaiterRecord, attempt: Attempt, join: boolean, answer: Granted | Refused): void {
     waiter.unanswered -= 1
@@ -103,8 +103,8 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * Called when replicas, asked at `begun`, have this grant until `deadline`. The deadline comes from the server's
-   * clock, so it is checked. If `deadline` is not a number, the grant is gone.
+   * Called when the replicas, which were asked at `begun`, have this grant until `deadline`. The deadline comes from
+   * the server's clock, so it is checked. If `deadline` is not a number, Redis no longer has the grant.
    */
   confirmed(waiter: WaiterRecord, grant: Granted, begun: number, deadline: Renewed): void {
     if (!waiter.waits) return
@@ -118,12 +118,10 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     }
   }
 
-  /** Called when too few replicas have the grant. */
   unconfirmed(waiter: WaiterRecord, begun: number, error: Error): void {
     if (waiter.waits && !this.#outOfPatience(waiter, begun, error)) this.#common.requests.undo(this, waiter)
   }
 
-  /** Called after a grant that replicas did not confirm has been taken back. */
   undone(waiter: WaiterRecord): void {
     const { place } = waiter
     if (!place) return
@@ -131,7 +129,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     this.#again(waiter)
   }
 
-  // News.
+  // Methods that receive messages and other reports about the lock.
 
   /** Called when another client has announced that the lock is free. The head tries when it is this client's turn. */
   unlocked(): void {
@@ -139,7 +137,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     this.line.wake()
   }
 
-  /** Called when this client sends its release. The hand-off time is the time from now to the next grant. */
+  /** Called when this client sends its release. The hand-off time is measured from this moment to the next grant. */
   releasing(): void {
     this.#common.turns.releasing(this.key)
     if (this.#inUse) this.line.releasedAt = this.now()
@@ -152,8 +150,8 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * Called when the owner with this name holds the lock: its waiters ask to re-enter. Each waiter asks for itself,
-   * because each hold has its own id, by which it is released.
+   * Called when the owner with this name holds the lock: its waiters ask to re-enter. Each of them sends its own
+   * request, because each hold has an id of its own, by which it is released.
    */
   entered(owner: string): void {
     for (const waiter of [...this.line.waiters, ...(this.#queue?.waiters ?? [])]) {
@@ -161,7 +159,10 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     }
   }
 
-  /** Called when a message brings a grant. The lease counts from an earlier request, or Redis is asked for a proof. */
+  /**
+   * Called when a message announces a grant. If an earlier request proves the grant, the lease counts from that
+   * request. Otherwise Redis is asked.
+   */
   granted(waiter: WaiterRecord, token: number, via: Via): void {
     const { place } = waiter
     if (!place || atPlace[place.is].message === 'ignore') return
@@ -177,7 +178,8 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
 
   /**
    * Called when an answer to a heartbeat, or to this client's own release, contains a grant. If the lease is over by
-   * now, Redis is asked again before the grant is used, but only once: the lease may be shorter than any round trip.
+   * now, Redis is asked again before the grant is used. That happens only once, because the lease may be shorter than
+   * any round trip.
    */
   found(waiter: WaiterRecord, grant: Granted): void {
     const dead = waiter.waits && grant.deadline <= this.now()
@@ -195,9 +197,12 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     this.line.look()
   }
 
-  // The end of a wait.
+  // Methods for the end of a wait.
 
-  /** Ends the wait without the lock: by an error, or because the caller gave up or a single attempt was refused. */
+  /**
+   * Ends the wait without the lock: because of an error, because the caller gave up, or because a single attempt was
+   * refused.
+   */
   end(waiter: WaiterRecord, error: Error | undefined): void {
     const { end } = inState[waiter.state.is]
     if (end === 'ignore') return
@@ -207,7 +212,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * Ends the wait with the lock. Hand-offs within the client come directly here, because replicas have already
+   * Ends the wait with the lock. A hand-off within the client calls this method directly, because replicas have already
    * confirmed the hold that is handed on.
    */
   hold(waiter: WaiterRecord, grant: Granted): void {
@@ -229,7 +234,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     this.#effects.settled(waiter)
     this.line.leave(waiter)
     this.#queue?.leave(waiter)
-    // The head's refusal applies to the whole line, so the newest one best explains why the wait ended.
+    // The head's refusal applies to the whole line, so the newest refusal of the head best explains why the wait ended.
     const { refusal } = this.line
     if (refusal && !inQueue && refusal.sent > (waiter.refusal?.sent ?? 0)) waiter.refusal = refusal
     if (state === over && waiter.refusal) waiter.refusal = this.upToDate(waiter.refusal)
@@ -245,7 +250,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
       this.#common.requests.leave(waiter)
       return waiter.settle(new LockClosedError(), waiter)
     }
-    // Forgotten after one use, so that a forged message about a lost grant costs the waiter only one attempt.
+    // `lost` is cleared after one use, so a forged message about a lost grant costs the waiter only one attempt.
     const lost = grant.token <= waiter.lost
     waiter.lost = 0
     if (lost && waiter.wish.mode !== 'once') return this.#again(waiter)
@@ -257,8 +262,8 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * Ends the wait of a single attempt, and of a waiter whose patience ends before its next attempt. The pause before
-   * that attempt counts as waiting: a request that may take all the remaining patience can end a moment early.
+   * Ends the wait of a single attempt. Also ends the wait of a waiter whose patience ends before its next attempt could
+   * begin. So `UNDO_PAUSE`, the pause before that attempt, counts as time waited.
    */
   #outOfPatience(waiter: WaiterRecord, begun: number, error: Error): boolean {
     waiter.unconfirmedSince ??= begun
@@ -268,7 +273,10 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     return ended
   }
 
-  /** Makes a waiter whose grant did not count ask again, in the way of its place (`atPlace` in states.ts). */
+  /**
+   * Makes a waiter ask again after a grant that did not count. The waiter's place says how it asks (`atPlace` in
+   * states.ts).
+   */
   #again(waiter: WaiterRecord): void {
     const { again } = atPlace[(waiter.place as Place).is]
     if (again === 'stand') this.stand(waiter)
@@ -288,7 +296,6 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     }
   }
 
-  /** Takes back what a late request of a waiter may have done after its wait: queued it, or granted it the lock. */
   takeBack(waiter: WaiterRecord): void {
     if (waiter.state === over) this.#common.requests.leave(waiter)
     else this.#effects.check(waiter)
@@ -298,31 +305,34 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     const { place } = waiter
     this.#moveTo(waiter, { is: 'queued', ticket })
     waiter.seen = sent
-    // Before this reply, a message announced a grant. Only now can the waiter ask Redis whether that is true, because
-    // the question needs its ticket.
+    // A message announced a grant before this reply. Only now can the waiter ask Redis whether the message is true,
+    // because the question needs the waiter's ticket.
     if (place?.is === 'joining' && place.told) this.#common.heartbeat.look(this)
     else this.#common.heartbeat.lookWithin(this, ttl)
   }
 
   /**
-   * Asks Redis before a grant is used. The token in the answer counts, not the one in the message, because the waiter
-   * may have been granted the lock again since.
+   * Asks Redis before a grant is used. The token in Redis's answer counts, not the token in the message, because the
+   * waiter may have been granted the lock again since the message.
    */
   #prove(waiter: WaiterRecord): void {
     if (waiter.place?.is === 'joining') this.#moveTo(waiter, { is: 'joining', told: true })
     this.#common.heartbeat.look(this)
   }
 
-  // Handing on within the client.
+  // Methods for handing the lock on within the client.
 
-  /** Ends the hold and hands the lock on to the next waiter here. False: the lock must be released in Redis. */
+  /**
+   * Ends the hold and hands the lock on to the next waiter of this client. Returns false if the lock must be released
+   * in Redis.
+   */
   handOn(hold: Hold): boolean {
     const { run } = hold
     if (!run || !this.#heir(hold) || !this.tenancy.end(hold, this.now())) return false
     const { holdEffects } = this.#common
     holdEffects.handedOn(hold)
-    // A listener of `handedOn` may have closed the client, which ends all waits, or may have taken the heir out of
-    // line. So the heir is looked up again.
+    // A listener of `handedOn` may have closed the client, which ends all waits, or may have ended the heir's wait. So
+    // the heir is looked up again.
     const heir = this.#heir(hold)
     if (heir && run.left(this.now()) > 0) {
       holdEffects.recordLater(run)
@@ -336,15 +346,11 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     return true
   }
 
-  /** Returns whether the hold could hand the lock on if the lock had a waiter here. */
+  /** Returns whether the hold could hand the lock on if the lock had a waiter in this client. */
   wantsHeir(hold: Hold): boolean {
     return this.waiting === 0 && goesOn(hold, this.now())
   }
 
-  /**
-   * Returns the refusal that a waiter gets without asking Redis, while a hold of this client may hand the lock on.
-   * Undefined: no hold may.
-   */
   ours(): Refused | undefined {
     return this.tenancy.refusal(this.now())
   }
@@ -354,15 +360,17 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     this.#forgetIfIdle()
   }
 
-  /** Returns the waiter that may take over the hold's lease without asking Redis. No waiter here is ahead of it. */
+  /**
+   * Returns the waiter that may take over the hold's lease without asking Redis. It is the first waiter of this client.
+   */
   #heir({ length }: Hold): WaiterRecord | undefined {
     const head = this.#queue?.size ? undefined : this.line.head
     return head && !head.wish.mayReenter && head.claim.lease === length ? head : undefined
   }
 
-  // Used by all of the above.
+  // Methods that all groups above use.
 
-  /** Whether the lock has waiters here, or an answer for a former waiter is still to come. */
+  /** Whether the lock has waiters in this client, or an answer for a former waiter is still to come. */
   get #inUse(): boolean {
     return this.line.asking || this.waiting > 0 || this.#queue?.tending === true
   }
@@ -370,7 +378,8 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   ask(waiter: WaiterRecord, attempt: Attempt, reserve = false): void {
     waiter.unanswered += 1
     const join = attempt === 'to-join' || (attempt === 'to-re-enter' && waiter.inQueue)
-    // Only a waiter that asks for a place in the queue can get a grant by message. This time will prove such a grant.
+    // Only a waiter that asks for a place in the queue can get a grant by message. The time of its request will prove
+    // such a grant (`proven` in waiter.ts).
     if (join) waiter.seen ??= this.now()
     this.#common.requests.ask(this, waiter, attempt, join, reserve)
   }
@@ -403,13 +412,12 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     this.#holder = holder
   }
 
-  /** Returns the same refusal, with the newest known holder. */
   upToDate(refusal: Refused): Refused {
     const holder = this.#holder === 'released' ? undefined : (this.#holder ?? refusal.holder)
     return holder === refusal.holder ? refusal : { ...refusal, holder }
   }
 
-  /** Forgets what is known about the lock, if it has no waiters here. */
+  /** Forgets what is known about the lock, if it has no waiters in this client. */
   rested(): void {
     if (this.#inUse) return
     this.#holder = undefined

@@ -1,4 +1,7 @@
-/** The locks of one kind in a client, by key; and its waiters and holds by id, because messages name them by id. */
+/**
+ * The locks of one kind in a client, by their keys. Also the waiters and holds of these locks, by their ids, because
+ * messages name waiters and holds by id.
+ */
 import type { Granted } from '../kind.ts'
 import type { Common, HoldEffects, Looking, Sending, WaitEffects } from './effects.ts'
 import type { Hold } from './hold.ts'
@@ -28,7 +31,7 @@ export class LocalLocks implements Common {
     this.patience = patience
   }
 
-  /** Returns the lock of this key; undefined: it has no waiters and no holds here. */
+  /** Returns the lock of this key; undefined if the lock has no waiters and no holds in this client. */
   get(key: string): LocalLock | undefined {
     return this.#locks.get(key)
   }
@@ -50,7 +53,7 @@ export class LocalLocks implements Common {
     if (this.#locks.get(lock.key) === lock) this.#locks.delete(lock.key)
   }
 
-  // Waiters.
+  // Methods about waiters.
 
   /** Returns the waiter with this id, while it waits. */
   waiter(id: string): WaiterRecord | undefined {
@@ -81,7 +84,7 @@ export class LocalLocks implements Common {
     this.#waiters.delete(waiter.claim.id)
   }
 
-  // Holds.
+  // Methods about holds.
 
   /** The number of holds. */
   get holding(): number {
@@ -113,7 +116,7 @@ export class LocalLocks implements Common {
     this.#locks.get(hold.key)?.dropHold(hold)
   }
 
-  // Reports about releases.
+  // Methods that receive reports about releases.
 
   /** Called after a release by this client. `heard`: how many clients, including this one, received the message. */
   released(key: string, heard: number): void {
@@ -121,7 +124,10 @@ export class LocalLocks implements Common {
     this.get(key)?.released(others)
   }
 
-  /** Called when the reply to this client's own release grants the lock to a waiter. False: no waiter has that id. */
+  /**
+   * Called when the reply to this client's own release grants the lock to a waiter. Returns false if no waiter has that
+   * id.
+   */
   grantedByReply(id: string, grant: Granted): boolean {
     const waiter = this.#waiters.get(id)
     if (waiter) this.of(waiter.claim.key).found(waiter, grant)

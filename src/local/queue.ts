@@ -1,7 +1,7 @@
 /**
- * The fair waiters of one key, in this client. Redis keeps their order, so here they are a set. They need a heartbeat
- * (`tend`), which keeps their places in Redis and finds grants whose messages were lost. Like local-lock.ts, this file
- * has no I/O and no timer.
+ * The fair waiters of one key, in this client. Redis keeps the order of the waiters, so this client only keeps a set.
+ * The waiters need a heartbeat (`tend`), which keeps their places in Redis and finds grants whose messages were lost.
+ * Like local-lock.ts, this file has no I/O and no timer.
  */
 import type { Granted, Holder, Refused, Tended } from '../kind.ts'
 import type { WaiterRecord } from './waiter.ts'
@@ -12,7 +12,7 @@ export interface QueueOwner {
   tend(waiters: readonly WaiterRecord[]): void
   /** Called when a heartbeat has found a grant. */
   found(waiter: WaiterRecord, grant: Granted): void
-  /** Called when a waiter's wait is over, but a repeated request has queued it. */
+  /** Called when the waiter's wait is over, but a repeated request has put the waiter into the queue. */
   takeBack(waiter: WaiterRecord): void
   /** Passes on the newest report of who holds the lock. */
   learn(holder: Holder | undefined): void
@@ -20,7 +20,7 @@ export interface QueueOwner {
   entered(owner: string): void
   /** Plans a check of the lock for the end of the holder's lease, in `ttl` ms. */
   lookWithin(ttl: number): void
-  /** Called when no heartbeat is under way any more. */
+  /** Called when the queue no longer has a heartbeat under way. */
   rested(): void
 }
 
@@ -30,7 +30,7 @@ export class Queue {
   /** Whether a heartbeat is under way. */
   tending = false
   readonly #owner: QueueOwner
-  /** Created when needed. */
+  /** The fair waiters. The set is created when the first of them joins. */
   #waiters: Set<WaiterRecord> | undefined
   /** Whether another heartbeat must follow the one under way, because `look` was called since. */
   #again = false
@@ -56,13 +56,15 @@ export class Queue {
     this.#waiters?.delete(waiter)
   }
 
-  /** Sends a heartbeat, which reads the lock's state, now or after the one under way. */
+  /**
+   * Sends a heartbeat, which reads the lock's state. If a heartbeat is under way, the new one is sent after its answer.
+   */
   look(): void {
     if (this.tending) this.#again = true
     else if (this.size > 0) this.#tend()
   }
 
-  /** Applies the answer to the heartbeat of these waiters. Undefined: the heartbeat failed. */
+  /** Applies the answer to the heartbeat of these waiters; `answer` is undefined if the heartbeat failed. */
   tended(waiters: readonly WaiterRecord[], answer: Tended | undefined): void {
     if (answer) this.#learn(waiters, answer)
     this.tending = false

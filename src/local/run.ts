@@ -19,7 +19,10 @@ import type { Claim, Granted, HoldName } from '../kind.ts'
 
 /** The longest time between the grant by Redis and a hand-off, in ms. */
 const LONGEST_RUN = 4
-/** The same limit if no other client received the last release. */
+/**
+ * The longest time between the grant by Redis and a hand-off, in ms, if no other client received the message of the
+ * last release.
+ */
 const LONGEST_ALONE = 25
 
 /** A grant that was handed on by another hold of this client. */
@@ -32,9 +35,11 @@ export class Run {
   readonly name: HoldName
   /** The newest token of this run that Redis knows. */
   recorded: number
-  /** The owner that has the lock now. In a run, this is the id of the newest hold, which nobody can guess. */
+  /**
+   * The owner that has the lock now. In a run, the owner is the id of the newest hold, which no other caller can guess.
+   */
   owner: string
-  /** Whether a fair waiter is queued, so that the lock has to go back to Redis. */
+  /** Whether a fair waiter is queued. If so, the lock has to go back to Redis. */
   queued = false
   readonly #first: number
   readonly #size: number
@@ -42,7 +47,7 @@ export class Run {
   #used = 0
   #over = false
 
-  /** `grant` came with a block of tokens. `alone`: no waiter outside this client is known. */
+  /** `grant` came with a block of tokens. `alone` says whether all known waiters of the lock are in this client. */
   constructor(claim: Claim, grant: Granted, now: number, alone: boolean) {
     this.name = claim
     this.owner = claim.owner
@@ -52,7 +57,7 @@ export class Run {
     this.#until = now + (alone ? LONGEST_ALONE : LONGEST_RUN)
   }
 
-  /** Returns for how many ms the run may continue; 0: it is over. */
+  /** Returns for how many ms the run may continue; 0 if it is over. */
   left(now: number): number {
     if (this.#over || this.queued || this.#used >= this.#size) return 0
     return Math.max(0, this.#until - now)
@@ -69,7 +74,9 @@ export class Run {
     return this.#first + this.#used
   }
 
-  /** The last token that this run has issued; undefined: none, so the token of the first grant is the last. */
+  /**
+   * The last token that this run has issued; undefined if it has issued none, so the first grant's token is the last.
+   */
   get last(): number | undefined {
     return this.#used > 0 ? this.#first + this.#used : undefined
   }

@@ -26,18 +26,18 @@ export type Loss = LockLostError | LockClosedError
 
 /** Where a waiter waits. */
 export type Place =
-  /** Before it is in any line or queue: a single attempt, or the first attempt of a waiter that may re-enter. */
+  /** The waiter is in no line or queue. It makes a single attempt, or a first attempt because it may re-enter. */
   | { readonly is: 'arriving' }
-  /** Unfair: in its client's line, of which only the head asks. */
+  /** The waiter is unfair and stands in its client's line. Only the head of the line asks Redis. */
   | { readonly is: 'standing' }
-  /** Fair, and about to ask for a place in the queue. Redis has not seen this waiter yet. */
+  /** The waiter is fair and about to ask for a place in the queue. Redis has not received that request yet. */
   | { readonly is: 'announced' }
   /**
-   * Fair, and has asked for a place in the queue. `told`: a message announced a grant before the waiter had a ticket,
-   * and the grant is not proven yet.
+   * The waiter is fair and has asked for a place in the queue. `told`: a message announced a grant before the waiter
+   * had a ticket, and the grant is not proven yet.
    */
   | { readonly is: 'joining'; readonly told: boolean }
-  /** In the queue in Redis. If Redis loses the entry, the ticket restores the waiter's place. */
+  /** The waiter is in the queue in Redis. If Redis loses the queue entry, the ticket restores the waiter's place. */
   | { readonly is: 'queued'; readonly ticket: string }
 
 export type State =
@@ -49,7 +49,10 @@ export type State =
   /** The wait has ended without the lock. */
   | { readonly is: 'over' }
 
-/** The effect of an event on a waiter, by its place. While a grant is being confirmed, its previous place counts. */
+/**
+ * The effect of an event on a waiter, by its place. While a grant is being confirmed, the waiter's previous place
+ * counts.
+ */
 export const atPlace = {
   /**
    *   message  A message announces a grant. The grant may be old, so it has to be proven. Redis sends such a message
@@ -69,7 +72,7 @@ export const inState = {
   /**
    *   grant    A reply, a message or a heartbeat brings a proven grant.
    *   end      The caller gives up, or an attempt fails. `leave`: Redis may have queued the waiter or granted it the
-   *            lock, so that is taken back. `asked`: the same, but only if an attempt is unanswered.
+   *            lock, so a request takes that back. `asked`: the request is sent only if an attempt is unanswered.
    */
   arriving: { grant: 'take', end: 'asked' },
   standing: { grant: 'take', end: 'asked' },
@@ -81,7 +84,7 @@ export const inState = {
   over: { grant: 'take-back', end: 'ignore' },
 } as const satisfies Record<State['is'], unknown>
 
-/** Returns the place where a waiter in this state waits; undefined: it no longer waits. */
+/** Returns the place where a waiter in this state waits, or undefined if it no longer waits. */
 export function placeOf(state: State): Place | undefined {
   if (state.is === 'confirming') return state.place
   return state.is === 'holding' || state.is === 'over' ? undefined : state
@@ -89,7 +92,7 @@ export function placeOf(state: State): Place | undefined {
 
 export type HoldState =
   | { readonly is: 'held' }
-  /** `resolve` settles the promise of the release: with false, if the deadline comes before Redis's answer. */
+  /** `resolve` settles the promise of the release. If the deadline comes before Redis's answer, the value is false. */
   | { readonly is: 'releasing'; readonly resolve: (live: boolean) => void }
   | { readonly is: 'released' }
   /** The hold's deadline passed, Redis no longer knew the hold, or the client was closed. */

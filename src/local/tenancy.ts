@@ -14,7 +14,7 @@ import { Hold } from './hold.ts'
 import { type Inherited, Run } from './run.ts'
 
 export class Tenancy {
-  /** Oldest first. Nearly every lock has only one hold, which is then stored without a set. */
+  /** The holds, oldest first. Nearly every lock has only one hold, which is then stored without a set. */
   #holds: Hold | Set<Hold> | undefined
   #run: Run | undefined
 
@@ -22,7 +22,7 @@ export class Tenancy {
     return this.#holds === undefined
   }
 
-  /** Oldest first. */
+  /** The holds, oldest first. */
   get holds(): Iterable<Hold> {
     const holds = this.#holds ?? []
     return holds instanceof Hold ? [holds] : holds
@@ -50,28 +50,31 @@ export class Tenancy {
     else if (holds.delete(hold) && holds.size === 1) for (const last of holds) this.#holds = last
   }
 
-  /** Ends a hold in order to hand the lock on. False: the lock cannot be handed on. */
+  /** Ends a hold in order to hand the lock on. Returns false if the lock cannot be handed on. */
   end(hold: Hold, now: number): boolean {
     return goesOn(hold, now) && this.#holds === hold && !hold.inQuestion && hold.end()
   }
 
-  /** Returns the run that a grant begins or continues, if any. `alone`: no waiter outside this client is known. */
+  /**
+   * Returns the run that a grant begins or continues, if any. `alone`: all known waiters of the lock are in this
+   * client.
+   */
   runOf(claim: Claim, grant: Granted | Inherited, now: number, alone: boolean): Run | undefined {
     if ('run' in grant) {
       grant.run.owner = claim.owner
       return grant.run
     }
-    // An owner with a name may also hold the lock in other processes.
+    // An owner with a name may also hold the lock in other processes, so its grant begins no run.
     if (!grant.block || claim.owner !== claim.id) return undefined
-    // Redis would not grant the lock while an earlier run lasts, so that run has ended in Redis and ends here, too.
+    // Redis does not grant the lock while an earlier run lasts. So that run has ended in Redis, and it ends here, too.
     this.#run?.end()
     this.#run = new Run(claim, grant, now, alone)
     return this.#run
   }
 
   /**
-   * Returns the refusal that a waiter gets without asking Redis, while a hold may hand the lock on. Its `ttl` is the
-   * time for which the hold may do so. Undefined: no hold may.
+   * While a hold may hand the lock on, returns the refusal that a waiter gets without a request to Redis. Its `ttl` is
+   * the time for which the hold may still hand the lock on. Returns undefined if no hold may hand the lock on.
    */
   refusal(now: number): Refused | undefined {
     const hold = this.oldest
@@ -82,12 +85,12 @@ export class Tenancy {
   }
 
   /**
-   * Called before a caller sends Redis a request that names this owner: Redis must first know the lock's holder.
-   * Returns the run whose newest hold Redis may not know.
+   * Called before a caller sends Redis a request that names this owner, because Redis must first know the lock's
+   * holder. Returns the run whose newest hold Redis may not know.
    */
   naming(owner: string): Run | undefined {
-    // If this owner holds the lock, it may release that hold before its re-entry is answered. If an heir got the lock
-    // then, the heir and the re-entered owner would both hold it. So the run ends.
+    // This owner may hold the lock now, and may release that hold before its re-entry is answered. If an heir got the
+    // lock then, the heir and the re-entered owner would both hold it. So the run ends.
     if (this.#run?.owner === owner) this.#run.end()
     return this.#run
   }

@@ -1,21 +1,25 @@
-/** A waiter: one call that waits for a lock, with its terms, its place (states.ts), and what it has heard so far. */
+/**
+ * A waiter: one call that waits for a lock, with its terms, its place (states.ts), and what replies have said so far.
+ */
 import { surelyUntil } from '../clock.ts'
 import type { Claim, Granted, Refused, Renewed, Via } from '../kind.ts'
 import { arriving, holding, over, type Place, placeOf, type State } from './states.ts'
 
 export interface Wish {
   readonly claim: Claim
-  /** 'once': a single attempt. 'line': unfair. 'queue': fair. */
+  /** 'once': the waiter makes a single attempt. 'line': it is unfair. 'queue': it is fair. */
   readonly mode: 'once' | 'line' | 'queue'
-  /** With 'line': join the queue after this many ms; undefined: never. */
+  /** With 'line': the waiter joins the queue after this many ms; undefined: it never joins. */
   readonly fairAfter: number | undefined
-  /** With 'line': the caller gives up after this many ms; undefined: never. */
+  /** With 'line': the caller gives up after this many ms; undefined: it never gives up. */
   readonly timeout?: number | undefined
-  /** Whether the owner may hold the lock already, in any process. Such a waiter must not wait behind others. */
+  /**
+   * Whether the owner may already hold the lock, in any process. A waiter of such an owner must not wait behind others.
+   */
   readonly mayReenter: boolean
   /**
-   * If set, Redis has to be informed of something first. The waiter sends nothing before this promise resolves. If it
-   * rejects, so does the call.
+   * If set, the waiter sends nothing before this promise resolves, because Redis has to be informed first. If the
+   * promise rejects, the call rejects, too.
    */
   readonly after?: Promise<void> | undefined
 }
@@ -31,7 +35,7 @@ export class WaiterRecord {
   readonly wish: Wish
   /** When the call was made, in monotonic ms. */
   readonly since: number
-  /** The same moment on a clock that counts only the time in which this process ran. */
+  /** When the call was made, in ms of a clock that counts only the time in which this process ran. */
   readonly begun: number
   readonly settle: Settle
   state: State = arriving
@@ -41,19 +45,22 @@ export class WaiterRecord {
   unanswered = 0
   /** The last refusal. It says why the waiter still waits. */
   refusal: Refused | undefined
-  /** When the latest request that found the waiter queued was sent; before that, when it first asked for a place. */
+  /**
+   * The time of the latest request that found the waiter in the queue, in monotonic ms. Until there is one: the time of
+   * the waiter's first request for a place in the queue.
+   */
   seen: number | undefined
   /** Whether a grant has already arrived after the end of its lease. */
   late = false
-  /** The token of a grant that was taken away before the waiter received it; 0: none. */
+  /** The token of a grant that was taken away before the waiter received it; 0 if there is none. */
   lost = 0
-  /** The largest token of its grants that replicas have to confirm; 0: none. */
+  /** The largest token of this waiter's grants that replicas have to confirm; 0 if there is none. */
   latest = 0
   /** When replicas were first asked about a grant and did not confirm it. */
   unconfirmedSince: number | undefined
-  /** ms from this client's own release to the grant, if the waiter waited for that release. */
+  /** ms from this client's own release to the grant. Set only if the waiter waited for that release. */
   handoff: number | undefined
-  /** Whether, at the grant, no waiter of another client was known. */
+  /** Whether, at the time of the grant, all known waiters of the lock were in this client. */
   alone = false
 
   constructor(wish: Wish, since: number, begun: number, settle: Settle) {
@@ -67,7 +74,7 @@ export class WaiterRecord {
     return this.wish.claim
   }
 
-  /** The place where the waiter waits; undefined: it no longer waits. */
+  /** The place where the waiter waits; undefined if it no longer waits. */
   get place(): Place | undefined {
     return placeOf(this.state)
   }
@@ -106,7 +113,7 @@ export class WaiterRecord {
    * Returns the grant that a message announces, if at least half of its lease is certainly left. A delayed message may
    * announce a grant that has expired, after which the waiter joined the queue again. The token of such a grant is not
    * larger than the lock's clock in the last answer. A larger token proves that the grant was made after the request
-   * for that answer was sent, so its lease counts from there.
+   * for that answer was sent, so the grant's lease counts from the time of that request.
    */
   proven(token: number, via: Via, now: number): Granted | undefined {
     const { lease } = this.claim
@@ -115,7 +122,9 @@ export class WaiterRecord {
     return newer && deadline - now >= lease / 2 ? { granted: true, token, deadline, via } : undefined
   }
 
-  /** Notes that replicas have to confirm this grant. Returns false if they are being asked about a grant already. */
+  /**
+   * Notes that replicas have to confirm this grant. Returns false if replicas are being asked about a grant already.
+   */
   confirm({ token }: Granted): boolean {
     this.latest = Math.max(this.latest, token)
     if (this.confirming) return false
@@ -124,8 +133,9 @@ export class WaiterRecord {
   }
 
   /**
-   * Returns until when a grant counts about which replicas were asked at `begun`; 0: it does not count. It does not
-   * count if a newer grant has arrived meanwhile, because the answer may be about the older one.
+   * Returns until when a grant counts; 0 if it does not count. Replicas were asked about the grant at `begun`, and
+   * their answer is `deadline`. If a newer grant has arrived in the meantime, this grant does not count, because the
+   * answer may be about either of them.
    */
   confirmedUntil(grant: Granted, begun: number, deadline: Renewed): number {
     if (typeof deadline !== 'number' || grant.token !== this.latest) return 0
@@ -133,5 +143,5 @@ export class WaiterRecord {
   }
 }
 
-/** A waiter, read-only for everyone else. */
+/** A waiter, for code that may read but not change it. */
 export type Waiter = Readonly<WaiterRecord>

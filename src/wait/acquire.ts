@@ -47,13 +47,15 @@ export interface Patience {
   readonly outage: number
 }
 
-/** What waiters report to the rest of their client, and ask it. */
+/** What waiters report to their client, and what they ask of it. */
 export interface WaitListener {
-  /** Called when the waiter has to wait, because it was refused, or the head of its line was. */
+  /** Called when the waiter has to wait, because the waiter or the head of its line was refused. */
   waiting(waiter: Waiter): void
-  /** Called when the hold of this id may be gone. If its token is smaller than `token`, Redis has to be asked. */
+  /**
+   * Called when the hold of this id may be gone. If the hold's token is smaller than `token`, Redis has to be asked.
+   */
   doubt(id: string, token: number): void
-  /** Returns why Redis does not answer although it is connected; undefined: no reason is known. */
+  /** Returns why Redis does not answer although it is connected, or undefined if no reason is known. */
   trouble(): Error | undefined
   /** Reports a failure that no caller's promise reports. */
   failed(error: unknown): void
@@ -107,15 +109,15 @@ export class Acquirer {
     locks.waitEffects = this.#carryOut()
   }
 
-  /** Why Redis is out of reach; undefined: it is reachable. */
+  /** Why Redis is out of reach; undefined if Redis is reachable. */
   get outage(): Error | undefined {
     return this.#outage.error ?? this.#listener.trouble()
   }
 
   /**
-   * Returns the error to report for a wait that ended without a grant because Redis did not answer. Undefined: Redis
-   * did answer, so the lock was held by others. That is so if Redis answered this waiter's own request, or if it
-   * refused a waiter ahead of this one before and there is no outage now.
+   * Returns the error to report for a wait that ended without a grant because Redis did not answer. Returns undefined
+   * if Redis did answer, so that the lock was held by others. Redis did answer if it answered this waiter's own
+   * request. It also did if it refused a waiter ahead of this one earlier, and there is no outage now.
    */
   unanswered({ refusal, since, latest }: Waiter): LockConnectionError | undefined {
     if (latest > 0 || (refusal && (refusal.sent >= since || !this.outage))) return undefined
@@ -139,20 +141,22 @@ export class Acquirer {
   }
 
   /**
-   * Called when another client announces that the lock is free. `by`: that client's id, if the message has it. The head
-   * of the line tries when it is this client's turn.
+   * Called when another client announces that the lock is free. `by` is that client's id, if the message contains it.
+   * The head of the line tries when it is this client's turn.
    */
   unlocked(key: string, by?: string): void {
     if (by !== undefined) this.#locks.turns.freed(key, by)
     this.#locks.get(key)?.unlocked()
   }
 
-  /** Called when the owner with this name holds the lock, so that its other waiters can re-enter. */
+  /** Called when the owner with this name holds the lock, so that the owner's other waiters can re-enter. */
   entered(key: string, owner: string): void {
     this.#locks.get(key)?.entered(owner)
   }
 
-  /** Called when a message grants the lock to the waiter with this id. False: this client has no such waiter. */
+  /**
+   * Called when a message grants the lock to the waiter with this id. Returns false if this client has no such waiter.
+   */
   grantedByMessage(id: string, token: number, via: Via): boolean {
     const waiter = this.#locks.waiter(id)
     if (!waiter) return false
@@ -167,14 +171,17 @@ export class Acquirer {
   }
 
   /**
-   * Called when Redis is out of reach; `error` is the latest reason. Waiters whose patience ends in the meantime give
-   * up. When there is a connection again, every lock is checked at once.
+   * Called when Redis is out of reach; `error` is the latest reason. A waiter gives up if its patience ends before
+   * there is a connection again. As soon as there is one, every lock is checked.
    */
   disconnected(error: Error): void {
     if (!this.#locks.closed && this.#outage.begin(error, true)) this.lookAgain()
   }
 
-  /** Called while the first connection is being made. The waiters' patience counts from now, but this is no failure. */
+  /**
+   * Called while the first connection is being made. The waiters' patience counts from now, but no connection has
+   * failed.
+   */
   unconnected(): void {
     this.#outage.begin(new Error('not connected yet'), false)
   }
@@ -196,23 +203,27 @@ export class Acquirer {
     this.#outage.close()
     this.#single.close()
     this.#locks.turns.close()
-    // One error serves all waiters, because there may be very many. Each caller gets its own error, made from this.
+    // One error serves all waiters, because there may be very many. Each caller gets an error of its own, made from
+    // this one.
     const closed = new LockClosedError()
     for (const waiter of this.#locks.waiters) this.#end(waiter, closed)
   }
 
-  /** Calls `refuse`. Resolves when no waiter is left in Redis, or when Redis has not answered. */
+  /** Calls `refuse`. Resolves when no waiter is left in Redis, or when Redis does not answer. */
   async close(): Promise<void> {
     this.refuse()
     await this.#cleanup.close()
   }
 
   #end(waiter: Waiter, error: Error | undefined): void {
-    // A waiter that no longer waits may have no lock here, and `of` would create one.
+    // If the waiter no longer waits, its lock may be gone from this client, and `of` would create the lock again.
     if (waiter.waits) this.#locks.of(waiter.claim.key).end(waiter, error)
   }
 
-  /** Makes a single attempt. It does not wait for a lost connection, but only for the first one, which comes soon. */
+  /**
+   * Makes a single attempt. If the connection is lost, the attempt fails at once. It waits only for the first
+   * connection, which comes soon.
+   */
   #tryOnce(lock: LocalLock, waiter: Waiter): void {
     const { known } = this.#outage
     if (known) return lock.end(waiter, outOfReach(known))
@@ -236,7 +247,7 @@ export class Acquirer {
     const { after, mayReenter } = waiter.wish
     const limit = Math.min(this.#heartbeat.pause, this.#patience / 2)
     const inbox = this.#ears.heed(lock.key, 'inbox', limit)
-    // The unlock channel also announces when another call of the same owner is granted the lock. Then this waiter
+    // The unlock channel also announces that another call of the same owner was granted the lock. Then this waiter
     // re-enters.
     const unlock = mayReenter ? this.#ears.heed(lock.key, 'unlock', limit) : undefined
     if (!inbox && !unlock && !after) lock.join(waiter)
@@ -251,8 +262,8 @@ export class Acquirer {
     if (!waiter.waits) return
     const waited = this.#awake.now() - begun
     if (waited >= AT_ONCE) {
-      // The request has its own time limit. But the waiter has used up some of its patience already, so its limit is
-      // earlier.
+      // The request has a time limit of its own. But the waiter has used up some of its patience before the request, so
+      // this earlier limit is set, too.
       const giveUp = () => this.#end(waiter, this.#unreached(this.#patience))
       this.#requests.limitJoining(waiter, this.#patience - waited, giveUp)
     }

@@ -33,7 +33,7 @@ export class Cleanup {
     this.#pending.add(done)
   }
 
-  /** Stops repeating; resolves when all attempts under way are done. */
+  /** Stops repeating attempts. Resolves when all attempts under way are done. */
   async close(): Promise<void> {
     this.#closed = true
     await Promise.all(this.#pending)

@@ -6,7 +6,9 @@ import type { Clock } from '../clock.ts'
 import { isRefusal } from '../errors.ts'
 import type { Channel, Channels } from '../kind.ts'
 
-/** For each channel, its subscription. A promise: it is under way. `true`: it has become active. */
+/**
+ * The client's subscription to each channel: a promise while the subscription is being made, `true` once it is active.
+ */
 type Heard = { [C in Channel]?: Promise<void> | true | undefined }
 
 export class Ears {
@@ -19,14 +21,14 @@ export class Ears {
     this.#clock = clock
   }
 
-  /** Returns whether the subscription of this lock's waiters to the channel has become active. */
+  /** Returns whether the subscription to this channel, for the waiters of this lock, is active. */
   hears(key: string, channel: Channel): boolean {
     return this.#heard.get(key)?.[channel] === true
   }
 
   /**
-   * Subscribes for the waiters of this lock. Resolves when the subscription is active; undefined: it is active already.
-   * If it fails, the next waiter subscribes again.
+   * Subscribes for the waiters of this lock. Resolves when the subscription is active. Returns undefined if it is
+   * active already. If it fails, the next waiter subscribes again.
    */
   hear(key: string, channel: Channel): Promise<void> | undefined {
     const heard = this.#heard.get(key) ?? {}
@@ -49,8 +51,9 @@ export class Ears {
   }
 
   /**
-   * Subscribes like `hear`, but also resolves after `limit` ms, or if the connection for messages is broken: commands
-   * may still get through, and the slow timer works without messages (I4). Rejects if Redis refuses the subscription.
+   * Subscribes like `hear`, but also resolves after `limit` ms, or if the connection for messages is broken. In that
+   * case, commands may still get through, and the slow timer works without messages (I4). Rejects if Redis refuses the
+   * subscription.
    */
   heed(key: string, channel: Channel, limit: number): Promise<void> | undefined {
     const hearing = this.hear(key, channel)

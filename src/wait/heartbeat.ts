@@ -32,8 +32,8 @@ export class Heartbeat implements Looking {
   }
 
   /**
-   * Plans a check for the end of the holder's lease, in `ttl` ms, but at most `pause` ms from now, unless an earlier
-   * check is planned.
+   * Plans a check for the end of the holder's lease, in `ttl` ms, but not later than `pause` ms from now. If an earlier
+   * check is planned, nothing changes.
    */
   lookWithin(lock: Asker, ttl: number): void {
     if (lock.waiting === 0) return

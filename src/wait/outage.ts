@@ -1,7 +1,8 @@
 /**
- * Ends waits while Redis is out of reach (I6): there is no connection, or Redis leaves the requests of a line
- * unanswered or answers "not now". A wait ends after `patience` ms of this, counted from the start of the outage or of
- * the wait, whichever is later. One timer is set for the earliest end. Time counts only while this process runs.
+ * Ends waits while Redis is out of reach (I6). Redis is out of reach if there is no connection. For a line, it is also
+ * out of reach while it leaves the line's requests unanswered, or answers "not now". A wait ends when Redis has been
+ * out of reach for `patience` ms, counted from the start of the outage or of the wait, whichever is later. One timer is
+ * set for the earliest end. Time counts only while this process runs.
  */
 import { awake, type Clock, type Timer } from '../clock.ts'
 import { outOfReach } from '../errors.ts'
@@ -9,7 +10,10 @@ import type { Asker } from '../local/effects.ts'
 
 const NEVER = Number.POSITIVE_INFINITY
 
-/** When a line's silence began, in ms for which this process has run, and the latest reason for the silence. */
+/**
+ * When an outage began, or the first attempt of a line that got no answer, in ms for which this process has run. Also
+ * the latest error.
+ */
 interface Silence {
   readonly since: number
   error: Error
@@ -37,12 +41,15 @@ export class Outage {
     return this.#now?.error
   }
 
-  /** Why the connection has failed; undefined: it has not failed. */
+  /** Why the connection has failed; undefined if it has not failed. */
   get known(): Error | undefined {
     return this.#known ? this.#now?.error : undefined
   }
 
-  /** Notes an outage, or a new reason for it. Returns true if the outage is new. `known`: a connection has failed. */
+  /**
+   * Notes an outage, or a new reason for the outage. Returns true if the outage is new. `known` says whether a
+   * connection has failed.
+   */
   begin(error: Error, known: boolean): boolean {
     this.#known ||= known
     if (this.#now) {
@@ -96,19 +103,19 @@ export class Outage {
   }
 
   #loseHope(): void {
-    // Waiters that arrive later have at least this much time.
+    // A waiter that arrives later has at least this much time.
     let next = this.#now ? this.#clock.now() + this.#patience : NEVER
     for (const lock of [...(this.#now ? this.#locks.all : this.#silent.keys())])
       next = Math.min(next, this.#judge(lock))
     this.#wakeBy(next)
   }
 
-  /** Ends the waits of this lock whose patience is over. Returns when to check again, on this class's clock. */
+  /** Ends the waits of this lock whose patience is over. Returns when to check again, on the clock of this class. */
   #judge(lock: Asker): number {
     const now = this.#clock.now()
     let next = now + this.#patience
     for (const waiter of [...lock.line.waiters, ...lock.queue.waiters]) {
-      // The silence of a line says nothing about the queue, which has its own heartbeats.
+      // A line without answers proves nothing about the queue, which has its own heartbeats.
       const silence = lock.line.waiters.has(waiter) ? this.#silent.get(lock) : undefined
       const since = Math.min(this.#now?.since ?? NEVER, silence?.since ?? NEVER)
       const end = Math.max(waiter.begun, since) + this.#patience

@@ -1,6 +1,6 @@
 /**
- * Ends a wait at the caller's timeout, or when the caller's signal aborts. Either settles the caller's promise at once.
- * The waiter is then removed from Redis in the background (I6).
+ * Ends a wait at the caller's timeout, or when the caller's signal aborts. In both cases, the caller's promise settles
+ * at once. The waiter is then removed from Redis in the background (I6).
  */
 import type { Clock } from '../clock.ts'
 
@@ -17,7 +17,7 @@ class Audience extends Set<() => void> {
 const audiences = new WeakMap<AbortSignal, Audience>()
 
 /**
- * Calls `giveUp` after `timeout` ms, or when the signal aborts. Returns a function that cancels this; undefined:
+ * Calls `giveUp` after `timeout` ms, or when the signal aborts. Returns a function that cancels this, or undefined if
  * nothing limits the wait.
  */
 export function limit(

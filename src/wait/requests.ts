@@ -9,13 +9,12 @@ import type { Outage } from './outage.ts'
 import type { SingleAttempts } from './single.ts'
 
 /**
- * An attempt reserves this many tokens for hand-offs within the client, if other waiters are behind it in the line. So
- * this is also the largest number of hand-offs in one run.
+ * An attempt reserves this many tokens for hand-offs within the client, if the line has other waiters behind the head.
+ * So this is also the largest number of hand-offs in one run.
  */
 const BLOCK = 1_000
 
 export class Requests implements Sending {
-  /** Asks replicas to confirm a grant. Undefined: grants do not need replicas. */
   readonly confirm: Sending['confirm']
   readonly #kind: Kind
   readonly #clock: Clock
@@ -29,8 +28,8 @@ export class Requests implements Sending {
   readonly #joining = new Map<Waiter, Timer>()
 
   /**
-   * `patience`: how many ms may pass without an answer. `freed` is called after a claim has been taken back, because
-   * that may have freed the lock.
+   * `patience` says how many ms may pass without an answer. `freed` is called after a claim has been taken back,
+   * because that may have freed the lock.
    */
   constructor(
     kind: Kind,
@@ -83,9 +82,9 @@ export class Requests implements Sending {
       else if (attempt === 'to-join') this.#endJoining(waiter)
       lock.answered(waiter, attempt, join, answer)
     }
-    // A failed attempt still counts as unanswered, because Redis may run it later. If its waiter gave up, Redis may
-    // have run the attempt after the cleanup, because both are sent again, each after its own pause. So the cleanup is
-    // repeated.
+    // A failed attempt still counts as unanswered, because Redis may run it later. If its waiter has given up, a
+    // cleanup was sent as well. Both may be sent again, each after its own pause, so Redis may have run the attempt
+    // after the cleanup. So the cleanup is repeated.
     const failed = (error: Error) => {
       if (!waiter.waits) lock.takeBack(waiter)
       if (attempt === 'to-re-enter') return

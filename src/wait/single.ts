@@ -1,19 +1,23 @@
-/** Limits the time of single attempts, which share a timer. They do not wait for the end of an outage. */
+/**
+ * Limits the time of single attempts, which share one timer. A single attempt does not wait for the end of an outage.
+ */
 import { awake, type Clock, type Timer } from '../clock.ts'
 import type { Waiter } from '../local/waiter.ts'
 
-/** How long an attempt may go unanswered, in ms. */
+/** How long a single attempt may go unanswered, in ms. */
 const LIMIT = 1_000
 
 export class SingleAttempts {
   readonly #clock: Clock
   readonly #limit: number
   readonly #unanswered: (waiter: Waiter, limit: number) => void
-  /** Oldest first. */
+  /** The waiters whose single attempt is unanswered, oldest first. */
   readonly #waiters = new Set<Waiter>()
   #timer: Timer | undefined
 
-  /** `unanswered` is called with each attempt that got no answer in `limit` ms: 1 s, or `patience` if that is less. */
+  /**
+   * Calls `unanswered` with each waiter whose attempt got no answer in `limit` ms: 1 s, or `patience` if that is less.
+   */
   constructor(clock: Clock, patience: number, unanswered: (waiter: Waiter, limit: number) => void) {
     this.#clock = awake(clock)
     this.#limit = Math.min(LIMIT, patience)

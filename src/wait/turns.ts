@@ -30,7 +30,7 @@ const CREDIT = 5 * TURN
 
 /** For how many ms this client leaves the lock to clients that listen but have taken no turns, so that they can try. */
 const CHANCE = 3
-/** The shortest time between two of these pauses of `CHANCE` ms, in ms. */
+/** The shortest time between two pauses of `CHANCE` ms, in ms. */
 const PAUSE = 100
 
 /** How long data about a key is kept after its last use, if this client has no waiter for the key, in ms. */
@@ -40,7 +40,7 @@ const MEMORY = 1_000
 class Others {
   /** How many other clients received the message of this client's last release. */
   listening = 0
-  /** When the lock was last released by any client, this one included. */
+  /** When the lock was last released, by this client or another. */
   freedAt: number
   /** Clients that take turns, each with the round of its last turn. */
   readonly #lastTurn = new Map<string, number>()
@@ -55,7 +55,10 @@ class Others {
   #hadOurs = false
   /** Whether this client has waited for other clients' turns since the last release. */
   #waited = false
-  /** How many ms were lost by waiting for missed turns, at `#lostAt`. `#debt` subtracts `SHARE` of the time since. */
+  /**
+   * How many ms had been lost by waiting for missed turns, at the time `#lostAt`. `#debt` subtracts `SHARE` of the time
+   * since.
+   */
   #lost = 0
   #lostAt = 0
   /** When this client last waited for clients that listen but have taken no turns. */
@@ -65,7 +68,10 @@ class Others {
     this.freedAt = now
   }
 
-  /** Starts a new round: this client is about to release the lock. Each hand-off within the client calls this, too. */
+  /**
+   * Starts a new round, because this client is about to release the lock. Called for each hand-off within the client,
+   * too.
+   */
   startRound(now: number): void {
     this.freedAt = now
     this.#waited = false
@@ -92,7 +98,7 @@ class Others {
     }
   }
 
-  /** Returns for how many more ms this client leaves the lock to others. */
+  /** Returns for how many more ms this client leaves the lock to other clients. */
   wait(now: number): number {
     if (this.#ours) return 0
     const late = this.#lateOnes(now)
@@ -152,7 +158,10 @@ export class Turns implements TurnTaking {
   #sweep: Timer | undefined
   #closed = false
 
-  /** `hears`: whether this client listens to the key's unlock channel. `awaited`: whether the key has a waiter here. */
+  /**
+   * `hears` returns whether this client listens to the key's unlock channel. `awaited` returns whether this client has
+   * a waiter for the key.
+   */
   constructor(clock: Clock, hears: (key: string) => boolean, awaited: (key: string) => boolean) {
     this.#clock = clock
     this.#hears = hears
@@ -160,20 +169,23 @@ export class Turns implements TurnTaking {
   }
 
   /**
-   * Called when this client is about to release the lock. How many other clients receive the message is known only with
-   * the reply; until then, the last number counts.
+   * Called when this client is about to release the lock. The reply to the release will say how many other clients have
+   * received its message. Until then, the number of the last release counts.
    */
   releasing(key: string): void {
     this.#others.get(key)?.startRound(this.#clock.now())
   }
 
-  /** Called after a release by this client, whose message `heard` clients received. Returns how many are others. */
+  /**
+   * Called after a release by this client, whose message `heard` clients received. Returns how many of them are other
+   * clients.
+   */
   released(key: string, heard: number): number {
     const known = this.#others.get(key)
     if (heard === 0 && !known) return 0
     const hears = this.#hears(key)
     if (heard === 0 && hears) {
-      // This client listens, yet no client received a message. So the release did not free the lock for unfair waiters,
+      // This client listens, but no client received a message. So the release did not free the lock for unfair waiters,
       // and no other client has a turn.
       if (known) known.freedAt = this.#clock.now() - TURN
       return known?.listening ?? 0
@@ -191,22 +203,18 @@ export class Turns implements TurnTaking {
     return listening
   }
 
-  /** Called when the client `by` has released the lock. */
   freed(key: string, by: string): void {
     this.#others.get(key)?.freed(by, this.#clock.now())
   }
 
-  /** Returns for how many more ms this client leaves the lock to others. */
   wait(key: string): number {
     return this.#others.get(key)?.wait(this.#clock.now()) ?? 0
   }
 
-  /** Called when this client has waited for as long as `wait` said, and tries now. */
   waited(key: string): void {
     this.#others.get(key)?.waited(this.#clock.now())
   }
 
-  /** Called when this client has been granted the lock. `free`: the lock was free when this client tried. */
   taken(key: string, free: boolean): void {
     this.#others.get(key)?.taken(free, this.#clock.now())
   }

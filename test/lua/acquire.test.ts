@@ -4,7 +4,7 @@ import { sleep } from '../kit/time.ts'
 import { again, anonymous, type Caller, caller } from './callers.ts'
 import { lockOnOwnServer, MEMORY, sharedLock } from './test-lock.ts'
 
-/** ms, an upper bound for the time between the script's run and a check of the server's time. */
+/** An upper bound, in ms, for the time between the run of a script and a check of the server's time. */
 const SLACK = 2_000
 
 describe('a free lock', () => {

@@ -1,7 +1,7 @@
 /**
- * Blocks of tokens for hand-offs within a client. A holder may issue a block of tokens after its own. If a release
- * reports the last one used, the next grant is above that (lua/mutex/release.lua); otherwise it is above the whole
- * block (lua/shared/unreported.lua).
+ * Blocks of tokens for hand-offs within a client. A holder may issue a block of tokens that follow its own. If a
+ * release reports the last token used, the token of the next grant is larger than that one (lua/mutex/release.lua).
+ * Otherwise it is larger than the whole block (lua/shared/unreported.lua).
  */
 import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'

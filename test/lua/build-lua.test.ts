@@ -155,7 +155,7 @@ describe('the build', () => {
     expect(() => builtWith(['inspect', put(from, to)])).toThrow(`lua/mutex/inspect.lua: ${problem}`)
   })
 
-  // Includes are inserted as text, so without these checks such mistakes would go unnoticed.
+  // Includes are inserted as text. Without the build's checks, these mistakes would go unnoticed.
   test.each([
     [
       'reads a name of its includers that it does not take',

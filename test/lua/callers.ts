@@ -13,7 +13,7 @@ export interface Caller {
   readonly lease: number
   /** The waiter's own expiry, ms. */
   readonly ttl: number
-  /** How much earlier the request is ordered in the queue, µs. */
+  /** By how many µs the caller's ticket is earlier than its request. */
   readonly headStart: number
   /** How many ms ago the caller joined the queue, in a state that a test sets up. */
   readonly joinedAgo?: number

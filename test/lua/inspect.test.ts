@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { again, caller, claimOf } from './callers.ts'
 import { lockOnOwnServer, sharedLock, type TestLock } from './test-lock.ts'
 
-/** Reads at most `most` waiters of the queue: those after `entry`, or the first ones. */
+/** Reads at most `most` waiters of the queue, beginning after `entry` or at the head of the queue. */
 async function inspect(lock: TestLock, most: number | undefined, entry?: { ticket: string; behind: string }) {
   const args = { most, ticket: entry?.ticket, behind: entry?.behind }
   const { status, values } = await lock.scripts.run('inspect', lock.names, args)

@@ -1,6 +1,6 @@
 /**
- * docs/protocol.md promises that a client that calls the unchanged scripts can share locks with this one. Here is such
- * a client, as short as possible. Of src/ it uses only the texts of the scripts.
+ * docs/protocol.md promises that a client in another language can share locks with redis-baton, if it calls the
+ * unchanged scripts. `Other` is such a client, as short as possible. Of src/, it uses only the texts of the scripts.
  */
 import type { Redis } from 'ioredis'
 import { expect, test } from 'vitest'

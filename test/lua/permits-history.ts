@@ -11,7 +11,7 @@ export const SEEDS = [1, 2, 3, 4, 5, 6]
 export interface Holder {
   readonly claim: NonNullable<ReturnType<typeof decodePermitsClaim>>
   readonly token: number
-  /** Whether its lease has lapsed without any call having found that yet. */
+  /** Whether the holder's lease has lapsed, and no call has found that yet. */
   readonly lapsed: boolean
 }
 
@@ -130,7 +130,7 @@ export abstract class History {
     )
   }
 
-  /** Returns mostly a caller that holds or is queued; otherwise a newcomer, or an earlier caller. */
+  /** In most cases, returns a caller that holds or is queued; otherwise a newcomer or an earlier caller. */
   #somebody(): Asker {
     const { holders, queue, readers } = this.before
     const ids = new Set([...holders, ...queue, ...readers].map(({ claim }) => claim.id))

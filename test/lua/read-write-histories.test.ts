@@ -66,7 +66,7 @@ class ReadWriteHistory extends History {
     const { before } = this
     const known = new Set(before.holders.map(({ token }) => token))
     const isNew = ({ token }: Holder) => !known.has(token)
-    /** Returns the waiters that were in the queue before and still are. */
+    /** Returns the waiters that were in the queue before the latest call and still are. */
     const stayed = (now: readonly Waiter[], then: readonly Waiter[]) =>
       now.filter(({ claim }) => then.some(other => other.claim.id === claim.id))
     const writer = holders.find(holder => writes(holder) && isNew(holder))

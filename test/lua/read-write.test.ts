@@ -92,7 +92,7 @@ describe('phases', () => {
     expect((await lock.state()).queue).toEqual([second.id])
     await lock.sweep()
     expect(await holders(lock)).toEqual(many.map(({ id }) => id).sort())
-    // Each of the two calls sends one message.
+    // The release and the sweep each send one message.
     await expect.poll(() => heard.filter(text => text.startsWith('handoff')).length).toBe(2)
   })
 
@@ -154,7 +154,7 @@ describe('re-entry', () => {
     const upgrade = { ...another(inner), wants: writer('').wants }
     expect((await lock.acquire(upgrade)).status).toBe('deadlock')
     expect((await lock.acquire(upgrade, 'queue')).status).toBe('deadlock')
-    // Re-entry is possible as long as one of its holds lasts.
+    // The owner can re-enter as long as one of its holds lasts.
     await lock.release(outer)
     const innermost = { ...another(inner), owner: outer.id }
     expect(await lock.acquire(innermost)).toMatchObject({ status: 'reentered', token })
@@ -190,11 +190,12 @@ describe('re-entry', () => {
     const token = await tokenOf(one!)
     expect(await tokenOf(other)).toBeGreaterThan(token)
     expect(await tokenOf(two!)).toBe(token)
-    // `late` was passed over because its inbox has no subscriber, and joins again by its heartbeat.
+    // The reader `late` was passed over because its inbox has no subscriber. It joins again by its heartbeat.
     await lock.leave(last)
     expect(await lock.tend([late!, 1])).toEqual([[String(token), expect.any(Number), 'handoff']])
     expect(await tokenOf(late!)).toBe(token)
-    // The token stays after the first hold has ended, and the next grant is above all earlier tokens.
+    // The owner keeps its token after its first hold has ended. The next grant to another owner has a larger token than
+    // all earlier grants.
     await lock.release(one!)
     expect(await lock.acquire(another(two!))).toMatchObject({ status: 'reentered', token })
     expect((await lock.acquire(reader('next'))).token).toBeGreaterThan(await tokenOf(other))

@@ -5,7 +5,7 @@ import { another, asker, claimOf, TestSemaphore } from './semaphore.ts'
 
 const REQUEST = 'r'.repeat(28)
 
-/** Subscribes to the inboxes of these callers, as waiters do; returns the messages received. */
+/** Subscribes to the inboxes of these callers, as waiters do. Returns the messages received. */
 async function listening(semaphore: TestSemaphore, ...askers: readonly { client: string }[]): Promise<string[]> {
   const ear = semaphore.redis.duplicate()
   const heard: string[] = []
@@ -93,7 +93,7 @@ describe('acquire', () => {
 test('I7 every key expires on its own: holds, queue and clock', async () => {
   const semaphore = await TestSemaphore.on()
   const ada = asker(caller('ada'), '1/1')
-  // The second acquisition does not have to move the expiry of the lock.
+  // In the second pass, the expiry of the lock's key is late enough already, so the acquisition does not move it.
   for (let i = 0; i < 2; i++) {
     await semaphore.acquire(ada)
     for (const key of [semaphore.names.lock, semaphore.names.deadlines]) {

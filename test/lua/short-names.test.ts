@@ -1,6 +1,6 @@
 /**
- * scripts/lua/short-names.ts: in the texts sent to Redis, locals have short names. The texts do the same as with the
- * full names.
+ * scripts/lua/short-names.ts: in the texts sent to Redis, locals have short names. The texts do exactly what they do
+ * with the full names.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

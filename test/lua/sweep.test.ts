@@ -1,6 +1,6 @@
 /**
- * Many dead waiters ahead of a live one: each script call passes over a limited number, and lua/mutex/sweep.lua
- * continues.
+ * Many dead waiters are ahead of a live one. Each script call passes over a limited number of them, and
+ * lua/mutex/sweep.lua continues.
  */
 import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
@@ -149,7 +149,7 @@ describe('the work of one call (I9)', () => {
     await lock.given({ holder: ada, reentries: many })
     const calls = await lock.callsInside(() => lock.forceRelease())
 
-    // One more message says that the lock is free.
+    // 1,000 messages are about lost holds, and one says that the lock is free.
     expect(calls.filter(call => call === 'PUBLISH')).toHaveLength(1_001)
   })
 

@@ -140,7 +140,8 @@ describe('a waiter that is missing from the queue', () => {
     const [fourth] = await joined(lock, [caller('cyd2', { client: cyd.client })])
     await lock.redis.flushall()
 
-    // The holder is lost too: the first waiter to be tended gets the lock, and the others queue by their tickets.
+    // FLUSHALL has removed the holder, too. So the first waiter of the first heartbeat gets the lock, and the others
+    // queue by their tickets.
     const { places } = await lock.tend(second!, fourth!)
     expect(places).toEqual([[expect.any(String), cyd.lease, 'handoff'], 1])
     expect((await lock.tend(first!, third!)).places).toEqual([1, 2])

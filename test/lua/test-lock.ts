@@ -22,11 +22,11 @@ export const MEMORY = 60_000
 
 export interface Given {
   readonly holder?: Caller
-  /** The time left of the holder's lease, ms; negative: it has lapsed. */
+  /** The time left of the holder's lease, in ms. A negative time means that the lease has lapsed. */
   readonly endsIn?: number
   /** The holder's re-entrant holds, without the first hold. */
   readonly reentries?: readonly Caller[]
-  /** The waiters in queue order, unless their `joinedAgo` gives another order. */
+  /** The waiters in queue order. If `joinedAgo` is set, it determines the order. */
   readonly waiters?: readonly Caller[]
   /** The last ticket or token issued, µs; default: the server's time. */
   readonly clock?: number
@@ -126,7 +126,8 @@ export class TestLock {
   }
 
   /**
-   * Makes one attempt. With `queue`, a refused caller joins the queue. `floor` and `mode`: as for a server of a quorum.
+   * Makes one attempt. With `queue`, a refused caller joins the queue. `floor` and `mode` are those that the client of
+   * a quorum sends.
    */
   async acquire(who: Caller, { queue = false, mode, floor }: Asking = {}) {
     const { status, values } = await this.scripts.run('acquire', this.names, {
@@ -141,7 +142,7 @@ export class TestLock {
     return { status, ttl, position, ticket, owner, label, heldFor, clock }
   }
 
-  /** Acquires the lock for a caller that must get it. Returns the token. */
+  /** Acquires the lock for a caller that must be granted the lock. Returns the token. */
   async grant(who: Caller): Promise<number> {
     const { status, token } = await this.acquire(who)
     if (token === undefined) throw new Error(`not granted but ${status}`)
@@ -251,7 +252,7 @@ export class TestLock {
     return (await this.hash())['hold']
   }
 
-  /** Ids of the waiters, in the order of the queue. */
+  /** Returns the ids of the waiters, in the order of the queue. */
   async order(): Promise<string[]> {
     return (await this.redis.zrange(this.names.queue, 0, '-1')).map(entry => entry.split(' ', 1)[0]!)
   }
@@ -309,7 +310,7 @@ export class TestLock {
     }
   }
 
-  /** Returns the message that makes a waiter the holder. */
+  /** Returns the message that announces a grant to a waiter. */
   grantMessage(reason: 'handoff' | 'expiry', to: Caller, token: number): Message {
     return { to: to.name, text: `${reason} ${to.id} ${token} ${this.names.lock}` }
   }

@@ -4,7 +4,7 @@ import type { VoteMode } from '../../src/kind.ts'
 import type { Caller } from './callers.ts'
 import type { TestLock } from './test-lock.ts'
 
-/** µs */
+/** One hour, in µs. */
 export const HOUR = 3_600_000_000
 
 /** Returns a floor so far ahead of the server's time that no test reaches it. */

@@ -1,7 +1,7 @@
 -- choose: selects the waiters to admit to a read-write lock. The rule is phase-fair (Brandenburg and Anderson,
--- "Spin-based reader-writer synchronization for multiprocessor real-time systems", 2010): while both wait, readers'
--- turns and writers' turns alternate. So a reader waits for one writer's turn at most. Among themselves, writers go in
--- the order of their tickets (I3).
+-- "Spin-based reader-writer synchronization for multiprocessor real-time systems", 2010): while readers and writers
+-- wait, readers' turns and writers' turns alternate. So a reader waits for one writer's turn at most. Among themselves,
+-- writers go in the order of their tickets (I3).
 --
 --   1. If a writer holds, nobody is admitted.
 --   2. If a writer's turn has ended, or no writer waits, all waiting readers are admitted.

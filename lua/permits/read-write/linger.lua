@@ -1,5 +1,5 @@
--- linger: keeps both queues alive while anybody is queued. lua/shared/enqueue.lua has already set the life of one of
--- them.
+-- linger: keeps both queues alive while a waiter is in one of them. lua/shared/enqueue.lua has already set the life of
+-- that queue.
 --
 -- Takes
 --   line     ZSET  the queue whose life is already set

@@ -1,5 +1,6 @@
 -- queues: the keys of a read-write lock's waiters. They share the lock's hash tag, and so its slot. Readers have a
--- queue of their own: they are admitted together, and no script has to search for them among the writers.
+-- queue of their own. All waiting readers are admitted together, and with a queue of their own no script has to search
+-- for them among the writers.
 --
 -- Takes
 --   lock    HASH  the lock

@@ -6,9 +6,9 @@
 -- The owner of a caller without a name is the id of its hold, which only its own client knows. So only calls of that
 -- client re-enter such a hold.
 --
--- A re-entry has a lease of its own. It may come from the client of the first hold, have the same purpose, and ask for a
--- longer lease. Then the first hold is prolonged to the same end, because the section around the re-entry has to last as
--- long (src/lease/renewal.ts).
+-- A re-entry has a lease of its own. The re-entry may come from the client of the first hold, want the same (to read,
+-- or to write), and ask for a longer lease. Then the first hold is prolonged to the end of that lease, because the
+-- re-entry runs inside the first hold (src/lease/renewal.ts).
 --
 -- Takes
 --   claim      string  the caller's claim
@@ -41,12 +41,12 @@ if taken > 0 and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
   if outer and outer:sub(RECORD_TERMS_AT, RECORD_NAMELESS_END) == NAMELESS then
     token, first, sum = outer:sub(1, TOKEN_END), owner, sum + outer:match(WANTS, RECORD_TERMS_AT)
   end
-  -- This is a repeated request, because the first reply was lost. It gets the same hold.
+  -- `again`: the reply to an earlier request of this call was lost, so the request is repeated. It gets the same hold.
   local again = record and first ~= id and record:sub(1, TOKEN_END) == token
   local lives = again and tonumber(redis.call('ZSCORE', deadlines, id) or nil)
   local enters = token and not record
   local upgrade = enters and wants ~= '1' and sum < ALL_PERMITS
-  -- A writer that was queued before its owner began to read elsewhere keeps waiting.
+  -- If a writer was queued before its owner began to read elsewhere, the writer keeps waiting.
   if upgrade and not (queued and redis.call('ZSCORE', line, claim)) then return 'deadlock' end
   if lives or enters and not upgrade then
     if queued then redis.call('ZREM', line, claim) end

@@ -16,11 +16,11 @@ import type { scripts } from './semaphore/scripts.generated.ts'
 
 /** The holders and waiters of one lock. */
 export interface Found {
-  /** Oldest grant first. */
+  /** The holders, in the order of their grants. */
   readonly holders: readonly HolderState[]
-  /** In queue order. If there are two queues, all waiters of one come before all waiters of the other. */
+  /** The waiters, in queue order. If there are two queues, all waiters of one come before all waiters of the other. */
   readonly waiters: readonly WaiterState[]
-  /** The lock's number of permits, as given by the latest caller; undefined: there are no holders and no waiters. */
+  /** The lock's number of permits, as given by the latest caller; undefined if there are no holders and no waiters. */
   readonly permits: number | undefined
 }
 
@@ -35,8 +35,8 @@ interface Page {
   /** For each queue that may have more entries, the last entry that was read. */
   readonly ends: readonly QueueEntry[]
   /**
-   * The lock's number of permits (`of`), as given by each caller. `at`: a holder's token, or the time when a waiter
-   * joined. Both are in µs, so the caller with the largest `at` is the latest.
+   * The lock's number of permits (`of`), as given by each caller. For a holder, `at` is its token. For a waiter, `at`
+   * is the time when it joined. All of these are in µs, so the caller with the largest `at` is the latest.
    */
   readonly numbers: readonly (readonly [at: number, of: number])[]
 }

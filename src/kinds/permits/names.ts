@@ -11,7 +11,7 @@ export function namesOf(lock: string): PermitsNames {
 }
 
 export interface ReadWriteNames extends PermitsNames {
-  /** The waiting readers; the waiting writers are in `queue`. */
+  /** The key of the readers' queue. The writers' queue is `queue`. */
   readonly readers: string
 }
 

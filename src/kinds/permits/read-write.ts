@@ -24,7 +24,7 @@ class ReadWrite extends QueuedKind {
   readonly shared: boolean
   readonly reentrant = true
   readonly inTurns = false
-  // No hand-offs within the client: other readers would have to wait for them.
+  // There are no hand-offs within the client, because other readers would have to wait until the hand-offs end.
   protected readonly block = 0
   protected override readonly wants: string
   readonly handOff = undefined
@@ -48,8 +48,8 @@ function stateOfReadWrite(key: string, found: Found): LockState {
   const waiters = found.waiters.map(withMode)
   const readers = waiters.filter(({ mode }) => mode === 'read')
   const [writer, ...writers] = waiters.filter(({ mode }) => mode === 'write')
-  // Sorts waiters in the order of their grants. While a writer holds the lock, that is all readers, then the writers;
-  // otherwise, the first writer, then the readers, then the other writers.
+  // Sorts waiters in the order of their grants. While a writer holds the lock, the order is: all readers, then the
+  // writers. Otherwise it is: the first writer, then the readers, then the other writers.
   const writing = holders.some(({ mode }) => mode === 'write')
   const first = writer ? [writer] : []
   const order = writing ? [...readers, ...first, ...writers] : [...first, ...readers, ...writers]

@@ -14,7 +14,7 @@ export class Semaphore extends QueuedKind {
   readonly shared = true
   readonly reentrant = false
   readonly inTurns = false
-  // No hand-offs within the client: the next waiter may want another number of permits.
+  // There are no hand-offs within the client, because the next waiter may want another number of permits.
   protected readonly block = 0
   readonly handOff = undefined
   readonly inspection: PermitsInspection
