@@ -40,7 +40,10 @@ export async function handedOn(
   }
 }
 
-/** Takes the lock, then cuts the client off. So the hold can only end by the end of its lease, not by a release. */
+/**
+ * Takes the lock, then cuts the client off from Redis. The client cannot release the lock, so the hold ends when its
+ * lease ends.
+ */
 export async function takeAndVanish(key: string, options: LockOptions): Promise<Lease> {
   const { source, proxy } = await place().proxied()
   const lease = await client({ outageTimeout: 1_000 }, source).lock(key, options)
@@ -50,8 +53,8 @@ export async function takeAndVanish(key: string, options: LockOptions): Promise<
 }
 
 /**
- * Lets the second client get the lock in every way except at once: by hand-off, by re-entry, by wake-up, and after the
- * end of another client's lease.
+ * Lets the client `two` get the lock in every way other than an immediate grant: by hand-off, by re-entry, by wake-up,
+ * and after the end of another client's lease.
  */
 export async function grantInEveryWay(one: LockClient, two: LockClient, key: string): Promise<void> {
   const first = await one.lock(key)

@@ -1,4 +1,4 @@
-/** Tests the sources other than an instance that a client of a single server may be made from. */
+/** Tests clients of a single server that are made from a URL or from options of ioredis. */
 import { Redis } from 'ioredis'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { promptly } from '../kit/outcomes.ts'
