@@ -1,5 +1,6 @@
 /**
- * Changes that a broken lock with several holders would make to a good history. mutations.ts has those for any lock.
+ * Changes that a broken lock with several holders would make to a good history. mutations.ts has the changes that any
+ * broken lock would make.
  */
 import type { EventOf, HistoryEvent } from './events.ts'
 import type { Mutation } from './mutations.ts'
@@ -68,8 +69,8 @@ export const readWhileWritten = tooMany('write', 'read')
 export const writtenWhileRead = tooMany('read', 'write')
 
 /**
- * The newest caller states a total number of permits that is less than what is now taken. The other callers stated a
- * larger total.
+ * The newest caller is admitted although the total number of permits that it states is less than what is taken. The
+ * other callers stated a larger total.
  */
 export const ownNumberIgnored: Mutation = events => {
   const held = heldIn(events)
@@ -153,7 +154,7 @@ export const readerStarved: Mutation = events => {
   return undefined
 }
 
-/** An owner that reads asks to write, and is admitted, or is refused for another reason than a deadlock. */
+/** An owner that reads asks to write. It is admitted, or it is refused for another reason than a deadlock. */
 const upgraded =
   (how: 'granted' | 'refused'): Mutation =>
   events => {
@@ -188,7 +189,7 @@ interface Entering {
   readonly via: 'immediate' | 'reentry'
 }
 
-/** Makes a second, short hold of the owner inside its hold. */
+/** Makes a second, short hold of the same owner inside this hold. */
 function entered({ worker, key, owner, t, deadline }: EventOf<'grant'>, { wants, ...grant }: Entering): HistoryEvent[] {
   const attempt = grant.id
   return [

@@ -69,7 +69,8 @@ export class RecordedClient {
   /** Records a hold from now on. If no `attempt` is given, the history has no request for it. */
   granted(lease: Lease, attempt = this.attempt()): Lease {
     const { key, id, owner, fencingToken: token, via } = lease
-    // Read the clock first. If the process is stopped in between, the deadline is then too early, never too late.
+    // Read the clock before the lease. If the process is stopped in between, the recorded deadline is too early, never
+    // too late.
     const t = now()
     const deadline = t + lease.remaining()
     const worker = this.#worker

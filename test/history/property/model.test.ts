@@ -24,7 +24,9 @@ async function withClients(count: number, run: (clients: LockClient[]) => Promis
   }
 }
 
-/** Limits by number and by time, so that a slow machine tries fewer histories instead of taking longer. */
+/**
+ * Limits the histories by number and by time, so that a slow machine tries fewer histories instead of taking longer.
+ */
 function limits(numRuns: number, ms: number) {
   return { numRuns, interruptAfterTimeLimit: ms, ...(seed !== undefined && { seed: Number(seed) }) }
 }
@@ -53,8 +55,8 @@ const ask: fc.Arbitrary<Ask> = fc.record({
 })
 
 /**
- * Lets a lease lapse while a waiter is queued and no timer runs. The next caller that asks makes Redis notice the lapse
- * for all waiters.
+ * Lets a lease lapse while a waiter is queued and no timer runs. The newcomer's request then makes Redis notice the
+ * lapse, also for the waiter.
  */
 async function lapse(world: World, [holder, waiter, newcomer]: readonly [Ask, Ask, Ask]): Promise<void> {
   world.ask({ ...holder, lease: 25 })
