@@ -124,7 +124,7 @@ interface Kinds {
     key?: string
     servers?: readonly number[]
   }
-  /** From here until the next storm, no fault is active. */
+  /** From here until the next storm, no fault is active, except faults of a minority of a quorum. */
   calm: object
   storm: object
   /** From here on, no more requests are made. Within `bound` ms, all waiting calls are granted or settled. */

@@ -73,7 +73,7 @@ async function play(terms: Terms, servers: number | undefined): Promise<readonly
   const start = now()
   const emptied = values['disks-lost'] ? 'that it persists' : 'the truth'
   const scene = await (servers === undefined ? OneServer.open(terms) : QuorumScene.open(terms, servers, emptied))
-  // Otherwise a process that a fault has stopped would outlive an interrupted run.
+  // If the run is interrupted, end its processes. Otherwise a process that a fault has stopped would outlive the run.
   process.once('exit', () => scene.stage.abandon())
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
   const { waiterTtl, longestLease, outageTimeout } = terms.times
@@ -101,7 +101,7 @@ async function soak(): Promise<boolean> {
     minutes: number('minutes', 0, 10),
     seed: number('seed', 0, Math.floor(Math.random() * 2 ** 31)),
     keys: keyNames(count, one ? undefined : ['mutex']),
-    // Each server of a quorum adds to the machine's work, so there are fewer processes.
+    // Each server of a quorum adds to the machine's work, so a quorum run has fewer processes.
     processes: number('processes', 1, one ? 6 : 4),
     callers: one ? 10 : 5,
     folder: mkdtempSync(join(tmpdir(), 'baton-soak-')),

@@ -1,6 +1,6 @@
 /**
- * One of the servers of a quorum. It can crash and come back, with or without its data; it can be stopped; and it has
- * its own time of day.
+ * One of the servers of a quorum. It can crash and come back, with or without its data. It can be stopped. It has its
+ * own time of day.
  */
 import { mkdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
@@ -13,7 +13,10 @@ import { Turns } from '../scene.ts'
 import { quiet } from '../stage.ts'
 import type { Emptied } from './stage.ts'
 
-/** Settings with which a server writes each change to disk before it replies. */
+/**
+ * Settings with which a server writes each change to disk before it replies. With `forgetful`, it writes nothing to
+ * disk.
+ */
 const persisting = ['--appendonly', 'yes', '--appendfsync', 'always', '--auto-aof-rewrite-percentage', '0']
 const forgetful = ['--appendonly', 'no', '--appendfsync', 'always', '--auto-aof-rewrite-percentage', '0']
 
