@@ -17,8 +17,8 @@ export interface HandedOn {
 
 /**
  * Parks callers of the client behind another client's lease. The first caller releases as soon as it is granted, so the
- * second caller gets the lock by local hand-off. If the machine stalls for a few ms at that moment, Redis grants the
- * lock to the second caller instead. This function then starts again.
+ * second caller gets the lock by local hand-off. If the machine stalls for a few ms before that release, Redis grants
+ * the lock to the second caller instead, and this function starts again.
  */
 export async function handedOn(
   locks: LockClient,

@@ -28,7 +28,10 @@ function weight({ request }: Held): number {
   return weightOf(request.wants).permits
 }
 
-/** Returns the holds that the server had granted before this one, and that were still live when this grant arrived. */
+/**
+ * Returns the holds that the server had granted before this hold, and that were still live when the grant of this hold
+ * arrived.
+ */
 function beside(held: readonly Held[], { grant }: Held): Held[] {
   return held.filter(other => other.grant.key === grant.key && other.grant.token < grant.token && other.end > grant.t)
 }
@@ -42,7 +45,7 @@ function outlasts(events: readonly HistoryEvent[], { grant, release }: Held, t: 
 
 /**
  * Prolongs an ended hold beyond a later grant, although the lock has too few permits for both. `first` is what the
- * ended hold wants, and `second` what the later one wants; default: anything.
+ * ended hold wants, and `second` is what the later hold wants. Without them, any two holds will do.
  */
 const tooMany =
   (first?: Wants, second?: Wants): Mutation =>

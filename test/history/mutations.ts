@@ -76,7 +76,7 @@ export const aheadOfTime: Mutation = events => {
   return grant && change(events, grant, { token: grant.token + 1_000_000 })
 }
 
-/** The second waiter of a queue was granted before the first. Made by swapping their places in all snapshots. */
+/** The second waiter of a queue was granted before the first. The mutation swaps their places in all snapshots. */
 export const orderSwapped: Mutation = events => {
   const sight = all(events, 'queue').find(
     ({ entries: [one, two] }) => one && two && granted(events, one[0]) && granted(events, two[0]),

@@ -55,7 +55,7 @@ class Phases {
   readonly #history: History
   /** One hold for each writer's turn, in order. */
   readonly #writing: readonly Turn[]
-  /** Readers that were admitted by a grant of their own. */
+  /** The reads that are no re-entries, in the order in which their grants arrived. */
   readonly #reading: readonly Turn[]
   readonly #newcomers: Newcomers
   readonly #unknownTurns: readonly Attempt[]

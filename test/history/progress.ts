@@ -1,11 +1,11 @@
 /**
  * I4: while a lock is free and a caller waits for it, a grant comes within a bounded time. There are two checks:
  *
- *   in each calm   no caller waits for a key that no process holds for longer than `stillness`
+ *   in each calm   no caller waits longer than `stillness` while no process holds the key
  *   at the end     after all faults were healed, no caller waits longer than the run's own bound
  *
- * A calm is a time without faults. When it begins, three things may still delay a grant, in the worst case one after
- * another:
+ * A calm is a time between storms of faults. When it begins, three things may still delay a grant, in the worst case
+ * one after another:
  * - the rest of a lease, if the holder's process has died or never learned of its grant;
  * - the 1.25 s until a client tries to connect again;
  * - the time until the next heartbeat, if a message was lost.

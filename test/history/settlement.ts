@@ -18,7 +18,7 @@ const READING = 1
 export function checkSettlement(history: History): Violation[] {
   const calls = groupBy(history.attempts, ({ request }) => request.part)
   return history.attempts.flatMap(attempt => {
-    // A fault that hits one of several locks ends the call for all of them.
+    // If a call requests several locks, a fault that hits one of them ends the whole call.
     const parts = attempt.request.part === undefined ? [attempt] : (calls.get(attempt.request.part) as Attempt[])
     return unsettled(history, attempt, parts) ?? []
   })

@@ -45,7 +45,7 @@ export class HandingOn {
   /** The events reported so far, in order, each as "<what> <lease>". */
   readonly told: string[] = []
   readonly failures: unknown[] = []
-  /** Called before a report is recorded. */
+  /** Called for each reported event, before the event is recorded. */
   heard: (what: string, id: string) => void = () => {}
 
   constructor() {

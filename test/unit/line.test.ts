@@ -35,7 +35,7 @@ async function releasedTo(heard: number, ...others: string[]) {
 }
 
 describe('after its own release, a client', () => {
-  test('leaves the lock to the other clients that heard of it, and asks if none of them takes it for a while', async () => {
+  test('leaves the lock to other clients that received the message, and asks if none of them takes it for a while', async () => {
     const { at } = await releasedTo(2)
     await at.clock.advance(CHANCE - 0.1)
     expect(at.asking).toEqual([])
@@ -43,11 +43,11 @@ describe('after its own release, a client', () => {
     expect(at.asking).toEqual(['B'])
   })
 
-  test('asks at once if only itself heard of it', async () => {
+  test('asks at once if no other client received the message', async () => {
     expect((await releasedTo(1)).at.asking).toEqual(['B'])
   })
 
-  test('asks at once if nobody heard of it', async () => {
+  test('asks at once if no client received the message', async () => {
     expect((await releasedTo(0)).at.asking).toEqual(['B'])
   })
 

@@ -90,7 +90,7 @@ test.each([true, false])('with `replicas`, a free lock costs three scripts and o
   const redis = plainRedis(url)
   await eventually(async () => (await redis.wait(1, 500)) === 1, 15_000)
   const locks = client({ lease: 60_000, replicas: { min: 1, timeout: 2_000 } }, url)
-  // After this the server knows every script, and the client has its permanent subscriptions.
+  // After this grant, the server knows every script, and the client has its permanent subscriptions.
   await (await locks.lock(freshKey(), { fair })).release()
   const before = await settled(redis)
   const rounds = 10

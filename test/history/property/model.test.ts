@@ -164,12 +164,12 @@ test('I3 fair grants follow the order of the requests, except for requests that 
 
 /** Ways in which an owner locks again just when its hold has ended for the client but not yet for Redis. */
 const reentries = {
-  'an owner by name asks after it': async (locks: LockClient, key: string) => {
+  'an owner by name asks after the hold has ended': async (locks: LockClient, key: string) => {
     const first = await locks.lock(key, { owner: 'y', lease: 60 })
     while (first.held);
     return locks.lock(key, { owner: 'y' })
   },
-  'a nested call asks before it, and is answered after it': (locks: LockClient, key: string) =>
+  'a nested call asks before the hold ends, and is answered after that': (locks: LockClient, key: string) =>
     new Promise<Lease>((resolve, reject) => {
       const run = async (first: Lease) => {
         while (first.remaining() > 0.2);

@@ -19,7 +19,7 @@ import { lockName } from './terms.ts'
 
 const LONGEST = 60_000
 const SHORTEST = 50
-/** How long the clock stays back at least, in ms. Every lock is granted several times in this time. */
+/** The clock stays back for at least this time, in ms. Every lock is granted several times in this time. */
 const STANDS_BACK = 700
 
 export const clockFaults = {

@@ -45,7 +45,7 @@ export type ServerFault = keyof typeof ofServer
 export type ClockFault = keyof typeof ofClock
 export type KeyFault = keyof typeof ofKey
 
-/** The only faults that may hit a majority: of the connections of a process, and of the servers. */
+/** Only these faults may hit a majority: of the connections of a process, or of the servers. */
 const linesOfMajority: readonly LineFault[] = ['cut', 'partition', 'hold']
 const serversOfMajority: readonly ServerFault[] = ['restart', 'restart empty', 'stop', 'cut off']
 
