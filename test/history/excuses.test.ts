@@ -7,7 +7,7 @@ import type { HistoryEvent } from './events.ts'
 const taken = (t: number, fields: { key?: string; worker?: string; how?: string } = {}) =>
   at(t, 'taken', { from: t - 2, how: 'a fault', ...fields })
 const clock = (t: number, off: number) => at(t, 'clock', { wall: WALL + t + off })
-/** Makes a holder that counts on its hold until 400. At 400, it is notified that the hold was lost. */
+/** Makes a holder that counts on its hold until 400 ms. At 400 ms, it is notified that the hold was lost. */
 const old = (issued: number, fields: Parameters<typeof granted>[2] = {}) => [
   ...granted('a', issued, { lease: 403 - issued, ...fields }),
   lost('a', 400),
@@ -38,8 +38,8 @@ describe('a failover that lost the last writes', () => {
   })
 
   test('if two masters both grant, the register may see either newer token first', () => {
-    // The new master grants the lock to b at 300. The old master grants it to a at 350, because a reaches the new
-    // master only at 500.
+    // The new master grants the lock to b at 300 ms. The old master grants it to a at 350 ms, because a reaches the new
+    // master only at 500 ms.
     const holds = [...old(350), ...granted('b', 300), lost('b', 1_300), ...released('b', 1_301, false)]
     const fenced = at(370, 'fenced', { worker: 'w-b', key: 'k', id: 'b', token: tokenOf(300), newer: tokenOf(350) })
     const led = (worker: string, t: number) => at(t, 'taken', { worker, from: 198, how: 'failover' })

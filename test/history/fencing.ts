@@ -1,7 +1,7 @@
 /**
- * I2: the tokens of a key strictly increase from grant to grant. Only the holds that one owner got by re-entry share a
- * token. There are four violations:
- * - Repeated: two owners have the same token, or one owner has it twice. An owner may have a token twice if it
+ * I2: the tokens of a key strictly increase from grant to grant. Holds that one owner got by re-entry share a token.
+ * There are four violations:
+ * - Repeated: two owners have the same token, or one owner has it twice. An owner may have a token twice only if it
  *   re-entered, or if it was admitted to read beside its own hold.
  * - Went back: a grant has a smaller token than another grant that had arrived before this grant was requested. An
  *   owner that already reads may get another read with its old token.

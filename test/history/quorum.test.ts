@@ -17,7 +17,7 @@ function fault(
   return [at(from, 'fault', { ...same, phase: 'begin' }), at(to, 'fault', { ...same, phase: 'end' })]
 }
 const clock = (t: number, server: number, off: number) => at(t, 'clock', { wall: WALL + t + off, server })
-/** Makes a holder that counts on its hold until 400. At 400, it is notified that the hold was lost. */
+/** Makes a holder that counts on its hold until 400 ms. At 400 ms, it is notified that the hold was lost. */
 const believer = (issued: number) => [
   ...granted('a', issued, { lease: 403 - issued }),
   lost('a', 400),

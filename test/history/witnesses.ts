@@ -50,8 +50,8 @@ export class Witnesses {
   }
 
   /**
-   * Makes the holder's file and looks for other holders, without a pause in which the lease could end. Returns false if
-   * the holders together exceed what the lock allows, or if the lease has ended. `wants` is as in a request.
+   * Makes the holder's file and looks for other holders, all in one turn of the event loop. Returns false if the
+   * holders together exceed what the lock allows, or if the lease has ended. `wants` is as in a request.
    */
   enter(lease: Lease, wants?: Wants): boolean {
     const { key, id, owner } = lease

@@ -63,9 +63,10 @@ async function load(stage: Stage, { duration }: { duration: number }): Promise<v
 }
 
 /**
- * Makes the replica the master, without the last writes. Some processes reach the new master at once. Others reach it a
- * moment later, when both masters have granted locks. From the promotion on, a grant of the old master may conflict
- * with a grant of the new one. A process gets grants of the old master until its proxy connects it to the new master.
+ * Makes the replica the master, without the last writes. Some processes reach the new master at once. Others may reach
+ * it a moment later, when both masters have granted locks. From the promotion on, a grant of the old master may
+ * conflict with a grant of the new one. A process gets grants of the old master until its proxy connects it to the new
+ * master.
  */
 async function failOver(stage: Stage, master: Place, replica: Place, dice: number): Promise<void> {
   const replication = await Replication.begin(master, replica)

@@ -28,7 +28,6 @@ export const harmed: readonly string[] = [
   ...['--repl-diskless-sync-delay', '0'],
 ]
 
-/** What a stage is made from. */
 interface Props {
   readonly keys: readonly string[]
   readonly server: RunningServer

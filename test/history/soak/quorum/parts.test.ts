@@ -140,7 +140,7 @@ test('only locks on which enough other servers agree survive the loss of a serve
   }
   expect(await lostBy(servers, [0], keys, happen, 10_000)).toEqual(['twice', 'passed on'])
   expect(await lostBy(servers, [2], keys, async () => {}, 10_000)).toEqual([])
-  // By the clock of server 1, all its leases have ended, although the server still has the records of the holders.
+  // By the clock of server 1, all leases on it have ended, although it still has the records of the holders.
   servers[1]!.clock.set(40_000)
   expect(await lostBy(servers, [0], keys, async () => {}, 10_000)).toEqual(['everywhere', 'twice', 'passed on'])
   servers[1]!.clock.set(0)

@@ -13,10 +13,7 @@ import { Turns } from '../scene.ts'
 import { quiet } from '../stage.ts'
 import type { Emptied } from './stage.ts'
 
-/**
- * Settings with which a server writes each change to disk before it replies. With `forgetful`, it writes nothing to
- * disk.
- */
+/** Settings with which a server writes each change to disk before it replies. */
 const persisting = ['--appendonly', 'yes', '--appendfsync', 'always', '--auto-aof-rewrite-percentage', '0']
 const forgetful = ['--appendonly', 'no', '--appendfsync', 'always', '--auto-aof-rewrite-percentage', '0']
 
