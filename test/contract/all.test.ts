@@ -17,7 +17,9 @@ function freshKeys(count: number): string[] {
   return Array.from({ length: count }, () => freshKey()).sort()
 }
 
-/** Waits until all keys are free. If `all` fails, it releases in the background the locks that it already took. */
+/**
+ * Waits until all keys are free. An `all` call that fails releases the locks that it already took in the background.
+ */
 async function allFree(locks: LockClient, keys: readonly string[]): Promise<void> {
   for (const key of keys) await eventually(async () => !(await locks.isLocked(key)))
 }
@@ -91,7 +93,7 @@ describe('all or none', () => {
     const [a, b] = freshKeys(2) as [string, string]
     const held = await other!.lock(a)
     const call = locks!.all([a, b]).lock()
-    // If the caller kept b while it waits for a, this call would wait until a is released.
+    // If the waiting call already held b, the other client could not get b before a is released.
     await (await promptly(other!.lock(b))).release()
     await held.release()
     await (await promptly(call)).release()
@@ -104,7 +106,7 @@ describe('all or none', () => {
     const parked = new Promise(resolve => locks!.once('waiting', resolve))
     const call = locks!.all([a, b]).lock()
     await parked
-    // The loss may be reported before forceRelease resolves.
+    // The call may reject before `forceRelease` resolves. So the test listens for the rejection first.
     const lost = rejection(call, LockLostError)
     await other!.forceRelease(a)
     await promptly(lost)

@@ -65,7 +65,7 @@ function expectTelling(error: LockArgumentError, option: string, value: unknown)
   if (typeof value === 'number') expect(error.message).toContain(String(value))
 }
 
-/** Returns all calls that take a key, by name. */
+/** Returns every call that takes a key, by the name of the call. */
 function callsWith(locks: LockClient, key: string): Record<string, () => PromiseLike<unknown>> {
   return {
     lock: () => locks.lock(key),
@@ -207,7 +207,8 @@ describe('a bad option of a client', () => {
     expect(thrown(() => new LockClient(redis as never)).option).toBe('redis')
   })
 
-  // Among these: a promise of a connection, a URL object instead of a string, and a client of node-redis 4.
+  // The wrong objects include a promise of a connection, a URL object instead of a string, and a client of node-redis
+  // 4.
   test.each([
     [Promise.resolve(), 'Promise'],
     [new URL('redis://user:hunter2@localhost'), 'URL'],
@@ -291,7 +292,8 @@ test('a call with a bad argument or an aborted signal sends nothing', async () =
   const locks = client({}, own.source())
   const admin = own.admin()
   await locks.isLocked('k')
-  // After its first call, a client sends a few requests on its own. Wait until they are over.
+  // After its first call, a client sends a few more requests by itself. Wait until they are done, so that only the
+  // calls below are counted.
   await sleep(500)
   const before = await admin.calls()
   for (const [, key] of badKeys) {

@@ -1,4 +1,4 @@
-/** Tests close during an attempt: of a call that makes only one, or of a call that has not begun to wait. */
+/** Tests `close` while the first attempt of a call is under way. Some of these calls make only one attempt. */
 import { expect, test } from 'vitest'
 import { type LockClient, LockClosedError } from '../../src/index.ts'
 import { promptly, rejection } from '../kit/outcomes.ts'
@@ -15,7 +15,7 @@ test.each<[string, (locks: LockClient, key: string) => Promise<unknown>]>([
   const { source, proxy } = await place().proxied()
   const [locks, other] = [client({}, source), client()]
   const key = freshKey()
-  // After this grant, Redis knows the script and the client is connected.
+  // Make one grant first, so that Redis knows the script and the client is connected.
   await (await locks.lock(key)).release()
   proxy.hold('down')
   const outcome = rejection(call(locks, key), LockClosedError)

@@ -8,7 +8,7 @@ import { place } from '../kit/place.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-/** Longer than any test takes, in ms. */
+/** A time in ms that is longer than any test takes. */
 const LONG = 60_000
 
 describe('I1, I8: a holder is notified before another caller can hold', () => {

@@ -175,7 +175,8 @@ describe('close', () => {
       const [one, two] = [client({}, source), client()]
       const key = freshKey()
       const lapsing = await one.lock(key, { owner: 'job', lease: 1_000 })
-      // The renewal reaches the server, but the first client does not get the reply.
+      // From now on, requests of client `one` do not reach Redis. So `one` cannot end its hold in Redis when its lease
+      // runs out.
       proxy.hold('up')
       const lease = await two.lock(key, { owner: 'job' })
       expect(lease.via).toBe('reentry')

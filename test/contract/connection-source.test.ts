@@ -1,4 +1,4 @@
-/** Tests what a client may be made from. If the caller passes an instance, the client must leave it unchanged. */
+/** Tests clients that are made from an ioredis instance. A client must leave the instance of its caller unchanged. */
 import type { Cluster, Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { promptly } from '../kit/outcomes.ts'

@@ -10,7 +10,7 @@ export interface Parts {
   readonly options?: LockOptions
 }
 
-/** Counts the callers that are inside at the same time. */
+/** Counts how many callers run a method at the same time. */
 export class Turnstile {
   #inside = 0
   most = 0

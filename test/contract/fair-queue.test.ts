@@ -86,7 +86,7 @@ describe.each(kindsHere)('I3: grants follow the order of the requests ($kind)', 
 })
 
 describe.each(kindsHere)('I3: no unfair caller overtakes a live fair waiter ($kind)', ({ clients }) => {
-  /** Parks an unfair waiter and then a fair one while the lock is held. Releases it and returns the order of grants. */
+  /** Parks an unfair waiter, then a fair one, and releases the lock. Returns the order of their grants. */
   async function contest(holder: LockClient, unfair: LockClient, fair: LockClient) {
     const key = freshKey()
     const lease = await holder.lock(key)
@@ -251,8 +251,8 @@ describe('fairAfter', () => {
     const all = clients(3)
     const key = freshKey()
     /**
-     * Number of turns so far. The test counts turns instead of time: a slow machine makes each turn longer, but no
-     * caller needs more turns.
+     * The number of turns so far. In each turn, one caller holds the lock. The test counts turns instead of ms: on a
+     * slow machine a turn takes longer, but a caller still waits for the same number of turns.
      */
     let turns = 0
     let stop = false
@@ -273,8 +273,8 @@ describe('fairAfter', () => {
       return granted - (await afterSecond)
     })
     try {
-      // After 1 s the caller joins the queue, and may then wait until each of the other callers has been served once.
-      // The limit is twice that number, because the caller's request may reach the queue late.
+      // After 1 s, an unfair caller joins the queue. It may then wait for one turn of each other caller. The limit is
+      // twice as many turns, because the request to join may reach Redis late.
       for (const turns of await Promise.all(unfair)) expect(turns).toBeLessThan(2 * 2 * HALF)
     } finally {
       stop = true

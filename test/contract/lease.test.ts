@@ -36,7 +36,8 @@ describe('fields', () => {
 
   test('remaining falls with time', async () => {
     const lease = await client().lock(freshKey(), { lease: 10_000 })
-    // A new client may renew the lease once at its start, which changes the remaining time. Wait until that is over.
+    // A new client may renew the lease once at its start, which changes the remaining time. Wait until that renewal is
+    // over.
     await sleep(500)
     const before = lease.remaining()
     await sleep(200)
@@ -244,7 +245,7 @@ describe.each(kindsHere)('renew ($kind)', ({ client, clients }) => {
   test('emits "renewed"', async () => {
     const locks = client()
     const lease = await locks.lock(freshKey())
-    // Once its subscription is confirmed, a new client renews every lease once. Wait until that is over.
+    // Once its subscription is confirmed, a new client renews every lease once. Wait until that renewal is over.
     await sleep(500)
     const renewals = heard(locks, 'renewed')
     await lease.renew()

@@ -17,8 +17,8 @@ export interface HandedOn {
 
 /**
  * Parks callers of the client behind another client's lease. The first caller releases as soon as it is granted, so the
- * second caller gets the lock by local hand-off. If the machine stalls for a few ms at that moment, Redis grants the
- * lock to the second caller instead. This function then starts again.
+ * second caller gets the lock by local hand-off. If the machine stalls for a few ms before that release, Redis grants
+ * the lock to the second caller instead, and this function starts again.
  */
 export async function handedOn(
   locks: LockClient,
@@ -40,7 +40,10 @@ export async function handedOn(
   }
 }
 
-/** Takes the lock, then cuts the client off. So the hold can only end by the end of its lease, not by a release. */
+/**
+ * Takes the lock, then cuts the client off from Redis. The client cannot release the lock, so the hold ends when its
+ * lease ends.
+ */
 export async function takeAndVanish(key: string, options: LockOptions): Promise<Lease> {
   const { source, proxy } = await place().proxied()
   const lease = await client({ outageTimeout: 1_000 }, source).lock(key, options)
@@ -50,8 +53,8 @@ export async function takeAndVanish(key: string, options: LockOptions): Promise<
 }
 
 /**
- * Lets the second client get the lock in every way except at once: by hand-off, by re-entry, by wake-up, and after the
- * end of another client's lease.
+ * Lets the client `two` get the lock in every way other than an immediate grant: by hand-off, by re-entry, by wake-up,
+ * and after the end of another client's lease.
  */
 export async function grantInEveryWay(one: LockClient, two: LockClient, key: string): Promise<void> {
   const first = await one.lock(key)

@@ -1,4 +1,4 @@
-/** Tests that a lease from a local hand-off keeps the whole contract, as any other lease does. */
+/** Tests that a lease from a local hand-off behaves exactly as a lease from Redis does. */
 import { describe, expect, test } from 'vitest'
 import { type Lease, type LockClient, LockLostError } from '../../src/index.ts'
 import { aborted, heard, promptly, rejection } from '../kit/outcomes.ts'
@@ -65,7 +65,7 @@ test('I8: forceRelease amid many hand-offs stops the run, and all callers are se
   for (const outcome of failed) expect(outcome).toMatchObject({ reason: { code: 'ERR_LOCK_LOST' } })
   expect(failed.length).toBeLessThanOrEqual(10)
   // A caller may get the lock by local hand-off while its own request is under way. If Redis then grants that request,
-  // the client gives the grant back in the background, before a lease would end.
+  // the client releases the second grant in the background. It does not wait until the lease of that grant ends.
   await eventually(async () => !(await other!.isLocked(key)))
 })
 
@@ -143,8 +143,8 @@ const nestings: Record<string, (locks: LockClient, key: string) => Promise<Lease
 }
 
 /**
- * Starts many `using` calls at once, and runs `inside` in the first lease that comes from a local hand-off. If there is
- * no such lease, starts again.
+ * Starts several `using` calls at once, and runs `inside` in the first lease that comes from a local hand-off. If no
+ * lease comes from a local hand-off, starts the calls again.
  */
 async function insideHandedOn(locks: LockClient, key: string, inside: (lease: Lease) => Promise<void>): Promise<void> {
   for (let done = false; !done; ) {
@@ -182,8 +182,8 @@ describe('re-entry works at once', () => {
       const [locks, admin] = [client({}, own.source()), own.admin()]
       const key = freshKey()
       for (let i = 0; i < 5; i++) {
-        // After this, the server answers the first call of each script with NOSCRIPT. The client sends that call again,
-        // but later calls may run before the repetition.
+        // Redis now answers the first call of each script with NOSCRIPT. The client repeats that call, but later calls
+        // may run before the repeated one.
         await admin.each(redis => redis.script('FLUSH'))
         await insideHandedOn(locks, key, async lease => {
           const nested = await promptly(nestings[name]!(locks, key))

@@ -16,12 +16,15 @@ interface Grant {
 }
 
 /**
- * Callers of several clients that take the lock again and again until `enough` returns true. A crowd records their
+ * Callers of several clients, which take the lock again and again until `enough` returns true. A crowd records all
  * grants in order.
  */
 class Crowd {
   readonly grants: Grant[] = []
-  /** One entry for each grant by Redis. `grants` counts that grant and the local hand-offs after it. */
+  /**
+   * One entry for each run. A run is a grant by Redis and the local hand-offs that follow it, and `grants` is their
+   * number.
+   */
   readonly runs: { readonly client: number; grants: number }[] = []
   most = 0
   #inside = 0
@@ -87,8 +90,8 @@ describe('callers of 2 clients with 8 callers each', () => {
     await crowd.run(clients(2), 8, freshKey(), () => crowd.runs.length >= 60)
     const { runs } = crowd
     const again = runs.filter(({ client }, i) => i > 0 && client === runs[i - 1]!.client)
-    // If a client's request comes too late for its turn, the other client gets the lock twice in a row. If the clients
-    // did not take turns, that would happen nine times out of ten.
+    // A client gets the lock twice in a row if the other client's request arrives too late for its turn. If the clients
+    // did not take turns, nine grants of ten would go to the same client as the grant before.
     expect(again.length).toBeLessThan(runs.length / 2)
     expect(Math.max(...runs.map(({ grants }) => grants))).toBeLessThanOrEqual(1_001)
   }, 60_000)
@@ -114,7 +117,7 @@ test('I3: a fair waiter that queued behind a lease of the run is next', async ()
   for (const call of behind) void call.then(next => [order.push('unfair'), next.release()])
   const queued = await park(fair!, key, { fair: true })
   const served = queued.lease.then(next => [order.push('fair'), next.release()])
-  // Wait until the run of local hand-offs has ended, or its client knows of the waiter in the queue.
+  // Wait until the run of local hand-offs has ended, or until its client knows of the queued fair waiter.
   await sleep(20)
   await lease.release()
   await promptly(Promise.all([served, ...behind]))
@@ -127,8 +130,8 @@ test('I3: a fair waiter of the same client is next at once', async () => {
   const { lease, behind } = await handedOn(locks, key, {}, 1)
   const waits = heard(locks, 'waiting')
   const fair = locks.lock(key, { fair: true })
-  // A single server receives this request before the release. In a cluster, the client first has to subscribe, so wait
-  // for it.
+  // The fair request must reach Redis before the release. With a single server, the client sends it at once. In a
+  // cluster, the client has to subscribe first, so wait for the event `waiting`.
   if (place().isCluster) await eventually(() => waits.length > 0)
   void lease.release()
   expect((await promptly(fair)).fencingToken).toBeGreaterThan(lease.fencingToken)

@@ -10,8 +10,8 @@ import { eventually, sleep } from '../kit/time.ts'
 
 const OUTAGE = 2_000
 /**
- * How much later than its deadline a call may settle on a busy machine, in ms. A bug of an earlier version delayed
- * calls by more than 3,000 ms, and must not pass.
+ * How much later than its deadline a call may settle on a busy machine, in ms. The limit must stay below the delay of
+ * more than 3,000 ms that a bug of an earlier version caused.
  */
 const LATE = 2_500
 
@@ -41,12 +41,12 @@ interface Scene {
   readonly words: string
   readonly locks: LockClient
   readonly key: string
-  /** Makes the server answer every script with `words` from now on. */
+  /** From now on, the server answers every script with `words`. */
   refuse(): void
   accept(): void
 }
 
-/** Runs `check` for each of these replies, all at the same time. The error of a failed check names the reply. */
+/** Runs `check` for each of the `answers`, all at the same time. If a check fails, its error names the answer. */
 async function forEach(answers: readonly string[], options: ClientOptions, check: (at: Scene) => Promise<void>) {
   const { url } = await ownServer()
   await Promise.all(
@@ -105,7 +105,8 @@ describe('a server that puts off every script', () => {
       const parked = [(await park(locks, key)).lease, ...Array.from({ length: 5 }, () => locks.lock(key))]
       parked.push((await park(locks, key, { fair: true })).lease)
       refuse()
-      // The outageTimeout counts from the next heartbeat, which comes after at most 300 ms.
+      // A parked call notices the refusals at its next heartbeat, after at most 300 ms. Its outageTimeout counts from
+      // there.
       for (const took of await Promise.all(parked.map(time))) expect(took).toBeLessThan(OUTAGE + 300 + LATE)
     })
   })

@@ -24,7 +24,7 @@ const nowhere = (count: number) => Array.from({ length: count }, (_, i) => `redi
 
 const scenes = sharedScenes([3, 5])
 
-/** Makes a client of this source, which is closed after the test. */
+/** Makes a client of this source, and closes the client after the test. */
 function made(source: Source, options: ClientOptions = {}): LockClient {
   const locks = new LockClient(source, options)
   onTestFinished(() => locks.close())
@@ -103,7 +103,8 @@ describe('options and kinds of lock that a quorum does not have are refused befo
     const locks = scene.client()
     const ofOther = scene.at(0).semaphore('k', 1)
     await locks.isLocked('any')
-    // After its first call, a client sends a few requests on its own. Wait until they are over.
+    // After its first call, a client sends a few more requests by itself. Wait until they are done, so that only the
+    // calls below are counted.
     await sleep(500)
     const before = await scene.admin().calls()
     const calls: (() => unknown)[] = [
@@ -268,8 +269,8 @@ test('I6: without any server, close settles everything at once', async () => {
 
 test('I6, I7: close at any moment of a split vote leaves nothing on any server', async () => {
   const scene = scenes.get(3)!
-  // A split vote: server 2 votes for this client, and its reply arrives before the refusals of servers 0 and 1. The
-  // client withdraws the vote only after its next attempt is due.
+  // In a split vote, no client gets a majority. Server 2 votes for this client, and its reply arrives before the
+  // refusals of servers 0 and 1. When the client withdraws the vote, its next attempt is already due.
   for (const [i, ms] of [8, 8, 5].entries()) scene.delay(i, ms)
   for (let ms = 0; ms < 48; ms += 4) {
     const key = freshKey()

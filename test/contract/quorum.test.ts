@@ -81,14 +81,14 @@ test('I9: a refused client sends each server one request, and takes back only th
   const key = freshKey()
   const lease = await holder!.lock(key)
   await scene.heldEverywhere(key, lease.id)
-  // After its first call, a client sends a few requests on its own. Wait until they are over.
+  // After its first call, a client sends a few more requests by itself. Wait until they are done, so that only the
+  // calls below are counted.
   await other!.tryLock(key)
   await sleep(500)
   const before = await scene.admin().calls()
   for (let i = 0; i < 10; i++) expect(await other!.tryLock(key)).toBeNull()
   await sleep(200)
-  // The replies of a majority refuse the client. If a request to another server is still unanswered then, the client
-  // withdraws that request.
+  // Once a majority has refused the client, the client withdraws each request that is still unanswered.
   const { evalsha } = await scene.admin().calls(before)
   expect(evalsha).toBeGreaterThanOrEqual(10 * scene.size)
   expect(evalsha).toBeLessThanOrEqual(10 * (scene.size + scene.minority.length))

@@ -39,8 +39,8 @@ export function expectNobodyThere(error: LockConnectionError): void {
 }
 
 /**
- * Returns the reason of each server that refused or failed. In a quorum, expects a majority of the servers to have done
- * so.
+ * Returns the reason of each server that refused or failed. In a quorum, expects that a majority of the servers refused
+ * or failed.
  */
 export function reasonsOf({ cause }: LockConnectionError): NodeJS.ErrnoException[] {
   const { parts } = place()

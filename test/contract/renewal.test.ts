@@ -94,7 +94,8 @@ describe('maxHold', () => {
     const key = freshKey()
     await hung.lock(key, { maxHold: 600 })
     const lease = await next.lock(key, { timeout: 10_000 })
-    // The hung holder's client may first notice the end of its lease, and release the lock. That wakes the waiter.
+    // The waiter may notice the end of the lease itself (`expiry`). If the hung holder's client notices the end first,
+    // its release wakes the waiter (`wakeup`).
     expect(['expiry', 'wakeup']).toContain(lease.via)
   })
 

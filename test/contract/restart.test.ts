@@ -48,8 +48,8 @@ test('I3: fair waiters of several clients keep their order across the restart', 
   const all = [1, 2, 3, 4].map(() => client({}, own.source()))
   const key = freshKey()
   await all[0]!.lock(key, { lease: 60_000 })
-  // All clients must have reconnected before the first release. A client that cannot receive messages yet would be
-  // passed over, and would have to join the queue again.
+  // All clients must have reconnected before the first release. Otherwise Redis would pass over a client that cannot
+  // receive messages yet, and the waiters of that client would have to join the queue again.
   const back = Promise.all(all.map(locks => new Promise(resolve => locks.once('reconnected', resolve))))
   const order: number[] = []
   const served: Promise<unknown>[] = []
@@ -57,8 +57,8 @@ test('I3: fair waiters of several clients keep their order across the restart', 
     const { lease } = await park(all[1 + (i % 3)]!, key, { fair: true })
     served.push(
       lease.then(async each => {
-        // The first client that reconnects takes the lock for its first waiter. When that waiter releases, all others
-        // have joined the queue again.
+        // The first client that reconnects takes the lock for its first waiter. That waiter keeps the lock until all
+        // other waiters have joined the queue again.
         if (order.push(i) === 1) {
           await back
           await sleep(1_500)

@@ -93,7 +93,9 @@ describe('the password', () => {
 })
 
 describe('NOPERM', () => {
-  /** Starts servers with two users: one has all rights but these, and the other has all rights. */
+  /**
+   * Starts servers with two users. `rules` restrict the rights of the user `limited`. The other user has all rights.
+   */
   async function limited(...rules: string[]) {
     const own = await ownPlace()
     const admin = own.admin()

@@ -1,4 +1,4 @@
-/** Tests the sources other than an instance that a client of a single server may be made from. */
+/** Tests clients of a single server that are made from a URL or from options of ioredis. */
 import { Redis } from 'ioredis'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { promptly } from '../kit/outcomes.ts'
@@ -57,7 +57,7 @@ describe('a URL with keyPrefix', () => {
   })
 })
 
-// If the client did not ignore these settings, each of them would break its connections.
+// Each of these settings would break the client's connections if the client did not ignore the setting.
 test.each(['monitor=true', 'scripts=x', 'stringNumbers=true'])(
   'connection settings in a URL that a lock cannot use are ignored: %s',
   async said => {

@@ -1,12 +1,12 @@
 /**
- * I3: while a live waiter is queued, a caller that does not queue is granted nothing. So a small request does not
- * overtake a larger one at the head that waits for more permits, and no unqueued reader or writer overtakes queued
- * ones. Mutexes are not checked: their clients hand the lock on locally, and the remaining callers of such a run may
- * overtake a waiter.
+ * I3: while a live waiter is queued, Redis grants nothing to a caller that does not queue. So a small request does not
+ * overtake a larger request at the head of the queue that waits for more permits. A reader or writer that does not
+ * queue overtakes no queued reader or writer. Mutexes are not checked, because a client hands a mutex on locally, and
+ * its other callers may then overtake a queued waiter.
  *
- * If a caller that does not queue asked after a snapshot of the queue, all waiters in the snapshot must be granted
- * before that caller. Of several such callers, only the one with the smallest token is compared: it was granted first,
- * which leaves the least time for an excuse.
+ * If a caller that does not queue makes its request after a snapshot of the queue, all waiters in the snapshot must be
+ * granted before that caller. If there are several such callers, the check compares only the one with the smallest
+ * token. That caller was granted first, so a waiter had the least time to lose its place. order.ts lists the excuses.
  */
 import type { History, Hold, Violation } from './history.ts'
 import { Newcomers } from './newcomers.ts'

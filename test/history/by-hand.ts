@@ -1,5 +1,6 @@
 /**
- * Helpers for hand-made histories, which have one key and one server. At monotonic 0, the server's time of day is WALL.
+ * Helpers for hand-made histories. Such a history has one key and one server. When the monotonic clock shows 0, the
+ * server's time of day is WALL.
  */
 import { check } from './check.ts'
 import type { Entry, Fields, HistoryEvent, Kind, Mode } from './events.ts'
@@ -43,7 +44,7 @@ export function granted(
     owner?: string
     via?: 'reentry'
     worker?: string
-    /** The difference of the server's clock, and so of the token, from the true time, in ms. */
+    /** How far the server's clock, and so the token, is ahead of the true time, in ms. */
     off?: number
     asked?: number
     heard?: number

@@ -1,14 +1,17 @@
 /**
- * The verdict on a history: a pure function of its events, O(n log n) in their number.
+ * The verdict on a history. It depends only on the history's events, and takes O(n log n) time in their number. The
+ * following files check the invariants:
  *
- *  I1  exclusion.ts   witness.ts        I4  progress.ts          I7  residue.ts
- *  I2  fencing.ts     witness.ts        I6  settlement.ts        I8  settlement.ts
- *  I3  order.ts  barging.ts  phases.ts  I5  settlement.ts      turns of unfair processes  turns.ts
+ *   I1  exclusion.ts   witness.ts        I4  progress.ts          I7  residue.ts
+ *   I2  fencing.ts     witness.ts        I6  settlement.ts        I8  settlement.ts
+ *   I3  order.ts  barging.ts  phases.ts  I5  settlement.ts      turns of unfair processes  turns.ts
  *
- * Limits. Of I5, the checker sees only holds that were lost without a cause, and indirect effects (a foreign release
- * that succeeds leads to an overlap). I9 needs counts of commands, which a history does not have. Of I3, the checker
- * sees only the order of waiters that were in one snapshot of a queue, and the order between such a waiter and later
- * arrivals.
+ * The checker does not see everything:
+ * - I3: it sees the order of waiters that were in one snapshot of a queue, and the order between such a waiter and
+ *   callers that arrive later.
+ * - I5: it sees holds that were lost without a cause, and indirect effects. For example, a foreign release that
+ *   succeeds leads to an overlap.
+ * - I9: it sees nothing, because a history has no counts of commands.
  */
 import { checkBarging } from './barging.ts'
 import type { HistoryEvent } from './events.ts'
@@ -31,11 +34,15 @@ export interface Verdict {
   readonly faults: ReadonlyMap<string, number>
   readonly ends: ReadonlyMap<string, number>
   /**
-   * Violations that were excused, so that the reader sees how many there are: overlaps of holds that had been taken
-   * away, forged grants that a process believed, and reports of the witnesses about either.
+   * How many violations were excused. `overlaps` counts overlaps with holds that had been taken away. `forged` counts
+   * forged grants that a process believed. `witnesses` counts the reports of the witnesses that such holds or grants
+   * explain.
    */
   readonly excused: { readonly overlaps: number; readonly forged: number; readonly witnesses: number }
-  /** How much of I3 was decided. `barging` and `phases` are the numbers of waiters that these two rules judged. */
+  /**
+   * How many waiters the checks of I3 compared. `barging` and `phases` are the numbers of waiters that these two rules
+   * judged.
+   */
   readonly order: Omit<OrderReport, 'violations'> & { readonly barging: number; readonly phases: number }
   readonly events: number
 }
@@ -81,12 +88,12 @@ export function check(events: Iterable<HistoryEvent>): Verdict {
   }
 }
 
-/** How long after a violation events are still shown, in ms. */
+/** Events up to this many ms after a violation are shown together with it. */
 const AFTERMATH = 5
 
 /**
- * Returns the events that help to explain a violation: the `last` events of its key before the violation, with those of
- * its holds and attempts and all faults, and the few events right after it.
+ * Returns the `last` events that help to explain a violation, up to a few ms after the violation. These are the events
+ * of its key, the events of the holds and attempts of that key, and all faults.
  */
 export function eventsBefore({ key, events: own }: Violation, all: readonly HistoryEvent[], last = 50): HistoryEvent[] {
   const ids = new Set<string>()

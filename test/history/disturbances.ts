@@ -1,16 +1,15 @@
 /**
- * The times in which waiters may have lost their places in a queue although the lock is correct: times of faults that
- * reach waiters, of stalled event loops, and of lost connections. A disturbance concerns the waiters of one process, of
- * one lock, or all waiters.
+ * The times in which waiters may have lost their places in a queue although the lock is correct. These are times of
+ * faults that reach waiters, of stalled event loops, and of lost connections. A disturbance concerns the waiters of one
+ * process, the waiters of one lock, or all waiters.
  *
- * Each disturbance lasts a little longer than the fault itself, until the next heartbeats have repaired the damage.
- * Within `waiterTtl` each live waiter sends three heartbeats, so a place in a queue that is seen after that counts
- * again. A client that was disconnected sends a heartbeat as soon as it is connected again, and reports that moment, so
- * one heartbeat is enough.
+ * Each disturbance lasts a little longer than its fault, until the next heartbeats have repaired the damage. Each live
+ * waiter sends three heartbeats within one `waiterTtl`. So a disturbance ends one `waiterTtl` after its fault. A client
+ * that was disconnected sends a heartbeat as soon as it is connected again, and reports that moment. So the disturbance
+ * by a lost connection ends after the interval of one heartbeat.
  *
  * For locks over a quorum, a fault of a minority of the servers is no disturbance. A process is disturbed only while it
- * can reach less than a majority of working servers. Lost connections that its client reports are no excuse in a
- * quorum.
+ * can reach less than a majority of working servers. A lost connection that a client reports is no excuse in a quorum.
  */
 import type { EventOf, HistoryEvent } from './events.ts'
 import { atLeast, covered, merged, overlaps, type Span } from './spans.ts'
@@ -44,7 +43,7 @@ export class Disturbances {
         this.#addTo(event.worker, event.from, event.t + waiterTtl)
         this.#stood(event.worker, { from: event.from, to: event.t })
       } else if (event.kind === 'taken' && event.key === undefined) {
-        // If a fault takes all data, it takes the queues as well. If only one lock is taken away, its queue remains.
+        // A fault that removes all data also removes the queues. A fault that removes only one lock leaves its queue.
         this.#addTo(event.worker, event.from, event.t + waiterTtl)
       } else if (event.kind === 'died') this.#addTo(event.worker, event.t, never)
       else if (event.kind === 'link' && servers === undefined) {
@@ -68,7 +67,10 @@ export class Disturbances {
     return lists.some(spans => spans && overlaps(spans, from, to))
   }
 
-  /** Returns how many ms between `from` and `to` the process, or its way to the server, certainly stood still. */
+  /**
+   * Returns for how many ms between `from` and `to` an event loop certainly stood still: the event loop of the process
+   * itself, or that of the orchestrator, whose proxies connect the process to the server.
+   */
   stalled(worker: string, from: number, to: number): number {
     return covered(this.#stalls.get(undefined) ?? [], from, to) + covered(this.#stalls.get(worker) ?? [], from, to)
   }
@@ -92,7 +94,10 @@ export class Disturbances {
   }
 }
 
-/** Faults of single servers of a quorum. Each affects all processes, or one process's way to the server. */
+/**
+ * Faults of single servers of a quorum. A fault affects all processes, or only the connection between one process and
+ * the server.
+ */
 class QuorumFaults {
   readonly #servers: number
   readonly #faults: { readonly server: number; readonly worker: string | undefined; readonly span: Span }[] = []

@@ -32,8 +32,8 @@ interface Kinds {
    */
   run: { seed: number; waiterTtl: number; longestLease: number; outageTimeout: number; servers?: number }
   /**
-   * The server's time of day at this moment; tokens are times of this clock. It advances normally until the next such
-   * event. `server` is the number of the server in a quorum.
+   * The server's time of day at this moment. Tokens are times of this clock. The clock advances normally until the next
+   * `clock` event. `server` is the number of the server in a quorum.
    */
   clock: { wall: number; server?: number }
 
@@ -55,10 +55,10 @@ interface Kinds {
   /**
    * - `patience`: ms within which the promise has to settle; absent: unlimited.
    * - `abort`: ms after which the caller itself gives up; absent: never.
-   * - `lease`: the requested ms.
-   * - `headStart`: ms by which the request is ordered earlier.
-   * - `part`: the name of a call for several locks. The call requests them one after another: this lock only when it
-   * has the earlier ones. If it does not get the later ones, it releases this lock.
+   * - `lease`: the requested lease in ms.
+   * - `headStart`: Redis orders the request as if it had come this many ms earlier.
+   * - `part`: the name of a call for several locks. The call requests its locks one after another, so it requests this
+   *   lock once it has all earlier locks. If it does not get a later lock, it releases this one.
    */
   request: {
     worker: string
@@ -82,7 +82,7 @@ interface Kinds {
     owner: string
     token: number
     via: Via
-    /** The time until which the process itself counts on the hold: monotonic ms, like all times here. */
+    /** The process counts on the hold until this time. Like all times here, it is in monotonic ms. */
     deadline: number
   }
   /** The process has moved its deadline to a later time. */
@@ -109,10 +109,10 @@ interface Kinds {
   queue: { key: string; from: number; entries: Entry[]; readers?: Entry[] }
   /**
    * A fault removed Redis's record of the holds of a key, of a process, or of all. `closed`: other callers cannot be
-   * granted the lock before the hold would have ended, so only its early loss is excused.
+   * granted the lock before the hold would have ended. So the fault excuses an early loss of the hold, but no overlap.
    */
   taken: { key?: string; worker?: string; from: number; how: string; closed?: true }
-  /** A forged message reported to a waiter a grant that Redis has not made. */
+  /** A forged message was sent to a waiter. It reports a grant that Redis has not made. */
   forged: { key: string; id: string; token: number }
   /** `servers`: in a quorum, the numbers of the affected servers; absent: all. */
   fault: {
@@ -124,24 +124,27 @@ interface Kinds {
     key?: string
     servers?: readonly number[]
   }
-  /** From here until the next storm, no fault is active. */
+  /** From here until the next storm, no fault is active, except faults of a minority of a quorum. */
   calm: object
   storm: object
-  /** From here there are no more requests. Within `bound` ms all waiting calls are granted or settled. */
+  /** From here on, no more requests are made. Within `bound` ms, all waiting calls are granted or settled. */
   healed: { bound: number }
   /** Names of lock keys that are left in Redis after everything has ended and expired. */
   left: { names: string[] }
 
   /**
-   * The file witness: a process entered while it held, and met others that counted on their holds at that time.
-   * Together they exceed what the lock allows.
+   * The file witness: while this process held the lock, it found other processes that counted on their holds at that
+   * time. Together, the holds exceed what the lock allows.
    */
   met: { worker: string; key: string; id: string; others: string[] }
-  /** The register refused a write because it had seen a newer token. The process held before and after the attempt. */
+  /**
+   * The register, which the lock protects, refused a write because it had already seen a newer token. The process held
+   * the lock before and after the attempt.
+   */
   fenced: { worker: string; key: string; id: string; token: number; newer: number }
-  /** The register accepted this process's write. */
+  /** The register, which the lock protects, accepted this process's write. */
   written: { worker: string; key: string; id: string; token: number }
-  /** The writes that a key's register accepted, in its own order. */
+  /** The writes that a key's register accepted, in the order in which it accepted them. */
   register: { key: string; entries: [token: number, id: string][] }
 }
 

@@ -1,12 +1,13 @@
 /**
- * I1: at any instant, the holds of a key together take no more than the newest of them allows (the number of permits
- * that its caller gave). Each hold counts as long as its own process counts on it. A mutex or a writer allows no other
- * hold.
+ * I1: at any instant, the holds of a key together take no more permits than the newest hold allows. Each caller of a
+ * semaphore states the total number of permits. A mutex or a writer allows no other hold. A hold counts for as long as
+ * its own process counts on it.
  *
- * The check goes through the holds once, by the time of their grants, and keeps those that are still live. Redis
- * granted them in the order of their tokens, each while the earlier ones were live. So each hold has to fit, by its own
- * number of permits, with the earlier ones. An owner that re-enters does not conflict with itself. There is no
- * tolerance: all processes share one clock, and every inexact reading makes a hold shorter (history.ts, events.ts).
+ * The check goes through the holds once, by the time of their grants, and keeps those that are still live. Redis made
+ * the grants in the order of their tokens, while the earlier holds were live. So each hold has to fit beside the
+ * earlier holds, by the total that its own caller stated. An owner that re-enters does not conflict with itself. There
+ * is no tolerance, because all processes share one clock, and every inexact reading of that clock makes a hold shorter
+ * (history.ts, events.ts).
  */
 import type { History, Hold, Violation } from './history.ts'
 import { reenters, weightOf } from './wants.ts'
@@ -21,9 +22,9 @@ export function checkExclusion(history: History): Violation[] {
 }
 
 /**
- * Checks that no process counts on a hold for longer than the longest lease that any caller requests, whatever the
- * server's clock says. This also applies where a taking excuses an overlap. Nothing else may prolong a hold: neither
- * the predecessor in a local hand-off nor other holds of the same owner.
+ * Checks that no process counts on a hold for longer than the longest lease that any caller requests. The server's
+ * clock does not matter here, and no fault is an excuse. Nothing may prolong a hold beyond that lease, neither the
+ * predecessor in a local hand-off nor another hold of the same owner.
  */
 export function checkBelief(history: History): Violation[] {
   const { longestLease } = history.terms
@@ -36,7 +37,9 @@ export function checkBelief(history: History): Violation[] {
   })
 }
 
-/** Returns the number of overlaps that are excused only by takings: I1 would report them if data could not be lost. */
+/**
+ * Returns the number of overlaps that are excused because a hold had been taken away, for example by a loss of data.
+ */
 export function excusedOverlaps(history: History): number {
   return overlaps(history, ({ end }) => end).length - checkExclusion(history).length
 }
@@ -58,7 +61,10 @@ function overlaps(history: History, endOf: (hold: Hold) => number): Violation[] 
   return violations
 }
 
-/** Finds holds that cannot all have been granted, the newest last. One is `heard`, whose grant has just arrived. */
+/**
+ * Finds holds that Redis cannot all have granted. The hold `heard`, whose grant has just arrived, is one of them. In
+ * the result, the hold that Redis granted last comes last.
+ */
 function tooMany(live: readonly Counted[], heard: Hold): Counted[] | undefined {
   for (const newest of live) {
     const { grant, wants } = newest.hold
@@ -76,7 +82,10 @@ function tooMany(live: readonly Counted[], heard: Hold): Counted[] | undefined {
   return undefined
 }
 
-/** Returns the time until which I1 protects the hold: its end, or the moment from which it may have been taken away. */
+/**
+ * Returns the time until which I1 protects the hold. That is its end, or the moment from which it may have been taken
+ * away.
+ */
 export function countedUntil(history: History, hold: Hold): number {
   return Math.min(hold.end, history.takings.cut(hold.grant, hold.request?.t))
 }

@@ -7,7 +7,7 @@ import type { HistoryEvent } from './events.ts'
 const taken = (t: number, fields: { key?: string; worker?: string; how?: string } = {}) =>
   at(t, 'taken', { from: t - 2, how: 'a fault', ...fields })
 const clock = (t: number, off: number) => at(t, 'clock', { wall: WALL + t + off })
-/** Makes a holder that counts on its hold until 400, and is notified of its loss then. */
+/** Makes a holder that counts on its hold until 400 ms. At 400 ms, it is notified that the hold was lost. */
 const old = (issued: number, fields: Parameters<typeof granted>[2] = {}) => [
   ...granted('a', issued, { lease: 403 - issued, ...fields }),
   lost('a', 400),
@@ -38,7 +38,8 @@ describe('a failover that lost the last writes', () => {
   })
 
   test('if two masters both grant, the register may see either newer token first', () => {
-    // The new master grants to b at 300. The old one grants to a at 350, because a reaches the new one only at 500.
+    // The new master grants the lock to b at 300 ms. The old master grants it to a at 350 ms, because a reaches the new
+    // master only at 500 ms.
     const holds = [...old(350), ...granted('b', 300), lost('b', 1_300), ...released('b', 1_301, false)]
     const fenced = at(370, 'fenced', { worker: 'w-b', key: 'k', id: 'b', token: tokenOf(300), newer: tokenOf(350) })
     const led = (worker: string, t: number) => at(t, 'taken', { worker, from: 198, how: 'failover' })
@@ -77,7 +78,8 @@ describe("the server's clock steps", () => {
   test('forward: the time of a grant follows from the clock at that time, however late the grant was received', () => {
     expect(found(old(150, { heard: 290 }), forward, next(285, { off: 60_000 }))).toEqual([])
     expect(found(old(260, { off: 60_000, heard: 284 }), forward, next(285, { off: 60_000 }))).toEqual(['I1'])
-    // A much earlier taking is no excuse. It would be one by mistake if the checker applied the later step to it.
+    // Holds were taken away long before this grant, and that is no excuse. It would be an excuse if the checker, by
+    // mistake, applied the later step of the clock to the time of the taking.
     const before = [taken(100), clock(5_099, 0), clock(5_100, 5_000)]
     const first = granted('a', 5_120, { off: 5_000, lease: 183 })
     const both = [...first, lost('a', 5_300), ...released('a', 5_301, false), ...next(5_200, { off: 5_000 })]
@@ -134,7 +136,7 @@ describe('other losses of data', () => {
 })
 
 describe('a forged grant with a waiter’s id', () => {
-  /** `a` holds from 10 to 400. `f` waits, and receives a forged grant at 200. */
+  /** `a` holds the lock from 10 to 400. `f` waits, and receives a forged grant at 200. */
   const holder = [...granted('a', 10), ...released('a', 400)]
   const believer = (told: HistoryEvent[] = [lost('f', 230)]) => [
     ...granted('f', 200, { asked: 5, lease: 33 }),
@@ -206,6 +208,7 @@ test('after a lease that ended before its grant arrived, the waiter waits again'
   const overtaken = (lease: number) => [...next(110, { asked: 10 }), ...waiter(lease), ...released('a', 140)]
   expect(found(queue(100, 'a', 'b'), overtaken(11))).toEqual([])
   expect(found(queue(100, 'a', 'b'), overtaken(13))).toEqual(['I3'])
-  // The lease is longer than the time from the newer snapshot to the overtaking. So the waiter cannot have had a turn.
+  // The waiter's lease of 11 ms is longer than the time between the second snapshot and the overtaking. So the waiter
+  // cannot have had a turn in that time.
   expect(found(queue(90, 'a', 'b'), queue(108, 'a', 'b'), overtaken(11))).toEqual(['I3'])
 })

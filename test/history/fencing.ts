@@ -1,13 +1,14 @@
 /**
- * I2: the tokens of a key strictly increase from grant to grant. Holds of one owner that re-entered share a token.
- *
- *  repeated     two owners have the same token; or one owner has it twice, but neither re-entered nor was admitted to
- *               read beside its own hold
- *  went back    a grant has a smaller token than another grant that had returned before this one was requested, and is
- *               not another read of an owner that already holds with that token
- *  out of step  a believed grant has a smaller token than one believed before it, and the two cannot have overlapped
- *  ahead        a token is ahead of all times that the servers' clocks have ever shown, by more than a run of local
- *               hand-offs needs: after a loss of data, the same tokens would be issued again
+ * I2: the tokens of a key strictly increase from grant to grant. Holds that one owner got by re-entry share a token.
+ * There are four violations:
+ * - Repeated: two owners have the same token, or one owner has it twice. An owner may have a token twice only if it
+ *   re-entered, or if it was admitted to read beside its own hold.
+ * - Went back: a grant has a smaller token than another grant that had arrived before this grant was requested. An
+ *   owner that already reads may get another read with its old token.
+ * - Out of step: two holds exclude each other, and a process believed the grant with the smaller token after the other
+ *   grant had been believed.
+ * - Ahead: a token is further ahead of the servers' clocks than a run of local hand-offs needs. After a loss of data,
+ *   Redis could then issue the same tokens again.
  */
 import type { EventOf } from './events.ts'
 import { countedUntil } from './exclusion.ts'
@@ -15,7 +16,10 @@ import type { History, Hold, Violation } from './history.ts'
 import { groupBy } from './lists.ts'
 import { exclude, reenters, type Wants } from './wants.ts'
 
-/** How far ahead of all clocks a token may be, in ms: 1 ms for a block of tokens, the rest for the clocks' readings. */
+/**
+ * How far a token may be ahead of all clocks, in ms. A block of tokens for local hand-offs needs 1 ms. The rest allows
+ * for inexact readings of the clocks.
+ */
 const LEAD = 50
 
 export function checkFencing(history: History): Violation[] {
@@ -63,8 +67,8 @@ function repeated(holds: readonly Hold[], report: Report): void {
 }
 
 /**
- * Whether this hold is a read that waited, and was admitted together with other holds of its owner or beside one. All
- * holds of the group have one token.
+ * Whether this hold is a read that had to wait, and was admitted together with another hold of its owner or beside one.
+ * All holds of `group` have one token.
  */
 function readsBeside(hold: Hold, group: readonly Hold[]): boolean {
   const asked = hold.request?.t ?? hold.grant.t
@@ -72,8 +76,8 @@ function readsBeside(hold: Hold, group: readonly Hold[]): boolean {
 }
 
 /**
- * Finds requests that were granted with a smaller token than the largest token known when they were made. A re-entry
- * may repeat that token.
+ * Finds grants with a smaller token than the largest token that was known when they were requested. A re-entry may
+ * repeat the largest token.
  */
 function wentBack(holds: readonly Hold[], report: Report): void {
   const byRequest = holds.filter(hold => hold.request).sort((a, b) => a.request!.t - b.request!.t)
@@ -90,8 +94,8 @@ function wentBack(holds: readonly Hold[], report: Report): void {
 }
 
 /**
- * Whether an owner that already reads reads again while others read. Its second hold has the token of its first, and
- * the others' tokens may be larger.
+ * Whether an owner that already reads was admitted to read again while others read. Its second hold has the token of
+ * its first hold, and the other readers' tokens may be larger.
  */
 function readsAgain({ wants, grant, request }: Hold, holds: readonly Hold[]): boolean {
   if (wants !== 'read' || grant.via !== 'reentry') return false
@@ -104,9 +108,9 @@ function readsAgain({ wants, grant, request }: Hold, holds: readonly Hold[]): bo
 
 /**
  * Finds believed grants that exclude each other and arrived in another order than that of their tokens. A process stops
- * counting on a hold before the server's lease ends, and so before the server grants a hold that this one excludes. A
- * hold that ended, or was taken away, before its grant arrived was never believed. The check compares each grant with
- * the newest ones, one for each value of `wants`, of which there are few.
+ * counting on a hold before the server's lease ends, and only then does the server grant a hold that excludes it. A
+ * hold that ended, or was taken away, before its grant arrived was never believed. For each value of `wants`, the check
+ * compares a grant only with the hold that has the largest token so far.
  */
 function outOfStep(history: History, holds: readonly Hold[], report: Report): void {
   const newest = new Map<string, Hold>()

@@ -1,6 +1,7 @@
 /**
- * The events of a run, arranged for the checks: attempts with their grants and ends, holds with the time in which their
- * processes counted on them, and takings: holds that were taken away from outside.
+ * The events of a run, arranged for the checks. An attempt is a request with its grant and its end. A hold is a grant
+ * with the time in which its process counted on it. A taking is an event that took holds away from their holders, for
+ * example a forced release.
  */
 import { Disturbances } from './disturbances.ts'
 import type { EventOf, HistoryEvent, Kind } from './events.ts'
@@ -20,7 +21,7 @@ export interface Hold {
   readonly release: EventOf<'release'> | undefined
   readonly released: EventOf<'released'> | undefined
   readonly lost: EventOf<'lost'> | undefined
-  /** Whether the process learned of the hold from a forged message, with the true id of the waiter and this token. */
+  /** Whether the process learned of the hold from a forged message that had the waiter's true id and this token. */
   readonly forged: boolean
 }
 
@@ -28,7 +29,10 @@ export interface Attempt {
   readonly request: EventOf<'request'>
   readonly hold: Hold | undefined
   readonly end: EventOf<'end'> | undefined
-  /** The time at which the promise settled. Infinite: never, or not before the process was killed. */
+  /**
+   * The time at which the promise settled. It is infinite if the promise never settled, or if the process was killed
+   * first.
+   */
   readonly settled: number
 }
 
@@ -77,7 +81,9 @@ export class History {
     for (const attempt of this.attempts) if (attempt.request.owner) this.#byOwner.set(attempt.request.owner, attempt)
   }
 
-  /** Returns the waiter with this id or owner. Only an owner that is not shared identifies a waiter. */
+  /**
+   * Returns the waiter with this id or owner. An owner identifies a waiter only if no other call has the same owner.
+   */
   waiter(id: string, owner: string): Waiter {
     return { hold: this.holdById.get(id), attempt: this.#byOwner.get(owner) }
   }
@@ -126,10 +132,10 @@ export class History {
 }
 
 /**
- * Returns the end of a hold: the call of its release, the noticed loss, or the last known deadline, whichever comes
- * first. If the lease was `held` when its release was called, the hold lasted until then, even if the history does not
- * show the necessary renewal. The death of its process does not end a hold: others are kept out until the last deadline
- * that the process knew.
+ * Returns the end of a hold. It is the earliest of the call of its release, the noticed loss, and the last known
+ * deadline. If the lease was `held` when its release was called, the hold lasted until then, even if the history does
+ * not show the necessary renewal. The death of the holder's process does not end a hold, because other callers are kept
+ * out until the last deadline that the process knew.
  */
 function endOf(
   grant: EventOf<'grant'>,

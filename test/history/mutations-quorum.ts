@@ -1,4 +1,7 @@
-/** Changes that a broken quorum of five servers would make to a good history. mutations.ts has those for any lock. */
+/**
+ * Changes that a broken quorum of five servers would make to a good history. mutations.ts has the changes that any
+ * broken lock would make.
+ */
 import type { EventOf, HistoryEvent } from './events.ts'
 import { type Mutation, overlap } from './mutations.ts'
 
@@ -6,8 +9,8 @@ import { type Mutation, overlap } from './mutations.ts'
 const AWAY = 4_000
 
 /**
- * Adds faults without making a violation: some servers are always away, each for so long that its fault is over when
- * the next one begins.
+ * Adds faults without making a violation. Some servers are always away, but the fault of each minority is over when the
+ * fault of the next minority begins.
  */
 export function withMinoritiesAway(events: readonly HistoryEvent[]): HistoryEvent[] {
   const [run] = events
@@ -26,8 +29,8 @@ function grants(events: readonly HistoryEvent[]): EventOf<'grant'>[] {
 }
 
 /**
- * All servers come back empty while locks are held, and locks are then granted early. This breaks the rule that an
- * emptied server does not count.
+ * All servers come back empty while locks are held, and locks are then granted early. This breaks the rule that the
+ * votes of an emptied server do not count at first.
  */
 export const overlapWhereEmptied: Mutation = events => {
   const overlapping = overlap(events)

@@ -1,5 +1,6 @@
 /**
- * Changes that a broken lock with several holders would make to a good history. mutations.ts has those for any lock.
+ * Changes that a broken lock with several holders would make to a good history. mutations.ts has the changes that any
+ * broken lock would make.
  */
 import type { EventOf, HistoryEvent } from './events.ts'
 import type { Mutation } from './mutations.ts'
@@ -27,7 +28,10 @@ function weight({ request }: Held): number {
   return weightOf(request.wants).permits
 }
 
-/** Returns the holds that the server had granted before this one, and that were still live when this grant arrived. */
+/**
+ * Returns the holds that the server had granted before this hold, and that were still live when the grant of this hold
+ * arrived.
+ */
 function beside(held: readonly Held[], { grant }: Held): Held[] {
   return held.filter(other => other.grant.key === grant.key && other.grant.token < grant.token && other.end > grant.t)
 }
@@ -41,7 +45,7 @@ function outlasts(events: readonly HistoryEvent[], { grant, release }: Held, t: 
 
 /**
  * Prolongs an ended hold beyond a later grant, although the lock has too few permits for both. `first` is what the
- * ended hold wants, and `second` what the later one wants; default: anything.
+ * ended hold wants, and `second` is what the later hold wants. Without them, any two holds will do.
  */
 const tooMany =
   (first?: Wants, second?: Wants): Mutation =>
@@ -68,8 +72,8 @@ export const readWhileWritten = tooMany('write', 'read')
 export const writtenWhileRead = tooMany('read', 'write')
 
 /**
- * The newest caller states a total number of permits that is less than what is now taken. The other callers stated a
- * larger total.
+ * The newest caller is admitted although the total number of permits that it states is less than what is taken. The
+ * other callers stated a larger total.
  */
 export const ownNumberIgnored: Mutation = events => {
   const held = heldIn(events)
@@ -153,7 +157,7 @@ export const readerStarved: Mutation = events => {
   return undefined
 }
 
-/** An owner that reads asks to write, and is admitted, or is refused for another reason than a deadlock. */
+/** An owner that reads asks to write. It is admitted, or it is refused for another reason than a deadlock. */
 const upgraded =
   (how: 'granted' | 'refused'): Mutation =>
   events => {
@@ -188,7 +192,7 @@ interface Entering {
   readonly via: 'immediate' | 'reentry'
 }
 
-/** Makes a second, short hold of the owner inside its hold. */
+/** Makes a second, short hold of the same owner inside this hold. */
 function entered({ worker, key, owner, t, deadline }: EventOf<'grant'>, { wants, ...grant }: Entering): HistoryEvent[] {
   const attempt = grant.id
   return [

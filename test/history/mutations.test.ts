@@ -23,7 +23,7 @@ const always: Row[] = [
   ['a write without a grant', mutations.foreignWrite, 'I2'],
 ]
 
-/** Further mutations by kind of lock: for locks with one hold at a time, and for locks with phases. */
+/** Further mutations for each kind of lock. */
 const found: Record<LockKind, Row[]> = {
   mutex: [
     ['an overlap', mutations.overlap, 'I1'],

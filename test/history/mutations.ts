@@ -76,7 +76,7 @@ export const aheadOfTime: Mutation = events => {
   return grant && change(events, grant, { token: grant.token + 1_000_000 })
 }
 
-/** The second waiter of a queue was granted before the first. Made by swapping their places in all snapshots. */
+/** The second waiter of a queue was granted before the first. The mutation swaps their places in all snapshots. */
 export const orderSwapped: Mutation = events => {
   const sight = all(events, 'queue').find(
     ({ entries: [one, two] }) => one && two && granted(events, one[0]) && granted(events, two[0]),
@@ -120,8 +120,9 @@ export const lostWaiter: Mutation = events => {
 }
 
 /**
- * A hold without a holder keeps others out: a dead process's hold that other holds of its owner have prolonged, or that
- * is too large to be removed. All events after its end are delayed by more than its lease.
+ * A hold without a holder keeps other callers out. For example, the process of the hold has died, and other holds of
+ * the same owner prolong its record, or Redis cannot remove the record because it is too large. All events after the
+ * end of the hold are delayed by more than its lease.
  */
 export const outlivedHold: Mutation = events => {
   const [run] = all(events, 'run')
@@ -196,7 +197,7 @@ export const silentLoss: Mutation = events => {
   return lost && events.filter(event => event !== lost)
 }
 
-/** The register has a write that no grant allowed. */
+/** The register, which the lock protects, has a write that no grant allowed. */
 export const foreignWrite: Mutation = events => {
   const register = all(events, 'register')[0]
   return (

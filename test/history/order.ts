@@ -1,10 +1,11 @@
 /**
- * I3: grants follow the tickets of live fair waiters. The server assigns the tickets; they are read from snapshots of
- * the queue.
+ * I3: grants follow the tickets of live fair waiters. The server assigns the tickets, and the check reads them from
+ * snapshots of the queue.
  *
- * The check goes through each snapshot from the end to the head, and remembers which of the waiters behind was granted
- * first. A waiter that was granted after that one, or was still waiting, has been overtaken. That is a violation unless
- * the waiter may have lost its place between the snapshot and the overtaking:
+ * The check goes through each snapshot from the end of the queue to its head. For each waiter, it remembers which of
+ * the waiters behind was granted first. If the waiter was granted later than that one, or was still waiting then, it
+ * has been overtaken. That is a violation unless the waiter may have lost its place between the snapshot and the
+ * overtaking:
  * - its process was killed, cut off or stalled, or the server refused everything or lost its data (disturbances.ts);
  * - the lock was taken away;
  * - the lease that it requested is so short that it may have ended before the grant arrived.
@@ -12,13 +13,15 @@
  * The earliest overtaking leaves the least time for such an excuse, so one comparison per waiter is enough. The check
  * is linear in the size of the snapshots.
  *
- * The check also requires that a waiter keeps its ticket, whatever happens to the queue. It may get a second ticket
- * only if it never learned of its first, because the reply was lost.
+ * The check also requires that a waiter keeps its ticket, whatever happens to the queue. A waiter may get a second
+ * ticket only if the reply with the first ticket was lost.
  */
 import type { Entry, EventOf } from './events.ts'
 import type { History, Hold, Violation, Waiter } from './history.ts'
 
-/** The violations of a rule, and the number of waiters that the rule judged and that had no possible excuse. */
+/**
+ * The violations of a rule. `decided` is the number of waiters that the rule judged and that had no possible excuse.
+ */
 export interface Judged {
   readonly violations: Violation[]
   readonly decided: number
@@ -73,14 +76,15 @@ export function checkOrder(history: History): OrderReport {
 }
 
 /**
- * Whether the waiter's own turn was still to come. If it was granted before the snapshot, a late copy of its request
- * has queued it again, and that second grant will be given back. A forged grant says nothing about the turn.
+ * Whether the waiter's own turn was still to come at the time of the snapshot. If the waiter was granted earlier, a
+ * late copy of its request has queued it again, and its client will give back that second grant. A forged grant says
+ * nothing about the turn.
  */
 export function hasTurn({ hold }: Waiter, { t }: EventOf<'queue'>): boolean {
   return !hold || (hold.grant.t >= t && hold.grant.via !== 'reentry' && !hold.forged)
 }
 
-/** Whether the waiter may have lost its place, or used its turn, between the snapshot and that grant. */
+/** Whether the waiter may have lost its place, or used its turn, between the snapshot and the given grant. */
 export function excuseOf(
   history: History,
   { key, from }: EventOf<'queue'>,
@@ -89,13 +93,13 @@ export function excuseOf(
 ): boolean {
   const { hold, attempt } = history.waiter(id, owner)
   const { lease = Number.POSITIVE_INFINITY } = hold?.request ?? attempt?.request ?? {}
-  // The waiter may have been granted the lock, and lost it before the grant arrived. Then it has had its turn and waits
-  // again.
+  // Redis may have granted the lock to the waiter, and the hold may have ended before the grant arrived. Then the
+  // waiter has had its turn, and waits again.
   const hadItsTurn = lease < grant.t - from || history.takings.of(key, from, grant.t)
   return hadItsTurn || history.disturbances.touch(worker, key, from, grant.t)
 }
 
-/** Whether a waiter that was seen in a queue certainly kept waiting until after that grant. */
+/** Whether a waiter that was seen in a queue certainly kept waiting until after the given grant. */
 export function waitedUntil(waiter: Waiter, { grant }: Hold): boolean {
   return waiter.hold ? waiter.hold.grant.token > grant.token : surelyUntil(waiter) > grant.t
 }
@@ -105,8 +109,8 @@ const EARLY = 1
 
 /**
  * Returns the time until which an attempt without a grant certainly waited. The process gives up as soon as the timeout
- * of the attempt has passed, but on a busy machine it may record the attempt's end late. A lock that was requested as a
- * part of several locks may have been granted and given back, so its attempt certainly waited for no time.
+ * of the attempt has passed, but a busy machine may record the end of the attempt late. A call for several locks may
+ * have been granted this lock and given it back, so it did not certainly wait at all.
  */
 function surelyUntil({ attempt }: Waiter): number {
   if (!attempt?.end || attempt.request.part) return Number.NEGATIVE_INFINITY
@@ -129,7 +133,10 @@ function overtaking(
   }
 }
 
-/** If the history does not show when a waiter asked, it asked at most this many ms before its first snapshot. */
+/**
+ * A waiter asked at most this many ms before the first snapshot that shows it. The history does not always show when it
+ * asked.
+ */
 const LONGEST_JOIN = 5_000
 
 function changedTickets(history: History): Violation[] {

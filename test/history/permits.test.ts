@@ -32,7 +32,7 @@ describe('I1', () => {
   test('each caller is judged by its own number, in the order of the grants', () => {
     expect(found(hold('a', 10, 90, [3, 3]), hold('b', 20, 80, [1, 4]))).toEqual([])
     expect(found(hold('a', 10, 90, [1, 4]), hold('b', 20, 80, [3, 3]))).toEqual(['I1'])
-    // The first grant is received last.
+    // Redis grants a first, but the grant of a arrives after the grant of b.
     expect(found(hold('b', 20, 80, [1, 4]), hold('a', 10, 90, [3, 3], { heard: 30 }))).toEqual([])
     expect(found(hold('b', 20, 80, [3, 3]), hold('a', 10, 90, [1, 4], { heard: 30 }))).toEqual(['I1', 'I2'])
   })
@@ -84,8 +84,8 @@ describe('I3', () => {
     const small = (mode: 'unfair' | 'once' | 'fair', asked = 105) => hold('small', 110, 120, [1, 3], { asked, mode })
     expect(found(queue(100, 'large'), large, small('unfair'))).toEqual(['I3'])
     expect(found(queue(100, 'large'), large, small('once'))).toEqual(['I3'])
-    // The small request may have been granted before the large one queued, or be ahead of it in the queue by a head
-    // start.
+    // In the first history, the small request may have been granted before the large one queued. In the second, a head
+    // start may have put the small request ahead in the queue.
     expect(found(queue(100, 'large'), large, small('once', 99))).toEqual([])
     expect(found(queue(100, 'large'), large, small('fair'))).toEqual([])
     expect(found(queue(100, 'large'), large, hold('late', 150, 160, [1, 3], { mode: 'once' }))).toEqual([])
@@ -106,7 +106,7 @@ describe('I3', () => {
     const end = (t: number) => at(t, 'end', { worker: 'w-large', attempt: 'large', how: 'timeout' })
     expect(found(queue(100, 'large'), waiting(false), small, end(115))).toEqual(['I3'])
     expect(found(queue(100, 'large'), waiting(false), small, end(108))).toEqual([])
-    // A part of several locks may have been granted and then given back.
+    // A call for several locks may have been granted this lock, and then have given it back.
     expect(found(queue(100, 'large'), waiting(true), small, end(115))).toEqual([])
   })
 
@@ -153,7 +153,7 @@ test('I4, turns: a part of several locks may be held already, while another part
   const calm = [at(20, 'calm', {}), at(9_000, 'end', { worker: 'w', attempt: 'x', how: 'timeout' })]
   expect(found(waiting(false), calm)).toEqual(['I4'])
   expect(found(waiting(true), calm)).toEqual([])
-  // The other call may already hold the lock that these callers wait for.
+  // Both calls wait for the lock. The call for several locks may already hold it.
   const other = at(12, 'request', { worker: 'v', attempt: 'y', key: 'k', mode: 'fair' })
   expect(found(other, waiting(true), calm, at(9_001, 'end', { worker: 'v', attempt: 'y', how: 'timeout' }))).toEqual([])
   const turns = Array.from({ length: 30 }, (_, i) => [

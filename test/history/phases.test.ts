@@ -52,7 +52,8 @@ describe('I2', () => {
     expect(found(read('a', 10, 90), read('b', 20, 80, { off: -10 }))).toEqual(['I2'])
     const others = [...read('a', 10, 90), ...read('b', 20, 80)]
     expect(found(others, read('a2', 40, 60, inside('a', 10, 40)))).toEqual([])
-    // In the first history, the owner's first hold had already ended. In the second, it belonged to another owner.
+    // In the first history, the owner's first hold had already ended. In the second history, the owner c has no hold
+    // that it could re-enter.
     expect(found(read('a', 10, 30), read('b', 20, 80), read('a2', 40, 60, inside('a', 10, 40)))).toEqual(['I2'])
     expect(found(others, read('c', 40, 60, { via: 'reentry', off: -35 }))).toEqual(['I2'])
   })
@@ -112,14 +113,14 @@ describe('I3 no reader is admitted while others read and a writer is queued', ()
   test('this holds for newcomers and for queued readers', () => {
     expect(found(queues(100, { writers: ['w'] }), reading, writer, late(105))).toEqual(['I3'])
     expect(found(queues(100, { writers: ['w'], readers: ['r'] }), reading, writer, late(20))).toEqual(['I3'])
-    // As far as the history shows, this reader may have asked before the writer queued.
+    // In these histories, the reader may have asked before the writer queued.
     expect(found(queues(100, { writers: ['w'] }), reading, writer, late(95))).toEqual([])
     expect(found(queues(100, { readers: ['r'] }), reading, writer, late(20))).toEqual([])
   })
 
   test('after a writer’s turn, it is the readers’ turn', () => {
     expect(found(queues(100, { writers: ['v', 'w'] }), reading, write('v', 130, 140), writer, late(105))).toEqual([])
-    // At that time no owner reads, except a writer that keeps reading after its write.
+    // At the time of the snapshot, only x reads. It is a writer that keeps reading after its write.
     const both = [...write('x', 50, 110), ...read('x2', 60, 130, inside('x', 50, 60))]
     expect(found(queues(100, { writers: ['w'] }), both, writer, late(105))).toEqual([])
   })

@@ -1,13 +1,13 @@
 /**
  * I3 for read-write locks: readers and writers take turns.
  *
- *  patience   a queued reader waits for at most one writer's turn: the current one's or the next one's
- *  reading    while readers hold the lock and a live writer is queued, the next caller to be admitted is a writer
+ *   patience   a queued reader waits for at most one writer's turn: that of the current writer or of the next one
+ *   reading    while readers hold the lock and a live writer is queued, the next caller to be admitted is a writer
  *
- * As in order.ts, the rules start from a snapshot of the queues, and a waiter that a fault may have reached is not
- * judged. Re-entries are exempt, because an owner that holds the lock may re-enter whoever waits. A writer that gave up
- * may have had a turn that the history does not show. So only the first writer of the queue is judged, and only if no
- * writer with a head start gave up in that time.
+ * Like the check in order.ts, these rules start from a snapshot of the queues. They do not judge a waiter that a fault
+ * may have reached. Re-entries are exempt, because an owner that holds the lock may re-enter even while others wait. A
+ * writer that gave up may have had a turn that the history does not show. So only the first writer of the queue is
+ * judged, and only if no writer with a head start gave up after the snapshot.
  */
 import type { Entry, EventOf } from './events.ts'
 import { countedUntil } from './exclusion.ts'
@@ -47,7 +47,7 @@ export function checkPhases(history: History): Judged {
 
 interface Turn {
   readonly hold: Hold
-  /** The latest time until which a process counted on this hold or on any hold before it in the list. */
+  /** The latest time until which a process counted on this hold or on an earlier hold of the list. */
   readonly latest: number
 }
 
@@ -55,7 +55,7 @@ class Phases {
   readonly #history: History
   /** One hold for each writer's turn, in order. */
   readonly #writing: readonly Turn[]
-  /** Readers that were admitted by a grant of their own. */
+  /** The reads that are no re-entries, in the order in which their grants arrived. */
   readonly #reading: readonly Turn[]
   readonly #newcomers: Newcomers
   readonly #unknownTurns: readonly Attempt[]
@@ -91,7 +91,7 @@ class Phases {
     if (!writer || !last || last.latest <= sight.t) return []
     const next = this.#nextReader(sight)
     if (!next) return []
-    // After a writer's turn, the readers have theirs.
+    // After a writer's turn, it is the readers' turn.
     const turn = this.#writing[lowerBound(this.#writing, sight.t, ({ latest }) => latest)]
     if (turn && turn.hold.grant.token < next.grant.token) return []
     const { t } = next.grant
@@ -104,7 +104,7 @@ class Phases {
     )
   }
 
-  /** Returns the reader that Redis admitted first, of the readers queued at that time and later arrivals. */
+  /** Returns the reader that Redis admitted first, among the readers in this snapshot and those that arrived later. */
   #nextReader(sight: Sight): Hold | undefined {
     const queued = (sight.readers ?? []).map(([id, , , owner]) => this.#history.waiter(id, owner))
     const came = this.#newcomers.firstAfter(sight.t)
@@ -114,7 +114,10 @@ class Phases {
     return next
   }
 
-  /** Judges a waiter that had to be granted before `next`. Returns no finding if it has had its turn, or an excuse. */
+  /**
+   * Judges a waiter that had to be granted before `next`. Returns no finding if the waiter has had its turn or has an
+   * excuse.
+   */
   #judged(sight: Sight, entry: Entry, next: Hold, text: string): Finding[] {
     const [id, , , owner] = entry
     const waiter = this.#history.waiter(id, owner)

@@ -1,14 +1,17 @@
 /**
  * I4: while a lock is free and a caller waits for it, a grant comes within a bounded time. There are two checks:
  *
- *  in each calm   no process holds a key for longer than `stillness` while the same caller waits for it all that time
- *  at the end     after all faults were healed, no caller waits longer than the run's own bound
+ *   in each calm   no caller waits longer than `stillness` while no process holds the key
+ *   at the end     after all faults were healed, no caller waits longer than the run's own bound
  *
- * Three things may still delay a grant when a calm begins: the rest of the lease of a hold whose process has died or
- * never learned of its grant; 1.25 s until a client tries to connect again; and a lost message, until the next
- * heartbeat. In the worst case they come one after another. One more second allows for a machine with too few
- * processors. The history does not show when a part of several locks was granted, so that lock counts as held while the
- * call waits for its other parts.
+ * A calm is a time between storms of faults. When it begins, three things may still delay a grant, in the worst case
+ * one after another:
+ * - the rest of a lease, if the holder's process has died or never learned of its grant;
+ * - the 1.25 s until a client tries to connect again;
+ * - the time until the next heartbeat, if a message was lost.
+ *
+ * One more second allows for a machine with too few processors. If a call requests several locks, the history does not
+ * show when it was granted each of them. So each of these locks counts as held while the call waits.
  */
 import type { EventOf } from './events.ts'
 import type { Attempt, History, Violation } from './history.ts'
@@ -50,8 +53,9 @@ export function checkProgress(history: History): Violation[] {
 }
 
 /**
- * Returns for how many ms the attempt waited during the gap. A killed process no longer waits, and a stalled process
- * cannot learn of its grant. A call for several locks may already hold this lock while it waits for another.
+ * Returns for how many ms the attempt waited during the gap, in which no process held the lock. A killed process no
+ * longer waits, and a stalled process cannot learn of its grant. A call for several locks may already hold this lock
+ * while it waits for another lock, so its wait does not count.
  */
 function waitedIn({ deaths, disturbances }: History, { request, settled }: Attempt, gap: Gap): number {
   if (request.part) return 0
@@ -60,7 +64,7 @@ function waitedIn({ deaths, disturbances }: History, { request, settled }: Attem
   return to > from ? to - from - disturbances.stalled(request.worker, from, to) : 0
 }
 
-/** Returns for each index the attempt that waited longest, of the attempts up to this index. */
+/** Returns for each index the attempt that settled last, among the attempts up to this index. */
 function longestSoFar(attempts: readonly Attempt[]): Attempt[] {
   const longest: Attempt[] = []
   for (const attempt of attempts) {
@@ -108,7 +112,7 @@ function gapsOf(held: readonly Gap[]): Gap[] {
   return [...gaps, { from, to: Number.POSITIVE_INFINITY }]
 }
 
-/** Returns the parts of the gaps that lie in a calm. Both lists are in order and without overlaps. */
+/** Returns the parts of the gaps that lie in a calm. The gaps and the calms are in order and do not overlap. */
 function within(gaps: readonly Gap[], calms: readonly Gap[]): Gap[] {
   const parts: Gap[] = []
   let first = 0

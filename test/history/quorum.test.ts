@@ -17,7 +17,7 @@ function fault(
   return [at(from, 'fault', { ...same, phase: 'begin' }), at(to, 'fault', { ...same, phase: 'end' })]
 }
 const clock = (t: number, server: number, off: number) => at(t, 'clock', { wall: WALL + t + off, server })
-/** Makes a holder that counts on its hold until 400, and is notified of its loss then. */
+/** Makes a holder that counts on its hold until 400 ms. At 400 ms, it is notified that the hold was lost. */
 const believer = (issued: number) => [
   ...granted('a', issued, { lease: 403 - issued }),
   lost('a', 400),
@@ -85,7 +85,8 @@ describe('I6: a call fails', () => {
   test('also afterwards, for as long as its next heartbeats may take', () => {
     expect(foundOverFive(failed(), fault(5_000, 7_100, { servers: [0, 1, 2] }))).toEqual([])
     expect(foundOverFive(failed(), fault(5_000, 6_900, { servers: [0, 1, 2] }))).toEqual(['I6'])
-    // Both faults are over when the call fails. The fault of two servers ended too long before that to be an excuse.
+    // Both faults are over when the call fails. The fault of two servers ended too long before the failure to be an
+    // excuse.
     const one = fault(5_000, 6_900, { servers: [0, 1] })
     expect(foundOverFive(failed(), one, fault(9_000, 10_000, { servers: [2] }))).toEqual(['I6'])
   })
@@ -102,7 +103,7 @@ describe('clocks', () => {
     const ahead = [...granted('a', 310, { off: 5_000 }), ...released('a', 320)]
     expect(foundOverFive(ahead)).toEqual(['I2'])
     expect(foundOverFive(ahead, clock(299, 3, 0), clock(300, 3, 5_000))).toEqual([])
-    // The clock was ahead until it was set right. Tokens continue from the time that it had shown.
+    // The clock of server 3 was ahead until it was set right. Tokens continue from the time that this clock had shown.
     expect(foundOverFive(ahead, clock(100, 3, 0), clock(101, 3, 6_000), clock(300, 3, 0))).toEqual([])
     expect(foundOverFive(ahead, clock(330, 3, 5_000))).toEqual(['I2'])
   })
@@ -116,8 +117,9 @@ describe('clocks', () => {
       ...released('a', 401, false),
     ]
     const later = (off: number) => [...granted('b', 330, { off }), ...released('b', 340)]
-    // In the first history, a server that has not stepped issued the hold's token, long after the taking; in the second
-    // history, the server that has stepped did. In the third history, the token is from before the taking.
+    // In the first history, a server whose clock has not stepped issued the hold's token, long after the taking. In the
+    // second history, the server whose clock has stepped issued the token. In the third history, the token is from
+    // before the taking.
     expect(foundOverFive(step, taken, holder(0, 270), later(0))).toEqual(['I1'])
     expect(foundOverFive(step, taken, holder(60_000, 270), later(60_000))).toEqual(['I1'])
     expect(foundOverFive(step, taken, holder(0, 150), later(0))).toEqual([])

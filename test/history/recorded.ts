@@ -46,8 +46,8 @@ export class RecordedClient {
   }
 
   /**
-   * Requests a lock, and records the call. `other` is a lock of another kind, and the permits or the mode to request;
-   * default: the mutex of the key.
+   * Requests a lock, and records the call. `other` is a lock of another kind, with the permits or the mode to request.
+   * Without `other`, the call requests the mutex of the key.
    */
   async lock(key: string, options: LockOptions = {}, other?: { lock: Lock; wants: Wants }): Promise<Lease> {
     const attempt = this.attempt()
@@ -66,10 +66,11 @@ export class RecordedClient {
     }
   }
 
-  /** Records a hold from now on. If no `attempt` is given, the history has no request for it. */
+  /** Records a hold from now on. If no `attempt` is given, the history has no request for this hold. */
   granted(lease: Lease, attempt = this.attempt()): Lease {
     const { key, id, owner, fencingToken: token, via } = lease
-    // Read the clock first. If the process is stopped in between, the deadline is then too early, never too late.
+    // Read the clock before the lease. If the process is stopped in between, the recorded deadline is too early, never
+    // too late.
     const t = now()
     const deadline = t + lease.remaining()
     const worker = this.#worker

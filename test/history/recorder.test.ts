@@ -1,4 +1,7 @@
-/** A history survives its writers: several processes append to one file, and SIGKILL ends some of them. */
+/**
+ * Tests that several processes can append to one history file, and that SIGKILL of a process loses nothing that it has
+ * recorded.
+ */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { appendFileSync } from 'node:fs'

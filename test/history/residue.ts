@@ -1,6 +1,6 @@
 /**
- * I7: after the end, nothing is left in Redis or in the processes. It also checks that no process had an event that
- * must never happen.
+ * I7: after the end, nothing is left in Redis or in the processes. This file also checks that no process had an event
+ * that must never happen.
  */
 import type { History, Violation } from './history.ts'
 

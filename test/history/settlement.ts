@@ -1,11 +1,11 @@
 /**
- * I6: every promise settles in time. No call is refused without a fault, and a call that would wait for its own caller
- * is refused as a deadlock. I8: a hold that ended without its release was signalled. I5: no hold is lost before its
- * deadline, unless it may have been taken away from outside.
+ * Checks three invariants. I6: every promise settles in time. No call is refused without a fault, and a call that would
+ * wait for its own caller is refused as a deadlock. I8: if a hold ended without its release, its holder was notified.
+ * I5: no hold is lost before its deadline, unless it may have been taken away from outside.
  *
- * The time limit of a call is its timeout, or the time for which the client tolerates an unreachable server. If the
- * event loop of its process stood still, the call can settle only after that. An extra tolerance allows for a slow
- * machine: six processes and their server run on two processors.
+ * The time limit of a call is its timeout, or the time for which the client tolerates an unreachable server. While the
+ * event loop of its process stands still, the call cannot settle. An extra tolerance allows for a slow machine: six
+ * processes and their server run on two processors.
  */
 import { countedUntil } from './exclusion.ts'
 import type { Attempt, History, Hold, Violation } from './history.ts'
@@ -18,7 +18,7 @@ const READING = 1
 export function checkSettlement(history: History): Violation[] {
   const calls = groupBy(history.attempts, ({ request }) => request.part)
   return history.attempts.flatMap(attempt => {
-    // A fault that hits one of several locks ends the call for all of them.
+    // If a call requests several locks, a fault that hits one of them ends the whole call.
     const parts = attempt.request.part === undefined ? [attempt] : (calls.get(attempt.request.part) as Attempt[])
     return unsettled(history, attempt, parts) ?? []
   })
@@ -87,16 +87,16 @@ export function checkDeadlocks(history: History): Violation[] {
 }
 
 /**
- * Whether Redis may still have known the hold at this time. A hold that was not released successfully ends only when
- * Redis says so.
+ * Whether Redis may still have known the hold at this time. If its release did not succeed, the history does not show
+ * when Redis ended the hold.
  */
 function mayLast({ released }: Pick<Hold, 'released'>, t: number): boolean {
   return released?.result !== true || released.t >= t
 }
 
 /**
- * Checks that a lost hold was signalled. If the lease ran out while the release was under way, one of the two ended the
- * hold, and the hold was not lost. Any other hold that was not ended by its release was lost.
+ * Checks that each holder was notified of a lost hold. If the lease ran out while the release was under way, one of the
+ * two ended the hold, and the hold was not lost. In all other cases, a hold that its release did not end was lost.
  */
 export function checkNotice(history: History): Violation[] {
   const violations: Violation[] = []

@@ -1,6 +1,7 @@
 /**
- * Histories as a correct lock would make them, to be checked unchanged and after a mutation. Each key has one server.
- * It serves fair waiters by the rules of the lock's kind, and other waiters in any order in which they fit.
+ * Histories as a correct lock would make them. The tests check them unchanged and after a mutation. Each key has one
+ * server. The server serves fair waiters by the rules of the lock's kind, and other waiters in any order that the lock
+ * allows.
  */
 import fc from 'fast-check'
 import type { Entry, Fields, HistoryEvent, Kind } from './events.ts'
@@ -49,11 +50,11 @@ interface Request extends Call {
 
 interface Live {
   readonly request: Request
-  /** The time at which the server may grant this hold's share to others. */
+  /** The time from which the server may grant the permits of this hold to others. */
   readonly until: number
 }
 
-/** The time of day at monotonic 0. */
+/** The time of day, in ms, when the monotonic clock shows 0. */
 export const WALL = 1_800_000_000_000
 /** The time that data takes in one direction between a process and the server, in ms. */
 const WAY = 0.1
@@ -172,7 +173,7 @@ export class Simulated {
     })
   }
 
-  /** Records the hold. Returns the time at which the server may grant the hold's share again. */
+  /** Records the hold. Returns the time from which the server may grant the permits of this hold to others. */
   #hold({ name, worker: number, key: place, lease, hold, wants }: Request, issued: number, token: number): number {
     const [id, worker, key] = [`id-${name}`, `w${number}`, `k${place}`]
     const heard = issued + WAY
@@ -211,8 +212,8 @@ function admit(
 }
 
 /**
- * Returns the time at which the server sees that a request has left the queue. Grants before that reach the waiter in
- * time.
+ * Returns the time at which the server sees that a request has left the queue. A grant that the server makes earlier
+ * reaches the waiter in time.
  */
 function leavesAt({ t, patience = Number.POSITIVE_INFINITY }: Request): number {
   return Math.max(t + WAY, t + patience - 3 * WAY)

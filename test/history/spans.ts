@@ -17,7 +17,7 @@ export function merged(spans: readonly Span[]): Span[] {
   return list
 }
 
-/** Whether any of the merged spans overlaps this time. */
+/** Whether any of the merged spans overlaps the time from `from` to `to`. */
 export function overlaps(spans: readonly Span[], from: number, to: number): boolean {
   const first = spans[lowerBound(spans, from, span => span.to)]
   return first !== undefined && first.from <= to
@@ -34,9 +34,7 @@ export function covered(spans: readonly Span[], from: number, to: number): numbe
   return sum
 }
 
-/**
- * Returns the times at which at least `count` of the lists have a span. Each list is merged first, so it counts once.
- */
+/** Returns the times at which at least `count` of the lists have a span. Overlapping spans of one list count once. */
 export function atLeast(count: number, lists: Iterable<readonly Span[]>): Span[] {
   const turns = [...lists].flatMap(spans =>
     merged(spans).flatMap(({ from, to }) => [

@@ -1,26 +1,27 @@
 /**
- * Holds that were taken away from outside: by data loss, a deleted key, a forced release, a failover that lost the last
- * writes, or a server's clock that stepped forward past their ends. After a taking, the old holder and the next one may
- * both count on the lock for a moment; this is documented. Before it, and between all other holds, I1 applies. So each
- * such hold is cut at the taking, and nothing else is excused.
+ * Holds that were taken away from outside. The causes are a loss of data, a deleted key, a forced release, a failover
+ * that lost the last writes, and a server's clock that stepped forward past the end of the lease. Each such event is a
+ * taking. After a taking, the old holder and the next one may both count on the lock for a moment. This is documented.
+ * I1 applies before the taking, and between all other holds. So the check ends each such hold at its taking, and
+ * excuses nothing else.
  *
- * A taking affects holds by the time at which Redis issued them, not by when their processes learned of them. A token
- * is the server's time in µs at its issue. But a server whose clock has been set back issues tokens that are ahead of
- * its clock; the time of these is only known to be after their requests.
+ * A taking affects the holds that Redis had issued before it. When their processes learned of these holds does not
+ * matter. A token is the server's time in µs at its issue. But a server whose clock has been set back issues tokens
+ * that are ahead of its clock. Such a token was issued at an unknown time after its request.
  *
  * Servers of a quorum that come back empty do not count until every earlier hold has ended. So a holder may be notified
  * before its deadline, but no other caller gets the lock early. Such a taking is `closed`, and excuses only the early
  * loss.
  *
- * At a failover, takings are recorded per process. Until its own way leads to the new master, the old master grants
- * locks to the process. Later grants to this process have no excuse.
+ * At a failover, a taking is recorded for each process. The old master grants locks to a process until that process
+ * reaches the new master. Later grants to this process have no excuse.
  */
 import type { EventOf } from './events.ts'
 import { groupBy, lowerBound } from './lists.ts'
 
 /**
- * The tolerance for comparing times of the server with times of processes, in ms. All share the machine's clock, but
- * readings of it are some time apart.
+ * The tolerance for comparing times of the server with times of processes, in ms. Server and processes share the
+ * machine's clock, but they read it at different moments.
  */
 const TOLERANCE = 50
 
@@ -45,8 +46,8 @@ class Losses {
   }
 
   /**
-   * Returns the beginning of the earliest taking that may have affected a hold issued at this time; infinite if none
-   * did.
+   * Returns the beginning of the earliest taking that may have affected a hold issued at this time. The result is
+   * infinite if there was no such taking.
    */
   of({ key, worker }: EventOf<'grant'>, issued: number): number {
     const next = (list: Cut[] | undefined) => {
@@ -72,16 +73,16 @@ export class Takings {
   }
 
   /**
-   * Returns the earliest time from which another caller may get the lock because the hold was taken away; infinite if
-   * it never was. `requested` is the time of the hold's request.
+   * Returns the earliest time from which another caller may get the lock because the hold was taken away. The result is
+   * infinite if the hold was never taken away. `requested` is the time of the hold's request.
    */
   cut(grant: EventOf<'grant'>, requested = grant.t): number {
     return this.#opening.of(grant, this.#issued(grant, requested) - TOLERANCE)
   }
 
   /**
-   * Returns the earliest time at which the holder may be notified that the hold was taken away. By then another caller
-   * may not be able to get the lock yet.
+   * Returns the earliest time at which the holder may be notified that the hold was taken away. At that time, other
+   * callers may still be kept out.
    */
   told(grant: EventOf<'grant'>, requested = grant.t): number {
     return this.#all.of(grant, this.#issued(grant, requested) - TOLERANCE)
@@ -93,10 +94,10 @@ export class Takings {
   }
 
   /**
-   * Returns the monotonic time at which Redis issued the token: when its clock showed the token's time, between the
-   * request and the arrival of the grant. If the clock never showed it, the token was ahead of the clock, or belongs to
-   * an earlier hold. If the clocks of several servers showed it, any of them may have issued the token. The earliest of
-   * these times then counts, because it excuses most.
+   * Returns the monotonic time at which Redis issued the token. At that time, between the request and the arrival of
+   * the grant, the server's clock showed the token's time. If no clock showed it, the token was ahead of the clock, or
+   * belongs to an earlier hold. If the clocks of several servers showed it, any of these servers may have issued the
+   * token. The earliest of these times then counts, because it excuses most.
    */
   #issued(grant: EventOf<'grant'>, requested: number): number {
     const said = this.#clocks.flatMap(clocks => saidBy(clocks, grant, requested) ?? [])
@@ -104,7 +105,10 @@ export class Takings {
   }
 }
 
-/** Returns the time at which this clock showed the token's time. */
+/**
+ * Returns the monotonic time at which this clock showed the token's time. Undefined if it did not show that time
+ * between the request and the grant.
+ */
 function saidBy(
   clocks: readonly EventOf<'clock'>[],
   { token, t: heard }: EventOf<'grant'>,

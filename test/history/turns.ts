@@ -1,16 +1,17 @@
 /**
- * Unfair processes take turns: while one of them waits for a lock, no other process gets it again and again. A turn is
- * a grant by Redis to an unfair caller, with all local hand-offs after it.
+ * Unfair processes take turns: while one process waits for a lock, no other process gets the lock again and again. A
+ * turn is a grant by Redis to an unfair caller, with all local hand-offs after it.
  *
- * The check compares two processes while one waits and gets nothing. With equal demand they would alternate. But a
- * process leaves the lock to the others only for a few ms, so a process that is slow at that moment misses its turn.
- * Therefore a violation needs many turns of the one process and a long wait of the other, during which both are
- * undisturbed. Only mutexes are checked: other locks can have several holders at the same time.
+ * The check compares a process that waits and gets nothing with a process that gets the lock. Two processes that both
+ * always want the lock would alternate. But a process leaves the lock to others only for a few ms, so a process that is
+ * slow at that moment misses its turn. Therefore a violation needs many turns of the one process and a long wait of the
+ * other, during which both are undisturbed. Only mutexes are checked, because other locks can have several holders at
+ * the same time.
  */
 import type { Attempt, History, Hold, Violation } from './history.ts'
 import { groupBy, lowerBound } from './lists.ts'
 
-/** A violation needs more than this number of turns of one process, and more than this many ms of the other's wait. */
+/** A violation needs more than TURNS turns of one process, while another process waits for more than WAIT ms. */
 export const TURNS = 20
 export const WAIT = 1_000
 

@@ -1,10 +1,10 @@
 /**
- * What a call asks of its lock, in the same arithmetic for every kind: some units of a total.
+ * What a call asks of its lock. For every kind of lock, a call asks for some units of a total:
  *
- *  a mutex         1 of 1
- *  a semaphore     `permits` of the total that this caller gave
- *  a reader        1 of all but one, so that it fits beside readers, but not beside a writer
- *  a writer        all of all
+ *   a mutex         1 of 1
+ *   a semaphore     `permits` of the total that this caller gave
+ *   a reader        1 of all but one, so that it fits beside readers, but not beside a writer
+ *   a writer        all of all
  */
 
 /** What a call asks for. Absent for a mutex. */
@@ -29,15 +29,14 @@ export function weightOf(wants: Wants | undefined): Weight {
 }
 
 /**
- * Whether an owner that already holds the lock re-enters. For a semaphore it does not: each call takes its own permits.
+ * Whether a further call of an owner that already holds the lock is a re-entry. In a semaphore it is not, because each
+ * call takes its own permits.
  */
 export function reenters(wants: Wants | undefined): boolean {
   return wants === undefined || wants === 'read' || wants === 'write'
 }
 
-/**
- * Whether two holds of a lock cannot overlap, unless one owner has both. The second hold is judged by its own total.
- */
+/** Whether two holds of different owners cannot overlap. The total that the second hold's caller gave decides. */
 export function exclude(first: Wants | undefined, second: Wants | undefined): boolean {
   const { permits, of } = weightOf(second)
   return weightOf(first).permits + permits > of

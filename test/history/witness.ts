@@ -1,11 +1,12 @@
 /**
- * The evidence of the witnesses, which are independent of the lock: files of the holders that are inside, and a
- * register that refuses a token older than one that it has seen (except for semaphores, whose holders write in any
- * order). A process records this evidence only if its own lease says `held` both before and after the observation. That
- * excludes a process that is stopped inside and continues after its lease, which is the known limit of any lock.
+ * The evidence of the witnesses, which are independent of the lock (witnesses.ts). One witness is a folder with a file
+ * for each process that holds the lock. The other is a register that refuses a token older than one that it has seen.
+ * It refuses no token of a semaphore, because the holders of a semaphore write in any order. A process records evidence
+ * only if its own lease says `held` both before and after the observation. So a process that is stopped during its hold
+ * and continues after its lease records none. That case is the known limit of any lock.
  *
- * The witnesses have to agree with the history. A meeting that the history does not show is still a violation, and its
- * text says that the history does not show it. Then the history or its checker is wrong.
+ * The witnesses have to agree with the history. If a witness saw a meeting of holders that the history does not show,
+ * the history or its checker is wrong. That is still a violation, and its text says what the history does not show.
  */
 
 import type { HistoryEvent } from './events.ts'
@@ -16,7 +17,10 @@ export function checkWitnesses(history: History, found: readonly Violation[]): V
   return [...met(history, found), ...fenced(history, found), ...unknownWrites(history)]
 }
 
-/** Finds simultaneous sections that exceed what the lock allows, not counting holds that had been taken away. */
+/**
+ * Finds processes that held the lock at the same time although the lock does not allow it. Holds that had been taken
+ * away do not count.
+ */
 function met(history: History, found: readonly Violation[]): Violation[] {
   return history.all('met').flatMap(event => {
     const { id, others, key, t } = event
@@ -39,10 +43,12 @@ function met(history: History, found: readonly Violation[]): Violation[] {
 }
 
 /**
- * Finds refused writes: a newer token was written while the writer of the older one held. So there were two holders, or
- * tokens were out of step. There are two excuses. The newer token's hold may be the one that was taken away: at a
- * failover the old master keeps granting to processes that still reach it. And a forged token that was believed remains
- * the newest in the register until Redis has issued a larger one.
+ * Finds refused writes. The register refuses a write if a newer token was written while the writer of the older token
+ * still held. So there were two holders, or tokens were out of step. There are two excuses:
+ * - The hold with the newer token was taken away. At a failover, for example, the old master keeps granting locks to
+ *   processes that still reach it.
+ * - The newer token was forged, and a process believed it. Such a token remains the newest in the register until Redis
+ *   has issued a larger one.
  */
 function fenced(history: History, found: readonly Violation[]): Violation[] {
   return history.all('fenced').flatMap(event => {
@@ -57,12 +63,12 @@ function fenced(history: History, found: readonly Violation[]): Violation[] {
   })
 }
 
-/** Whether the hold may have been taken away by then. If so, the next holder was legitimate. */
+/** Whether the hold may have been taken away before the time `at`. If so, the next holder was legitimate. */
 function wasTaken(history: History, hold: Hold, at: number): boolean {
   return history.takings.cut(hold.grant, hold.request?.t) <= at
 }
 
-/** Writes and grants must agree, with tokens that never go back. */
+/** Finds writes that do not agree with the grants, and tokens that go back. */
 function unknownWrites(history: History): Violation[] {
   const violations: Violation[] = []
   const accepted = new Set<string>()

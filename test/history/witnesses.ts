@@ -1,16 +1,17 @@
 /**
- * Two witnesses of exclusion that are independent of the lock. Their evidence counts only while the witness's own lease
- * says `held`.
+ * Two witnesses of exclusion that are independent of the lock. A process gives evidence only while its own lease says
+ * `held`.
  *
- * Files: a holder that enters makes a file in the key's folder, and then reads the other files there. When it leaves,
- * it removes its file. The file names the holder, what it asked of the lock, and until when it certainly holds. A file
- * whose time has passed was left by a process that was killed, stopped or too slow. So a meeting means that this lease
- * says it is held, that the others' deadlines are still to come, and that together they exceed what the lock allows. If
- * two holders enter at the same time, the one that makes its file later sees the other's file.
+ * The first witness is a folder for each key. A process that gets the lock makes a file in the folder, and then reads
+ * the other files there. When it releases the lock, it removes its file. The file names the holder, what the holder
+ * asked of the lock, and until when it certainly holds. A file whose time has passed does not count: a process that was
+ * killed, stopped or too slow has left it. Holders meet if the one that reads still holds, and the times in the other
+ * files have not passed. A meeting is recorded if the holders together exceed what the lock allows. If two processes
+ * get the lock at the same time, the process that makes its file later sees the other file.
  *
- * The register is in a Redis that no fault ever reaches. It refuses a token older than the last one that it has
- * accepted. Readers only ask whether the register would accept their token. Holders of a semaphore write in any
- * order, so the register only records their tokens.
+ * The second witness is a register in a Redis that no fault ever reaches. The register refuses a token older than the
+ * last one that it has accepted. Readers only ask whether the register would accept their token. Holders of a semaphore
+ * write in any order, so the register only records their tokens.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -49,18 +50,19 @@ export class Witnesses {
   }
 
   /**
-   * Makes the file, synchronously from the first read of the lease to the last. Returns false if the holders inside
-   * exceed what the lock allows, or if the lease has ended. `wants` is as in a request.
+   * Makes the holder's file and looks for other holders, all in one turn of the event loop. Returns false if the
+   * holders together exceed what the lock allows, or if the lease has ended. `wants` is as in a request.
    */
   enter(lease: Lease, wants?: Wants): boolean {
     const { key, id, owner } = lease
-    // Read before `remaining`: if the process is stopped in between, the deadline is too early, never too late.
+    // Read the clock before `remaining`. If the process is stopped in between, the deadline is too early, never too
+    // late.
     const at = now()
     const inside: Inside = { id, owner, wants, until: at + lease.remaining() }
     if (!lease.held) return false
     const folder = join(this.#folder, key)
     const file = join(folder, id)
-    // If the hold is lost before its deadline, the next holder must not meet its file.
+    // If the hold is lost before its deadline, the next holder must not find its file.
     lease.signal.addEventListener('abort', () => rmSync(file, { force: true }), { once: true })
     mkdirSync(folder, { recursive: true })
     writeFileSync(file, JSON.stringify(inside))
@@ -92,8 +94,8 @@ export class Witnesses {
 }
 
 /**
- * Writes to the register, whatever the lease says about itself. Returns 0 if the write was accepted, or else the newer
- * token that the register has seen.
+ * Writes to the register, whatever the lease says about itself. Returns 0 if the register accepted the write. Otherwise
+ * returns the newer token that the register has seen.
  */
 export async function writeFenced(redis: Redis, { key, id, fencingToken }: Lease, wants?: Wants): Promise<number> {
   const name = registerName(key)

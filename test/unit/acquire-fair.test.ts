@@ -1,4 +1,7 @@
-/** Tests fair waiters: they announce themselves, ask and park, and may get their grant in several ways. */
+/**
+ * Tests fair waiters: they subscribe to their inbox, ask for the lock and park, and may get their grant in several
+ * ways.
+ */
 import { describe, expect, test } from 'vitest'
 import { surelyUntil } from '../../src/clock.ts'
 import { LockConnectionError } from '../../src/errors.ts'
@@ -88,7 +91,7 @@ test('I1 a late message of a grant is not believed if that grant ended before th
   expect(await now(waiter.outcome)).toMatchObject({ token: 201 })
 })
 
-/** Parks a fair waiter, and grants it the lock by a message that proves less than half of the lease. */
+/** Parks a fair waiter, and sends it a grant by message when more than half of the lease may already be over. */
 async function hardlyProven() {
   const at = new Waiting()
   const waiter = await at.parkedFair({ id: 'A', lease: 4_000 })

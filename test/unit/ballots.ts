@@ -1,4 +1,4 @@
-/** Ballots of a quorum whose servers are made by a test. */
+/** Makes the ballots of a quorum. The servers are made by the test. */
 import type { Clock } from '../../src/clock.ts'
 import { Ballots } from '../../src/compose/quorum/ballots.ts'
 import { Floor } from '../../src/compose/quorum/floor.ts'

@@ -1,4 +1,4 @@
-/** Tests waiters whose grants count only after replicas confirm them: what happens if no confirmation comes. */
+/** Tests waiters whose grants count only after replicas confirm them, and what happens if no confirmation comes. */
 import { expect, test } from 'vitest'
 import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
 import { FakeKind } from './fake-kind.ts'

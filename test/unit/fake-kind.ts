@@ -142,7 +142,10 @@ export class FakeKind implements Kind, FairQueue, HandOff {
   }
 }
 
-/** Channels that count their users. A subscription succeeds at once; with `slow`, only when the test says so. */
+/**
+ * Channels that count their users. A subscription succeeds at once. If `slow` is set, it succeeds only when the test
+ * says so.
+ */
 export class FakeChannels implements Channels {
   slow = false
   /** Whether a channel stays subscribed after its last user has dropped it. */

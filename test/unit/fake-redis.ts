@@ -14,7 +14,7 @@ export const OUTAGE = 15_000
 
 export class FakeRedis extends EventEmitter {
   status = 'wait'
-  /** Time of each attempt to connect. */
+  /** The times at which the client has tried to connect. */
   readonly connects: number[] = []
   readonly asked = new Calls<[], string>()
   readonly #clock: FakeClock

@@ -45,7 +45,7 @@ export class HandingOn {
   /** The events reported so far, in order, each as "<what> <lease>". */
   readonly told: string[] = []
   readonly failures: unknown[] = []
-  /** Called before a report is recorded. */
+  /** Called for each reported event, before the event is recorded. */
   heard: (what: string, id: string) => void = () => {}
 
   constructor() {
@@ -74,7 +74,7 @@ export class HandingOn {
     return asker
   }
 
-  /** Makes a call in the middle of a turn of the event loop. */
+  /** Makes a call, and returns before anything that follows from the call can run. */
   begin({ id, mode = 'line', lease = LEASE, owner, fairAfter, timeout, renew = true }: Ask): Asker {
     const claim = { key: KEY, id, owner: owner ?? id, label: 'this client', lease, headStart: 0 }
     const after = owner === undefined ? undefined : this.holding.record(KEY, owner)
@@ -155,7 +155,7 @@ export class HandingOn {
     return this.kind.passes.all.map(({ args: [, { owner }, token] }) => [owner, token])
   }
 
-  /** The holds that were ended in Redis, each with the last token issued under it, counted from the first. */
+  /** The holds that were ended in Redis. `used` is the last token issued under the hold, counted from FIRST. */
   get ended(): [hold: string, used: number | undefined][] {
     return this.kind.releases.all.map(({ args: [{ id }, used] }) => [id, used && used - FIRST])
   }

@@ -5,7 +5,7 @@ import { LENGTH, Leases } from './leases.ts'
 import { now, quiet, settled } from './promises.ts'
 
 const unreachable = new LockConnectionError('out of reach')
-/** Time in ms, longer than any lease here. */
+/** A time in ms that is longer than any lease in these tests. */
 const LONG = 2 * LENGTH
 
 describe('I1 a lease does not count as held after its deadline, even if no timer could run', () => {

@@ -72,12 +72,12 @@ export class Leases {
     return lease
   }
 
-  /** Tells the renewal that these leases may be gone. */
+  /** Reports to the renewal that these leases may be gone. */
   doubt(...leases: Lease[]): void {
     this.renewal.doubtAll(leases.map(lease => this.#holds.get(lease)!))
   }
 
-  /** All requests for renewal so far. Each lists the ids of its holds, and the requested lease of each in ms. */
+  /** All requests for renewal so far. A request lists the ids of its holds, each with the requested lease in ms. */
   get asked(): [id: string, ms: number][][] {
     return this.kind.renewals.all.map(({ args: [holds] }) => holds.map(({ hold, ms }) => [hold.id, ms]))
   }

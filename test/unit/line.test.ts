@@ -7,13 +7,16 @@ import { type Asker, FIRST, HandingOn, leaseOf } from './handing-on.ts'
 import { settled } from './promises.ts'
 import { HEARTBEAT, KEY, LEASE } from './waiting.ts'
 
-/** How many ms a client leaves the lock to others: CHANCE if they have not taken turns so far, TURN if they have. */
+/**
+ * How many ms a client leaves the lock to other clients: CHANCE if the others have not taken turns with it so far, and
+ * TURN if they have.
+ */
 const CHANCE = 3
 const TURN = 7
 
 /**
- * A holds the lock, and the run of local hand-offs is over, so A's release goes to Redis. B is parked in the same
- * client, which receives the messages about other clients' releases.
+ * A holds the lock, and its run of local hand-offs is over, so A's release goes to Redis. B is parked in the same
+ * client. The client receives the messages about other clients' releases.
  */
 async function overAndParked(...others: string[]): Promise<{ at: HandingOn; askers: Asker[] }> {
   const at = new HandingOn()
@@ -32,7 +35,7 @@ async function releasedTo(heard: number, ...others: string[]) {
 }
 
 describe('after its own release, a client', () => {
-  test('leaves the lock to the other clients that heard of it, and asks if none of them takes it for a while', async () => {
+  test('leaves the lock to other clients that received the message, and asks if none of them takes it for a while', async () => {
     const { at } = await releasedTo(2)
     await at.clock.advance(CHANCE - 0.1)
     expect(at.asking).toEqual([])
@@ -40,11 +43,11 @@ describe('after its own release, a client', () => {
     expect(at.asking).toEqual(['B'])
   })
 
-  test('asks at once if only itself heard of it', async () => {
+  test('asks at once if no other client received the message', async () => {
     expect((await releasedTo(1)).at.asking).toEqual(['B'])
   })
 
-  test('asks at once if nobody heard of it', async () => {
+  test('asks at once if no client received the message', async () => {
     expect((await releasedTo(0)).at.asking).toEqual(['B'])
   })
 
@@ -118,7 +121,7 @@ async function unheard() {
   const a = await at.ask({ id: 'A' })
   const b = await at.ask({ id: 'B' })
   const gone = await at.ask({ id: 'gone' })
-  // A, the head, was alone when it asked, so its grant came without tokens. The grant to B came with tokens.
+  // A was alone when it asked, so its grant came without tokens for hand-offs. The grant to B comes with such tokens.
   await at.grantNext()
   await at.channels.hearings.next.answer()
   await at.grantNext(20_000)

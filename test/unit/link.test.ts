@@ -1,4 +1,4 @@
-/** Tests that when one of a client's connections is back, the others try to connect at once. */
+/** Tests that when one connection of a client is back, the client's other connections try to connect at once. */
 import type { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
 import { settingsOf } from '../../src/options.ts'

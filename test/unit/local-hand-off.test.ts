@@ -47,7 +47,7 @@ describe('a release hands the lock on', () => {
   })
 
   // If the server's clock was set back, the next token is the one after the last token that Redis knows. So Redis must
-  // know the last one that was used.
+  // know the last token that was used.
   test('I2 and the last token is also named when a lease has run out and is ended in the background', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A', lease: 500, renew: false }, { id: 'B', lease: 500, renew: false })

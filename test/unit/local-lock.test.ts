@@ -29,7 +29,10 @@ class Scene {
   readonly confirmations: { readonly waiter: WaiterRecord; readonly grant: Granted }[] = []
   readonly undoing: WaiterRecord[] = []
   readonly ends = new Map<WaiterRecord, (Granted | Error | undefined)[]>()
-  /** Maps each waiter whose requests were taken back to the number of its attempts that were unanswered then. */
+  /**
+   * The waiters whose requests were taken back, each with the number of its attempts that were unanswered at that
+   * moment.
+   */
   readonly left = new Map<WaiterRecord, number>()
   #token = 0
   #hearing = false

@@ -10,7 +10,7 @@ import { Keys, Namespace } from '../../src/redis/keys.ts'
 
 type Call = readonly [name: string, args: Readonly<Record<string, unknown>>]
 
-/** Makes a mutex whose scripts return the replies of `reply`, and a list of its script calls. */
+/** Makes a mutex whose scripts return the replies of `reply`. Also returns a list of its script calls. */
 function scripted(reply: (args: Call[1]) => { status: string; values: unknown[] }) {
   const calls: Call[] = []
   const runner = {

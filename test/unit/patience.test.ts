@@ -5,7 +5,7 @@ import { systemClock } from '../../src/clock.ts'
 import { limit } from '../../src/wait/patience.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-/** Starts waits that share one signal. Calling `ended[i]` tells that wait i has ended, for example by a grant. */
+/** Starts waits that share one signal. The test calls `ended[i]` when wait i has ended, for example by a grant. */
 function waits(count: number, signal: AbortSignal, timeout?: number) {
   const givenUp: number[] = []
   const ended = Array.from({ length: count }, (_, i) => {
@@ -19,7 +19,8 @@ function waits(count: number, signal: AbortSignal, timeout?: number) {
 }
 
 describe('calls that share a signal', () => {
-  // With one listener per wait, Node would warn at the eleventh, and search all of them to remove one.
+  // With one listener for each wait, Node would warn at the eleventh listener, and would search all listeners to remove
+  // one.
   test('share one listener, which is removed with the last of them', () => {
     const { signal } = new AbortController()
     const listeners = () => getEventListeners(signal, 'abort').length

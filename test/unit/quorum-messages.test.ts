@@ -7,7 +7,10 @@ import { FakeClock } from './fake-clock.ts'
 const claim: Claim = { key: 'k', id: 'id', owner: 'id', label: '', lease: 30_000, headStart: 0 }
 const [OLD, AGREED] = [1_000, 2_000]
 
-/** Makes three servers whose votes count. Each has refused the claim once, records later requests, and answers none. */
+/**
+ * Makes three servers whose votes count. Each server has refused the claim once. It records later requests, and answers
+ * none of them.
+ */
 function scene() {
   const clock = new FakeClock()
   const asked: string[] = []

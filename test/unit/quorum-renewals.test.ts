@@ -1,4 +1,4 @@
-/** Which answers of the servers decide a renewal on a quorum. */
+/** Tests which answers of the servers decide a renewal on a quorum. */
 import { expect, test } from 'vitest'
 import { Renewals } from '../../src/compose/quorum/renewals.ts'
 import type { Claim, Granted } from '../../src/kind.ts'
@@ -10,8 +10,8 @@ const claim: Claim = { key: 'k', id: 'id', owner: 'id', label: '', lease: 600, h
 const hold = { key: claim.key, id: claim.id }
 
 /**
- * The third server has voted with a token of its own, and has not received that of the majority yet. It prolongs the
- * hold before one server of the majority does.
+ * The third server has voted with a token of its own, and has not received the token of the majority yet. It prolongs
+ * the hold before one server of the majority does.
  */
 test('a server that does not have the hold’s token is not part of the majority that prolongs it', async () => {
   const clock = new FakeClock()

@@ -1,4 +1,6 @@
-/** Tests how a client records the times that it measures. contract/stats.test.ts covers what users see of them. */
+/**
+ * Tests how a client records the times that it measures. contract/stats.test.ts covers what users see of these times.
+ */
 import { expect, test } from 'vitest'
 import { Stats } from '../../src/observe/stats.ts'
 

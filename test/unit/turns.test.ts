@@ -7,7 +7,9 @@ import { type Asker, HandingOn, leaseOf } from './handing-on.ts'
 import { settled } from './promises.ts'
 import { KEY, LEASE } from './waiting.ts'
 
-/** How many ms a client leaves the lock to others: TURN if they take turns, CHANCE if they only listen. */
+/**
+ * How many ms a client leaves the lock to other clients: TURN if they take turns, and CHANCE if the others only listen.
+ */
 const TURN = 7
 const CHANCE = 3
 /** If no other client takes the lock within CHANCE, the client does not leave it to others again for this many ms. */
@@ -48,7 +50,7 @@ class Looping {
 
   /** Releases the lock. `heard` clients receive the message; this client is one of them. */
   async release(heard: number): Promise<void> {
-    // After a hold this long, the run is over, so the lock goes back to Redis.
+    // After TURN ms, the run of local hand-offs is over, so the lock goes back to Redis.
     this.at.clock.block(TURN)
     void leaseOf(this.asker).release()
     await this.at.released(heard)
@@ -339,7 +341,7 @@ test('if nobody heard of a release because a fair waiter has the lock, turns are
   await client.granted()
   await client.release(0)
   await client.call()
-  // Refuse the client twice: before and after it subscribes.
+  // Refuse the client twice: before it subscribes, and after it has subscribed.
   await client.at.attempt.answer(client.at.refused())
   await client.at.attempt.answer(client.at.refused())
   await client.freedBy('B')

@@ -1,4 +1,7 @@
-/** Listeners of every event throw. The locks must still work, and the errors must surface as uncaught exceptions. */
+/**
+ * Registers listeners that throw, for every event. The locks must still work, and the errors must surface as uncaught
+ * exceptions.
+ */
 import { channel } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { LockClient } from '../../../src/index.ts'

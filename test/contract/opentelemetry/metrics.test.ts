@@ -103,7 +103,7 @@ describe('durations are seconds', () => {
     expect(handoff.count).toBe(19)
     expect(count).toBe(19)
     expect(sum).toBeGreaterThan(0)
-    // The metric may be slightly larger than the time in stats(), because its end is measured a moment later.
+    // The metric measures the end of each hand-off a moment later than stats() does, so its sum may be slightly larger.
     expect(sum * 1000).toBeLessThan(handoff.mean * 19 + 500)
   })
 

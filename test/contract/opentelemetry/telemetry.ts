@@ -88,13 +88,13 @@ export class Telemetry {
     return { unit: found.descriptor.unit, points: found.dataPoints as DataPoint<T>[] }
   }
 
-  /** Adds up the metric over all points whose attributes include these. */
+  /** Adds up the metric over all points that have the attributes `where`. */
   async sum(name: string, where: Attributes = {}): Promise<number> {
     const { points } = await this.metric(name)
     return points.filter(({ attributes }) => includes(attributes, where)).reduce((sum, { value }) => sum + value, 0)
   }
 
-  /** Returns how many values a histogram has received under these attributes, and their sum in s. */
+  /** Returns how many values with the attributes `where` a histogram has received, and the sum of these values in s. */
   async times(name: string, where: Attributes = {}): Promise<{ count: number; sum: number }> {
     const { points } = await this.metric<Histogram>(name)
     const values = points.filter(({ attributes }) => includes(attributes, where)).map(({ value }) => value)

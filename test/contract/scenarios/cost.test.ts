@@ -7,7 +7,7 @@ import { parkMany } from '../../kit/parking.ts'
 import { client, freshKey, ownServer, plainRedis } from '../../kit/redis.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 
-/** Waits until the server receives no more calls, as all waiters are parked. Returns the number of calls so far. */
+/** Waits until all waiters are parked and the server receives no more calls. Returns the number of calls so far. */
 async function settled(redis: Redis) {
   let last = await calls(redis)
   await eventually(async () => {
@@ -22,7 +22,7 @@ async function settled(redis: Redis) {
 test('200 fair and 200 unfair idle waiters, and 200 idle waiters with different owners send nothing but heartbeats', async () => {
   const { url } = await ownServer()
   const redis = plainRedis(url)
-  // With this waiterTtl, the client makes one status check per key and second.
+  // With this waiterTtl, the client makes one status check a second for each key.
   const [holder, locks] = [client({}, url), client({ waiterTtl: 3_000 }, url)]
   const keys = { fair: freshKey('fair'), unfair: freshKey('unfair'), owners: freshKey('owners') }
   for (const key of Object.values(keys)) await holder.lock(key)
@@ -90,7 +90,7 @@ test.each([true, false])('with `replicas`, a free lock costs three scripts and o
   const redis = plainRedis(url)
   await eventually(async () => (await redis.wait(1, 500)) === 1, 15_000)
   const locks = client({ lease: 60_000, replicas: { min: 1, timeout: 2_000 } }, url)
-  // After this the server knows every script, and the client has its permanent subscriptions.
+  // After this grant, the server knows every script, and the client has its permanent subscriptions.
   await (await locks.lock(freshKey(), { fair })).release()
   const before = await settled(redis)
   const rounds = 10

@@ -1,6 +1,6 @@
 /**
- * Tests with several processes under one lock. Checks that do not rely on the lock show that the processes are never
- * inside together (I1, I2, I3).
+ * Tests with several processes under one lock (I1, I2, I3). Checks that do not rely on the lock show that no two
+ * processes hold it at the same time.
  */
 import { describe, expect, test } from 'vitest'
 import { Crew } from '../../kit/crew.ts'

@@ -1,4 +1,7 @@
-/** Tests that waiters notice the end of a lease without a message (I4), and that nothing of the hold is left (I7). */
+/**
+ * Tests that waiters notice the end of a lease even if no message announces the end (I4), and that the hold leaves
+ * nothing in Redis (I7).
+ */
 import { describe, expect, test } from 'vitest'
 import { calls } from '../../kit/command-stats.ts'
 import { park, ways } from '../../kit/parking.ts'
@@ -6,7 +9,7 @@ import { Peer } from '../../kit/peer.ts'
 import { client, freshKey, keysWith, ownServer, plainRedis } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
 
-/** The time within which a waiter must notice, in ms; the requirements document sets it. */
+/** How soon after the end of a lease a waiter must get the lock, in ms. The requirements document sets this limit. */
 const PROMPTLY = 150
 
 /** Returns the earliest and the latest moment at which the current lease may end. */
@@ -17,8 +20,8 @@ async function leaseEnd(key: string): Promise<{ earliest: number; latest: number
 }
 
 describe.each(ways)('a lease that ends without a message wakes its waiter within 150 ms (fair: %s)', fair => {
-  // The holder's process is killed. A live client would release an expired lease, perhaps before the server sees that
-  // it has ended.
+  // The holder's process is killed. A live client would release the lock when its lease ends, perhaps before Redis
+  // itself ends the hold.
   test.each([
     ['a fixed lease', { lease: 1_200 }, 0],
     ['a renewed lease', {}, 1_500],

@@ -8,7 +8,8 @@ const beginning = 30
 const turns = 240
 
 /**
- * `hold` is in ms; each hold lasts a round trip longer. `rounds` is more than the test needs, so no process ends early.
+ * Each process holds the lock for `hold` ms and one round trip. `rounds` is more than the test needs, so that no
+ * process ends early.
  */
 const order = { hold: 5, rounds: beginning + turns }
 

@@ -24,7 +24,9 @@ async function withClients(count: number, run: (clients: LockClient[]) => Promis
   }
 }
 
-/** Limits by number and by time, so that a slow machine tries fewer histories instead of taking longer. */
+/**
+ * Limits the histories by number and by time, so that a slow machine tries fewer histories instead of taking longer.
+ */
 function limits(numRuns: number, ms: number) {
   return { numRuns, interruptAfterTimeLimit: ms, ...(seed !== undefined && { seed: Number(seed) }) }
 }
@@ -53,8 +55,8 @@ const ask: fc.Arbitrary<Ask> = fc.record({
 })
 
 /**
- * Lets a lease lapse while a waiter is queued and no timer runs. The next caller that asks makes Redis notice the lapse
- * for all waiters.
+ * Lets a lease lapse while a waiter is queued and no timer runs. The newcomer's request then makes Redis notice the
+ * lapse, also for the waiter.
  */
 async function lapse(world: World, [holder, waiter, newcomer]: readonly [Ask, Ask, Ask]): Promise<void> {
   world.ask({ ...holder, lease: 25 })
@@ -162,12 +164,12 @@ test('I3 fair grants follow the order of the requests, except for requests that 
 
 /** Ways in which an owner locks again just when its hold has ended for the client but not yet for Redis. */
 const reentries = {
-  'an owner by name asks after it': async (locks: LockClient, key: string) => {
+  'an owner by name asks after the hold has ended': async (locks: LockClient, key: string) => {
     const first = await locks.lock(key, { owner: 'y', lease: 60 })
     while (first.held);
     return locks.lock(key, { owner: 'y' })
   },
-  'a nested call asks before it, and is answered after it': (locks: LockClient, key: string) =>
+  'a nested call asks before the hold ends, and is answered after that': (locks: LockClient, key: string) =>
     new Promise<Lease>((resolve, reject) => {
       const run = async (first: Lease) => {
         while (first.remaining() > 0.2);

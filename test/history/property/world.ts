@@ -1,6 +1,6 @@
 /**
- * The model for the properties: some clients, some keys, and all requests and grants of the callers. The outcome of
- * each call is checked here. Holds and tokens are recorded, and at the end the history checker judges them.
+ * The model of a random history: some clients, some keys, and all requests and grants of the callers. The model checks
+ * the outcome of each call. It also records holds and tokens, and at the end the history checker judges the record.
  */
 import type { Redis } from 'ioredis'
 import { expect } from 'vitest'
@@ -17,7 +17,7 @@ import { eventually } from '../../kit/time.ts'
 import { Memory, RecordedClient, violationsIn } from '../recorded.ts'
 import { now } from '../recorder.ts'
 
-/** A caller's request. Without `timeout` it waits for ever. `once` makes it a tryLock. */
+/** A caller's request. Without `timeout`, the call waits for ever. `once` makes the call a tryLock. */
 export interface Ask {
   readonly client: number
   readonly key: number
@@ -44,11 +44,11 @@ interface Held {
   readonly lease: Lease
   readonly client: number
   released: boolean
-  /** Whether a `forceRelease` may have taken the hold away without the client knowing it yet. */
+  /** Whether a `forceRelease` may have taken the hold away although the client does not know it yet. */
   doubtful: boolean
   /**
-   * Whether the lease is so short that it may end before its client learns of the grant. Then an earlier grant may have
-   * been missed.
+   * Whether the lease is so short that it may end before its client learns of the grant. The caller may then have
+   * missed an earlier grant.
    */
   readonly brief: boolean
 }
@@ -60,16 +60,16 @@ interface Snapshot {
   readonly ids: readonly string[]
 }
 
-/** The time left, in ms, with which a lease cannot lapse before a request that is sent now is answered. */
+/** A lease with this many ms left cannot lapse before a request that is sent now is answered. */
 const SAFE = 1_000
 /**
- * In µs. A token is the server's time of its grant, with two exceptions. A run of local hand-offs takes its tokens from
- * a block of 1,000 that was reserved when the run began. If fair waiters came during the run, the rest of the block is
- * skipped. So a token may be ahead of the time of its grant by this much, and so may the ticket of a waiter that queued
- * during a run.
+ * By how many µs a token may be ahead of the time of its grant. Usually a token is the server's time of its grant. But
+ * a run of local hand-offs takes its tokens from a block of 1,000 that was reserved when the run began. If fair waiters
+ * came during the run, the rest of the block is skipped. The ticket of a waiter that queued during a run may be ahead
+ * by as much.
  */
 const AHEAD = 2_000
-/** The time limit, in ms, for everything that has to happen soon. Allows for a slow and busy machine. */
+/** The time limit, in ms, for everything that has to happen soon. It allows for a slow and busy machine. */
 const SOON = 5_000
 
 export class World {
@@ -147,7 +147,7 @@ export class World {
   }
 
   /**
-   * Takes a lock away. I8: a holder that loses the lock by this call learns of that soon, and then the lock has one
+   * Takes a lock away. I8: a holder that loses the lock by this call learns of the loss soon, and the lock then has one
    * owner again.
    */
   async forceRelease(client: number, choice: number): Promise<void> {
@@ -158,7 +158,7 @@ export class World {
     await this.#client(client).forceRelease(key)
     this.#history.record('taken', { key, from, how: 'forced release' })
     // The call may have taken away a grant whose reply is still in transit. The test sees that grant only after later
-    // ones.
+    // grants, so it compares the grant's token with this time.
     this.#forced.set(key, await this.#serverTime())
     this.#forcing.delete(key)
     await eventually(() => new Set(this.#live(key).map(({ lease }) => lease.fencingToken)).size <= 1, SOON)
@@ -242,7 +242,8 @@ export class World {
     }
     request.outcome = 'timed out'
     this.#recorder(ask.client).end(request.attempt, 'timeout')
-    // If this process was stalled, a tryLock may not be answered in time. Then it must not claim that the lock is held.
+    // If this process was stalled, Redis may not answer a tryLock in time. The tryLock must then reject, and not claim
+    // that the lock is held.
     const unanswered = error instanceof LockConnectionError && ask.once && Boolean(ask.timeout)
     const timedOut = error instanceof LockTimeoutError && !ask.once && ask.timeout !== undefined
     if (!unanswered && !timedOut)
@@ -269,10 +270,10 @@ export class World {
   }
 
   /**
-   * I3, and no barging: while a waiter that was seen in the queue waits for its grant, only callers that were ahead of
-   * it are granted. Tokens are the server's time of each grant, in µs, except for `AHEAD`. A waiter may not learn of
-   * its grant if the grant ended first: because of a short lease and a stalled event loop
-   * (docs/decisions/0007-late-grants.md), or of a forced release. Such a waiter has had its turn, and has queued again.
+   * I3, and no barging: while a queued waiter waits for its grant, only callers that were ahead of it in the queue are
+   * granted. A token is the server's time of the grant in µs, and may be ahead by `AHEAD`. A waiter may not learn of
+   * its grant if the grant ended first, because of a forced release, or because of a short lease and a stalled event
+   * loop (docs/decisions/0007-late-grants.md). Such a waiter has had its turn, and has queued again.
    */
   #checkOrder(): void {
     const tokens = new Map<string, number>()
@@ -296,7 +297,7 @@ export class World {
     }
   }
 
-  /** Checks I7: the lock is free, its queue is empty, and no key lasts for ever. */
+  /** Checks I7: the lock is free, its queue is empty, and every remaining key expires. */
   async #nothingLeft(key: string): Promise<void> {
     const names = await keysWith(this.#redis, key)
     const queue = names.find(name => name.endsWith(':queue'))

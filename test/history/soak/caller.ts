@@ -1,6 +1,6 @@
 /**
- * Makes one call at a time: requests one or several locks, works in its section while the witnesses watch, releases,
- * and records all of it.
+ * Makes one call at a time. A caller requests one or several locks, holds them while the witnesses check exclusion,
+ * releases them, and records each of these steps.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
@@ -22,7 +22,7 @@ import { type Choice, choose, chooseAgain, type Part } from './choices.ts'
 import { lockFor, optionsFor } from './lock-for.ts'
 import type { Terms, Times } from './terms.ts'
 
-/** The attempt in the history for one requested lock, and the end of that attempt. */
+/** A call under way. `parts` are the requested locks, each with its attempt in the history. */
 interface Asked {
   readonly parts: readonly (Part & { readonly attempt: string })[]
   readonly choice: Choice
@@ -131,9 +131,9 @@ export class Caller {
     if (error instanceof LockTimeoutError) return { how: 'timeout' }
     if (abort.signal.aborted && error === abort.signal.reason) return { how: 'aborted' }
     if (isDeadlock(error)) return { how: 'deadlock' }
-    // The lease of one of several locks ended while another was waited for.
+    // One of several locks was lost while the call waited for another one.
     if (parts.length > 1 && error instanceof LockLostError) return { how: 'lost' }
-    // On a busy machine a tryLock may get no reply in time. It then does not claim that the lock is held.
+    // On a busy machine, a tryLock may get no reply in time. Then it rejects, and does not claim that the lock is held.
     if (choice.try && unanswered(error)) return { how: 'timeout' }
     return { how: 'failed', text: this.#known(error) }
   }
@@ -156,8 +156,8 @@ export class Caller {
   }
 
   /**
-   * Takes the same lock again, as the same owner, inside its hold. If the hold has ended, this is an ordinary attempt.
-   * Returns the new lease if it should outlast the first one.
+   * Takes the same lock again, as the same owner, inside its hold. If the hold has ended, the call is an ordinary
+   * attempt. Returns the new lease if it should outlast the first lease.
    */
   async #enterAgain({ key, owner }: Lease, wants: Wants | undefined): Promise<Lease | undefined> {
     const attempt = this.#recorded.attempt()

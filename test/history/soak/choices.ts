@@ -6,7 +6,7 @@ import type { Wants } from '../wants.ts'
 import { usualWants } from './lock-for.ts'
 import { kindOf, sizeOf, type Terms, type Times } from './terms.ts'
 
-/** A lock, and what the call asks of it; undefined for a mutex. */
+/** A lock, and what the call asks of it. `wants` is undefined for a mutex. */
 export interface Part {
   readonly key: string
   readonly wants: Wants | undefined
@@ -20,23 +20,25 @@ export interface Choice extends Part {
   readonly options: LockOptions
   /** The requested lease, in ms. */
   readonly lease: number
-  /** Abort after this many ms. */
+  /** The caller aborts the call after this many ms. */
   readonly abortAfter: number | undefined
-  /** Time in the section, in ms. */
+  /** How long the caller holds the lock, in ms. */
   readonly hold: number
-  /** Make two concurrent calls with one owner and without a timeout. Both are granted together. */
+  /** Whether to make two concurrent calls with one owner and without a timeout. Both are granted together. */
   readonly twice: boolean
-  /** Take the same lock again inside the hold. For a read-write lock, `read` and `write` say in which mode. */
+  /**
+   * Whether to take the same lock again inside the hold. For a read-write lock, `read` and `write` say in which mode.
+   */
   readonly reenter: 'same' | 'read' | 'write' | undefined
-  /** Prolong the lease by hand inside the hold. */
+  /** Whether to prolong the lease by hand inside the hold. */
   readonly renew: boolean
-  /** The ms within which the call has to settle; undefined: unlimited. */
+  /** The call has to settle within this many ms. Undefined means that it has unlimited time. */
   readonly patience: number | undefined
   /** Pause before the next call, in ms. */
   readonly pause: number
 }
 
-/** Time in the section of a caller that loops, in ms. */
+/** How long a caller that loops holds the lock, in ms. */
 const LOOPED_HOLD = 25
 
 /** The number of keys that share half of all calls, so that their queues become long. */
@@ -49,8 +51,7 @@ export function choose(random: Random, { keys, times }: Pick<Terms, 'keys' | 'ti
   const mode: Mode = random.weighted({ fair: 48, unfair: 24, fairAfter: 16, once: 12 })
   const others = random.chance(0.08) ? [hot(), random.pick(keys)].filter(other => other !== key) : []
   const besides = [...new Set(others)].map(other => ({ key: other, wants: chooseOne(random, other) }))
-  // Two concurrent calls of one owner are granted together, except with a semaphore: there they would wait for each
-  // other.
+  // Two concurrent calls of one owner are granted together. With a semaphore, they would wait for each other instead.
   const twice = mode !== 'once' && besides.length === 0 && kindOf(key) !== 'semaphore' && random.chance(0.04)
   const timeout =
     mode !== 'once' && !twice && random.chance(0.65) ? random.int(20, random.chance(0.5) ? 300 : 4_000) : undefined
@@ -64,7 +65,7 @@ export function choose(random: Random, { keys, times }: Pick<Terms, 'keys' | 'ti
   if (mode === 'once' && random.chance(0.5)) options.timeout = 0
   return {
     key,
-    // Several locks are taken with the same options, which cannot give each lock its own number of permits.
+    // A call takes several locks with the same options. So the options cannot give each lock its own number of permits.
     wants: besides.length > 0 ? chooseOne(random, key) : wants,
     besides,
     mode,
@@ -76,8 +77,8 @@ export function choose(random: Random, { keys, times }: Pick<Terms, 'keys' | 'ti
     twice,
     reenter: besides.length === 0 ? chooseReentry(random, wants) : undefined,
     renew: random.chance(0.05),
-    // A call without a timeout waits as long as the lock is busy. A single attempt waits only as long as the server may
-    // be away.
+    // A call without a timeout may wait for any time while the lock is busy. A single attempt waits only while the
+    // server is away, and at most for outageTimeout.
     patience: timeout ?? (mode === 'once' ? times.outageTimeout : undefined),
     pause: random.int(0, 120),
   }
@@ -95,7 +96,10 @@ function chooseOne(random: Random, key: string): Wants | undefined {
   return kindOf(key) === 'readWrite' && random.chance(0.65) ? 'read' : usualWants(key)
 }
 
-/** Chooses the time in the section, in ms. Shared locks are held longer, so that they are not free all the time. */
+/**
+ * Chooses how long a caller holds the lock, in ms. Shared locks are held longer, so that they are not free all the
+ * time.
+ */
 function chooseHold(random: Random, key: string, lease: number): number {
   if (random.chance(0.02)) return random.int(lease, lease + 400)
   const often = kindOf(key) === 'mutex' ? 0.6 : 0.2

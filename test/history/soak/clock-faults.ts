@@ -2,7 +2,7 @@
  * Steps of the server's time of day, by up to a minute.
  *
  * After a step forward, the clock stays ahead. After a step back, it is later set right, which is also a step forward.
- * Tokens that were issued in between are then ahead of the clock, and I2 is promised for them only while their lock's
+ * Tokens that were issued in between are ahead of the clock. I2 is promised for such tokens only while their lock's
  * data is kept. So no data is lost before the clock has caught up.
  *
  * A step forward may end every lease at once, so every earlier grant counts as taken away. A step back makes leases
@@ -19,7 +19,7 @@ import { lockName } from './terms.ts'
 
 const LONGEST = 60_000
 const SHORTEST = 50
-/** How long the clock stays back at least, in ms. Every lock is granted several times in this time. */
+/** The clock stays back for at least this time, in ms. Every lock is granted several times in this time. */
 const STANDS_BACK = 700
 
 export const clockFaults = {
@@ -49,9 +49,9 @@ function unlessUnanswered(error: unknown): void {
 }
 
 /**
- * Makes sure that every lock has data before the clock steps back, because otherwise I2 is not promised, and an earlier
- * fault may have deleted the data. The keeper makes a fair request for each lock. The token or ticket of the request
- * moves the lock's token clock past the present moment.
+ * Makes sure that every lock has data before the clock steps back. I2 is not promised for a lock without data, and an
+ * earlier fault may have deleted the data. So the keeper's client makes a fair request for each lock. The token or
+ * ticket of that request moves the lock's token clock past the present moment.
  */
 async function tickAll({ admin, keys, locks }: Stage): Promise<void> {
   const [seconds, micros] = await admin.time()

@@ -1,6 +1,6 @@
 /**
  * Faults that make the server lose its data, or make the data unavailable for a while. A fault that takes holds away
- * records when, in the event `taken`.
+ * records the time of the loss in the event `taken`.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Place, Replication } from '../../kit/replication.ts'
@@ -13,8 +13,8 @@ import { harmed, type Stage } from './stage.ts'
 /** How long saving the data and ending the server take at most, in ms. During this time nothing is written. */
 const SAVING = 5_000
 /**
- * `less`: by how many bytes each step lowers the memory limit below the memory in use. `keys`: how many keys have to be
- * evicted.
+ * `less` is the number of bytes by which each step lowers the memory limit below the memory in use. `keys` is the
+ * number of keys that have to be evicted.
  */
 const EVICTING = { less: 20_000, keys: 5 }
 
@@ -63,9 +63,10 @@ async function load(stage: Stage, { duration }: { duration: number }): Promise<v
 }
 
 /**
- * Makes the replica the master, without the last writes. Some processes reach the new master at once, others only a
- * moment later, when both masters have granted locks. From the promotion on, grants of the old master may conflict with
- * new ones. A process gets such grants until its own way leads to the new master.
+ * Makes the replica the master, without the last writes. Some processes reach the new master at once. Others may reach
+ * it a moment later, when both masters have granted locks. From the promotion on, a grant of the old master may
+ * conflict with a grant of the new one. A process gets grants of the old master until its proxy connects it to the new
+ * master.
  */
 async function failOver(stage: Stage, master: Place, replica: Place, dice: number): Promise<void> {
   const replication = await Replication.begin(master, replica)
@@ -106,8 +107,8 @@ async function evict(stage: Stage): Promise<void> {
 }
 
 /**
- * Waits until the server is not saving, which it may do for a replica. Call this before a fault that saves, or that
- * makes saving fail.
+ * Waits until the server is not saving its data, for example for a replica. Call this function before a fault that
+ * saves the data, or that makes saving fail.
  */
 export function notSaving({ admin }: Stage): Promise<unknown> {
   return eventually(async () => /rdb_bgsave_in_progress:0/.test(await admin.info('persistence')))

@@ -7,7 +7,7 @@ import { CALM, DRAIN_BOUND, STORM } from './terms.ts'
 
 /** How long the processes may take to begin their work, in ms. */
 const WARMING_UP = 10_000
-/** The time in which a process may end after it was asked to close its client, in ms. */
+/** How long a process may take to end after it was asked to close its client, in ms. */
 const FAREWELL = 8_000
 
 export class Director {
@@ -32,7 +32,7 @@ export class Director {
     const scene = this.#scene
     const end = now() + minutes * 60_000
     const { posts, recorder } = scene.stage
-    // While no process is at work, a fault would prove nothing.
+    // Before the processes are at work, a fault would prove nothing.
     await until(() => posts.every(({ ways }) => ways.used), WARMING_UP)
     do {
       recorder.record('storm', {})

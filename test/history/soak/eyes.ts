@@ -7,8 +7,8 @@ import type { Stage } from './stage.ts'
 import { kindOf, lockName } from './terms.ts'
 
 /**
- * The time, in ms, after which an unchanged queue is recorded again. The newer a snapshot is, the less time remains
- * after it for excuses.
+ * An unchanged queue is recorded again after this time, in ms. After a newer snapshot, there is less time in which a
+ * fault could excuse an overtaking.
  */
 const AGAIN = 500
 /** Interval between comparisons of the clocks, in ms. */
@@ -68,8 +68,9 @@ export class Eyes {
   }
 
   #saw(key: string, queue: readonly string[], readers: readonly string[] | undefined, from: number, t: number): void {
-    // For a mutex, a snapshot needs at least two waiters (four items). For other locks the checker also compares a
-    // waiter with later arrivals, so one waiter is enough.
+    // Each waiter is two items of `queue`. For a mutex, the checker compares waiters of one snapshot, so a snapshot
+    // needs at least two waiters. For other locks, the checker also compares a waiter with later arrivals, so one
+    // waiter is enough.
     if (queue.length + (readers?.length ?? 0) < (kindOf(key) === 'mutex' ? 4 : 2)) return
     const text = [...queue, '', ...(readers ?? [])].join('\n')
     const before = this.#seen.get(key)

@@ -1,4 +1,4 @@
-/** Faults of single locks. A fault that takes a hold away records when, in the event `taken`. */
+/** Faults of single locks. A fault that takes a hold away records the time of the loss in the event `taken`. */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
@@ -70,7 +70,7 @@ async function forgeMessages({ admin, recorder }: Stage, key: string): Promise<v
     await admin.publish(inbox, `expiry ${client}${stranger} 99999999999999999 ${lock}`)
     if (holder?.startsWith(client)) {
       await admin.publish(inbox, `lost ${holder} 1 ${lock}`)
-      // The holder's client may still consider the holder a waiter, so it may believe the message.
+      // The holder's client may still consider the holder a waiter. Then the client may believe the message.
       recorder.record('forged', { key, id: holder, token: 1 })
       await admin.publish(inbox, `handoff ${holder} 1 ${lock}`)
     }
@@ -87,10 +87,10 @@ async function holderOf(admin: Redis, key: string): Promise<string | undefined> 
 
 /**
  * Forges grants for waiters, with their true ids. If the token is old, a client believes the grant only until a reply
- * with the lock's token clock arrives. If Redis might have issued the token just now, the client believes it until the
- * first renewal. Each forged grant is recorded.
+ * with the lock's token clock arrives. If Redis might have issued the token just now, the client believes the grant
+ * until the first renewal. Each forged grant is recorded.
  *
- * If the lock has no waiter at the moment, another lock is chosen that has one, or soon will.
+ * If the lock has no waiter at the moment, the fault hits another lock that has a waiter, or soon will have one.
  */
 async function forgeGrants({ admin, recorder, keys }: Stage, asked: string, dice: number): Promise<void> {
   for (const end = now() + 1_000; now() < end; await sleep(10)) {

@@ -1,4 +1,7 @@
-/** Calls a function at regular intervals, and records when the event loop, on which all proxies depend, stood still. */
+/**
+ * Calls a function at regular intervals, and records when the event loop stood still. All proxies depend on this event
+ * loop.
+ */
 import { now, type Recorder } from '../recorder.ts'
 
 /** Time between two calls, in ms. */

@@ -1,13 +1,14 @@
 /**
- * The soak: processes use locks in every way while everything around them fails. Then their records are judged.
+ * The soak: processes use locks in every way while everything around them fails. At the end, the checker judges what
+ * the processes have recorded.
  *
- *  npm run soak -- --minutes 10 --seed 7        the faults and choices of a run follow from its seed (not their timing)
- *  npm run soak -- --quorum 5                   the locks are mutexes over 5 servers: quorum/scene.ts
- *  npm run soak -- --quorum 5 --disks-lost      servers that come back empty claim that they persist everything: must fail
- *  npm run soak -- --check history.jsonl        the verdict on a stored history
+ *   npm run soak -- --minutes 10 --seed 7        the faults and choices of a run follow from its seed (not their timing)
+ *   npm run soak -- --quorum 5                   the locks are mutexes over 5 servers: quorum/scene.ts
+ *   npm run soak -- --quorum 5 --disks-lost      servers that come back empty claim that they persist everything: must fail
+ *   npm run soak -- --check history.jsonl        the verdict on a stored history
  *
- * A run without a violation exits with 0 and leaves nothing behind. Otherwise it exits with 1, prints its seed and the
- * last events of the key concerned, and keeps its history.
+ * A run without a violation exits with 0 and leaves nothing behind. Any other run exits with 1, prints its seed and the
+ * last events of the violated key, and keeps its history.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -73,7 +74,7 @@ async function play(terms: Terms, servers: number | undefined): Promise<readonly
   const start = now()
   const emptied = values['disks-lost'] ? 'that it persists' : 'the truth'
   const scene = await (servers === undefined ? OneServer.open(terms) : QuorumScene.open(terms, servers, emptied))
-  // Otherwise a process that a fault has stopped would outlive an interrupted run.
+  // If the run is interrupted, end its processes. Otherwise a process that a fault has stopped would outlive the run.
   process.once('exit', () => scene.stage.abandon())
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
   const { waiterTtl, longestLease, outageTimeout } = terms.times
@@ -101,7 +102,7 @@ async function soak(): Promise<boolean> {
     minutes: number('minutes', 0, 10),
     seed: number('seed', 0, Math.floor(Math.random() * 2 ** 31)),
     keys: keyNames(count, one ? undefined : ['mutex']),
-    // Each server of a quorum adds to the machine's work, so there are fewer processes.
+    // Each server of a quorum adds to the machine's work, so a quorum run has fewer processes.
     processes: number('processes', 1, one ? 6 : 4),
     callers: one ? 10 : 5,
     folder: mkdtempSync(join(tmpdir(), 'baton-soak-')),

@@ -21,12 +21,12 @@ export class OneWay implements Ways {
     return this.inbox !== undefined
   }
 
-  /** The channel on which the present process receives its grants; undefined until it has subscribed. */
+  /** The channel on which the present process receives its grants. Undefined until the process has subscribed. */
   get inbox(): string | undefined {
     return this.proxy.channels().find(name => name.startsWith('lock:inbox:'))
   }
 
-  /** Leads to another server from now on. */
+  /** From now on, connects the process to another server. */
   moveTo(url: string): void {
     this.proxy.switchTo(url)
   }

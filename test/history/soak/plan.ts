@@ -4,7 +4,7 @@
  */
 import type { Random } from '../../kit/random.ts'
 
-/** Faults of one process or of its way to the server. */
+/** Faults of one process or of its connections to the server. */
 const ofProcess = {
   kill: 6,
   freeze: 8,
@@ -72,7 +72,7 @@ export type KeyFault = keyof typeof ofKey
 type Name = ProcessFault | ServerFault | KeyFault
 
 interface Times {
-  /** ms after the beginning of the storm. */
+  /** When the fault begins, in ms after the beginning of the storm. */
   readonly at: number
   readonly duration: number
   /** A random number for any other choice of the fault. */
@@ -143,7 +143,10 @@ export class Planner {
   readonly #random: Random
   readonly #processes: number
   readonly #keys: number
-  /** Kinds that have not come yet: those that may overlap others, and those that come one after another. */
+  /**
+   * Kinds of faults that have not come yet. `#overlapping` are those that may overlap others, and `#successive` are
+   * those that come one after another.
+   */
   readonly #overlapping: ProcessFault[]
   readonly #successive: (ServerFault | KeyFault)[]
 

@@ -1,6 +1,7 @@
 /**
- * A post is a place where a process works: it has ways to the servers, and its present process. When a process is
- * killed, a new process with a new name takes its place. Steps on one post run one after another.
+ * A post is the place of one process in a run. It has the connections to the servers, and the process that works there
+ * at present. When that process is killed, a new process with a new name takes its place. Steps on one post run one
+ * after another.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -13,7 +14,9 @@ import type { Orders, ToWorker } from './worker.ts'
 
 const program = fileURLToPath(new URL('worker.ts', import.meta.url))
 
-/** The ways by which a process reaches the servers of the locks. Faults can break them. */
+/**
+ * The connections by which the process of a post reaches the servers of the locks. Faults can break these connections.
+ */
 export interface Ways {
   readonly urls: readonly string[]
   /** Whether the process's client has made all of its connections. */
@@ -52,7 +55,7 @@ export class Post<W extends Ways = Ways> {
     return this.workers.at(-1)!
   }
 
-  /** All processes that have worked here, the present one last. */
+  /** All processes that have worked at this post, the present one last. */
   get workers(): string[] {
     return Array.from({ length: this.#generation }, (_, i) => `w${this.#number}.${i + 1}`)
   }

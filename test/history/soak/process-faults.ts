@@ -1,4 +1,7 @@
-/** Faults of one process, and of its way to the server. Each of them begins, lasts, and is healed. */
+/**
+ * Faults of one process, and of its connections to the server. Each fault begins, lasts for a while, and is then
+ * healed.
+ */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { Deed, Where } from '../../kit/frame-proxy.ts'
@@ -90,8 +93,8 @@ async function ruled({ ways }: Post<OneWay>, duration: number, rules: [Where, De
 }
 
 /**
- * Drops the frames that `where` names for a while. Then cuts the connection before it lets frames through again,
- * because in reality a connection that has lost bytes never becomes usable again.
+ * Drops the frames that `where` names for a while. Cuts the connection before it lets frames through again, because in
+ * reality a connection that has lost bytes never becomes usable again.
  */
 function halfOpen(where: Where): Fault<[post: Post<OneWay>]> {
   return {

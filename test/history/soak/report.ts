@@ -3,7 +3,7 @@ import type { Verdict } from '../check.ts'
 import { eventsBefore } from '../check.ts'
 import type { HistoryEvent } from '../events.ts'
 
-/** How many violations are shown with their events, and up to which number further ones are listed by their text. */
+/** The first SHOWN violations are printed with their events. The first LISTED violations are listed by their text. */
 const SHOWN = 3
 const LISTED = 20
 

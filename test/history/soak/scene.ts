@@ -7,18 +7,18 @@ import type { Post } from './post.ts'
 
 /** A fault of the plan. */
 export interface Act {
-  /** ms after the beginning of the storm, or of the calm. */
+  /** When the fault begins, in ms after the beginning of the storm or of the calm. */
   readonly at: number
   readonly name: string
   /** Runs `step` when the earlier faults of the same target have ended. */
   inTurn(step: () => Promise<void>): Promise<void>
   /** Returns the target of the fault. Call this function only when the fault's turn has come. */
   whom(): Omit<Fields<'fault'>, 'fault' | 'name' | 'phase'>
-  /** Begins the fault, waits, and heals it. */
+  /** Begins the fault, waits for its duration, and heals the fault. */
   run(): Promise<unknown>
 }
 
-/** The means that the stage of every scene has, whatever its servers are. */
+/** What every run works with, whatever its servers are. */
 export interface Ground {
   readonly recorder: Recorder
   readonly posts: readonly Post[]
@@ -36,7 +36,7 @@ export interface Scene {
   open(): void
   /** Returns the faults of a storm of `length` ms, in the order of time. */
   storm(length: number): readonly Act[]
-  /** Returns the faults of a calm of `length` ms. Every lock must still make progress during them. */
+  /** Returns the faults of a calm of `length` ms. Every lock must still make progress during these faults. */
   calm(length: number): readonly Act[]
   /** Returns the names of keys that are left on the servers after everything has expired. */
   left(): Promise<string[]>

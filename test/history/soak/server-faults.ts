@@ -34,7 +34,7 @@ export const serverFaults: Readonly<Record<ServerFault, Fault>> = {
       await sleep(duration)
       own.disconnect()
       await script
-      // The script does not end with its connection, and the server may even begin it only now.
+      // The script does not end when its connection ends. The server may even begin the script only now.
       for (let idle = 0; idle < 3; await sleep(20)) {
         await ending.script('KILL').catch(() => {})
         const answer = await ending.ping().catch(String)
@@ -55,7 +55,8 @@ export const serverFaults: Readonly<Record<ServerFault, Fault>> = {
     async run(stage, { duration }) {
       await notSaving(stage)
       await stage.forgetDump()
-      // A folder has the name of the server's file, so saving fails, and the server refuses writes.
+      // This folder has the name of the file to which the server saves its data. So saving fails, and the server
+      // refuses writes.
       await mkdir(stage.dump)
       await call(stage, 'CONFIG', 'SET', 'save', '3600 1', 'stop-writes-on-bgsave-error', 'yes')
       await call(stage, 'BGSAVE')
@@ -93,7 +94,10 @@ function between([begin, ...beginning]: [string, ...string[]], [end, ...ending]:
   }
 }
 
-/** Revokes the rights of all users except the keeper. `noticed` makes the server apply this to existing connections. */
+/**
+ * Revokes the rights of all users except the keeper, which makes the faults. `noticed` makes the server apply the
+ * change to existing connections.
+ */
 function revoked(rules: string[], noticed: (stage: Stage) => Promise<unknown> = async () => {}): Fault {
   return {
     reach: 'server',

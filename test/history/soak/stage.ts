@@ -1,6 +1,7 @@
 /**
- * The means of a run: the server that faults hit, the spare server that replaces it in a failover, the witnesses'
- * server that no fault hits, the posts, and the keeper's own connections.
+ * What a run works with: the server that faults hit, the spare server that replaces it in a failover, the witnesses'
+ * server that no fault hits, the posts of the processes, and the keeper. The keeper makes the faults through its own
+ * connections.
  */
 import { mkdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
@@ -15,7 +16,7 @@ import { OneWay } from './one-way.ts'
 import { Post } from './post.ts'
 import { LOOPED, type Terms, TIMES } from './terms.ts'
 
-/** The keeper has its own user, so it can revoke and restore the rights of all others. */
+/** The keeper, which makes the faults, has its own user. So it can revoke and restore the rights of all other users. */
 const KEEPER = { username: 'keeper', password: 'any' } as const
 /** A subscriber whose output piles up to this many bytes is disconnected. */
 export const OUTPUT_LIMIT = 2_000_000
@@ -27,7 +28,6 @@ export const harmed: readonly string[] = [
   ...['--repl-diskless-sync-delay', '0'],
 ]
 
-/** What a stage is made from. */
 interface Props {
   readonly keys: readonly string[]
   readonly server: RunningServer
@@ -56,9 +56,9 @@ export class Stage {
   readonly second: Redis
   readonly eyes: Redis
   readonly register: Redis
-  /** The two servers that can be the master. Between faults, the first one is. */
+  /** The two servers that can be the master. Between faults, the first of them is the master. */
   readonly places: readonly [Place, Place]
-  /** The keeper's own client, for forced releases, and for the requests before the clock is set back. */
+  /** The keeper's own client. It makes forced releases, and the requests before the clock is set back. */
   readonly locks: LockClient
   readonly #servers: readonly RunningServer[]
 
@@ -80,7 +80,8 @@ export class Stage {
       { url: server.url, redis: this.admin },
       { url: spare.url, redis: connect(spare) },
     ]
-    // This client has the same times as all others, because a longer `waiterTtl` would keep queues after the run.
+    // The keeper's client has the same times as all other clients. With a longer `waiterTtl`, queues would be kept
+    // after the run.
     this.locks = new LockClient(
       { port: server.port, host: '127.0.0.1', ...KEEPER },
       { label: 'keeper', tokenMemory: TIMES.tokenMemory, waiterTtl: TIMES.waiterTtl },

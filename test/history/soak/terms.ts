@@ -38,13 +38,16 @@ export const TIMES: Times = {
   tokenMemory: TOKEN_MEMORY,
 }
 
-/** The length of a storm of faults, in ms. A calm follows, long enough for the checker's bound on stillness. */
+/**
+ * The lengths of a storm of faults and of the calm that follows it, in ms. A calm is longer than the bound within which
+ * the checker expects progress.
+ */
 export const STORM = 16_000
 export const CALM = 8_000
 
 /**
- * In ms. Within this time after the last fault was healed, all waiting callers are served, one short hold after
- * another.
+ * All waiting callers are served within this time after the last fault was healed, in ms. Each of them holds the lock
+ * only for a short time.
  */
 export const DRAIN_BOUND = 12_000
 
@@ -93,12 +96,15 @@ export function holdNames(key: string): string[] {
   return kindOf(key) === 'mutex' ? [lock] : [lock, `${lock}:deadlines`]
 }
 
-/** The number of the plan's stream of random numbers, far from those of the processes. */
+/**
+ * The number of the stream of random numbers from which the plan is made. It is far from the numbers of the processes'
+ * streams.
+ */
 export const PLAN = 1_000_000
 
 /**
- * Returns the ms after a lock's last use by which all its keys have expired (lua/shared/life.lua, enqueue.lua) and
- * Redis has had time to remove them.
+ * Returns the time after a lock's last use, in ms, by which all its keys have expired (lua/shared/life.lua,
+ * enqueue.lua) and Redis has had time to remove them.
  */
 export function runOut({ longestLease, waiterTtl, tokenMemory }: Times): number {
   return Math.max(longestLease, 2 * waiterTtl) + 1.25 * tokenMemory + 1_500

@@ -1,4 +1,4 @@
-/** Faults of a process itself, independent of its ways to the servers. */
+/** Faults of a process itself, and not of its connections to the servers. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { now } from '../recorder.ts'
 import type { Fault } from './fault.ts'
@@ -24,8 +24,8 @@ export const workerFaults = {
     },
   },
   /**
-   * The process's time of day jumps to and fro, so that everything that the process does in this time sees a jump.
-   * Nothing should depend on it.
+   * The process's time of day jumps to and fro, so that everything that the process does during the fault sees a jump.
+   * The library should not depend on the time of day.
    */
   'wall clock': {
     reach: 'nothing',

@@ -1,9 +1,10 @@
 /**
  * A process of the soak. Its callers lock, work and release as their seed says, and record everything. The process
- * works from its first moment. After the message 'drain' it makes no more requests. After the message 'close' it closes
- * its client, and only remaining work keeps it alive, because the test also checks that the process ends on its own.
+ * works from its first moment. After the message 'drain', it makes no more requests. After the message 'close', it
+ * closes its client. From then on, only remaining work keeps the process alive. So the test also checks that the
+ * process ends on its own.
  */
-// Imported before anything that might read the time of day.
+// This import comes before any module that may read the time of day.
 import '../../kit/time-of-day.ts'
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -17,7 +18,7 @@ import { clientOf } from './client-of.ts'
 import { LOOPED, type Terms } from './terms.ts'
 
 export interface Orders extends Terms {
-  /** Unique in the run: the successor of a killed process has another name. */
+  /** The name of the process, unique in the run. The successor of a killed process has another name. */
   readonly worker: string
   /** The number of the process's stream of random choices. */
   readonly stream: number
@@ -29,7 +30,10 @@ export interface Orders extends Terms {
 
 export type ToWorker = 'drain' | 'close' | { readonly block: number } | { readonly jump: number }
 
-/** The interval of checks of the event loop, and the delay from which the loop counts as having stood still, in ms. */
+/**
+ * The event loop is checked every LOOK ms. If a check comes more than STALLED ms late, the event loop counts as having
+ * stood still.
+ */
 const LOOK = 100
 const STALLED = 250
 

@@ -1,7 +1,7 @@
 /**
- * Which locks certainly keep their state, held or free, whatever happens to some of the servers: a majority of all
- * servers must agree on the lock without these servers. If a server is emptied, or its clock steps past the ends of
- * leases, all other locks may be taken away from their holders.
+ * Finds the locks that certainly keep their state, held or free, whatever happens to some of the servers. The other
+ * servers must agree on the state of such a lock, and be a majority of all servers. If a server is emptied, or its
+ * clock steps past the ends of leases, all other locks may be taken away from their holders.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { decodeHolder } from '../../../../src/kinds/claim.ts'
@@ -9,7 +9,7 @@ import { lockName } from '../terms.ts'
 import type { QuorumServer } from './server.ts'
 import { majorityOf } from './terms.ts'
 
-/** What a server says about a lock: the holder's id, or 'free'; undefined if the server has not answered. */
+/** What a server says about a lock: the holder's id, or 'free'. Undefined if the server has not answered. */
 type Said = string | 'free' | undefined
 /** What several servers say about all locks: one list for each server, with one entry for each lock. */
 export type Sight = readonly (readonly Said[])[]
@@ -18,11 +18,12 @@ export type Sight = readonly (readonly Said[])[]
 const PATIENCE = 300
 
 /**
- * Returns the numbers of the locks that a fault of some servers may take away. `before` and `after` are what the other
- * servers said, and `lost` is what the affected servers said before the fault. A lock is in doubt if no majority of all
- * servers said the same before and after, for instance because the lock changed hands in between. It is also in doubt
- * if an affected server had voted for another claim: that vote may count later, together with votes that do not exist
- * yet.
+ * Returns the numbers of the locks in doubt: a fault of some servers may take these locks away. `before` and `after`
+ * are what the other servers said before and after the fault. `lost` is what the affected servers said before the
+ * fault. A lock is in doubt in two cases:
+ * - No majority of all servers said the same before and after, for example because the lock changed hands in between.
+ * - An affected server had voted for another claim. That vote may count later, together with votes that do not exist
+ *   yet.
  */
 export function inDoubt(before: Sight, after: Sight, servers: number, lost: Sight = []): number[] {
   const locks = Math.max(0, ...[...before, ...after].map(list => list.length))
@@ -38,7 +39,9 @@ export function inDoubt(before: Sight, after: Sight, servers: number, lost: Sigh
   })
 }
 
-/** Makes the fault `happen` to the servers `lost` of `all` servers. Returns the keys of the locks in doubt. */
+/**
+ * Calls `happen`, which makes the fault of the servers `lost`. Returns the keys of the locks that are then in doubt.
+ */
 export async function lostBy(
   all: readonly QuorumServer[],
   lost: readonly number[],

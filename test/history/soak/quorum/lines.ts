@@ -1,4 +1,6 @@
-/** The connections of one process to the servers of a quorum, each through a proxy, and the faults of one of them. */
+/**
+ * The connections of one process to the servers of a quorum, each through a proxy, and the faults of one connection.
+ */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { FaultProxy } from '../../../kit/fault-proxy.ts'
 import type { Choices } from '../fault.ts'
@@ -6,12 +8,15 @@ import type { Ways } from '../post.ts'
 import { Turns } from '../scene.ts'
 import type { LineFault } from './plan.ts'
 
-/** The delay on a slow way, in ms. It is longer than a caller would like to wait for a reply. */
+/** The delay on a slow connection, in ms. It is longer than a caller would like to wait for a reply. */
 const SLOW = 500
 
 export class Line {
   readonly proxy: FaultProxy
-  /** Faults of one way come one after another, because a way that has lost bytes must be cut before the next fault. */
+  /**
+   * Faults of one connection come one after another, because a connection that has lost bytes must be cut before the
+   * next fault.
+   */
   readonly #turns = new Turns()
 
   constructor(proxy: FaultProxy) {
@@ -24,7 +29,7 @@ export class Line {
 }
 
 export class Lines implements Ways {
-  /** The ways, by the numbers of the servers. */
+  /** The connections, by the numbers of the servers. */
   readonly lines: readonly Line[]
 
   private constructor(lines: readonly Line[]) {

@@ -1,6 +1,6 @@
 /**
- * The parts of the quorum soak on which its verdict depends: its plan, the data that a server loses or keeps, and what
- * is excused because of that.
+ * Tests the parts of the quorum soak on which its verdict depends: its plan, the data that a server loses or keeps, and
+ * what such a loss excuses.
  */
 import { expect, onTestFinished, test } from 'vitest'
 import { Random } from '../../../kit/random.ts'
@@ -55,7 +55,7 @@ test.each(sizes)(
         expect(met.length >= majorityOf(servers)).toBe(planned.majority)
         expect(new Set(met).size).toBe(met.length)
       }
-      // The faults of one blow begin together, and each lists all the servers that the blow affects.
+      // The server faults of one blow begin together. Each fault lists all servers that the blow affects.
       const blows = groupBy(
         [...storms, ...calms].filter(planned => planned.scope === 'server'),
         ({ blow }) => blow,
@@ -69,7 +69,7 @@ test.each(sizes)(
 )
 
 test('a lock is in doubt unless a majority of servers that keep their data agrees on it before and after', () => {
-  // One lock on five servers, of which the last forgets its data.
+  // There is one lock on five servers. The last server forgets its data.
   const sight = (...said: (string | undefined)[]) => said.map(one => [one])
   const doubt = (before: (string | undefined)[], after = before) =>
     inDoubt(sight(...before), sight(...after), 5).length > 0
@@ -79,7 +79,7 @@ test('a lock is in doubt unless a majority of servers that keep their data agree
   expect(doubt(['a', 'a', 'a', 'free'], ['a', 'a', 'b', 'free'])).toBe(true)
   expect(doubt(['a', 'a', 'a', 'a'], ['b', 'b', 'b', 'b'])).toBe(true)
   expect(doubt(['a', 'a', undefined, undefined])).toBe(true)
-  // The server that is lost had voted for a claim that the others do not know yet.
+  // The server that forgets its data had voted for a claim that the other servers do not know yet.
   const free = [['free'], ['free'], ['free'], ['free']]
   expect(inDoubt(free, free, 5, [['free']])).toEqual([])
   expect(inDoubt(free, free, 5, [['a']])).toEqual([0])
@@ -140,7 +140,7 @@ test('only locks on which enough other servers agree survive the loss of a serve
   }
   expect(await lostBy(servers, [0], keys, happen, 10_000)).toEqual(['twice', 'passed on'])
   expect(await lostBy(servers, [2], keys, async () => {}, 10_000)).toEqual([])
-  // By this server's clock all its leases have ended, although the server still has the records of the holders.
+  // By the clock of server 1, all leases on it have ended, although it still has the records of the holders.
   servers[1]!.clock.set(40_000)
   expect(await lostBy(servers, [0], keys, async () => {}, 10_000)).toEqual(['everywhere', 'twice', 'passed on'])
   servers[1]!.clock.set(0)

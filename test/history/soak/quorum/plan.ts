@@ -1,12 +1,11 @@
 /**
  * The plan of the faults: their order, their targets and their durations, all of which follow from the seed. Every kind
- * comes once, in random order, before any kind is repeated, and all kinds come in the first two storms with their
- * calms.
+ * comes once, in random order, before any kind is repeated. All kinds come in the first two storms with their calms.
  *
  * Faults of servers come in blows, one after another. A blow affects a minority of the servers, each by a different
- * fault; or a majority, all by the same fault; or the clock of one server. Calms have only blows against minorities:
- * during these, every lock must make progress and no call may fail. Faults of processes and of their ways may overlap
- * all others, and come only in storms.
+ * fault, or a majority, all by the same fault, or the clock of one server. Calms have only blows against minorities.
+ * During these, every lock must make progress and no call may fail. Faults of processes and of their connections may
+ * overlap all others, and come only in storms.
  */
 import type { Random } from '../../../kit/random.ts'
 import type { Choices } from '../fault.ts'
@@ -14,7 +13,7 @@ import { majorityOf, STANDING } from './terms.ts'
 
 const ofWorker = { kill: 6, freeze: 8, block: 5, 'wall clock': 3 } as const
 
-/** Faults of the way between a process and a server. */
+/** Faults of the connection between a process and a server. */
 const ofLine = {
   cut: 8,
   refuse: 5,
@@ -46,7 +45,7 @@ export type ServerFault = keyof typeof ofServer
 export type ClockFault = keyof typeof ofClock
 export type KeyFault = keyof typeof ofKey
 
-/** The faults that may hit the ways of a majority, if they differ from those for a minority. */
+/** Only these faults may hit a majority: of the connections of a process, or of the servers. */
 const linesOfMajority: readonly LineFault[] = ['cut', 'partition', 'hold']
 const serversOfMajority: readonly ServerFault[] = ['restart', 'restart empty', 'stop', 'cut off']
 
@@ -89,7 +88,7 @@ export const faultNames: readonly string[] = [
   ...Object.keys(ofKey),
 ]
 
-/** The longest duration of a fault, in ms. A fault that is not listed has no duration. */
+/** The longest duration of each fault, in ms. A fault that is not listed has no duration. */
 const longest: Partial<Record<Planned['name'], number>> = {
   freeze: 3_500,
   block: 2_500,
@@ -113,11 +112,11 @@ const longest: Partial<Record<Planned['name'], number>> = {
 }
 const SHORTEST = 50
 
-/** Extra time until a blow has ended, in ms. */
+/** How much longer than its duration a blow takes, in ms. */
 const needed: Partial<Record<Planned['name'], number>> = {
   restart: 300,
   'restart empty': STANDING + 600,
-  // The servers step one after another.
+  // The clocks of the servers step one after another.
   'clock ahead': 3_500,
   'clock back': 100,
 }
@@ -136,8 +135,8 @@ export class QuorumPlanner {
   readonly #keys: number
   readonly #servers: number
   /**
-   * Kinds that have not come yet: faults of processes, faults of a minority of the servers, and faults of a majority or
-   * of a clock.
+   * Kinds of faults that have not come yet: those of processes, those of a minority of the servers, and those of a
+   * majority or of a clock.
    */
   readonly #own: Own[]
   #minor: ServerFault[]

@@ -1,5 +1,6 @@
 /**
- * The scene for mutexes over a quorum: its servers, the processes with a way to each server, and all faults of these.
+ * The scene for mutexes over a quorum: its servers, the processes, each with a connection to each server, and the
+ * faults of all of them.
  *
  * Servers persist every write. A server that comes back empty does not persist at first. It persists again once its
  * votes certainly count.
@@ -124,12 +125,12 @@ async function forceRelease({ locks }: QuorumStage, key: string): Promise<void> 
   try {
     await locks.forceRelease(key)
   } catch (error) {
-    // A call without a reachable majority is expected to fail in this way.
+    // A call that cannot reach a majority is expected to fail with this error.
     if (!(error instanceof LockConnectionError)) throw error
   }
 }
 
-/** Blows come one after another. The faults of one blow run at the same time. */
+/** A blow is one or more server faults at the same time. Blows come one after another. */
 class Blows {
   #before: Promise<unknown> = Promise.resolve()
   #number = 0

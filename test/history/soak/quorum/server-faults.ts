@@ -1,6 +1,6 @@
 /**
- * Faults of a server of a quorum. Each of them begins, lasts, and is healed. A fault that takes holds away records
- * which holds and when, in the event `taken`.
+ * Faults of a server of a quorum. Each fault begins, lasts for a while, and is then healed. A fault that takes holds
+ * away records the holds and the time in the event `taken`.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { now } from '../../recorder.ts'
@@ -52,9 +52,9 @@ export const serverFaults: Readonly<Record<ServerFault, Run>> = {
 const BETWEEN_STEPS = 700
 
 /**
- * Steps of a server's time of day, by up to a minute, one server at a time. Tokens follow the fastest clock. I2 is
- * promised for a token as long as a majority knows it, and after all clocks have passed it. So no data is lost before
- * all clocks agree again.
+ * Steps of servers' clocks, by up to a minute, one server at a time. Tokens follow the fastest clock. I2 is promised
+ * for a token as long as a majority of the servers knows it, and also once all clocks have passed it. So no data is
+ * lost before all clocks agree again.
  */
 export const clockFaults: Readonly<Record<ClockFault, Run>> = {
   'clock ahead': async (stage, { duration, dice }, server) => {
@@ -83,8 +83,8 @@ function sizeOf(dice: number): number {
 }
 
 /**
- * Steps a server's clock forward, past the ends of all leases on this server. If a majority knows a hold without this
- * server, nothing changes. Otherwise another caller may get the lock.
+ * Steps a server's clock forward, past the ends of all leases on this server. If the servers that know a hold are a
+ * majority even without this server, nothing changes. Otherwise another caller may get the lock.
  */
 async function stepAhead(stage: QuorumStage, server: QuorumServer, size: number): Promise<void> {
   const from = now()
@@ -104,9 +104,9 @@ async function step(stage: QuorumStage, server: QuorumServer, ms: number): Promi
 }
 
 /**
- * Makes these servers forget their data, and records which holds that may take away. The servers do not count until
- * every earlier hold has ended, so no other caller gets a lock early. But if the remaining servers that know a hold are
- * no majority, its holder may be notified before its deadline.
+ * Makes the servers `lost` forget their data, and records which holds may be taken away because of that. These servers
+ * do not count until every earlier hold has ended, so no other caller gets a lock early. But if the servers that still
+ * know a hold are no majority, its holder may be notified before its deadline.
  */
 async function forgetting(stage: QuorumStage, lost: readonly number[], forget: () => Promise<void>): Promise<void> {
   const { servers, keys, recorder } = stage

@@ -1,6 +1,6 @@
 /**
- * One of the servers of a quorum. It can crash and come back, with or without its data; it can be stopped; and it has
- * its own time of day.
+ * One of the servers of a quorum. It can crash and come back, with or without its data. It can be stopped. It has its
+ * own time of day.
  */
 import { mkdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'

@@ -1,4 +1,7 @@
-/** The means of a quorum run: its servers, the witnesses' server, the posts, and the keeper's own client. */
+/**
+ * What a quorum run works with: its servers, the witnesses' server, the posts of the processes, and the run's own
+ * client.
+ */
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { findServerSource, type RunningServer } from '../../../../local-redis/index.ts'
@@ -34,7 +37,7 @@ export class QuorumStage {
   readonly posts: readonly Post<Lines>[]
   readonly register: Redis
   readonly emptied: Emptied
-  /** The keeper's own client, for forced releases. */
+  /** The run's own client, which makes the forced releases. */
   readonly locks: LockClient
   readonly #witness: RunningServer
 
