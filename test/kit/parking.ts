@@ -1,4 +1,4 @@
-/** Parks waiters. Both this process and child processes use it, so nothing here may import the test runner. */
+/** Parks waiters. Both the tests and their child processes use this file, so it must not import the test runner. */
 import type { Lease, Lock, LockClient, LockOptions, LockState } from '../../src/index.ts'
 import { eventually, sleep } from './time.ts'
 
@@ -6,10 +6,11 @@ import { eventually, sleep } from './time.ts'
 export const ways = [true, false]
 
 /**
- * Calls `lock`, unfair by default, and resolves when the call waits. A `waiting` event shows that the call has been
- * refused. For a fair call, `inspect` also shows it in the queue; an unfair call never joins the queue. The call's
- * promise is returned inside an object, because `await` would otherwise wait for that promise, too. The test may leave
- * it unsettled.
+ * Calls `lock`, unfair by default, and resolves when the call waits. A `waiting` event shows that Redis has refused the
+ * call. If the call is fair, `inspect` also shows the waiter in the queue. An unfair call never joins the queue.
+ *
+ * The call's promise is returned inside an object, because `await` would otherwise wait for that promise, too. The test
+ * may leave that promise unsettled.
  */
 export async function park(
   locks: LockClient,

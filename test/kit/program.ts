@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 
 export interface Ending {
-  /** Exit code; null if it was killed. */
+  /** The exit code; null if a signal killed the program. */
   readonly code: number | null
   readonly output: string
   readonly errors: string

@@ -49,8 +49,8 @@ export function plainRedis(url: string = redisUrl()): Redis {
 }
 
 /**
- * Opens a connection that sends commands whatever the server's state, and reports errors only through its promises. It
- * is closed after the test.
+ * Opens a connection that sends each command at once, even if the server is not ready to serve it. Only the commands'
+ * promises report errors. The connection is closed after the test.
  */
 export function bluntRedis(url: string): Redis {
   const redis = new Redis(url, { enableReadyCheck: false, retryStrategy: () => 20 })

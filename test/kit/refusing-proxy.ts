@@ -15,8 +15,8 @@ export function errorReply(words: string): string {
 }
 
 /**
- * Returns the reply to the command with this name (lower case). If it returns undefined, the proxy passes on the
- * server's reply. If it returns 'none', the proxy sends nothing more on this connection.
+ * Returns the reply to the command with this name (lower case). If the function returns undefined, the proxy passes on
+ * the server's reply. If it returns 'none', the proxy sends nothing more on this connection.
  */
 export type Answers = (command: string) => string | undefined
 

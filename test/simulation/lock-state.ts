@@ -8,10 +8,10 @@ import { namesOf as namesOfSemaphore, readWriteNamesOf } from '../../src/kinds/p
 import type { Keyspace } from './redis/keyspace.ts'
 import { textOf } from './redis/values.ts'
 
-/** How many tokens after its own a holder may issue (lua/shared/unreported.lua). */
+/** A holder may issue this many tokens after the token of its grant (lua/shared/unreported.lua). */
 const BLOCK = 1_000
 
-/** The names of keys of other kinds than the mutex contain these words. */
+/** The keys of a semaphore or a read-write lock contain these words. The keys of a mutex contain neither. */
 const SEMAPHORE = '%semaphore/'
 const READ_WRITE = '%readWrite/'
 /** The number of permits that a writer wants (src/kinds/permits/read-write.ts). */
@@ -23,7 +23,10 @@ const TOKEN_LENGTH = 16
 /** A recorded holder; its lease may have lapsed. */
 export interface Holder {
   readonly token: number
-  /** The last token of this grant: those after `token` are reserved for hand-offs within the client. */
+  /**
+   * The last token of this grant. The tokens after `token`, up to this one, are reserved for hand-offs within the
+   * client.
+   */
   readonly lastToken: number
   readonly claim: DecodedClaim
 }
@@ -40,11 +43,11 @@ export interface Place {
 export interface LockState {
   /** The holder of a mutex. */
   readonly holder: Holder | undefined
-  /** The holders of a semaphore or a read-write lock, by their ids. */
+  /** All recorded holds, including lapsed ones. Maps each id to the end of its lease, in ms by the server's clock. */
   readonly holders: ReadonlyMap<string, Holder>
   /** All recorded holds, including lapsed ones: from the id to the end of the lease, ms by the server's clock. */
   readonly holds: ReadonlyMap<string, number>
-  /** The queued waiters, by ticket; for a read-write lock, first all writers, then all readers. */
+  /** Before this time, none of the lock's keys expires; ms by the server's clock. */
   readonly queue: readonly Place[]
   /** The time until which none of the lock's keys expires, ms by the server's clock. */
   readonly keptUntil: number
@@ -124,12 +127,12 @@ export function takenOf(state: LockState, now: number): number {
   return liveHolders(state, now).reduce((sum, { claim }) => sum + claim.wants![0], 0)
 }
 
-/** Returns the semaphore's number of permits, according to its holders; if they differ, the largest. */
+/** Returns the semaphore's number of permits. If its holders state different numbers, returns the largest. */
 export function largestOf({ holders }: LockState): number {
   return Math.max(...[...holders.values()].map(({ claim }) => claim.wants![1]))
 }
 
-/** Decodes a claim. `lock`: the key of its lock, which shows the kind. */
+/** Decodes a claim. `lock` is the key of the claim's lock, and shows the kind of the lock. */
 export function claimOf(lock: string, bytes: string): DecodedClaim {
   const claim = isShared(lock) ? decodePermitsClaim(textOf(bytes)) : decodeClaim(textOf(bytes))
   if (!claim) throw new Error(`not a claim: ${bytes}`)
@@ -165,7 +168,7 @@ function readHolders(keys: Keyspace, lock: string): Pick<LockState, 'holders' | 
   const holds = new Map<string, number>()
   for (const id of holders.keys()) {
     const end = deadlines?.score(id)
-    // If the deadlines were lost, so were all holds.
+    // If the key of the deadlines was lost, all holds have ended. If it exists, it has a deadline for each holder.
     if (deadlines && end === undefined) throw new Error(`${id} holds without end`)
     if (end !== undefined) holds.set(id, end)
   }

@@ -57,7 +57,9 @@ async function scene(name: string, rules: readonly string[], at = server, option
 
 const rights = aclRule([mutex]).filter(rule => /^[+~&]/.test(rule))
 
-/** Returns the rules without one right. Instead of removing a pattern, replaces it by another one. */
+/**
+ * Returns the rules without one right. A pattern of keys or channels is not removed, but replaced by another pattern.
+ */
 function without(right: string): string[] {
   return aclRule([mutex]).map(rule =>
     rule !== right ? rule : right.startsWith('+') ? right.replace('+', '-') : `${right[0]}others:*`,

@@ -154,7 +154,7 @@ describe.each(versions)('node-redis %s', (_, { createClient, createCluster }) =>
   })
 })
 
-/** Started once for both versions, because that takes seconds. */
+/** The tests of both versions share one cluster, because its start takes seconds. */
 let guardedCluster: Promise<RedisCluster> | undefined
 
 function guarded(): Promise<RedisCluster> {

@@ -40,7 +40,7 @@ async function onlyNode(): Promise<RunningServer> {
 }
 
 /**
- * Expects that every call is rejected with these words, whether it could wait or not, and again if it is repeated
+ * Expects that every call is rejected with these words. This includes calls that could wait, and the same calls again
  * later.
  */
 async function refusesAll(locks: LockClient, words: RegExp): Promise<void> {

@@ -49,7 +49,10 @@ export function asUser(way: Way, user: { username?: string; password?: string } 
   return { kind: 'server', options: { host: hostname, port: Number(port), username, password } }
 }
 
-/** Returns the ports that a lock client connects to on this way. `data`: the ports of all servers that hold data. */
+/**
+ * Returns the ports that a lock client connects to if it uses this `Way`. `data` are the ports of all servers with
+ * data.
+ */
 export function portsOf(way: Way, data: readonly number[]): readonly number[] {
   if (way.kind === 'quorum') return way.parts.flatMap(part => portsOf(part, data))
   if (way.kind === 'url') return [Number(new URL(way.url).port)]

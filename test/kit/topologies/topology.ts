@@ -9,8 +9,8 @@ import type { RunningServer } from '../../../local-redis/index.ts'
 export type InstanceOptions = Omit<RedisOptions, 'replyMapping'>
 
 /**
- * How to reach the servers, as plain data: the process that starts the servers passes it to the processes that run the
- * tests, and to their children. A master behind sentinels is a 'server' whose options name the sentinels.
+ * How to reach the servers. This is plain data, because the process that starts the servers passes it to the processes
+ * that run the tests, and to their children. A master behind sentinels is a 'server' whose options name the sentinels.
  */
 export type Way = PlainWay | { readonly kind: 'quorum'; readonly parts: readonly PlainWay[] }
 

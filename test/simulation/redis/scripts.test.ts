@@ -54,7 +54,7 @@ class Pair {
     this.inbox = keys.inboxPrefix(this.lock)
     this.#time = `${this.lock}:time`
     this.#redis = redis
-    // Ahead of the real server's time, so that the real server never expires a key on its own.
+    // This clock is one hour ahead of the real server's clock, so that the real server never expires a key on its own.
     this.clock = { micros: (Date.now() + 3_600_000) * 1_000 }
     const channels = this.channels(clients)
     this.#memory = new FakeRedis(this.clock, (channel, text) => {
@@ -249,7 +249,7 @@ test('random calls lead to the same replies, messages and keys as on a real serv
     await pair.clean()
     for (const reply of pair.given) given.add(reply)
   }
-  // The next test covers `unfinished`: more dead waiters than one call passes over.
+  // The next test covers the reply `unfinished`, which a script gives if one call cannot pass over all dead waiters.
   const promised = Object.entries(replies).flatMap(([name, words]) => words.map(word => `${name} ${word}`))
   expect([...given].sort()).toEqual(promised.filter(reply => !reply.endsWith('unfinished')).sort())
 }, 60_000)

@@ -29,9 +29,12 @@ afterEach(() => servers.mend())
 export interface Scene {
   readonly servers: RedisSentinel
   readonly master: RunningServer
-  /** Makes a lock client that knows these sentinels. Default: all. */
+  /** Makes a lock client that knows these sentinels, or by default all sentinels. */
   make(options?: ClientOptions, sentinels?: readonly RunningServer[]): LockClient
-  /** Returns how many connections the clients of this test have to the server. */
+  /**
+   * Resolves when each client is subscribed on this server, and has exactly two connections to it: one for commands and
+   * one for messages.
+   */
   connections(server: RunningServer): Promise<number>
   /** Resolves when all clients have both connections to this server, and no others, and are subscribed. */
   allAt(server: RunningServer): Promise<void>
