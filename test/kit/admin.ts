@@ -12,7 +12,7 @@ export async function keysWith(redis: Redis, text: string): Promise<string[]> {
 /** The connection name of the tests' own inspecting connections, which `connections` leaves out. */
 export const ADMIN = 'admin'
 
-/** Inspects the servers with all rights. If there are several masters, it covers all of them. */
+/** Inspects all masters, with all rights. */
 export class Admin {
   readonly #parts: readonly (Redis | Cluster)[]
 

@@ -15,7 +15,9 @@ export interface Ending {
   readonly errors: string
 }
 
-/** Time limit for a program, in ms. It is generous, because it only has to be finite. */
+/**
+ * Time limit for a program, in ms. No program should need that long. The limit only keeps a test from waiting for ever.
+ */
 const LIMIT = 120_000
 
 interface RunOptions {

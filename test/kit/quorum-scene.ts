@@ -219,7 +219,7 @@ export class QuorumScene {
     expect(Math.abs(Number(seconds) * 1_000 - clock.now())).toBeLessThan(5_000)
   }
 
-  /** Returns the server's uptime as it reports it, in whole seconds. */
+  /** Returns the uptime that the server reports, in whole seconds. */
   async uptime(i: number): Promise<number> {
     return Number(/uptime_in_seconds:(\d+)/.exec(await this.redis(i).info('server'))?.[1])
   }

@@ -14,8 +14,8 @@ import { eventually } from './time.ts'
 export { keysWith } from './admin.ts'
 
 /**
- * Returns the URL of the Redis server that all tests share. Only for the single-server topology: a contract test uses
- * its `place` instead.
+ * Returns the URL of the Redis server that all tests share. Only the single-server topology has this URL. A contract
+ * test uses its `place` instead.
  */
 export function redisUrl(): string {
   const url = inject('redisUrl')

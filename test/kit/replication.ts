@@ -44,8 +44,8 @@ export class Replication {
   }
 
   /**
-   * Lets the replica receive nothing from now on. Earlier writes may be lost, too, unless the caller has waited until
-   * the replica has them.
+   * Lets the replica receive nothing from now on. Earlier writes may be lost, too, if the replica does not have them
+   * yet.
    */
   loseWritesNow(): void {
     this.#link.swallow('down')

@@ -93,7 +93,7 @@ export class Checks implements Watcher, ClientWatcher {
     return this.#taken.has(id) || [...(this.#tokens.get(id) ?? [])].some(token => token > lease.fencingToken)
   }
 
-  /** Registers a client by its name, with which its ids begin. */
+  /** Registers a client by its name. The client's ids begin with this name. */
   know(client: SimulatedClient): void {
     this.#clients.set(client.process.name, client)
   }
@@ -257,11 +257,12 @@ export class Checks implements Watcher, ClientWatcher {
   }
 
   /**
-   * Checks that no more permits are taken than exist. No client can believe in a further hold, because `look` checks that
-   * the server has each hold in which a client believes.
+   * Checks that no more permits are taken than exist. No client can believe in a further hold, because `look` checks
+   * that the server has each hold in which a client believes.
    */
   #fits(lock: string, { claim, state, now }: Grant): void {
-    // One call may admit several waiters, whose holds it writes together.
+    // One script call may admit several waiters and record their holds together. Each of these holds may state another
+    // number of permits.
     const largest = Math.max(claim.wants![1], largestOf(state), this.#largest.get(lock) ?? 0)
     this.#largest.set(lock, largest)
     const taken = takenOf(state, now)

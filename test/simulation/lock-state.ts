@@ -16,7 +16,10 @@ const SEMAPHORE = '%semaphore/'
 const READ_WRITE = '%readWrite/'
 /** The number of permits that a writer wants (src/kinds/permits/read-write.ts). */
 const ALL = 1_000_000_000
-/** Length of an id. A field of a semaphore's hash is a holder, with token and claim, if its name has this length. */
+/**
+ * Length of an id. If the name of a field in a semaphore's hash has this length, the field is a holder, with token and
+ * claim.
+ */
 const ID_LENGTH = 28
 const TOKEN_LENGTH = 16
 
@@ -43,13 +46,13 @@ export interface Place {
 export interface LockState {
   /** The holder of a mutex. */
   readonly holder: Holder | undefined
-  /** All recorded holds, including lapsed ones. Maps each id to the end of its lease, in ms by the server's clock. */
+  /** The holders of a semaphore or a read-write lock, by their ids. */
   readonly holders: ReadonlyMap<string, Holder>
-  /** All recorded holds, including lapsed ones: from the id to the end of the lease, ms by the server's clock. */
+  /** All recorded holds, including lapsed ones. Maps each id to the end of its lease, in ms by the server's clock. */
   readonly holds: ReadonlyMap<string, number>
-  /** Before this time, none of the lock's keys expires; ms by the server's clock. */
+  /** The queued waiters, by ticket; for a read-write lock, first all writers, then all readers. */
   readonly queue: readonly Place[]
-  /** The time until which none of the lock's keys expires, ms by the server's clock. */
+  /** Before this time, none of the lock's keys expires; ms by the server's clock. */
   readonly keptUntil: number
 }
 
@@ -66,12 +69,12 @@ export function queuesOf(lock: string): string[] {
   return lock.includes(READ_WRITE) ? [namesOf(lock).queue, readWriteNamesOf(lock).readers] : [namesOf(lock).queue]
 }
 
-/** Returns all keys of a lock, its own first. */
+/** Returns all keys of a lock. The key that `lock` names is the first. */
 export function keysOf(lock: string): string[] {
   return Object.values(namesOf(lock))
 }
 
-/** Whether a key belongs to the queue, so that losing it does not affect the holders. */
+/** Whether a key belongs to the queue. The loss of such a key does not affect the holders. */
 export function isQueue(key: string): boolean {
   return /:(queue|readers|expiry)$/.test(key)
 }

@@ -89,7 +89,7 @@ export interface Fault {
   readonly client: number
   /** How many ms the fault lasts, if its kind has a duration. */
   readonly ms: number
-  /** Selects one of the variants of its kind. */
+  /** Selects one of the variants of the fault's kind. */
   readonly variant: number
   readonly key: string
 }

@@ -30,7 +30,7 @@ export interface Watcher {
    * was still queued.
    */
   joined(id: string, ticket: number, lock: string, again: boolean): void
-  /** A waiter has left by its own request. */
+  /** A waiter has left the queue by its own request. */
   left(id: string): void
 }
 

@@ -106,7 +106,7 @@ export class World implements Stage {
   /** Replaces Math.random while an event of this history runs. */
   readonly jitter = () => this.#jitter.fraction()
 
-  /** Runs events up to one that needs a turn of the event loop after it. Returns false if the history is over. */
+  /** Runs events until one of them needs a turn of the event loop. Returns false if the history is over. */
   step(): boolean {
     for (;;) {
       const event = this.failure === undefined ? this.timeline.next() : undefined

@@ -1,7 +1,7 @@
 /** Lists the contract files that do not run over every topology, where each runs, and why it need not run elsewhere. */
 export interface Exception {
   readonly file: string
-  /** The names of the topologies over which it runs. */
+  /** The names of the topologies over which the file runs. */
   readonly on: readonly string[]
   readonly because: string
 }

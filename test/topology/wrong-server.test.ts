@@ -1,6 +1,6 @@
 /**
- * Tests addresses of servers that cannot serve locks, or only some of them. The client notices this when it connects,
- * and the error names the remedy.
+ * Tests addresses of servers that can serve no locks, or not all locks. The client notices this when it connects, and
+ * the error names the remedy.
  */
 import { Cluster } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'

@@ -129,8 +129,8 @@ export class RedisCluster {
       await until(async () => /cluster_state:ok/.test(String(await redis.cluster('INFO'))))
     }
     const [peers = []] = await this.#views()
-    // A node that has just started briefly sees itself as a master without slots. So the other nodes' view decides who
-    // is a replica.
+    // Shortly after its start, a node sees itself as a master without slots. So the other nodes' view decides which
+    // nodes are replicas.
     for (const { id, masterId } of peers) {
       const { redis } = this.#node(id)
       if (masterId) await until(async () => /master_link_status:up/.test(await redis.info('replication')))

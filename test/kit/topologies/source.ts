@@ -19,7 +19,7 @@ function plainSourceOf(way: PlainWay): PlainSource {
   return way.kind === 'server' ? way.options : instanceOf(way, { lazyConnect: true })
 }
 
-/** Returns the ways to the single servers of a quorum. For any other way, returns this way alone. */
+/** If the way leads to a quorum, returns the ways to its single servers. Otherwise returns the way itself, alone. */
 export function partsOf(way: Way): readonly PlainWay[] {
   return way.kind === 'quorum' ? way.parts : [way]
 }

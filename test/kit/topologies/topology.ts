@@ -51,9 +51,9 @@ export interface Servers extends Ways {
 export interface Topology {
   readonly name: string
   /**
-   * Resolves when a client may begin to work: slots are covered, replicas follow, sentinels know each other. If it
-   * rejects, everything that was started has been ended. `args` are added to the command line of each server that holds
-   * data.
+   * Starts the servers, and resolves when a client may begin to work: slots are covered, replicas follow, sentinels
+   * know each other. If the start fails, everything that was started is ended first. `args` are added to the command
+   * line of each server that holds data.
    */
   start(args?: readonly string[]): Promise<Servers>
 }

@@ -17,7 +17,7 @@ import { type CommandReply, ErrorReply, Status, textOf, written } from './values
 /** A reply as a client receives it. */
 export type Reply = string | number | null | Reply[]
 
-/** Runs a command. A script can catch an ErrorReply that this throws; any other error ends the script. */
+/** Runs a command. If it throws an ErrorReply, the script can catch this error. Any other error ends the script. */
 type Call = (name: string, args: string[]) => CommandReply
 
 /** Thrown if a script fails. If a script returns an error, the server gives an ErrorReply instead. */

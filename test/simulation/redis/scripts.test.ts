@@ -30,7 +30,7 @@ for i, key in ipairs(KEYS) do
 end
 return all`
 
-/** One lock on both servers. */
+/** One lock, both in memory and on the real server. */
 class Pair {
   readonly clock: { micros: number }
   readonly inbox: string
@@ -77,7 +77,7 @@ class Pair {
     await this.#redis.hset(this.#time, { seconds: Math.floor(micros / 1e6), micros: micros % 1e6 })
   }
 
-  /** Runs a script on both servers, compares replies and keys, and returns the reply. */
+  /** Runs a script in memory and on the real server, compares replies and keys, and returns the reply. */
   readonly run = async <N extends ScriptName>(name: N, args: ArgsOf<(typeof scripts)[N]>): Promise<unknown> => {
     const { keys } = scripts[name]
     const lua = textOf(scripts[name], { cluster: false, inboxes: this.inbox, tokenMemory: MEMORY })

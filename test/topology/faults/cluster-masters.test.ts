@@ -17,7 +17,7 @@ test('I9: renewals that are due together take a few writes, not one per lock', a
   const cluster = await ownCluster()
   const locks = clusterLocks(cluster, { lease: 6_000 })
   const leases = await Promise.all(keys.map(key => locks.lock(key)))
-  // A client checks each hold once after it has subscribed for it. Wait until these checks are over.
+  // After a client has subscribed for its holds, it checks each hold once. Wait until these checks are over.
   await sleep(1_000)
   const renewed = heard(locks, 'renewed')
   const writes: Socket[] = []

@@ -1,6 +1,6 @@
 /**
- * Tests a master that hangs, is replaced, and then continues. It acts as a master until the sentinels demote it, and no
- * client may stay with it. The kind of lock makes no difference, so the tests use a mutex.
+ * Tests a master that hangs, is replaced, and then continues. The old master acts as a master until the sentinels
+ * demote it, and no client may stay with it. The kind of lock makes no difference, so the tests use a mutex.
  */
 import { describe, expect, test } from 'vitest'
 import { within } from '../../kit/outcomes.ts'
