@@ -2,7 +2,7 @@
 import type { Cluster, Redis } from 'ioredis'
 import { calls } from './command-stats.ts'
 
-/** Returns the sorted names of those keys on one server that contain the text. */
+/** Returns those key names on one server that contain `text`, sorted. */
 export async function keysWith(redis: Redis, text: string): Promise<string[]> {
   const found: string[] = []
   for await (const names of redis.scanStream({ match: `*${text}*`, count: 1000 })) found.push(...(names as string[]))
@@ -12,11 +12,11 @@ export async function keysWith(redis: Redis, text: string): Promise<string[]> {
 /** The connection name of the tests' own inspecting connections, which `connections` leaves out. */
 export const ADMIN = 'admin'
 
-/** Inspects the servers with all rights. If there are several masters, it covers all of them. */
+/** Inspects all masters, with all rights. */
 export class Admin {
   readonly #parts: readonly (Redis | Cluster)[]
 
-  /** Expects one instance; for a quorum, one per server. */
+  /** Takes one ioredis instance. For a quorum, takes one instance per server. */
   constructor(...parts: readonly (Redis | Cluster)[]) {
     this.#parts = parts
   }
@@ -28,12 +28,12 @@ export class Admin {
     return Promise.all(masters.map(ask))
   }
 
-  /** Runs a command that names a key on the server that has the key; in a quorum, on every server. */
+  /** Runs a command that names a key. The command goes to the server that has the key; in a quorum, to every server. */
   everywhere<T>(ask: (redis: Redis | Cluster) => Promise<T>): Promise<T[]> {
     return Promise.all(this.#parts.map(ask))
   }
 
-  /** Returns the sorted names of those keys on all servers that contain the text. */
+  /** Returns those key names on all servers that contain `text`, sorted. */
   async keysWith(text: string): Promise<string[]> {
     const found = await this.each(master => keysWith(master, text))
     return [...new Set(found.flat())].sort()
@@ -67,7 +67,7 @@ export class Admin {
   }
 }
 
-/** Returns no channels if the server is older than Redis 7: it has no sharded channels and rejects the command. */
+/** A server older than Redis 7 has no sharded channels and rejects the command. In that case, returns no channels. */
 function noneBefore7(error: Error): never[] {
   if (/SHARDCHANNELS/.test(error.message)) return []
   throw error

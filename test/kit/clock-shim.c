@@ -1,4 +1,7 @@
-/* Preloaded into a server: shifts its time of day by the number of microseconds in a shared file, and nothing else. */
+/*
+ * A server is started with this library preloaded. The library shifts the server's time of day by the number of
+ * microseconds in a shared file, and changes nothing else.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

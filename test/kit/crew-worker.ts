@@ -25,7 +25,7 @@ export interface Orders {
   callers: number
   /** Duration of each section, in ms. Default: random, at most 3. */
   hold?: number
-  /** Lease time, in ms. Default: the client's default. The client renews the lease in either case. */
+  /** Lease time, in ms. Default: the client's default. The client renews the lease, however long it is. */
   lease?: number
   /** The signal that stops or kills the process in the middle of its third section, before the section writes. */
   fate?: 'SIGKILL' | 'SIGSTOP'

@@ -19,8 +19,9 @@ export type Kind = 'commands' | 'messages'
 export type Deed = 'drop' | 'hold' | 'cut' | 'sever' | 'twice' | { readonly delay: number }
 
 /**
- * Selects the frames that a rule applies to. An absent field matches every frame. `name` is the name of the script or
- * command (for a reply: of the command that it answers), or the first word of a message.
+ * Selects the frames that a rule applies to. An absent field matches every frame. For a command, `name` is the name of
+ * the command or of the script. For a reply, it is the name of the command that the reply answers. For a message, it is
+ * the message's first word.
  */
 export interface Where {
   readonly direction?: Direction
@@ -210,9 +211,7 @@ export class FrameProxy extends Relay {
     for (const wire of this.#wires) wire.server.resume()
   }
 
-  /**
-   * Connects new clients to another server. Cuts all connections to the old one, or only those of one kind, or none.
-   */
+  /** Leads new connections to another server. Cuts all present connections, or only those of one kind, or none. */
   switchTo(target: string, cut?: Kind | 'none'): void {
     this.leadTo(target)
     if (cut !== 'none') this.cut(cut)

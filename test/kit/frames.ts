@@ -65,7 +65,10 @@ function sentText(script: Parameters<typeof textOf>[0], tokenMemory: number): st
 /** The text of the mutex script that withdraws a request. A test may load this script alone into a server. */
 export const leaveText = sentText(ofMutexes.leave, settingsOf({}).tokenMemory)
 
-/** Maps each script's hash to the script's name. The hash depends on `tokenMemory`; both values in use are included. */
+/**
+ * Maps each script's hash to the script's name. The hash depends on `tokenMemory`, so the map has an entry for each of
+ * the two values of `tokenMemory` that the tests use.
+ */
 const bySha = new Map(
   [settingsOf({}).tokenMemory, SOAK_MEMORY].flatMap(tokenMemory =>
     scripts.map(([name, script]): [string, string] => {

@@ -15,7 +15,8 @@ declare module 'vitest' {
 }
 
 /**
- * Starts the servers of one topology if the vitest project's name begins with it. Every other project gets one server.
+ * If the vitest project's name begins with the name of a topology, starts the servers of that topology. For every other
+ * project, starts one server.
  */
 export default async function setup(project: TestProject) {
   const topology = topologies.find(({ name }) => name === project.name.split(',')[0])

@@ -1,6 +1,6 @@
 /**
- * Clients of other kinds of lock. Their `lock` and other calls by key act on a lock that behaves as a mutex. Both this
- * process and child processes use them, so nothing here may import the test runner.
+ * Lock clients whose calls by key, such as `lock(key)`, use a semaphore or a read-write lock in place of a mutex. Both
+ * the tests and their child processes use these clients, so this file must not import the test runner.
  */
 
 import { about } from '../../src/errors.ts'
@@ -48,7 +48,9 @@ class WriterClient extends KindClient {
   }
 }
 
-/** The client class for each kind of lock. The names are those that occur in keys. */
+/**
+ * The client class for each kind of lock. The Redis keys of a semaphore or a read-write lock contain the kind's name.
+ */
 export const kindClients = { mutex: LockClient, semaphore: SemaphoreClient, readWrite: WriterClient }
 export type KindName = keyof typeof kindClients
 export const kindNames = Object.keys(kindClients) as KindName[]
@@ -59,7 +61,7 @@ export function lockOf(locks: LockClient, kind: KindName, key: string): Lock {
   return kind === 'mutex' ? locks.mutex(key) : locks.readWrite(key).write
 }
 
-/** Returns what the history records as the request of a caller that uses a lock from `lockOf`. */
+/** A history records what each caller wants. Returns this for a caller that uses a lock from `lockOf`. */
 export function wantsOf(kind: KindName): Wants | undefined {
   if (kind === 'mutex') return undefined
   return kind === 'semaphore' ? [1, 1] : 'write'

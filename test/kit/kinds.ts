@@ -1,6 +1,6 @@
 /**
  * The kinds of locks that can exclude as a mutex does. A suite about waiting, leases, messages or faults runs for each
- * of them. Each kind supplies the functions that make its clients, and a test uses these:
+ * kind. Each kind supplies the functions that make its clients. A test takes these functions from its kind:
  *
  *   test.each(kinds)('… ($kind)', async ({ client, clientBehindProxy }) => …
  */
@@ -11,7 +11,7 @@ import { Peer } from './peer.ts'
 import { clientBehindProxy } from './proxies.ts'
 import { client } from './redis.ts'
 
-/** Returns functions that make clients of one kind. They correspond to the imported functions of the same names. */
+/** Returns functions that make clients of one kind. Each function works like the imported function of the same name. */
 const kindNamed = (kind: KindName) => ({
   kind,
   client: (...[options, redis]: Parameters<typeof client>) => client(options, redis, kindClients[kind]),

@@ -10,10 +10,10 @@ import { Session } from '../../src/session.ts'
 import type { WaysListener } from '../../src/ways.ts'
 import { flag } from './flag.ts'
 
-/** A second mutex, whose keys and channels have other names. */
+/** A second kind of mutex. It differs from the first kind only in the names of its keys and channels. */
 export const twin = { ...mutex, name: 'twin' }
 
-/** A session whose lease and waiterTtl are so long that no timer fires before a test is over. */
+/** A lock client's session. Its lease and waiterTtl are so long that no timer fires before a test is over. */
 export class Member {
   readonly session: Session
   readonly errors: unknown[] = []
@@ -36,7 +36,7 @@ export class Member {
 
   async lock(kind: typeof mutex | typeof flag, key: string, options: LockOptions = {}): Promise<Lease> {
     const request = callTermsOf(options, this.#settings)
-    // The test does not look at the details of the error.
+    // No test checks the details of these errors.
     const locks = this.session.locks(kind as typeof mutex)
     return locks.acquire<never>(key, undefined, request, request.timeout === 0, {
       refused: () => new Error('somebody else has it'),

@@ -60,7 +60,7 @@ export async function within<T>(limit: number, promise: PromiseLike<T>, when = '
   }
 }
 
-/** Returns the promise's outcome. Fails if it takes longer than `PROMPT`. */
+/** Settles as the promise does. Fails if that takes longer than `PROMPT`. */
 export async function promptly<T>(promise: PromiseLike<T>): Promise<T> {
   const outcome = await within(PROMPT, outcomeOf(promise))
   if ('error' in outcome) throw outcome.error

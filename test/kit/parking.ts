@@ -1,4 +1,4 @@
-/** Parks waiters. Both this process and child processes use it, so nothing here may import the test runner. */
+/** Parks waiters. Both the tests and their child processes use this file, so it must not import the test runner. */
 import type { Lease, Lock, LockClient, LockOptions, LockState } from '../../src/index.ts'
 import { eventually, sleep } from './time.ts'
 
@@ -6,10 +6,11 @@ import { eventually, sleep } from './time.ts'
 export const ways = [true, false]
 
 /**
- * Calls `lock`, unfair by default, and resolves when the call waits. A `waiting` event shows that the call has been
- * refused. For a fair call, `inspect` also shows it in the queue; an unfair call never joins the queue. The call's
- * promise is returned inside an object, because `await` would otherwise wait for that promise, too. The test may leave
- * it unsettled.
+ * Calls `lock`, unfair by default, and resolves when the call waits. A `waiting` event shows that Redis has refused the
+ * call. If the call is fair, `inspect` also shows the waiter in the queue. An unfair call never joins the queue.
+ *
+ * The call's promise is returned inside an object, because `await` would otherwise wait for that promise, too. The test
+ * may leave that promise unsettled.
  */
 export async function park(
   locks: LockClient,
@@ -48,8 +49,8 @@ export async function parkMany(
 }
 
 /**
- * Parks a caller and waits until it has no more requests to send: after a refusal, an unfair caller subscribes and then
- * tries once more.
+ * Parks a caller and waits until the caller has no more requests to send. After its refusal, an unfair caller
+ * subscribes and then tries once more.
  */
 export async function parkQuietly(locks: LockClient, key: string, options: LockOptions = {}) {
   const parked = await park(locks, key, options)

@@ -75,7 +75,9 @@ export class Peer {
     return this.#ask('jump', ms)
   }
 
-  /** Returns the events that the client has recorded about its holds so far, under the worker name `worker`. */
+  /**
+   * Returns the events that the client has recorded about its holds so far. They name the client as the worker `peer`.
+   */
   history() {
     return this.#ask('history')
   }

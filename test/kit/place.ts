@@ -1,6 +1,6 @@
 /**
- * The servers that a contract test runs on, in the topology under test: shared by all tests, or the test's own. A place
- * hides all differences between topologies, so a test is the same in each of them.
+ * The servers that a contract test runs on, in the topology under test. Either all tests share them, or they belong to
+ * one test. A place hides all differences between topologies, so a test is the same in each topology.
  */
 import type { Cluster, Redis } from 'ioredis'
 import { inject, onTestFinished } from 'vitest'
@@ -43,8 +43,8 @@ export class Place {
   }
 
   /**
-   * Whether a client asks sentinels for the address of its server. If so, the sentinels also have connections to the
-   * servers.
+   * Whether a client asks sentinels for the address of its server. If so, the sentinels themselves also have
+   * connections to the servers that hold data.
    */
   get bySentinels(): boolean {
     const { client } = this.#ways
@@ -57,12 +57,14 @@ export class Place {
     return sourceOf(options.prefix === undefined ? client : otherPrefix)
   }
 
-  /** Number of servers that each request goes to. More than one only in a quorum. */
+  /** How many servers each request goes to: one, or in a quorum all of them. */
   get parts(): number {
     return partsOf(this.#ways.client).length
   }
 
-  /** Makes the instances for a lock client: one, or one for each server of a quorum. Closes them after the test. */
+  /**
+   * Makes the instances for a lock client: one instance, or for a quorum one per server. Closes them after the test.
+   */
   instances(options: InstanceOptions = {}): Instances {
     const { client, caller = client } = this.#ways
     const all = partsOf(caller).map(part => closed(instanceOf(part, options)))
@@ -81,7 +83,7 @@ export class Place {
 
   /**
    * Puts a proxy in front of each server that the client may connect to, and returns a source that uses the proxies.
-   * The proxies are controlled together.
+   * The returned `proxy` controls all of them together.
    */
   async proxied(): Promise<{ source: Source; proxy: FaultProxies }> {
     const proxies = await Promise.all(

@@ -9,13 +9,15 @@ import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 
 export interface Ending {
-  /** Exit code; null if it was killed. */
+  /** The exit code; null if a signal killed the program. */
   readonly code: number | null
   readonly output: string
   readonly errors: string
 }
 
-/** Time limit for a program, in ms. It is generous, because it only has to be finite. */
+/**
+ * Time limit for a program, in ms. No program should need that long. The limit only keeps a test from waiting for ever.
+ */
 const LIMIT = 120_000
 
 interface RunOptions {

@@ -1,7 +1,7 @@
 /**
- * The servers of a quorum, each behind a proxy, with a method for each fault that a server can suffer. Servers in
- * containers cannot be frozen, cannot resume with their data, and share the machine's clock. The contract tests need
- * none of these abilities.
+ * The servers of a quorum, each behind a proxy, with a method for each fault that a server can suffer. Some methods
+ * need servers that are processes of this machine: a server in a container cannot be frozen, cannot resume with its
+ * data, and has the machine's clock. The contract tests do without these methods.
  *
  *   client ──(its own proxies, to break single frames)──> proxy i ──> server i
  *   at(i), redis(i): without the proxy ──────────────────────────────────┘
@@ -77,8 +77,8 @@ export class QuorumScene {
     const scene = new QuorumScene()
     try {
       await findServerSource()
-      // The server inherits its clock through the environment of this process, so these servers start one after
-      // another.
+      // A stepped server finds its clock through this process's environment, which can name only one clock at a time.
+      // So stepped servers start one after another.
       if (stepped) for (let i = 0; i < servers; i++) await scene.#launch(args, true)
       else await Promise.all(Array.from({ length: servers }, () => scene.#launch(args, false)))
       return scene
@@ -96,7 +96,7 @@ export class QuorumScene {
     return Math.floor(this.size / 2) + 1
   }
 
-  /** The highest server indices, as many as the quorum can lose and still work. */
+  /** The indices of the last servers: as many servers as the quorum can lose and still work. */
   get minority(): number[] {
     return Array.from({ length: this.size - this.majority }, (_, i) => this.majority + i)
   }
@@ -219,12 +219,12 @@ export class QuorumScene {
     expect(Math.abs(Number(seconds) * 1_000 - clock.now())).toBeLessThan(5_000)
   }
 
-  /** Returns the server's uptime as it reports it, in whole seconds. */
+  /** Returns the uptime that the server reports, in whole seconds. */
   async uptime(i: number): Promise<number> {
     return Number(/uptime_in_seconds:(\d+)/.exec(await this.redis(i).info('server'))?.[1])
   }
 
-  /** Returns for each server the id of the hold that it stores; undefined if it has none or does not run. */
+  /** Returns for each server the id of the hold that it stores; undefined if it stores no hold or does not run. */
   holders(key: string): Promise<(string | undefined)[]> {
     const idOf = async ({ state, looking }: Member) =>
       state === 'running' ? (await looking.inspect(key)).holders[0]?.id : undefined

@@ -16,12 +16,12 @@ export class Random {
     return (this.#generator.next() >>> 0) / 2 ** 32
   }
 
-  /** Returns a whole number between the two, both included. */
+  /** Returns a whole number from `least` to `most`, both included. */
   int(least: number, most: number): number {
     return least + Math.floor(this.fraction() * (most - least + 1))
   }
 
-  /** Returns any number between the two. */
+  /** Returns any number between `least` and `most`. */
   between(least: number, most: number): number {
     return least + this.fraction() * (most - least)
   }

@@ -1,7 +1,7 @@
 /**
- * A proxy in front of a real server that sends the replies that the test chooses, so that a test can simulate any state
- * of the server for as long as it needs. When the proxy answers a command itself, it sends the server a PING in place
- * of the command, so that replies keep their order.
+ * A proxy in front of a real server. The proxy sends the replies that the test chooses, so that the test can simulate
+ * any state of the server for as long as it needs. When the proxy answers a command itself, it sends the server a PING
+ * instead of the command, so that the replies keep their order.
  */
 import type { Socket } from 'node:net'
 import { commandOf, Frames, messageOf } from './frames.ts'
@@ -15,8 +15,8 @@ export function errorReply(words: string): string {
 }
 
 /**
- * Returns the reply to the command with this name (lower case). If it returns undefined, the proxy passes on the
- * server's reply. If it returns 'none', the proxy sends nothing more on this connection.
+ * Returns the reply to the command with this name (lower case). If the function returns undefined, the proxy passes on
+ * the server's reply. If it returns 'none', the proxy sends nothing more on this connection.
  */
 export type Answers = (command: string) => string | undefined
 

@@ -31,7 +31,7 @@ export abstract class Relay {
   /** Handles a new connection. */
   protected abstract join(client: Socket, server: Socket): void
 
-  /** Cuts every connection. New ones are accepted, unless `refuse` is in effect. */
+  /** Cuts every connection. New connections are still accepted, unless `refuse` is in effect. */
   abstract cut(): void
 
   /** Refuses new connections, or accepts them again. */

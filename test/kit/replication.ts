@@ -11,7 +11,7 @@ export interface Place {
   readonly redis: Redis
 }
 
-/** Time limit in ms: a replica may take a second to request a full copy, and the copy needs a fork on the master. */
+/** Time limit in ms. A replica may take a second to request a full copy, and the master must fork to make the copy. */
 const PATIENCE = 15_000
 
 export class Replication {
@@ -33,7 +33,10 @@ export class Replication {
     return new Replication(master, replica, link)
   }
 
-  /** Lets the replica receive everything written before this call, and nothing more once this call resolves. */
+  /**
+   * Waits until the replica has everything that was written before this call. When this call resolves, the replica
+   * receives nothing more.
+   */
   async loseWrites(): Promise<void> {
     const written = await offset(this.#master.redis, 'master_repl_offset')
     await eventually(async () => (await offset(this.#replica.redis, 'slave_repl_offset')) >= written, PATIENCE)
@@ -41,8 +44,8 @@ export class Replication {
   }
 
   /**
-   * Lets the replica receive nothing from now on. Earlier writes may be lost, too, unless the caller has waited until
-   * the replica has them.
+   * Lets the replica receive nothing from now on. Earlier writes may be lost, too, if the replica does not have them
+   * yet.
    */
   loseWritesNow(): void {
     this.#link.swallow('down')

@@ -51,7 +51,9 @@ export class SteppedClock {
     this.#offset = ms
   }
 
-  /** Every process that is launched during `launch` gets this clock, unless it is launched with `plainEnvironment`. */
+  /**
+   * Runs `launch`. Each process that starts during `launch` gets this clock, unless it starts with `plainEnvironment`.
+   */
   async under<T>(launch: () => Promise<T>): Promise<T> {
     Object.assign(process.env, { LD_PRELOAD: this.#shim, BATON_CLOCK_OFFSET: this.#file })
     try {

@@ -1,9 +1,10 @@
 /**
- * Checks the invariants of a history while the history runs. The server and the clients notify these checks of the
- * scripts' decisions, and of the holds in which the clients believe.
- * I1 is checked in its strongest form: if a client believes that it holds a lock, the server's data must say so too.
- * Then two owners can never hold at once. Holds that the server took away (force-release, lost data) are exempt until
- * their id is granted the lock again.
+ * Checks the invariants of a history while the history runs. The server reports each decision of a script to these
+ * checks, and the clients report the beginning and the end of their holds.
+ *
+ * I1 is checked in its strongest form: while a client believes that it holds a lock, the server's data must contain the
+ * hold. Then two owners can never hold at once. A hold that the server has ended by a forced release or by a loss of
+ * data is exempt until its id is granted the lock again.
  */
 
 import type { DecodedClaim } from '../../src/kinds/claim.ts'
@@ -23,8 +24,8 @@ interface Open {
   readonly client: SimulatedClient
   readonly lock: string
   /**
-   * Whether the grant was under way for longer than its lease. Its client then never counted the lease as held, and a
-   * timer will report it lost.
+   * Whether the grant took longer to arrive than the lease lasts. The client then never counted the lease as held, and
+   * a timer will report that the lease is lost.
    */
   readonly stillborn: boolean
 }
@@ -43,26 +44,29 @@ export class Checks implements Watcher, ClientWatcher {
   readonly #tokens = new Map<string, Set<number>>()
   readonly #tickets = new Map<string, Set<number>>()
   /**
-   * For each lock, the tickets of the waiters that have joined and have not been granted the lock. A waiter's first
-   * ticket counts. For a mutex, the ticket that the waiter sent with its latest heartbeat counts. It must be a ticket
-   * that the waiter received before.
+   * For each lock, the tickets of the waiters that have joined the queue and have not been granted the lock. For a
+   * semaphore or a read-write lock, it is the waiter's first ticket. For a mutex, it is the ticket in the waiter's
+   * latest heartbeat, which must be a ticket that the waiter received before.
    */
   readonly #queued = new Map<string, Map<string, number>>()
   readonly #abandoned = new Set<string>()
-  /** For each reader, how many writers were granted the lock while it was queued. */
+  /** For each reader, how many writers were granted the lock while the reader was queued. */
   readonly #turns = new Map<string, number>()
   /** For read-write locks: the ids of claims that write. */
   readonly #writing = new Set<string>()
   /** For each semaphore, the largest number of permits that a granted claim has stated. */
   readonly #largest = new Map<string, number>()
-  /** For each id that nobody wants: the time since which the server has kept its hold or its place in the queue. */
+  /**
+   * The ids whose hold or queue place is still on the server, although their client no longer wants it. Maps each id to
+   * the time since which this is so.
+   */
   #orphans = new Map<string, number>()
   readonly #clients = new Map<string, SimulatedClient>()
   readonly #runs: Runs
   readonly reentries: Reentries
   readonly #now: () => number
 
-  /** `now`: virtual ms. */
+  /** `now` returns the virtual time, in ms. */
   constructor(plan: Plan, now: () => number, failed: (invariant: string, what: string) => void) {
     this.#plan = plan
     this.#now = now
@@ -80,13 +84,16 @@ export class Checks implements Watcher, ClientWatcher {
     return this.#runs.count
   }
 
-  /** Whether the server took the lease's hold away. The same id may have been granted the lock again since. */
+  /**
+   * Whether a forced release or a loss of data has ended the lease's hold. The same id may have been granted the lock
+   * again since.
+   */
   tookAway(lease: Lease): boolean {
     const { id } = this.#holdOf(lease).name
     return this.#taken.has(id) || [...(this.#tokens.get(id) ?? [])].some(token => token > lease.fencingToken)
   }
 
-  /** Registers a client by its name, with which its ids begin. */
+  /** Registers a client by its name. The client's ids begin with this name. */
   know(client: SimulatedClient): void {
     this.#clients.set(client.process.name, client)
   }
@@ -118,7 +125,7 @@ export class Checks implements Watcher, ClientWatcher {
     if (writes(answer.claim)) this.#writing.add(answer.claim.id)
   }
 
-  /** Checks that the server records no token that the client has not issued. */
+  /** Checks that the client itself has issued the token that the server now records. */
   passed(lock: string, hold: string, token: number): void {
     if (token > this.#runs.issued(hold))
       this.#failed('I2', `${token} is recorded for ${lock}, but its client has not issued it`)
@@ -185,12 +192,18 @@ export class Checks implements Watcher, ClientWatcher {
     }
   }
 
-  /** Records that a release failed, or that its answer came too late. The server's hold then ends with its lease. */
+  /**
+   * Records that a release failed, or that its answer came too late. The server may then keep the hold until the lease
+   * ends.
+   */
   abandoned(lease: Lease): void {
     this.#abandoned.add(this.#holdOf(lease).name.id)
   }
 
-  /** Checks after each event: the server has all holds in which clients believe, and soon removes unwanted ones. */
+  /**
+   * Runs after each event. Checks that the server has every hold in which a client believes, and that the server soon
+   * loses each hold and queue place that its client does not want.
+   */
   look(now: number, server: Server, refusing: boolean): void {
     this.#lookForOrphans(now, server, refusing)
     for (const [id, { hold, client, lock }] of this.#open) {
@@ -209,8 +222,8 @@ export class Checks implements Watcher, ClientWatcher {
   }
 
   /**
-   * Checks I7: finds holds and live places in the queue that nobody wants, although their client could have withdrawn
-   * them.
+   * Checks I7. Fails if the server keeps a hold or a live queue place that its client does not want and could have
+   * withdrawn.
    */
   #lookForOrphans(now: number, server: Server, refusing: boolean): void {
     if (now < this.#plan.tidyFrom) return
@@ -230,7 +243,9 @@ export class Checks implements Watcher, ClientWatcher {
     this.#orphans = found
   }
 
-  /** Checks a hold at the moment when another owner is granted the lock. */
+  /**
+   * The request `id` of another owner is granted the lock. Checks that the given hold has ended and was reported lost.
+   */
   #mayEnd({ hold, client, stillborn }: Open, id: string): void {
     if (client.process.dead || stillborn || this.#taken.has(hold.name.id)) return
     const left = remaining(hold, client)
@@ -241,9 +256,13 @@ export class Checks implements Watcher, ClientWatcher {
     }
   }
 
-  /** Checks that no more permits are taken than exist. This also bounds what clients believe, which `look` compares. */
+  /**
+   * Checks that no more permits are taken than exist. No client can believe in a further hold, because `look` checks
+   * that the server has each hold in which a client believes.
+   */
   #fits(lock: string, { claim, state, now }: Grant): void {
-    // One call may admit several waiters, whose holds it writes together.
+    // One script call may admit several waiters and record their holds together. Each of these holds may state another
+    // number of permits.
     const largest = Math.max(claim.wants![1], largestOf(state), this.#largest.get(lock) ?? 0)
     this.#largest.set(lock, largest)
     const taken = takenOf(state, now)
@@ -255,8 +274,8 @@ export class Checks implements Watcher, ClientWatcher {
     const { id } = claim
     const queued = this.#queued.get(lock)
     const own = queued?.get(id) ?? Number.POSITIVE_INFINITY
-    // In a read-write lock, only writers have an order among each other. A claim that is not queued must wait for all
-    // queued ones.
+    // In a read-write lock, tickets order only writers among writers. But a claim that is not queued must wait for all
+    // queued claims.
     const ordered = (waiter: DecodedClaim) =>
       own === Number.POSITIVE_INFINITY || !isReadWrite(lock) || (writes(claim) && writes(waiter))
     if (isReadWrite(lock) && writes(claim)) this.#writersTurn(lock)
@@ -274,8 +293,8 @@ export class Checks implements Watcher, ClientWatcher {
   }
 
   /**
-   * Checks that no reader joins the present readers past a live writer with a smaller ticket, unless a writer's turn
-   * has just ended.
+   * Fails if a reader joins readers that already hold while a live writer with a smaller ticket waits. If a writer held
+   * the lock until now, its turn has just ended, and readers may be admitted before the next writer.
    */
   #readersTurn({ claim: { id }, before, state, now }: Grant, own: number): void {
     if ([...before.holders.values()].some(({ claim }) => writes(claim))) return
@@ -285,7 +304,7 @@ export class Checks implements Watcher, ClientWatcher {
       this.#failed('I3', `${id} is admitted beside ${reads.claim.id}, past ${passed.claim.id}, which waits to write`)
   }
 
-  /** Checks that no queued reader waits for more than one writer's turn. */
+  /** Checks that each queued reader waits for at most one writer's turn. */
   #writersTurn(lock: string): void {
     if (!this.#plan.orderly) return
     for (const id of this.#queued.get(lock)?.keys() ?? []) {
@@ -297,7 +316,7 @@ export class Checks implements Watcher, ClientWatcher {
     }
   }
 
-  /** This client's waiters in the queue whose callers have not given up. */
+  /** Returns the client's waiters that are in the queue and whose callers have not given up. */
   #fairWaitersOf(client: SimulatedClient, lock: string): string[] {
     const { calling } = client
     return [...(this.#queued.get(lock)?.keys() ?? [])].filter(id => this.#clientOf(id) === client && calling.has(id))
@@ -314,7 +333,8 @@ export class Checks implements Watcher, ClientWatcher {
   }
 
   #issued(id: string, token: number): void {
-    // If a lease of the earlier grant is still open, its hold stays marked as taken away, so that its end is expected.
+    // If a lease of an earlier grant to this id is still open, its hold stays marked as taken away, so that the end of
+    // that lease is expected.
     if (!this.#open.has(id)) this.#taken.delete(id)
     const tokens = this.#tokens.get(id)
     if (tokens) tokens.add(token)

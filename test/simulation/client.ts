@@ -23,17 +23,17 @@ import { READS, type SimulatedKind } from './plan.ts'
 import type { Process } from './timeline.ts'
 
 export interface ClientWatcher {
-  /** A hold has begun. `alone`: its client knew of no waiter of another client. */
+  /** A hold has begun. `alone`: the client knew of no waiter of another client. */
   acquired(client: SimulatedClient, hold: Hold, alone: boolean): void
   /** A hold has ended by a release. */
   ended(hold: Hold): void
   lost(hold: Hold, loss: Loss): void
-  /** The client has received a reply about this hold that says that fair waiters are queued. */
+  /** The client has received a reply about this hold, and the reply says that fair waiters are queued. */
   told(hold: string): void
 }
 
 /**
- * Shared by all clients of all histories, because creating its histograms takes longer than creating the rest of a
+ * All clients of all histories share this object, because its histograms take longer to create than the rest of a
  * client.
  */
 const stats = new Stats()
@@ -56,7 +56,7 @@ class Ids {
   }
 }
 
-/** Counts how often each channel is needed. */
+/** Counts for each channel how many users it has in this client. */
 class WatchedLink extends Link {
   /** For each channel, the calls of `hear` less the calls of `drop`. */
   readonly heard = new Map<string, number>()
@@ -111,7 +111,7 @@ export class SimulatedClient implements Observer {
   readonly #ids: Ids
   readonly #link: WatchedLink
   readonly #session: Session
-  /** The client's locks; for read-write locks, two of them: one for reading, one for writing. */
+  /** The client's locks. A client of read-write locks has two entries: one for reading and one for writing. */
   readonly #all: readonly Locks[]
   readonly #keys: Keys
   readonly #watcher: ClientWatcher
@@ -134,7 +134,7 @@ export class SimulatedClient implements Observer {
     },
     error: error => this.#note(() => `failed: ${error}`),
   }
-  /** The latest hold under each id that Redis knows. */
+  /** Several holds may have the same id in Redis, one after another. Maps each of these ids to its latest hold. */
   readonly #holders = new Map<string, Hold>()
 
   constructor(net: Net, process: Process, settings: Settings, kind: SimulatedKind, watcher: ClientWatcher) {
@@ -210,14 +210,18 @@ export class SimulatedClient implements Observer {
     return !this.process.dead && !this.closing
   }
 
-  /** Whether a call or a lease in this process still wants the hold or the place in the queue with this id. */
+  /**
+   * Whether the client still wants the hold or the queue place with this id. This is so if a call waits under this id,
+   * or if a lease is held or being released under it.
+   */
   wants(id: string): boolean {
     const holder = this.#holders.get(id)
     return this.calling.has(id) || holder?.state.is === 'held' || holder?.state.is === 'releasing'
   }
 
   /**
-   * What an idle client still keeps, as text; undefined: nothing. An open client may keep one timer, that of the beat.
+   * What an idle client still keeps, as text; undefined if it keeps nothing. An open client may keep one timer, with
+   * which it checks that messages arrive.
    */
   get residue(): string | undefined {
     const channels = this.#link.heard.size
@@ -240,7 +244,7 @@ export class SimulatedClient implements Observer {
     hear?.(...about)
   }
 
-  /** Records `down` and `up`, the only reports on whether commands get through, and passes all reports on. */
+  /** Records `down` and `up` before it passes them on. Only these two reports say whether commands reach Redis. */
   #overheard(told: LinkListener): LinkListener {
     return {
       ...told,

@@ -1,5 +1,6 @@
 /**
- * The faults: one function for each kind. What a function breaks is repaired later by the function itself or by `heal`.
+ * The faults: one function for each kind of fault. What a function breaks is repaired later, either by the function
+ * itself or by `heal`.
  */
 import type { SimulatedClient } from './client.ts'
 import type { Net } from './network.ts'
@@ -98,10 +99,16 @@ const faults: Record<FaultKind, (stage: Stage, fault: Fault, client: SimulatedCl
     })
   },
 
-  /** Does nothing here: the server forgets scripts with the probability in plan.ts. */
+  /**
+   * Does nothing at the time of the fault. Instead, throughout the history, the server forgets scripts at random
+   * (plan.ts).
+   */
   noScript() {},
 
-  /** Sends messages without a cause, but no grant to a waiter that may be queued: Redis may really have granted it. */
+  /**
+   * Sends messages that no event has caused, including grants. A waiter that may be queued receives no such grant,
+   * because Redis may really have granted it the lock.
+   */
   noise({ server, clients }, { key, variant }, client) {
     const lock = client.lockOf(key)
     const inbox = `${client.process.name}:`.padEnd(12, '_')

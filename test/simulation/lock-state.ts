@@ -8,22 +8,28 @@ import { namesOf as namesOfSemaphore, readWriteNamesOf } from '../../src/kinds/p
 import type { Keyspace } from './redis/keyspace.ts'
 import { textOf } from './redis/values.ts'
 
-/** How many tokens after its own a holder may issue (lua/shared/unreported.lua). */
+/** A holder may issue this many tokens after the token of its grant (lua/shared/unreported.lua). */
 const BLOCK = 1_000
 
-/** The names of keys of other kinds than the mutex contain these words. */
+/** The keys of a semaphore or a read-write lock contain these words. The keys of a mutex contain neither. */
 const SEMAPHORE = '%semaphore/'
 const READ_WRITE = '%readWrite/'
 /** The number of permits that a writer wants (src/kinds/permits/read-write.ts). */
 const ALL = 1_000_000_000
-/** Length of an id. A field of a semaphore's hash is a holder, with token and claim, if its name has this length. */
+/**
+ * Length of an id. If the name of a field in a semaphore's hash has this length, the field is a holder, with token and
+ * claim.
+ */
 const ID_LENGTH = 28
 const TOKEN_LENGTH = 16
 
 /** A recorded holder; its lease may have lapsed. */
 export interface Holder {
   readonly token: number
-  /** The last token of this grant: those after `token` are reserved for hand-offs within the client. */
+  /**
+   * The last token of this grant. The tokens after `token`, up to this one, are reserved for hand-offs within the
+   * client.
+   */
   readonly lastToken: number
   readonly claim: DecodedClaim
 }
@@ -42,11 +48,11 @@ export interface LockState {
   readonly holder: Holder | undefined
   /** The holders of a semaphore or a read-write lock, by their ids. */
   readonly holders: ReadonlyMap<string, Holder>
-  /** All recorded holds, including lapsed ones: from the id to the end of the lease, ms by the server's clock. */
+  /** All recorded holds, including lapsed ones. Maps each id to the end of its lease, in ms by the server's clock. */
   readonly holds: ReadonlyMap<string, number>
   /** The queued waiters, by ticket; for a read-write lock, first all writers, then all readers. */
   readonly queue: readonly Place[]
-  /** The time until which none of the lock's keys expires, ms by the server's clock. */
+  /** Before this time, none of the lock's keys expires; ms by the server's clock. */
   readonly keptUntil: number
 }
 
@@ -63,12 +69,12 @@ export function queuesOf(lock: string): string[] {
   return lock.includes(READ_WRITE) ? [namesOf(lock).queue, readWriteNamesOf(lock).readers] : [namesOf(lock).queue]
 }
 
-/** Returns all keys of a lock, its own first. */
+/** Returns all keys of a lock. The key that `lock` names is the first. */
 export function keysOf(lock: string): string[] {
   return Object.values(namesOf(lock))
 }
 
-/** Whether a key belongs to the queue, so that losing it does not affect the holders. */
+/** Whether a key belongs to the queue. The loss of such a key does not affect the holders. */
 export function isQueue(key: string): boolean {
   return /:(queue|readers|expiry)$/.test(key)
 }
@@ -124,12 +130,12 @@ export function takenOf(state: LockState, now: number): number {
   return liveHolders(state, now).reduce((sum, { claim }) => sum + claim.wants![0], 0)
 }
 
-/** Returns the semaphore's number of permits, according to its holders; if they differ, the largest. */
+/** Returns the semaphore's number of permits. If its holders state different numbers, returns the largest. */
 export function largestOf({ holders }: LockState): number {
   return Math.max(...[...holders.values()].map(({ claim }) => claim.wants![1]))
 }
 
-/** Decodes a claim. `lock`: the key of its lock, which shows the kind. */
+/** Decodes a claim. `lock` is the key of the claim's lock, and shows the kind of the lock. */
 export function claimOf(lock: string, bytes: string): DecodedClaim {
   const claim = isShared(lock) ? decodePermitsClaim(textOf(bytes)) : decodeClaim(textOf(bytes))
   if (!claim) throw new Error(`not a claim: ${bytes}`)
@@ -165,7 +171,7 @@ function readHolders(keys: Keyspace, lock: string): Pick<LockState, 'holders' | 
   const holds = new Map<string, number>()
   for (const id of holders.keys()) {
     const end = deadlines?.score(id)
-    // If the deadlines were lost, so were all holds.
+    // If the key of the deadlines was lost, all holds have ended. If it exists, it has a deadline for each holder.
     if (deadlines && end === undefined) throw new Error(`${id} holds without end`)
     if (end !== undefined) holds.set(id, end)
   }

@@ -1,7 +1,8 @@
 /**
- * The network between clients and the server. A connection consists of two pipes. Each pipe keeps the order and has
- * delays of its own. It may stall (its content waits until it resumes), or be cut (its content is lost). Besides,
- * single messages may be lost, duplicated and reordered. Real connections do not do that, but nothing may depend on it.
+ * The network between clients and the server. A connection consists of two pipes. Each pipe delivers in order, with
+ * delays of its own. A stalled pipe keeps its content until it resumes. If a pipe is cut, its content is lost. In
+ * addition, single messages may be lost, duplicated and reordered. Real connections do not do that, but the library
+ * must not depend on it.
  */
 import { EventEmitter } from 'node:events'
 import { question } from '../../src/redis/rights.ts'
@@ -71,7 +72,7 @@ class Pipe {
     this.#held = undefined
     const { timeline } = this.#net
     this.#last = Math.max(this.#last, timeline.now)
-    // What the pipe has kept arrives before anything later, because these events are scheduled first.
+    // What the pipe has held arrives before anything that is sent later, because the events for it are scheduled first.
     for (const arrive of held) timeline.at(timeline.now, () => this.#out(arrive), this.#process)
   }
 

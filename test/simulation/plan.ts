@@ -53,7 +53,10 @@ const disorderly: readonly FaultKind[] = [
 export const WRITES = '1000000000/1000000000'
 export const READS = '1/999999999'
 
-/** The number of a stream of random numbers. The world and its processes use smaller numbers (world.ts). */
+/**
+ * The number of the random stream for semaphores and read-write locks. The world and its processes use smaller numbers
+ * (world.ts).
+ */
 const LAST_STREAM = 100
 
 export interface Call {
@@ -86,7 +89,7 @@ export interface Fault {
   readonly client: number
   /** How many ms the fault lasts, if its kind has a duration. */
   readonly ms: number
-  /** Selects one of the variants of its kind. */
+  /** Selects one of the variants of the fault's kind. */
   readonly variant: number
   readonly key: string
 }
@@ -107,7 +110,10 @@ export interface Plan {
   readonly bound: number
   /** ms within which the next holder must take a released lock; Infinity if messages or connections may fail. */
   readonly prompt: number
-  /** No connection fails from this time on: holds and places that nobody wants must be gone after `forgotten` ms. */
+  /**
+   * From this time on, no connection fails. Each hold and queue place that its client does not want must then be gone
+   * after `forgotten` ms.
+   */
   readonly tidyFrom: number
   readonly forgotten: number
   /** The time at which everything must be over. */
@@ -124,7 +130,8 @@ export function planOf(seed: number, kind: SimulatedKind): Plan {
 }
 
 /**
- * Returns the same history with read-write locks. A hold may be nested in another hold of its owner, and outlive it.
+ * Turns a plan for mutexes into one for read-write locks. A hold may be nested in another hold of its owner, and may
+ * outlive that hold.
  */
 function withModes(plan: Plan, random: Random): Plan {
   const writers = random.pick([0.1, 0.3, 0.7])
@@ -139,8 +146,8 @@ function withModes(plan: Plan, random: Random): Plan {
 }
 
 /**
- * Returns the same history with semaphores. Each call wants some permits; in some histories, calls state two different
- * totals.
+ * Turns a plan for mutexes into one for semaphores. Each call wants some permits. In some histories, the calls state
+ * two different totals.
  */
 function withPermits(plan: Plan, random: Random): Plan {
   const of = random.int(1, 5)
@@ -157,9 +164,9 @@ function withPermits(plan: Plan, random: Random): Plan {
 function planOfMutex(seed: number): Plan {
   const random = new Random(seed, 0)
   // Two calls of one owner rarely meet. So in some histories most calls name one of a few owners. These histories have
-  // no faults, because what the checks expect of such calls is promised only without faults.
+  // no faults, because the checks of such calls rely on promises that hold only without faults.
   const family = random.chance(0.1)
-  // Without faults, the library promises much more. So some of the other histories have no faults either.
+  // Without faults, the library promises much more. So some histories without `family` have no faults, either.
   const often = family || random.chance(0.2) ? 0 : 0.25
   const kinds = new Set(faultKinds.filter(() => random.chance(often)))
   const clients = random.int(2, 4)
@@ -182,7 +189,7 @@ function planOfMutex(seed: number): Plan {
   const crowd = random.chance(0.4)
   const calls = crowd ? random.int(8, 60) : random.int(2, 24)
   const answerLimit = Math.min(5_000, Math.max(1_000, settings.outageTimeout / 3))
-  // The time until the next heartbeat, plus a few round trips until the grant.
+  // A waiter may have to wait for its next heartbeat, and then for a few round trips until its grant.
   const bound = settings.waiterTtl / 3 + 10 * worst + 50
   const quiet = kinds.size === 0 || (kinds.size === 1 && kinds.has('messages'))
   const grace = quiet ? 0 : 2 * answerLimit + 2_500 + 2 * Math.max(500, settings.waiterTtl / 3)

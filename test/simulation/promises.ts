@@ -5,35 +5,45 @@ import { type Plan, WRITES } from './plan.ts'
 import { mayEnter } from './reentries.ts'
 import type { Server } from './server.ts'
 
-/** ms. Timers are late by up to 1 ms, and some ends take two timers. A slow clock (0.1 %) is allowed for separately. */
+/**
+ * A promise may settle this many ms late. A timer may be up to 1 ms late, and some calls end only after two timers. A
+ * slow clock (0.1 %) is allowed for separately.
+ */
 const LATE = 5
 
 /**
- * After a stall, a client first reads what has arrived, for this many ms, before it draws conclusions (src/clock.ts).
+ * After a process was stopped, it first reads incoming data for this many ms. Only then do its time-outs take effect
+ * (src/clock.ts).
  */
 const GRACE = 50
 
 interface Open {
   readonly what: string
   readonly client: SimulatedClient
-  /** Virtual time. */
+  /** The virtual time at which the promise was registered. */
   readonly begun: number
-  /** Virtual time by which the promise has to settle; later only if its process was stopped in the meantime. */
+  /**
+   * The virtual time by which the promise has to settle. It is later if the client's process was stopped in the
+   * meantime.
+   */
   due: number
-  /** Virtual time at which the call stops waiting for Redis to answer, if its process is not stopped. */
+  /**
+   * The virtual time at which the call stops waiting for an answer from Redis. It is later if the client's process was
+   * stopped in the meantime.
+   */
   readonly patient: number
-  /** How often, and for how many ms in total, its process had been stopped before the call began. */
+  /** How often the client's process had been stopped before the call began, and for how many ms in total. */
   readonly stops: number
   readonly stopped: number
-  /** Whether the call waits for a lock. If so, its patience ends `outageTimeout` after Redis went out of reach. */
+  /** Whether the call waits for a lock. If so, it gives up `outageTimeout` after Redis went out of reach. */
   readonly isLock: boolean
   /** The key of the lock that the call waits for. */
   readonly waitsFor: string | undefined
-  /** For permits: what the call wants, as in a claim. */
+  /** What the call wants, in the form of a claim; only for semaphores and read-write locks. */
   readonly wants: string | undefined
   /** The name of the call's owner, if the call gives one. */
   readonly owner: string | undefined
-  /** How many ms the call may still take after its process was stopped. */
+  /** If the client's process was stopped, the call may take this many ms after the process continues. */
   readonly again: number
 }
 
@@ -107,7 +117,7 @@ export class Promises {
     this.#outsideSince.delete(open)
   }
 
-  /** Checks after each event, at its time. */
+  /** Runs after each event. `now` is the event's virtual time. */
   look(now: number, server: Server): void {
     const outage = this.#plan.settings.outageTimeout * 1.001 + LATE
     for (const open of this.#open) {
@@ -167,8 +177,8 @@ export class Promises {
   }
 
   /**
-   * Checks that while an owner with a name holds the lock, its other calls re-enter as soon as another waiter would be
-   * granted a free lock.
+   * Checks the waiting calls of an owner that has a name and already holds the lock. These calls must re-enter within
+   * the time in which another waiter would be granted a free lock.
    */
   #lookForOutsiders(now: number, waiting: readonly Open[], enters: (open: Open) => boolean): void {
     const bound = Math.min(this.#plan.bound, this.#plan.prompt)
@@ -191,8 +201,9 @@ export class Promises {
 }
 
 /**
- * Whether a waiter must be granted the lock now: the head of the queue fits, or nobody is queued and every waiting call
- * fits. While a writer is queued, readers have to wait.
+ * Whether a waiter must be granted the lock now. If waiters are queued, enough permits must be free for the first one.
+ * If no waiter is queued, enough permits must be free for each waiting call. While a writer is queued, readers have to
+ * wait.
  */
 function isEnabled(state: LockState, waiting: readonly Open[], now: number, readWrite: boolean): boolean {
   const taken = takenOf(state, now)

@@ -1,6 +1,6 @@
 /**
- * Checks re-entry of read-write locks against the server's data: the answer to an owner that holds the lock and asks
- * again, the one token of all its holds, and that nobody else holds while a writer does.
+ * Checks re-entry of read-write locks against the server's data. An owner that holds the lock and asks again must get
+ * the right answer. All holds of one owner must have the same token. While a writer holds, no other owner may hold.
  */
 import { type LockState, liveHolders, writes } from './lock-state.ts'
 import type { Answer } from './witness.ts'
@@ -17,16 +17,16 @@ export class Reentries {
   }
 
   /**
-   * Checks the answer to a request. An owner that holds the lock must re-enter at once. If the owner only reads and
-   * asks to write, the request must be refused as a deadlock; but a request that was queued before its owner began to
-   * read keeps waiting.
+   * Checks the answer to a request whose owner already holds the lock. The owner must re-enter at once. But if it only
+   * reads and now asks to write, the request must be refused as a deadlock. If such a request was queued before its
+   * owner began to read, it keeps waiting instead.
    */
   asked({ claim, before, after, deadlock, now }: Answer): void {
     const { id, owner } = claim
-    // The request holds already, so this is a repetition.
+    // This request already has a hold, so the client has repeated it.
     if (before.holders.has(id)) return
-    // An owner without a name does not re-enter by its own id. Such a request may be repeated after its hold has ended,
-    // while a nested hold is still live.
+    // A call that names no owner is its own owner: `owner` is its id. Such a request may be repeated after its hold has
+    // ended, while a nested hold is still live. The repetition is not a re-entry.
     const theirs = owner === id ? [] : liveHolders(before, now).filter(holder => holder.claim.owner === owner)
     const told = deadlock ? 'deadlock' : after.holders.get(id)?.token
     const queued = before.queue.some(({ claim }) => claim.id === id)
@@ -43,8 +43,8 @@ export class Reentries {
   }
 
   /**
-   * Checks that present holds agree: while a writer holds, no other owner does (I1); each owner has one token of its
-   * own (I2).
+   * Checks the present holds. While a writer holds, no other owner may hold (I1). Each owner has one token, which no
+   * other owner has (I2).
    */
   agree(lock: string, state: LockState, now: number): void {
     this.#exclude(lock, state, now)
@@ -71,7 +71,7 @@ export class Reentries {
   }
 }
 
-/** Whether an owner may re-enter a read-write lock, given what it holds. */
+/** Whether an owner may re-enter a read-write lock, given what the owner already holds. */
 export function mayEnter(state: LockState, owner: string, toWrite: boolean, now: number): boolean {
   const theirs = liveHolders(state, now).filter(({ claim }) => claim.owner === owner)
   return theirs.length > 0 && (!toWrite || theirs.some(({ claim }) => writes(claim)))

@@ -13,7 +13,10 @@ export interface Result {
   readonly events: number
   /** How many leases were handed off within a client. */
   readonly handedOn: number
-  /** For read-write locks: how often an owner re-entered, and how often it would have waited for itself. */
+  /**
+   * For read-write locks: how often an owner re-entered, and how often a request was refused because its owner would
+   * wait for itself.
+   */
   readonly reentered: number
   readonly deadlocks: number
   readonly seconds: number
@@ -82,8 +85,8 @@ async function turn(worlds: readonly World[]): Promise<World[]> {
 }
 
 /**
- * Restores `Math.random`, which histories replace in order to take the library's own choices from the seed. Turns off
- * the stacks of errors, to save time.
+ * Restores `Math.random`. The histories replace it, so that the library's own random choices follow from the seed. Also
+ * turns off the stacks of errors, to save time.
  */
 async function quietly(run: () => Promise<void>): Promise<void> {
   const { random } = Math

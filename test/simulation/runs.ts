@@ -1,13 +1,18 @@
 /**
- * Checks the runs of hand-offs within a client, which the server does not see. The server grants a hold with a block of
- * tokens. Then the hold passes from lease to lease of the client, until one of them releases it.
- * A run must not overtake a fair waiter that was queued when the run began, that belongs to its own client, or that its
- * client knows. It may last only a few ms.
+ * Checks the hand-offs within a client, which the server does not see. The server grants a hold with a block of tokens.
+ * Then the hold passes from lease to lease of the client, until one of them releases it. Such a sequence is called
+ * a run.
+ *
+ * A run must not overtake a fair waiter that was queued when the run began, that belongs to the same client, or that
+ * the client knows. A run may last only a few ms.
  */
 import type { Hold } from '../../src/local/hold.ts'
 import type { SimulatedClient } from './client.ts'
 
-/** The longest run of a client that knows of no others, in ms: LONGEST_ALONE, by a clock that may be 0.1 % slow. */
+/**
+ * How long a run may last, in ms: the limits of src/local/run.ts, and a margin because the client's clock may be 0.1 %
+ * slow. LONGEST_ALONE applies if no other client received the last release.
+ */
 const LONGEST = 4.01
 const LONGEST_ALONE = 25.03
 
@@ -28,7 +33,7 @@ interface Run {
 
 export class Runs {
   readonly #failed: (invariant: string, what: string) => void
-  /** The current run under each hold's id. */
+  /** Maps each hold's id to its current run. */
   readonly #runs = new Map<string, Run>()
   /** Leases that have ended by a hand-off within the client. */
   readonly #passed = new Set<string>()
@@ -63,7 +68,7 @@ export class Runs {
     return this.#passed.has(hold.claim.id)
   }
 
-  /** Returns the last token of the hold that its client has issued. */
+  /** Returns the last token that the client has issued for this hold. */
   issued(hold: string): number {
     return this.#runs.get(hold)?.issued ?? 0
   }

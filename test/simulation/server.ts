@@ -26,7 +26,10 @@ export interface KnownScript {
   readonly keys: readonly string[]
 }
 
-/** Returns the scripts of all kinds, by their texts as clients send them, and by the hashes of these texts. */
+/**
+ * Returns a map of the scripts of all kinds. Each script is found by its text, as clients send it, and by the hash of
+ * that text.
+ */
 function known(tokenMemory: number) {
   const { cluster, inboxes } = new Namespace('lock:', false)
   const ofKind = (scripts: ScriptSet) =>
@@ -141,7 +144,9 @@ export class Server {
     for (const lock of this.#locks.keys()) this.#locks.set(lock, nothing)
   }
 
-  /** Loses one key of a lock, as by DEL or eviction; the others remain. `which`: a number that selects the key. */
+  /**
+   * Loses one key of a lock, as by DEL or eviction. The number `which` selects the key. The lock's other keys remain.
+   */
   loseKey(lock: string, which: number): void {
     const names = keysOf(lock)
     const name = names[which % names.length]!

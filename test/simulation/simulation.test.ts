@@ -6,8 +6,9 @@
  *   BATON_SECONDS=600 npx vitest run test/simulation   new seeds for this many seconds
  *   BATON_KIND=readWrite with BATON_SEED               the history of that seed, with read-write locks
  *
- * Each of these mistakes was made on purpose, and a history failed: most within a second, the rarest within half a
- * minute. In parentheses is the invariant that failed.
+ * Each of the following mistakes was made on purpose, one at a time, in the file that is named above it. Each time a
+ * history failed: mostly within a second, at the latest within half a minute. The invariant that failed is in
+ * parentheses.
  *
  *   src/wait/acquire.ts
  *     believes a grant message without `newer` (I1); asks before it is subscribed to the inbox (I3); does not try again
@@ -112,8 +113,8 @@ async function expectNoFailure(kind: SimulatedKind, result: Result): Promise<voi
   expect(result.histories).toBeGreaterThan(0)
 }
 
-// With BATON_SEED, only that history runs; without it, everything else. The other tests are not even reported as
-// skipped.
+// With BATON_SEED, only the history of that seed runs. The other tests are then not defined, so they are not reported
+// as skipped, either.
 if (one !== undefined) {
   test('the history of BATON_SEED', async () => {
     const kind = (BATON_KIND ?? 'mutex') as SimulatedKind
@@ -124,7 +125,7 @@ if (one !== undefined) {
   test('I1 to I8 hold in the histories of the fixed seeds', { timeout: 120_000 }, async () => {
     const result = await runAll('mutex', from(1, ALWAYS))
     await expectNoFailure('mutex', result)
-    // Makes sure that hand-offs within a client happen, and so are checked.
+    // The histories check hand-offs within a client only if such hand-offs happen.
     expect(result.handedOn).toBeGreaterThan(ALWAYS / 2)
   })
 

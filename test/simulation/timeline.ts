@@ -1,9 +1,10 @@
 /**
  * Virtual time: the events of one history in the order of their times, and the clocks of the processes in it.
  *
- * No real time passes between events: the next one runs as soon as the previous one is over. An event may belong to a
- * process. The events of a dead process are dropped. Those of a frozen process are kept, and run one by one after the
- * thaw: either its timers first, or what its sockets have received, because Node's event loop may do either.
+ * No real time passes between events: each event runs as soon as the event before it is over. An event may belong to a
+ * process. The events of a dead process are dropped. The events of a frozen process are kept, and run one by one after
+ * the thaw. Either the process's timers run first, or the data that its sockets have received, because Node's event
+ * loop may do either.
  */
 import type { Clock, Timer } from '../../src/clock.ts'
 import type { Random } from '../kit/random.ts'
@@ -37,7 +38,7 @@ export class Timeline {
     return event
   }
 
-  /** Takes the next event and moves the time to it; undefined: there is none. */
+  /** Takes the next event and moves the time to it. Returns undefined if there is none. */
   next(): Event | undefined {
     for (let event = this.#pop(); event; event = this.#pop()) {
       if (event.cancelled || event.process?.dead) continue
@@ -105,9 +106,9 @@ export class Process implements Clock {
   readonly name: string
   dead = false
   frozen = false
-  /** The virtual time of its last thaw. */
+  /** The virtual time at which the process last thawed. */
   thawedAt = Number.NEGATIVE_INFINITY
-  /** How often it was frozen, and for how many ms in total. */
+  /** How often the process was frozen, and for how many ms in total. */
   stops = 0
   stopped = 0
   readonly deferred: Event[] = []
@@ -154,13 +155,17 @@ export class Process implements Clock {
     return this.#armed.size
   }
 
-  /** Whether everything that was due in the process has run: it is neither frozen nor just thawed. */
+  /**
+   * Whether the process has run everything that was due. This is not so while it is frozen, and at the moment of its
+   * thaw.
+   */
   get awake(): boolean {
     return !this.frozen && this.#timeline.now > this.thawedAt
   }
 
   /**
-   * Like `awake`, but also waits for the timers that the first events after a thaw have set, because they may be late.
+   * Like `awake`, but false for another `LATE` ms after a thaw. The first events after a thaw may set timers, which may
+   * be late by that much.
    */
   get settled(): boolean {
     return !this.frozen && this.#timeline.now > this.thawedAt + LATE

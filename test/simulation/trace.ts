@@ -1,4 +1,4 @@
-/** The events of one history, as text. Without `kept`, nothing is formatted or stored. */
+/** The events of one history, as text. If `kept` is false, nothing is formatted or stored. */
 import type { Timeline } from './timeline.ts'
 
 export class Trace {

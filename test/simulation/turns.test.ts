@@ -29,7 +29,7 @@ interface Asked {
   readonly callers: readonly number[]
   /** ms for which each caller holds the lock. */
   readonly hold: number
-  /** How many clients are subscribed to the unlock channel but never ask. */
+  /** How many clients are subscribed to the unlock channel but never ask for the lock. */
   readonly listeners?: number
 }
 

@@ -9,23 +9,28 @@ import type { Reply } from './redis/lua.ts'
 
 export type ScriptName = keyof typeof scripts
 
-/** Is notified of each decision of a script, and changes nothing. */
+/** A watcher is notified of each decision of a script. It must not change anything. */
 export interface Watcher {
-  /** A claim has become the holder. */
+  /** The server has granted the lock to the claim in `grant`. */
   granted(lock: string, grant: Grant): void
-  /** The owner has re-entered with the hold `id`, under the holder's token. */
+  /** The lock's owner has re-entered: its new hold `id` has the same token as the hold that it already had. */
   reentered(lock: string, id: string, token: number): void
   /** A request for a read-write lock was answered. */
   asked(lock: string, answer: Answer): void
-  /** A hold was ended by its own id. */
+  /** The hold with this id has ended, because the client released or withdrew it. */
   dropped(id: string): void
-  /** A client has recorded a hand-off: another of its leases now has this hold, with this token. */
+  /**
+   * The server has recorded a hand-off within a client: another lease of the client now has this hold, with this token.
+   */
   passed(lock: string, hold: string, token: number): void
-  /** These holds were taken away from their holder. */
+  /** These holds have ended by a forced release or by a loss of data. */
   taken(ids: readonly string[]): void
-  /** A waiter has joined the queue. `again`: by a heartbeat, whether it joined again or was still queued. */
+  /**
+   * A waiter has joined the queue. If `again` is true, the ticket comes from a heartbeat: the waiter joined again, or
+   * was still queued.
+   */
   joined(id: string, ticket: number, lock: string, again: boolean): void
-  /** A waiter has left by its own request. */
+  /** A waiter has left the queue by its own request. */
   left(id: string): void
 }
 
@@ -34,7 +39,7 @@ export interface Grant {
   readonly token: number
   /** The last token of the block that belongs to the holder's client. */
   readonly lastToken: number
-  /** The lock right before and right after the grant. */
+  /** The lock right before the grant. `state` is the lock right after it. */
   readonly before: LockState
   readonly state: LockState
   /** ms by the server's clock. */
@@ -46,13 +51,13 @@ export interface Answer {
   readonly claim: DecodedClaim
   readonly before: LockState
   readonly after: LockState
-  /** Whether it was refused as a deadlock, because its owner would wait for itself. */
+  /** Whether the request was refused as a deadlock, because its owner would wait for itself. */
   readonly deadlock: boolean
   /** ms by the server's clock. */
   readonly now: number
 }
 
-/** A waiter that a run has added to the queue. */
+/** A waiter that a script has added to the queue. */
 export interface Joined {
   readonly claim: string
   readonly ticket: number
@@ -77,7 +82,10 @@ export function witness(watcher: Watcher, run: Run): void {
   else tellOfHolder(watcher, run)
 }
 
-/** Reports the decisions for a semaphore or a read-write lock; grants in the order of their tokens. */
+/**
+ * Reports a script's decisions about a semaphore or a read-write lock. Grants are reported in the order of their
+ * tokens.
+ */
 function tellOfHolders(watcher: Watcher, run: Run): void {
   const { name, lock, before, after, now } = run
   if (name === 'acquire' && isReadWrite(lock)) {
@@ -90,7 +98,8 @@ function tellOfHolders(watcher: Watcher, run: Run): void {
     const id = argument(run, 'id')!
     if (ended(id)) watcher.dropped(id)
   } else if (name === 'forceRelease') watcher.taken([...before.holders.keys()].filter(ended))
-  // A new hold with the token of an earlier one is a re-entry, or was admitted while its owner held the lock.
+  // If a new hold has the token of an earlier hold, it is no grant. Its owner has re-entered, or its waiter was
+  // admitted from the queue while the owner held the lock.
   const known = new Set([...before.holders.values()].map(({ token }) => token))
   const granted = [...after.holders].filter(([id]) => isNew(id)).map(([, holder]) => holder)
   for (const holder of granted.sort((a, b) => a.token - b.token)) {
@@ -124,8 +133,8 @@ function tellOfHolder(watcher: Watcher, run: Run): void {
 }
 
 /**
- * Reports the tickets in a heartbeat's arguments even if no waiter joined: a client may only send tickets that it has
- * received.
+ * Reports the tickets in a heartbeat's arguments even if no waiter joined, because the watcher checks that the client
+ * has received these tickets before.
  */
 function tellOfQueue(watcher: Watcher, run: Run): void {
   const { name, argv, lock, before, joined, now } = run
@@ -144,7 +153,7 @@ function argument({ name, argv }: Run, argumentName: string): string | undefined
   return argv[(scripts[name].args as readonly string[]).indexOf(argumentName)]
 }
 
-/** Whether the holder is new: it has another token, or another hold with the same token, which would be a mistake. */
+/** Whether the lock has a new holder: one with another token or, by mistake, another hold with the same token. */
 function isAnother(before: LockState, after: LockState): boolean {
   const [old, present] = [before.holder, after.holder!]
   if (old?.token !== present.token) return true

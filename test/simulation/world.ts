@@ -1,5 +1,5 @@
 /**
- * One history: a few clients, a server and the network between them, from a seed.
+ * One history: a few clients, a server and the network between them, all from one seed.
  *
  *      plan ──▶ calls ──▶ SimulatedClient ──▶ SimulatedRedis ══ pipes ══▶ Server ──▶ scripts
  *           └─▶ faults        │   ▲                                          │
@@ -11,10 +11,10 @@
  * Redis's commands and time are simulated. Every choice (delays, losses, lateness of timers, the order after a freeze)
  * is drawn from the seed. So a seed determines a history, and two runs have exactly the same trace.
  *
- * Time is a queue of events. An event of a client runs in that client's code. Everything that it triggers by promises
- * runs before the next event, which takes a turn of the real event loop (run.ts). Events of the server need no such
- * turn: each runs to its end at once, and its effects are new events. So events interleave as in reality, but not more
- * finely: every arrival and every timer is an event.
+ * Time is a queue of events. An event of a client runs in that client's code. All promises that follow from this event
+ * are settled before the next event, which takes a turn of the real event loop (run.ts). An event of the server needs
+ * no such turn: it runs to its end at once, and its effects are new events. Every arrival and every timer is an event,
+ * so events interleave as finely as in reality.
  *
  * A history has four parts:
  *   1. calls and faults                              until plan.healed
@@ -34,11 +34,16 @@ import { Server } from './server.ts'
 import { Process, Timeline } from './timeline.ts'
 import { Trace } from './trace.ts'
 
-/** The interval at which part 2 checks whether it is over, ms. */
+/** The time in ms between two checks whether part 2 of the history is over. */
 const POLL = 25
-/** The length of part 3, ms: longer than leases last, unused channels stay subscribed, and cleanup pauses. */
+/**
+ * The length of part 3, the rest, in ms. No lease lasts that long, no unused channel stays subscribed, and no pause of
+ * the cleanup lasts that long.
+ */
 const REST = 4_000
-/** How many ms closing may take besides the client's last request: the pause of the cleanup, and a little more. */
+/**
+ * How many ms closing may take in addition to the client's last request: the pause of the cleanup, and a little more.
+ */
 const CLEANING = 1_200
 /** How many ms a closing client waits for a Redis that does not answer its releases. */
 const CLOSE_PATIENCE = 2_000
@@ -101,7 +106,7 @@ export class World implements Stage {
   /** Replaces Math.random while an event of this history runs. */
   readonly jitter = () => this.#jitter.fraction()
 
-  /** Runs events up to one that needs a turn of the event loop after it. Returns false if the history is over. */
+  /** Runs events until one of them needs a turn of the event loop. Returns false if the history is over. */
   step(): boolean {
     for (;;) {
       const event = this.failure === undefined ? this.timeline.next() : undefined
@@ -123,7 +128,8 @@ export class World implements Stage {
 
   close(client: SimulatedClient): void {
     if (client.closing) return
-    // The client continues to close while Redis accepts its releases. But each of its requests has its own patience.
+    // While Redis answers its releases, the client continues to close. Each single request may wait for
+    // `outageTimeout`.
     const patience = Math.max(CLOSE_PATIENCE, this.#plan.settings.outageTimeout)
     this.#watch(`close`, client, patience + CLEANING, client.close())
   }
@@ -138,10 +144,11 @@ export class World implements Stage {
     const { key, request, abort } = call
     const { outageTimeout } = this.#plan.settings
     const controller = abort === undefined ? undefined : new AbortController()
-    // A call that does not wait sends its request again if the grant took longer than the lease to arrive (acquire.ts).
+    // If a call does not wait and its grant arrives after the lease has ended, the call sends its request again
+    // (acquire.ts).
     const once = request.timeout === 0
     const terms = once
-      ? // The call may do so even after its process was stopped for longer than its whole patience.
+      ? // The call may send its request again even if its process was stopped for longer than its whole patience.
         { patience: 2 * outageTimeout, again: outageTimeout }
       : {
           waitsFor: key,
@@ -230,7 +237,7 @@ export class World implements Stage {
     promise.then(done, done)
   }
 
-  /** Waits in part 2 until everything is over. */
+  /** Part 2: checks whether every promise has settled and every lease has ended. If not, checks again later. */
   #awaitEnd(): void {
     const { timeline } = this
     const open = this.#promises.open
@@ -244,7 +251,10 @@ export class World implements Stage {
     }
   }
 
-  /** Parts 3 and 4. Cleanup in the background, after callers have given up, may have to wait for the network. */
+  /**
+   * Ends part 3 and begins part 4, once no client keeps anything. After callers have given up, their cleanup in the
+   * background may still have to wait for the network.
+   */
   #closeAll(): void {
     const residue = this.clients.filter(({ open }) => open).flatMap(({ residue }) => residue ?? [])
     if (residue.length > 0) {

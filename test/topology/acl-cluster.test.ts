@@ -27,7 +27,10 @@ function clientAs(username: string | undefined, options: ClientOptions) {
   return { locks, warnings }
 }
 
-/** Creates a user with this name and these rights on every node, and a client that logs in as this user. */
+/**
+ * Creates a user with this name and these rights on every node, and a client that logs in as this user. The second
+ * client has all rights.
+ */
 async function scene(name: string, rules: readonly string[]) {
   for (const { redis } of cluster.nodes) await redis.acl('SETUSER', name, 'on', '>pw', ...rules)
   const [limited, other] = [clientAs(name, limitedOptions), clientAs(undefined, otherOptions)]
@@ -65,7 +68,10 @@ async function whileSlotMoves({ limited }: Pair, key: string): Promise<void> {
   expect(await lease.release()).toBe(true)
 }
 
-/** Queues a waiter behind a dead one that had subscribed on the lock's node. The release passes over the dead one. */
+/**
+ * Queues a waiter behind a dead waiter whose client was subscribed on the lock's node. The release passes over the dead
+ * waiter.
+ */
 async function behindTheDead({ limited, other }: Pair, key: string): Promise<void> {
   const lock = `lock:{${key}}`
   const held = await limited.lock(key)
@@ -82,7 +88,10 @@ async function behindTheDead({ limited, other }: Pair, key: string): Promise<voi
   expect(await (await wait).release()).toBe(true)
 }
 
-/** Parks a waiter until the node records that it is subscribed there. If it died, a release would pass over it. */
+/**
+ * Parks a waiter until the lock's node has recorded that the waiter's client is subscribed there. With this record, a
+ * release can pass over the waiter if it has died.
+ */
 async function whereItIsHeard({ limited, other }: Pair, key: string): Promise<void> {
   const held = await other.lock(key)
   const wait = limited.lock(key, { fair: true })
@@ -126,7 +135,7 @@ describe('without one of its rights', () => {
     await eventually(() => at.warnings.length === 3)
     const missing = at.warnings.map(({ message }) => message.split(': ', 1)[0]?.replace(/:\d+/, ''))
     expect(missing).toEqual(Array(3).fill(`the Redis user at 127.0.0.1 lacks the rights ${right}`))
-    // The rights that scripts need are tested in acl.test.ts, so do the work here only for the other rights.
+    // acl.test.ts tests the rights that scripts need, so do the work here only if another right is missing.
     if (!alone.has(right)) expect(await work(at.limited, at.other, admins(), name)).not.toEqual([])
   })
 

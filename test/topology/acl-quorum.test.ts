@@ -1,4 +1,4 @@
-/** Tests the rights on a quorum's servers, which docs/quorum.md requires in addition to those for one server. */
+/** Tests the rights that the servers of a quorum require in addition to the rights for one server (docs/quorum.md). */
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type ClientOptions, LockClient, LockConnectionError } from '../../src/index.ts'
@@ -22,8 +22,8 @@ interface Scene extends AsyncDisposable {
 }
 
 /**
- * Creates a user on each server, with the rights for one server and those in `besides`, and a client that logs in as
- * this user.
+ * Creates a user on each server, and a client that logs in as this user. The user has the rights for one server and the
+ * rights in `besides`.
  */
 async function scene(name: string, besides: readonly string[], options: ClientOptions = {}): Promise<Scene> {
   const admins = servers.map(({ url }) => new Redis(url))

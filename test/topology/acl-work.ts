@@ -3,12 +3,12 @@ import type { Redis } from 'ioredis'
 import { type LockClient, LockLostError } from '../../src/index.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-/** Options for the clients that are passed to `work`, with which heartbeats and refusals come soon. */
+/** Options for the client `limited` of `work`. With these options, its heartbeats and refusals come soon. */
 export const limitedOptions = { lease: 5_000, waiterTtl: 600, outageTimeout: 1_200 }
 /** With these options, heartbeats come too late to help callers that should receive a message. */
 export const otherOptions = { lease: 30_000, waiterTtl: 60_000 }
 
-/** Time limit in ms for a release to reach the waiter by a message. A heartbeat would come later. */
+/** A release must reach the waiter by a message within this time, in ms. A heartbeat would come later. */
 const AT_ONCE = 1_000
 
 type Step = readonly [name: string, run: () => Promise<unknown>]
@@ -76,7 +76,7 @@ export async function work(
     [
       'to stop listening',
       async () => {
-        // Keep the client subscribed to another lock of the same slot. In a cluster, its connection might otherwise be
+        // Keep the client subscribed to another lock of the same slot. Otherwise, in a cluster, its connection might be
         // closed.
         const [kept, left] = [`{${key('listen')}}:kept`, `{${key('listen')}}:left`]
         const held = [await other.lock(kept), await other.lock(left)]

@@ -57,7 +57,9 @@ async function scene(name: string, rules: readonly string[], at = server, option
 
 const rights = aclRule([mutex]).filter(rule => /^[+~&]/.test(rule))
 
-/** Returns the rules without one right. Instead of removing a pattern, replaces it by another one. */
+/**
+ * Returns the rules without one right. A pattern of keys or channels is not removed, but replaced by another pattern.
+ */
 function without(right: string): string[] {
   return aclRule([mutex]).map(rule =>
     rule !== right ? rule : right.startsWith('+') ? right.replace('+', '-') : `${right[0]}others:*`,
@@ -80,7 +82,8 @@ test('docs/operations.md lists these rights', () => {
 })
 
 describe('without one of its rights', () => {
-  // This test fails if `this.#survey.look()` is removed in src/session.ts, or any of the commands in src/redis/rights.ts.
+  // This test fails if `this.#survey.look()` is removed in src/session.ts, or any of the commands in
+  // src/redis/rights.ts.
   test.concurrent.each(rights)(
     '%s: something fails, and the client has reported the missing right at its start',
     async right => {

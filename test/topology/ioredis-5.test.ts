@@ -1,6 +1,6 @@
 /**
  * Tests connections in states that ioredis 5 reports differently from ioredis 6. The contract tests run with both
- * versions and cover the rest.
+ * versions and cover everything else.
  */
 import { Redis } from 'ioredis-5'
 import { expect, test } from 'vitest'

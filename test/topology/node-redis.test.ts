@@ -1,6 +1,6 @@
 /**
- * Tests lock clients that are made from clients of node-redis, with both versions. A lock client copies only the
- * options. The servers here require credentials.
+ * Tests lock clients that are made from clients of node-redis 5 and 6. The lock client copies only the options of the
+ * node-redis client. The servers in these tests require credentials.
  */
 import * as redis6 from 'redis'
 import * as redis5 from 'redis-5'
@@ -17,7 +17,7 @@ import type { InstanceOptions } from '../kit/topologies/topology.ts'
 
 type Source = Parameters<typeof client>[1]
 
-/** Checks that two clients of the same source exclude each other, wake each other, and hand over. */
+/** Checks that two clients of the same source exclude each other, wake each other, and hand the lock to each other. */
 async function works(source: Source): Promise<void> {
   const [one, two] = [client({}, source), client({}, source)]
   const key = freshKey()
@@ -154,7 +154,7 @@ describe.each(versions)('node-redis %s', (_, { createClient, createCluster }) =>
   })
 })
 
-/** Started once for both versions, because that takes seconds. */
+/** The tests of both versions share one cluster, because its start takes seconds. */
 let guardedCluster: Promise<RedisCluster> | undefined
 
 function guarded(): Promise<RedisCluster> {

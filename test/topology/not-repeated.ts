@@ -1,16 +1,16 @@
 /** Lists the contract files that do not run over every topology, where each runs, and why it need not run elsewhere. */
 export interface Exception {
   readonly file: string
-  /** The names of the topologies over which it runs. */
+  /** The names of the topologies over which the file runs. */
   readonly on: readonly string[]
   readonly because: string
 }
 
 /** Topologies in which no server takes over from another. */
 const single = ['standalone', 'tls', 'acl', 'quorum']
-/** Topologies for files that depend on how scripts and messages work. */
+/** Topologies for a file whose results depend on scripts and messages. */
 const byScripts = ['standalone', 'cluster']
-/** Topologies for files that also depend on how leases and waiters are affected. */
+/** Topologies for a file whose results also depend on how leases and waiters work. */
 const byAnswers = [...byScripts, 'quorum']
 const ofOneServer = ['standalone', 'cluster', 'sentinel', 'tls', 'acl']
 const mutexesOnly =

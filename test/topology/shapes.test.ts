@@ -25,7 +25,7 @@ function connected<T extends Redis | Cluster>(redis: T): T {
   return redis
 }
 
-/** Opens a connection to the one server of this way. */
+/** Opens a connection to the server that `way` leads to. */
 function serverAt(way: Way): Redis {
   return connected(instanceOf(partsOf(way)[0]!, { enableReadyCheck: false })) as Redis
 }

@@ -37,14 +37,14 @@ test('without the authority’s certificate a client trusts no server', async ()
   expect((await cause(rest)).code).toMatch(/SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_VERIFY_LEAF_SIGNATURE/)
 })
 
-test('nor with the certificate of another authority of the same name', async () => {
+test('with the certificate of another authority of the same name, a client trusts no server', async () => {
   const { cert } = new Authority('the private authority of the tests')
   expect((await cause({ ...given, ca: cert })).code).toMatch(/CERT_SIGNATURE_FAILURE|UNABLE_TO_VERIFY_LEAF_SIGNATURE/)
 })
 
 test('without its own certificate a client is rejected', async () => {
   const { ca } = given
-  // The server sends the reason and closes the connection. The close may be noticed first.
+  // The server sends the reason and closes the connection. The client may notice the end of the connection first.
   expect((await cause({ ca })).message).toMatch(/certificate required|ECONNRESET|EPIPE|closed/i)
 })
 

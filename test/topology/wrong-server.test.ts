@@ -1,6 +1,6 @@
 /**
- * Tests addresses of servers that cannot serve locks, or only some of them. The client notices this when it connects,
- * and the error names the remedy.
+ * Tests addresses of servers that can serve no locks, or not all locks. The client notices this when it connects, and
+ * the error names the remedy.
  */
 import { Cluster } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
@@ -40,7 +40,7 @@ async function onlyNode(): Promise<RunningServer> {
 }
 
 /**
- * Expects that every call is rejected with these words, whether it could wait or not, and again if it is repeated
+ * Expects that every call is rejected with these words. This includes calls that could wait, and the same calls again
  * later.
  */
 async function refusesAll(locks: LockClient, words: RegExp): Promise<void> {

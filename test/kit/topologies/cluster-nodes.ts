@@ -23,7 +23,8 @@ export function peersOf(reply: unknown): Peer[] {
       readonly 0: string
       readonly 2: string
     }
-    // Besides the ranges, the list names each slot that is being moved, in brackets. Leave those out.
+    // Besides the ranges, the list contains each slot that is being moved, in brackets. Leave out the slots in
+    // brackets.
     const ranges = slots.filter(text => !text.startsWith('[')).map(rangeOf)
     return {
       id,

@@ -1,4 +1,7 @@
-/** Starts one server of a quorum. It knows nothing of the others. If it persists its data, it has its own folder. */
+/**
+ * Starts one server of a quorum, which does not know the other servers. A server that persists its data has its own
+ * folder.
+ */
 import { mkdtemp, readdir, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

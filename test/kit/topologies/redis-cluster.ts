@@ -20,9 +20,9 @@ const SLOTS = 16_384
 const settings = [
   ['--cluster-enabled', 'yes'],
   ['--cluster-config-file', 'nodes.conf'],
-  // Long enough that no node takes a busy node for dead.
+  // 3 s is so long that no node takes a busy node for dead.
   ['--cluster-node-timeout', '3000'],
-  // A replica may take over however long it has been disconnected, and it never moves to another master.
+  // A replica may take over, however long it was disconnected. A replica never moves to another master.
   ['--cluster-replica-validity-factor', '0'],
   ['--cluster-allow-replica-migration', 'no'],
   ['--repl-diskless-sync-delay', '0'],
@@ -129,8 +129,8 @@ export class RedisCluster {
       await until(async () => /cluster_state:ok/.test(String(await redis.cluster('INFO'))))
     }
     const [peers = []] = await this.#views()
-    // A node that has just started briefly sees itself as a master without slots. So the other nodes' view decides who
-    // is a replica.
+    // Shortly after its start, a node sees itself as a master without slots. So the other nodes' view decides which
+    // nodes are replicas.
     for (const { id, masterId } of peers) {
       const { redis } = this.#node(id)
       if (masterId) await until(async () => /master_link_status:up/.test(await redis.info('replication')))
@@ -138,8 +138,8 @@ export class RedisCluster {
   }
 
   /**
-   * Moves a slot one key at a time, as Redis does without atomic slot migration. During the move, a lock may have keys
-   * on both nodes. `during` runs after the first key has moved.
+   * Moves a slot one key at a time, as Redis does without atomic slot migration. During the move, some of a lock's keys
+   * may be on the old node and some on the new node. `during` runs after the first key has moved.
    */
   async moveSlot(slot: number, to: Node, during: () => Promise<void> = async () => {}): Promise<void> {
     const from = await this.masterOf(slot)

@@ -25,8 +25,8 @@ const PATIENCE = 20_000
  */
 const quickCopies = ['--repl-diskless-sync', 'yes', '--repl-diskless-sync-delay', '0']
 /**
- * Sentinel's intervals, in ms. Before a failover, a sentinel sends several pings, and needs news of each replica that
- * is only a few ping periods old.
+ * Sentinel's intervals, in ms. A sentinel starts a failover only after it has sent several pings. It promotes a replica
+ * only if the replica's last report is at most a few ping periods old.
  */
 const quickSentinels = ['info-period', '250', 'publish-period', '250', 'ask-period', '100', 'ping-period', '500']
 
@@ -74,7 +74,7 @@ export class RedisSentinel {
     return this.#awake[0] as RunningServer
   }
 
-  /** Resolves when all running sentinels agree on another master than `old`, and it accepts writes. */
+  /** Resolves when all running sentinels name the same master, which is not `old` and accepts writes. */
   async movedFrom(old: RunningServer): Promise<RunningServer> {
     const other = this.data.find(server => server !== old)!
     await eventually(async () => {
@@ -91,7 +91,8 @@ export class RedisSentinel {
    */
   async failover(): Promise<RunningServer> {
     const old = await this.master()
-    // Sentinels refuse this while they see no good replica, and they check for one only from time to time.
+    // Sentinels refuse a failover while they know no good replica, and they check their replicas only from time to
+    // time.
     const ask = () => this.direct(this.#first).call('SENTINEL', 'FAILOVER', masterName)
     await eventually(() => ask().catch(() => false), PATIENCE)
     return this.movedFrom(old)
@@ -114,15 +115,15 @@ export class RedisSentinel {
   }
 
   /**
-   * Sets how long a former master that comes back after a failover may act as a master before the sentinels demote it,
-   * in ms. Without this call it is 8 s.
+   * A former master may come back after a failover. Sets for how many ms it then may act as a master, before the
+   * sentinels demote it. Without this call, it is 8 s.
    */
   async linger(ms: number): Promise<void> {
     const times = ['publish-period', String(ms / 4)]
     await Promise.all(this.sentinels.map(sentinel => this.#hurry(sentinel, times)))
   }
 
-  /** Lets the replica receive nothing from its present master from now on, not even later. */
+  /** Waits until the replica is in sync. From then on, the present master refuses to send anything to the replica. */
   async loseWrites(): Promise<void> {
     await this.inSync()
     const master = this.direct(await this.master())
@@ -188,7 +189,7 @@ export class RedisSentinel {
 
   /**
    * Sets a sentinel's intervals, which only a debug command can change. Sentinels before 7.0 do not have this command,
-   * so they stay slower.
+   * so their intervals stay longer.
    */
   async #hurry(sentinel: RunningServer, times = quickSentinels): Promise<void> {
     await this.direct(sentinel)
@@ -211,7 +212,7 @@ export class RedisSentinel {
       redis.call('SENTINEL', 'MASTERS'),
       redis.call('SENTINEL', 'REPLICAS', masterName),
       redis.call('SENTINEL', 'SENTINELS', masterName),
-    ])) as Told[][]
+    ])) as Report[][]
     const [master, replica] = [fields(masters![0]), fields(replicas![0])]
     return (
       master['flags'] === 'master' &&
@@ -223,12 +224,12 @@ export class RedisSentinel {
   }
 }
 
-/** What a sentinel reports about one server: a map, which some versions of the protocol send as a flat list. */
-type Told = readonly string[] | Readonly<Record<string, string>>
+/** What a sentinel reports about one server: a map in RESP3, a flat list in RESP2. */
+type Report = readonly string[] | Readonly<Record<string, string>>
 
-function fields(told: Told | undefined): Readonly<Record<string, string>> {
-  if (!Array.isArray(told)) return (told ?? {}) as Readonly<Record<string, string>>
-  return Object.fromEntries(Array.from({ length: told.length / 2 }, (_, i) => [told[2 * i], told[2 * i + 1]]))
+function fields(report: Report | undefined): Readonly<Record<string, string>> {
+  if (!Array.isArray(report)) return (report ?? {}) as Readonly<Record<string, string>>
+  return Object.fromEntries(Array.from({ length: report.length / 2 }, (_, i) => [report[2 * i], report[2 * i + 1]]))
 }
 
 /** Sends the signal. Returns false if the process no longer exists. */

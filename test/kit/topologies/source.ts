@@ -19,7 +19,7 @@ function plainSourceOf(way: PlainWay): PlainSource {
   return way.kind === 'server' ? way.options : instanceOf(way, { lazyConnect: true })
 }
 
-/** Returns the ways to the single servers of a quorum. For any other way, returns this way alone. */
+/** If the way leads to a quorum, returns the ways to its single servers. Otherwise returns the way itself, alone. */
 export function partsOf(way: Way): readonly PlainWay[] {
   return way.kind === 'quorum' ? way.parts : [way]
 }
@@ -49,7 +49,10 @@ export function asUser(way: Way, user: { username?: string; password?: string } 
   return { kind: 'server', options: { host: hostname, port: Number(port), username, password } }
 }
 
-/** Returns the ports that a lock client connects to on this way. `data`: the ports of all servers that hold data. */
+/**
+ * Returns the ports that a lock client connects to if it uses this `Way`. `data` are the ports of all servers with
+ * data.
+ */
 export function portsOf(way: Way, data: readonly number[]): readonly number[] {
   if (way.kind === 'quorum') return way.parts.flatMap(part => portsOf(part, data))
   if (way.kind === 'url') return [Number(new URL(way.url).port)]

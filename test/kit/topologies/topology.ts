@@ -9,8 +9,8 @@ import type { RunningServer } from '../../../local-redis/index.ts'
 export type InstanceOptions = Omit<RedisOptions, 'replyMapping'>
 
 /**
- * How to reach the servers, as plain data: the process that starts the servers passes it to the processes that run the
- * tests, and to their children. A master behind sentinels is a 'server' whose options name the sentinels.
+ * How to reach the servers. This is plain data, because the process that starts the servers passes it to the processes
+ * that run the tests, and to their children. A master behind sentinels is a 'server' whose options name the sentinels.
  */
 export type Way = PlainWay | { readonly kind: 'quorum'; readonly parts: readonly PlainWay[] }
 
@@ -51,9 +51,9 @@ export interface Servers extends Ways {
 export interface Topology {
   readonly name: string
   /**
-   * Resolves when a client may begin to work: slots are covered, replicas follow, sentinels know each other. If it
-   * rejects, everything that was started has been ended. `args` are added to the command line of each server that holds
-   * data.
+   * Starts the servers, and resolves when a client may begin to work: slots are covered, replicas follow, sentinels
+   * know each other. If the start fails, everything that was started is ended first. `args` are added to the command
+   * line of each server that holds data.
    */
   start(args?: readonly string[]): Promise<Servers>
 }

@@ -1,6 +1,6 @@
 /**
  * The commands in memory do the same as the commands of Redis: random sequences, called from Lua, return the same
- * replies on both. For errors, only the code is compared.
+ * replies in memory and on a real server. For errors, only the code is compared.
  */
 import { expect, test } from 'vitest'
 import { Random } from '../../kit/random.ts'
@@ -92,7 +92,7 @@ const makers: Record<string, (w: Words) => string[]> = {
   ZPOPMIN: w => [w.key(), ...w.maybe(w.rank())],
 }
 
-/** Commands that are drawn more often than others, because the others read what these write. */
+/** These commands are drawn more often, because the other commands read what these commands write. */
 const frequent = ['HSET', 'ZADD', 'ZADD', 'ZADD']
 
 test('every command is tested', () => {

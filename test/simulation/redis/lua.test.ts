@@ -81,7 +81,7 @@ test('scripts return the replies of a real server', async () => {
   }
 })
 
-// This is not compared with the server, because Redis 7.2 and later write fractions with fewer digits.
+// The results are not compared with those of a server, because Redis 7.2 and later write fractions with fewer digits.
 test('a number becomes an argument of a command with up to 17 digits', () => {
   const numbers = [
     '0.1',

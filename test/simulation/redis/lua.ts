@@ -1,14 +1,15 @@
 /**
- * Lua 5.1, the version of Redis, in WebAssembly (wasmoon-lua5.1). lua.test.ts compares both: numbers as text ("%.14g")
- * and as arguments of commands ("%.17g"), strings of bytes, replies, errors, and the limit of `unpack`.
+ * Lua 5.1, the version of Redis, in WebAssembly (wasmoon-lua5.1). lua.test.ts compares it with the Lua of a real
+ * server: numbers as text ("%.14g") and as arguments of commands ("%.17g"), strings of bytes, replies, errors, and the
+ * limit of `unpack`.
  *
  * Scripts have `redis`, `string`, `table`, `math` and Lua's own globals; `cjson`, `cmsgpack`, `struct` and `bit` are
  * missing. There are two differences. The integers of string.format (`%d`) have 32 bits here, so such a format is
  * refused. And 0/0 is written as "nan", where a server on x86 writes "-nan".
  *
- * All servers share one Lua state, because a script keeps nothing between two runs, and each script is compiled once.
- * Strings and numbers are passed with the functions of Lua's C interface, because the package's own conversion is many
- * times slower.
+ * All simulated servers share one Lua state. This is possible because a script keeps nothing between two runs, and it
+ * saves time because each script is compiled only once. Strings and numbers are passed with the functions of Lua's C
+ * interface, because the package's own conversion is many times slower.
  */
 import { LuaApi } from 'wasmoon-lua5.1'
 import { type CommandReply, ErrorReply, Status, textOf, written } from './values.ts'
@@ -16,10 +17,10 @@ import { type CommandReply, ErrorReply, Status, textOf, written } from './values
 /** A reply as a client receives it. */
 export type Reply = string | number | null | Reply[]
 
-/** Runs a command. A script can catch an ErrorReply that this throws; any other error ends the script. */
+/** Runs a command. If it throws an ErrorReply, the script can catch this error. Any other error ends the script. */
 type Call = (name: string, args: string[]) => CommandReply
 
-/** A script failed with an error, instead of returning one. */
+/** Thrown if a script fails. If a script returns an error, the server gives an ErrorReply instead. */
 export class ScriptError extends Error {
   override readonly name = 'ScriptError'
 }
@@ -59,8 +60,8 @@ interface LuaModule {
 }
 
 /**
- * Removes the globals that Redis does not have, and protects the rest. Its arguments are `redis.call` and
- * `redis.pcall`.
+ * Removes the globals that Redis does not have, and makes the other globals read-only. The arguments are `redis.call`
+ * and `redis.pcall`.
  */
 const PROLOGUE = `
 local call, try = ...
@@ -99,7 +100,7 @@ setmetatable(_G, { __index = absent, __newindex = function() error('Attempt to m
 class Lua {
   readonly #c: LuaModule
   readonly #state: number
-  /** From the text of a script to the index of the compiled script in Lua's registry. */
+  /** Maps the text of a script to the index of the compiled script in Lua's registry. */
   readonly #compiled = new Map<string, number>()
   #memory: Buffer
   /** The address of a buffer of `#room` bytes: a string is written there before Lua copies it. */

@@ -17,8 +17,8 @@ export class FakeRedis {
   }
 
   /**
-   * Runs a script, like EVAL. Throws an ErrorReply if the script returns an error, and a ScriptError if it fails with
-   * one.
+   * Runs a script, like EVAL. Throws an ErrorReply if the script returns an error, and a ScriptError if the script
+   * fails.
    */
   eval(script: string, keys: readonly string[], argv: readonly string[]): Reply {
     return lua.run(script, keys.map(bytesOf), argv.map(bytesOf), this.#call)

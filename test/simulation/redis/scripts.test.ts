@@ -30,7 +30,7 @@ for i, key in ipairs(KEYS) do
 end
 return all`
 
-/** One lock on both servers. */
+/** One lock, both in memory and on the real server. */
 class Pair {
   readonly clock: { micros: number }
   readonly inbox: string
@@ -54,7 +54,7 @@ class Pair {
     this.inbox = keys.inboxPrefix(this.lock)
     this.#time = `${this.lock}:time`
     this.#redis = redis
-    // Ahead of the real server's time, so that the real server never expires a key on its own.
+    // This clock is one hour ahead of the real server's clock, so that the real server never expires a key on its own.
     this.clock = { micros: (Date.now() + 3_600_000) * 1_000 }
     const channels = this.channels(clients)
     this.#memory = new FakeRedis(this.clock, (channel, text) => {
@@ -77,7 +77,7 @@ class Pair {
     await this.#redis.hset(this.#time, { seconds: Math.floor(micros / 1e6), micros: micros % 1e6 })
   }
 
-  /** Runs a script on both servers, compares replies and keys, and returns the reply. */
+  /** Runs a script in memory and on the real server, compares replies and keys, and returns the reply. */
   readonly run = async <N extends ScriptName>(name: N, args: ArgsOf<(typeof scripts)[N]>): Promise<unknown> => {
     const { keys } = scripts[name]
     const lua = textOf(scripts[name], { cluster: false, inboxes: this.inbox, tokenMemory: MEMORY })
@@ -249,7 +249,7 @@ test('random calls lead to the same replies, messages and keys as on a real serv
     await pair.clean()
     for (const reply of pair.given) given.add(reply)
   }
-  // The next test covers `unfinished`: more dead waiters than one call passes over.
+  // The next test covers the reply `unfinished`, which a script gives if one call cannot pass over all dead waiters.
   const promised = Object.entries(replies).flatMap(([name, words]) => words.map(word => `${name} ${word}`))
   expect([...given].sort()).toEqual(promised.filter(reply => !reply.endsWith('unfinished')).sort())
 }, 60_000)

@@ -4,8 +4,8 @@
  *
  * Each key has fair callers or unfair callers in every client. Of the callers of a read-write lock, two in three read.
  * Of the callers of a semaphore with two permits, one in three wants both. The queues are read all the time, because
- * the checker needs this to judge I3. The checker excuses a violation only by a fault that the test has recorded, and
- * never by a lost connection.
+ * the checker needs their content to judge I3. The checker excuses a violation only if the test has recorded a fault
+ * that explains it. A lost connection explains no violation.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Cluster, Command } from 'ioredis'
@@ -107,7 +107,7 @@ export class Crowd {
     this.#done.push(this.#watch())
   }
 
-  /** Resolves when every client has been granted every key since this call. */
+  /** Resolves when every client has been granted the lock of every key since this call. */
   async served(limit = SOON): Promise<void> {
     this.#served.clear()
     const all = this.#contests.length * workers.length
@@ -123,7 +123,7 @@ export class Crowd {
     this.#history.record(kind, fields)
   }
 
-  /** Lets all callers finish. */
+  /** Waits until all callers have finished, and resolves to the checker's verdict. */
   async end(): Promise<Verdict> {
     this.#open = false
     this.record('healed', { bound: SOON })

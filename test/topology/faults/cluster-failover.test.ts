@@ -9,9 +9,11 @@ import { Crowd, clusterLocks, contests, ownCluster, SOON, slotOf } from './clust
 describe('CLUSTER FAILOVER', () => {
   // This test fails if `if reached == 0 then` becomes `if false then` in lua/shared/send.lua, `redis.on('moved'`
   // becomes `redis.on('never'` in src/redis/shard.ts, `cluster.on('refresh', () => this.#findAll())` is removed in
-  // src/redis/shards.ts: no client follows the slot, and clients that have not followed it are passed over. (Usually
-  // they follow before the release, or are found later.)
-  test('I3 I4: waiters and leases continue, there and back', { timeout: 60_000 }, async () => {
+  // src/redis/shards.ts: no client follows the slot to its new master, and a release passes over a client that has not
+  // followed. (Without these changes, clients usually follow before the release, or are found later.)
+  test('I3 I4: waiters and leases continue after a failover, and after a second failover back', {
+    timeout: 60_000,
+  }, async () => {
     const cluster = await ownCluster()
     const clients = ['one', 'two'].map(label => clusterLocks(cluster, { label, waiterTtl: 60_000, lease: 60_000 }))
     const orders: Partial<Record<KindName, number[]>> = {}
@@ -42,8 +44,8 @@ describe('CLUSTER FAILOVER', () => {
     await cluster.failOver(replica)
     await cluster.untilWhole()
     expect(leases.map(({ held }) => held)).toEqual(leases.map(() => true))
-    // The master delays writers during the handover. After it, their writes may arrive before other clients have
-    // followed the slot.
+    // The master delays all writes during the handover. The delayed releases may then arrive before the other clients
+    // have followed the slot.
     const back = cluster.failOver(master)
     await sleep(10)
     expect(await Promise.all(leases.map(lease => lease.release()))).toEqual(leases.map(() => true))

@@ -11,13 +11,13 @@ import { clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'
 
 const keys = Array.from({ length: 30 }, (_, i) => `job-${i}`)
 
-// This test fails if `AT_ONCE + 1` becomes `AT_ONCE + 99` in src/redis/writes.ts: thirty writes, instead of two and one
-// for each master.
+// This test fails if `AT_ONCE + 1` becomes `AT_ONCE + 99` in src/redis/writes.ts: the client makes thirty writes,
+// instead of two and one more for each master.
 test('I9: renewals that are due together take a few writes, not one per lock', async () => {
   const cluster = await ownCluster()
   const locks = clusterLocks(cluster, { lease: 6_000 })
   const leases = await Promise.all(keys.map(key => locks.lock(key)))
-  // A client checks each hold once after it has subscribed for it. Wait until these checks are over.
+  // After a client has subscribed for its holds, it checks each hold once. Wait until these checks are over.
   await sleep(1_000)
   const renewed = heard(locks, 'renewed')
   const writes: Socket[] = []

@@ -10,7 +10,10 @@ import { freshKey } from '../../kit/redis.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 import { ownCluster } from './cluster-crowd.ts'
 
-/** With this outageTimeout, the client gives up a connection attempt after 3 s. The late answer comes after that. */
+/**
+ * With this outageTimeout, the client gives up a connection attempt after 3 s. The answer that takes `LATE` ms comes
+ * later.
+ */
 const patience = { outageTimeout: 9_000 }
 const LATE = 4_500
 

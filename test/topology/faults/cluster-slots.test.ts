@@ -17,9 +17,9 @@ async function errors(cluster: RedisCluster, name: string): Promise<number> {
 }
 
 describe('a slot that moves', () => {
-  // While the slot's keys are on two nodes, scripts are refused temporarily, or run on a node on which no client has
-  // subscribed yet. In that case queue positions may be lost, but nothing else. Keys of other slots must not be
-  // affected.
+  // While a slot moves, its keys may be on two nodes. Scripts are then refused temporarily, or they run on a node on
+  // which no client has subscribed yet. During the move, queue positions may be lost, but nothing else.
+  // Locks in other slots must not be affected.
   // This test fails if `|\bnon local key\b` is removed in src/redis/refusals.ts: calls that are refused temporarily
   // fail, including releases, so these locks are not granted before their leases end.
   test('I1 I2 I4 to I8: moves back and forth, and to an added node', { timeout: 90_000 }, async () => {
@@ -55,7 +55,7 @@ describe('a slot that moves', () => {
     }
 
     expect(await errors(cluster, 'ASK')).toBeGreaterThan(0)
-    // A script that needs a key of its lock on the other node is refused with this error: lua/shared/all.lua.
+    // Redis refuses a script with the error ERR if a key of its lock is on the other node (lua/shared/all.lua).
     expect(await errors(cluster, 'ERR')).toBeGreaterThan(before)
     expect(steady.map(lease => lease.held)).toEqual(steady.map(() => true))
     expect(await Promise.all(steady.map(lease => lease.release()))).toEqual(steady.map(() => true))

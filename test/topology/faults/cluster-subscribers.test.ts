@@ -20,7 +20,7 @@ describe('a subscriber connection', () => {
   // This test fails if `for (const channel of lost) this.#lose(channel)` is removed in src/redis/shards.ts: the client
   // does not subscribe again. It also fails if `if (missed || before) this.#ears.heard(channel.name)` is removed in
   // src/redis/shards.ts: no waiter checks for messages that it has missed.
-  test('I4: that is killed is replaced, and its waiters check their locks', { timeout: 60_000 }, async () => {
+  test('I4: is replaced after it was killed, and its waiters check their locks', { timeout: 60_000 }, async () => {
     const cluster = await ownCluster()
     const [holder, waiter] = [clusterLocks(cluster, patient), clusterLocks(cluster, patient)]
     const keys = ['a', 'b', 'c', 'd', 'e', 'f']
@@ -43,7 +43,7 @@ describe('a subscriber connection', () => {
 
   // This test fails if `if (this.#listener.busy()) this.#shards.probe()` is removed in src/redis/link.ts: messages are
   // lost until the next heartbeat, after 20 s.
-  test('I4: that is half-open is noticed by a probe', { timeout: 60_000 }, async () => {
+  test('I4: is noticed by a probe if it is half-open', { timeout: 60_000 }, async () => {
     const cluster = await ownCluster()
     const holder = clusterLocks(cluster, patient)
     const { waiter, before } = await proxied(cluster)

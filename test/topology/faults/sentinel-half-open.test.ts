@@ -10,7 +10,7 @@ import { freeze, patient, scene } from './sentinel-scene.ts'
 
 // This test fails if `socketTimeout: PROBE,` is removed in src/redis/sentinels.ts: the connections stay open for ever,
 // and the client stays with its old master. It also fails if `if (sentinel.status === 'ready')` becomes `if (false)` in
-// src/redis/sentinels.ts: the same, because the client sends nothing on them.
+// src/redis/sentinels.ts: the client sends nothing on these connections, so they stay open for ever, too.
 test('I1: a client with half-open connections to the sentinels leaves a stale master, too', {
   timeout: 60_000,
 }, async () => {
@@ -35,8 +35,8 @@ test('I1: a client with half-open connections to the sentinels leaves a stale ma
   }
   const goOn = freeze(master)
   const next = await servers.movedFrom(master)
-  // The clients do not receive the news, so they leave only because of their probes. The wait is more than twice as
-  // long as the probes take.
+  // The client does not learn of the failover. It leaves the half-open connections only because its probes are not
+  // answered. The time limit is more than twice as long as the probes take.
   await eventually(() => proxies.every(proxy => proxy.connections === 0), 20_000)
   for (const proxy of proxies) {
     proxy.heal()

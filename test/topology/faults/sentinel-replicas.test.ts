@@ -20,8 +20,8 @@ test('I4 I6: a sentinel names a replica: calls wait until it names the master, w
   const locks = client({ replicas: { min: 1, timeout: 2_000 } }, { ...options, connectionName })
   const asked = locks.lock(freshKey())
   asked.catch(() => {})
-  // The client has connections for commands, messages and confirmations. Here the first is constantly replaced, and the
-  // last has not been used yet.
+  // The client has one connection each for commands, messages and confirmations. The connection for commands is
+  // constantly replaced. The connection for confirmations has not been used yet.
   const connections = async () => String(await servers.direct(replica).client('LIST')).split(connectionName).length - 1
   await eventually(async () => (await connections()) === 3)
   await putRight()

@@ -29,11 +29,14 @@ afterEach(() => servers.mend())
 export interface Scene {
   readonly servers: RedisSentinel
   readonly master: RunningServer
-  /** Makes a lock client that knows these sentinels. Default: all. */
+  /** Makes a lock client that knows these sentinels, or by default all sentinels. */
   make(options?: ClientOptions, sentinels?: readonly RunningServer[]): LockClient
   /** Returns how many connections the clients of this test have to the server. */
   connections(server: RunningServer): Promise<number>
-  /** Resolves when all clients have both connections to this server, and no others, and are subscribed. */
+  /**
+   * Resolves when each client is subscribed on this server, and has exactly two connections to it: one for commands and
+   * one for messages.
+   */
   allAt(server: RunningServer): Promise<void>
 }
 
@@ -82,8 +85,8 @@ export async function mistaken({ servers, master }: Scene) {
     replica,
     options: { sentinels: [{ host: '127.0.0.1', port: sentinel!.port }], name } satisfies RedisOptions,
     /**
-     * Makes the sentinel report the true master. Sends both commands in one pipeline: between them, a client would get
-     * the final answer that there is no such master.
+     * Makes the sentinel report the true master. Sends both commands in one pipeline. Otherwise, a client that asks
+     * between the commands would get the final answer that no such master exists.
      */
     async putRight() {
       const named = direct.pipeline().call('SENTINEL', 'REMOVE', name)

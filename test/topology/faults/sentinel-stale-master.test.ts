@@ -1,6 +1,6 @@
 /**
- * Tests a master that hangs, is replaced, and then continues. It acts as a master until the sentinels demote it, and no
- * client may stay with it. The kind of lock makes no difference, so the tests use a mutex.
+ * Tests a master that hangs, is replaced, and then continues. The old master acts as a master until the sentinels
+ * demote it, and no client may stay with it. The kind of lock makes no difference, so the tests use a mutex.
  */
 import { describe, expect, test } from 'vitest'
 import { within } from '../../kit/outcomes.ts'
@@ -66,7 +66,8 @@ describe('a master is stopped until after its failover, and then continues', () 
   })
 
   // This test fails if `times => Math.min(times * RETRY.first, RETRY.longest)` becomes `() => null` in
-  // src/redis/sentinels.ts: a client that was cut off once receives no more news.
+  // src/redis/sentinels.ts: a client that has once lost its connection to a sentinel receives no more messages from
+  // that sentinel.
   test('clients leave the master even if all sentinels had been restarted before, one after the other', async () => {
     const { servers, master, make, allAt } = await scene()
     const idle = make()

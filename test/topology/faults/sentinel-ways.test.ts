@@ -104,8 +104,8 @@ test('messages about other masters do not make a client leave', async () => {
 })
 
 // This test fails if `listeners => this.#counted(listeners)` becomes `() => {}` in src/redis/link.ts: the client stays
-// subscribed on the replica. Its messages to itself arrive by replication, so it notices nothing. But each release
-// passes over its waiters, which then wait for their heartbeats.
+// subscribed on the replica. It notices nothing, because the messages that it sends to itself reach the replica by
+// replication. But each release passes over its waiters, which then wait for their heartbeats.
 test('I4: a client that listens to a replica while its commands go to the master notices this', async () => {
   const [master, replica] = [await ownServer(), await ownServer()]
   const [redis, follower] = [plainRedis(master.url), plainRedis(replica.url)]

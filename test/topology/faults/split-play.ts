@@ -38,9 +38,12 @@ export interface Play {
   /** Names of all calls of this kind of lock. */
   readonly calls: readonly string[]
   stage(node: Node, executor: Executor, key: string, scene: Scene): Stage
-  /** Scenes with calls that are served while the slot moves, as long as all keys are on one node. */
+  /**
+   * Scenes, each with one of the calls. These calls are served while the slot moves, if all keys of the lock are on one
+   * node.
+   */
   readonly wholeThough: readonly string[]
-  /** Scenes with calls that are refused temporarily if the keys are on two nodes. */
+  /** Scenes, each with one of the calls. These calls are refused temporarily if the lock's keys are on two nodes. */
   readonly putOff: readonly string[]
 }
 

@@ -1,4 +1,4 @@
-/** Tests trace links between holders of different clients, which need other commands on servers before 6.2. */
+/** Tests trace links between holders of different clients. On servers before 6.2, these links need other commands. */
 import { expect, test } from 'vitest'
 import { passOn, Telemetry } from '../../contract/opentelemetry/telemetry.ts'
 import { freshKey, plainRedis } from '../../kit/redis.ts'

@@ -76,7 +76,10 @@ test('I6: BUSY: a call waits; after outageTimeout it rejects with BUSY as the ca
 })
 
 describe('NOPERM', () => {
-  /** Creates a user with all rights on keys and commands except these. Rights on channels came with a later version. */
+  /**
+   * Creates a user that may run all commands, except as `rules` say. A server without rights on channels does not know
+   * the rule `allchannels`, so the error is ignored.
+   */
   async function limited(...rules: string[]) {
     const { port, url, redis, other } = await server()
     await redis.call('ACL', 'SETUSER', 'limited', 'on', '>pw', '+@all', ...rules)
