@@ -35,11 +35,12 @@ export async function session({ redis, sh }: Pick<Scene, 'redis' | 'sh'>, text: 
       const answered: string[] = []
       if (program !== 'redis-cli') {
         const { output, errors } = await sh(command)
-        // Errors come before the output, so that a line of output can comment on them.
+        // The errors are put before the output. So the output of a later command on the same line, such as `echo`,
+        // comes after them.
         answered.push(`${errors}${output}`)
       } else if (words.at(-1) === '&') listening.push(await listen(redis, words.slice(1, -1), messages))
       else answered.push(await answer(redis, words))
-      // A message may arrive before or after the command's reply.
+      // A message may arrive before or after the command's reply, so wait for it for a while.
       const printed = () => [...answered, ...messages].join('\n')
       const until = Date.now() + (listening.length > 0 ? MESSAGE_WITHIN : 0)
       while (!matches(shown, printed()) && Date.now() < until) await new Promise(resolve => setTimeout(resolve, 10))

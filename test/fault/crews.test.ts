@@ -1,7 +1,7 @@
 /**
  * Tests a process that fails inside its critical section. Until its lease ends, no other process gets the lock. After
- * that, the fencing token protects the data. Here each kind, and each way to wait, is tried once. All combinations are
- * in killed-processes.test.ts and paused.test.ts.
+ * that, the fencing token protects the data. This file tries each kind of lock, and each way to wait, once.
+ * killed-processes.test.ts and paused.test.ts try all combinations.
  */
 import { describe, expect, test } from 'vitest'
 import { Crew } from '../kit/crew.ts'
@@ -31,7 +31,7 @@ describe.each([
     for (const worker of rest) worker.go()
     await Promise.all(rest.map(worker => worker.done()))
     expect(await crew.violations()).toEqual([])
-    // The killed worker had completed two sections.
+    // The other two workers have completed 80 sections. The killed worker had completed two.
     expect(await crew.written()).toHaveLength(82)
   })
 

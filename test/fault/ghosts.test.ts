@@ -71,7 +71,7 @@ describe('a request arrives after its client has gone on', () => {
       await late.happened
       controller.abort(gone)
       expect((await call).error).toBe(gone)
-      // By then the client has sent the request again, and withdrawn it.
+      // In this time, the client sends the request again and then withdraws it.
       await sleep(200)
       expect(await holder.inspect(key)).toMatchObject({ waiters: [], holds: 1 })
       late.lift()
@@ -117,9 +117,9 @@ describe('a request arrives after its client has gone on', () => {
   )
 
   // This test fails if `stamp .. ' ' .. claim` becomes `string.format('%.0f', stamp + 8000 * lease) .. ' ' .. claim` in
-  // lua/shared/grant.lua: the hold outlasts its lease. A limit: nothing distinguishes such a hold from a live one
-  // before its lease ends, so the test checks only that it ends then. It also fails if `now + claim:match(LEASE,
-  // TERMS_AT)` becomes `now + 9 * claim:match(LEASE, TERMS_AT)` in lua/shared/hold.lua, for the same reason.
+  // lua/shared/grant.lua: the hold outlasts its lease. It also fails if `now + claim:match(LEASE, TERMS_AT)` becomes
+  // `now + 9 * claim:match(LEASE, TERMS_AT)` in lua/shared/hold.lua, for the same reason. Until its lease ends, the
+  // unwanted hold looks like any other hold. So the test checks only that the hold ends with its lease.
   test.each(kinds)(
     'an acquire of a free lock, after its caller has left: I4, the unwanted hold ends with its lease ($kind)',
     async ({ client, clientBehindProxy }) => {
@@ -134,7 +134,7 @@ describe('a request arrives after its client has gone on', () => {
       await late.happened
       controller.abort(gone)
       expect((await call).error).toBe(gone)
-      // The client sends the request again, and withdraws it.
+      // Wait until the client has sent the request again, and has withdrawn it.
       await taken.happened
       await sleep(200)
       expect(await looking.inspect(key)).toMatchObject({ waiters: [], holds: 0 })

@@ -1,5 +1,5 @@
 /**
- * Tests messages that are lost, duplicated, early, late or forged. Messages are only hints: such a message may cost
+ * Tests messages that are lost, duplicated, early, late or forged. Messages are only hints: a wrong message may cost
  * time or a request, but never a lock.
  */
 import { describe, expect, test } from 'vitest'
@@ -113,8 +113,9 @@ test.each(kinds)(
 describe('a grant comes late', () => {
   // This test fails if `hold ~= id and not holds` becomes `outcome == 'left'` in lua/mutex/leave.lua and `dropped =
   // hold == id` becomes `dropped = hold ~= nil` in lua/shared/drop.lua: the late grant is given back, and with it
-  // another caller's hold. Either check suffices. It also fails if `redis.call('HDEL', lock, id)` is removed in
-  // lua/shared/give-up.lua: the grant is given back twice, and the second time frees the next holder's permits.
+  // another caller's hold. (One of the two checks is enough.) It also fails if `redis.call('HDEL', lock, id)` is
+  // removed in lua/shared/give-up.lua: the grant is given back twice, and the second time frees the next holder's
+  // permits.
   test.each(kinds)(
     'after its waiter has given up and the next caller holds: I1 I5, that caller keeps the lock ($kind)',
     async ({ client, clientBehindProxy }) => {
@@ -160,8 +161,8 @@ describe('a grant comes late', () => {
 
       heartbeat.lift()
       await eventually(async () => (await other.inspect(key)).waiters.length === 1)
-      // After the second status check, the waiter would believe a message of a newer grant, because such a grant would
-      // have its whole lease left.
+      // Wait for two heartbeats. After them, the waiter would accept the message of a newer grant, because such a grant
+      // would have its whole lease left.
       for (let looks = 0; looks < 2; looks++) {
         await proxy.rule({ direction: 'down', name: 'tend', times: 1 }, { delay: 0 }).happened
       }
@@ -170,7 +171,7 @@ describe('a grant comes late', () => {
       void wait.then(() => {
         granted = true
       })
-      // Deliver the late message now.
+      // Deliver the late message, whose grant has lapsed.
       await plainRedis().publish(root + id.slice(0, 12), `handoff ${id} ${fencingToken} ${nameOf(key)}`)
       await sleep(100)
       expect(granted).toBe(false)
@@ -195,7 +196,7 @@ describe('messages are forged', () => {
 
   // This test fails if `hold ~= id and not holds` becomes `outcome == 'left'` in lua/mutex/leave.lua and `dropped =
   // hold == id` becomes `dropped = hold ~= nil` in lua/shared/drop.lua: a message with an unknown id ends a live hold.
-  // Either check suffices.
+  // (One of the two checks is enough.)
   test.each(kinds)(
     'in the inbox, with an unknown id: I1 I5, nothing is granted, ended or broken ($kind)',
     async kind => {
@@ -313,8 +314,8 @@ describe('messages are forged', () => {
 
   // This test fails if `return this.#lose(hold, 'Redis no longer knows this hold')` becomes `renewed =
   // this.#clock.now() + question.ms` in src/lease/renewal.ts: a missing hold counts as renewed, so the false hold
-  // remains. A limit: `inspect` shows the ids of waiters, so a user with the rights to read the queue *and* to publish
-  // can make a waiter believe in a grant.
+  // remains. Such a forgery cannot be prevented: `inspect` shows the ids of waiters, so a user with the rights to read
+  // the queue *and* to publish can make a waiter believe in a grant.
   test.each(kinds)(
     'with the true id of a waiter: I8, the forged hold is noticed by its first renewal ($kind)',
     async kind => {

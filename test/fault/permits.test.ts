@@ -106,8 +106,8 @@ describe('one release admits several waiters of another client by one message', 
     await allFree(holder, key, 3)
   })
 
-  // This test fails if `taken = taken - claim:match(WANTS, TERMS_AT)` is removed in lua/shared/admit.lua: no waiter
-  // gets the permits for the deaf waiters.
+  // This test fails if `taken = taken - claim:match(WANTS, TERMS_AT)` is removed in lua/shared/admit.lua: the permits
+  // for the waiters that are passed over go to no other waiter.
   test('that does not arrive: I3 I4, its waiters are passed over, join again with their tickets, and are served first', async () => {
     const { key, locks, proxy, holder, held, waits } = await scene(3, [{}, { permits: 2 }])
     const [large, last] = await queued(holder.semaphore(key, 3), [{ permits: 3 }, { permits: 3 }])
@@ -211,7 +211,7 @@ test('the deadlines are lost, and the holder is dead: I4, its permits come back 
 })
 
 // This test fails if `redis.call('UNLINK', deadlines)` becomes `local kept = 1` in lua/shared/lapse.lua: waiters learn
-// of a lease that has ended but belongs to no hold, and ask every few ms.
+// of an ended lease that belongs to no hold, and ask every few ms.
 test('the lock is lost, but its deadlines are not: I9, waiters ask no more often than usual', async () => {
   const key = freshKey()
   const { locks, proxy } = await clientBehindProxy(patient)

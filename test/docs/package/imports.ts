@@ -7,7 +7,7 @@ import { posix } from 'node:path'
 
 export const root = new URL('../../../', import.meta.url)
 
-/** The folders of the library and its users: everything that is compiled and published. */
+/** The folders that are compiled and published: the library, and the programs that use it. */
 export const folders = ['src', 'cli', 'benchmarks', 'local-redis']
 
 /** `import … from 'x'`, `export … from 'x'`, `import 'x'`, `import('x')`. */

@@ -179,7 +179,7 @@ describe('a strict user', () => {
         exactOptionalPropertyTypes: true,
         noUncheckedIndexedAccess: true,
         skipLibCheck: false,
-        // This skips only the compiler's own declarations.
+        // The next option skips only the compiler's own declarations.
         skipDefaultLibCheck: true,
         noEmit: true,
       }

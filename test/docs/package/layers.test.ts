@@ -6,7 +6,7 @@ import { runNode } from '../../kit/program.ts'
 import { emptyFolder } from '../../kit/temp.ts'
 import { folders, importGraph, importsIn, reachable, root } from './imports.ts'
 
-/** The modules that each part must not depend on, neither indirectly nor for a type. */
+/** For each part, the modules that it must not import. Indirect imports, and imports of types, are also forbidden. */
 const forbidden: Record<string, string[]> = {
   // Decisions depend neither on Redis nor on the parts that carry out the decisions.
   'src/local/': ['src/redis/', 'src/kinds/', 'src/wait/', 'src/lease/', 'src/options.ts', 'src/client.ts', 'ioredis'],
