@@ -19,7 +19,7 @@ export interface Program {
 export type Work =
   | { readonly kind: 'module'; readonly source: string; readonly typesOnly: boolean }
   | { readonly kind: 'script'; readonly source: string }
-  /** A block of data. It is not run: it only has to be parsed without an error, which has already been done. */
+  /** A block of data, such as JSON. It is not run. It has already been parsed, without an error. */
   | { readonly kind: 'data' }
   /** A block that cannot be checked, although declared.ts does not list it. */
   | { readonly kind: 'unusable'; readonly why: string }

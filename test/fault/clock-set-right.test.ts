@@ -12,12 +12,12 @@ import { bluntRedis, client, freshKey } from '../kit/redis.ts'
 import { steppedServer } from '../kit/stepped-server.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-// While the clock is a minute slow, a lease seems to last a minute longer. A holder that plans its next renewal for the
-// end of that longer lease renews too late: by then the clock is right again, and the lease has lapsed. Two rules
-// prevent this. A holder never counts on a longer lease than it has asked for, and it renews at a fixed pace. This test
-// fails if `Math.min(this.#deadline - (this.length * 2) / 3, now + this.length / 3)` becomes `this.#deadline -
-// (this.length * 2) / 3` in src/local/hold.ts and `Math.min(deadline, this.#askedUntil)` becomes `deadline` in
-// src/local/hold.ts: two callers hold for as long as the clock was slow.
+// While the clock is a minute slow, a lease seems to last a minute longer. A holder that plans its next renewal by that
+// longer lease renews too late: by then the clock is right again, and the lease has lapsed. Two rules prevent this. A
+// holder never counts on a longer lease than it has asked for, and it renews at a fixed pace. This test fails if
+// `Math.min(this.#deadline - (this.length * 2) / 3, now + this.length / 3)` becomes `this.#deadline - (this.length * 2)
+// / 3` in src/local/hold.ts and `Math.min(deadline, this.#askedUntil)` becomes `deadline` in src/local/hold.ts: two
+// callers hold for as long as the clock was slow.
 test.each([undefined, 'somebody'])(
   'a holder with renewal renews at a fixed pace, and so keeps the lock: %s',
   async owner => {

@@ -1,4 +1,7 @@
-/** Tests jumps of the time of day. Nothing depends on a client's time of day, but Redis measures leases by its own. */
+/**
+ * Tests jumps of the time of day. Nothing depends on a client's time of day. But Redis measures leases by the server's
+ * time of day.
+ */
 import { describe, expect, test } from 'vitest'
 import { violationsIn } from '../history/recorded.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'

@@ -16,7 +16,7 @@ describe.each([
 ] as const)('callers of a $kind that are fair: $fair', how => {
   // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 5_000` in src/clock.ts: a holder counts on a
   // lease that has ended.
-  test('I1 I2 I3: a process killed inside keeps others out until its lease ends, and no longer', {
+  test('I1 I2 I3: a process killed inside its critical section keeps others out until its lease ends, and no longer', {
     timeout: 60_000,
   }, async () => {
     const crew = await Crew.hire(
@@ -37,7 +37,7 @@ describe.each([
 
   // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 5_000` in src/clock.ts: a holder counts on a
   // lease that has ended.
-  test('I1 I2 I8: a process stopped inside for longer than its lease changes nothing when it continues', {
+  test('I1 I2 I8: a process stopped inside its critical section for longer than its lease changes nothing when it continues', {
     timeout: 60_000,
   }, async () => {
     const crew = await Crew.hire(

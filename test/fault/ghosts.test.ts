@@ -12,7 +12,7 @@ import { eventually, sleep } from '../kit/time.ts'
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 const gone = new Error('no longer')
 
-describe('a request arrives after its client has gone on', () => {
+describe('a request arrives after its client has given up the connection', () => {
   // This test fails if `-- include: live` becomes `local lives = ends` in lua/mutex/renew.lua and `tonumber(token) >
   // known` becomes `false` in lua/mutex/renew.lua: the late renewal prolongs another caller's hold.
   test.each(kinds)(
@@ -71,7 +71,7 @@ describe('a request arrives after its client has gone on', () => {
       await late.happened
       controller.abort(gone)
       expect((await call).error).toBe(gone)
-      // In this time, the client sends the request again and then withdraws it.
+      // During this time, the client sends the request again and then withdraws it.
       await sleep(200)
       expect(await holder.inspect(key)).toMatchObject({ waiters: [], holds: 1 })
       late.lift()

@@ -7,7 +7,10 @@ import { parkQuietly } from '../kit/parking.ts'
 import { freshKey, keysWith, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 
-/** Options of the processes that die. The times are so long that a test fails if it has to wait for the end of one. */
+/**
+ * Options of the processes that die. The times are so long that a test fails if it has to wait until one of them is
+ * over.
+ */
 const long = { waiterTtl: 60_000, lease: 60_000, tokenMemory: 200 }
 
 // This test fails if `Math.min(ttl + AFTER_LAPSE, this.pause)` becomes `this.pause` in src/wait/heartbeat.ts: the lapse

@@ -62,7 +62,7 @@ describe('messages are lost', () => {
 
 describe('every message comes twice', () => {
   // This test fails if `const hold = this.local.hold(id)` becomes `const hold = undefined as Hold | undefined` in
-  // src/locks.ts: the second message gives back the live hold. (For unfair waiters a duplicate message only costs a
+  // src/locks.ts: the duplicate of the message gives back the live hold. (For unfair waiters a duplicate only costs a
   // request.)
   test.each(kindsAndWays)('I1 I5: there is one grant ($kind, fair: $fair)', async ({ fair, clientBehindProxy }) => {
     const key = freshKey()
@@ -143,7 +143,7 @@ describe('a grant comes late', () => {
 
   // This test fails if `token > (this.refusal?.clock ?? 0)` becomes `true` in src/local/waiter.ts: two callers hold.
   test.each(kinds)(
-    'after it has lapsed, another caller holds, and its waiter has joined again: I1, the message is not believed ($kind)',
+    'after the grant has lapsed, another caller holds, and the waiter has joined again: I1, the client does not believe the message ($kind)',
     async ({ client, clientBehindProxy, nameOf }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy({ waiterTtl: 600 })
@@ -236,7 +236,7 @@ describe('messages are forged', () => {
 
   // This test fails if `this.#waiters.set(id, waiter)` is removed in src/local/local-locks.ts: the grant in transit is
   // given back. It also fails if `if (!place || atPlace[place.is].message === 'ignore') return` is removed in
-  // src/local/local-lock.ts: the client believes the message.
+  // src/local/local-lock.ts: the client believes the forged message.
   test.each([
     ['once', { timeout: 0 }],
     ['unfair', {}],
@@ -266,7 +266,7 @@ describe('messages are forged', () => {
   })
 
   // This test fails if `hold.doubt(now)` becomes `this.#lose(hold, '')` in src/lease/renewal.ts: the client believes
-  // the message without a check.
+  // the forged message without a check.
   test.each(kinds)(
     'saying that a live hold is lost: I5, the client checks, and the hold continues ($kind)',
     async kind => {
@@ -284,7 +284,7 @@ describe('messages are forged', () => {
 
   // This test fails if `this.#locks.get(key)?.unlocked()` becomes `const lock = this.#locks.get(key);
   // lock?.hold(lock.line.head!, { granted: true, token: 1, deadline: 1e9, via: 'wakeup' })` in src/wait/acquire.ts: the
-  // client believes the message without a check. It also fails if `if (!this.asking) this.#tryHead()` becomes
+  // client believes the forged message without a check. It also fails if `if (!this.asking) this.#tryHead()` becomes
   // `this.#tryHead()` in src/local/line.ts: each message costs a request.
   test.each(kinds)(
     'saying that the lock is free: I1, no caller takes it, and a storm of them costs a few requests ($kind)',

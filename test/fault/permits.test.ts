@@ -52,7 +52,7 @@ const rising = (numbers: readonly number[]) => [...new Set(numbers)].sort((a, b)
 
 describe('one release admits several waiters of another client by one message', () => {
   // This test fails if `const hold = this.local.hold(id)` becomes `const hold = undefined as Hold | undefined` in
-  // src/locks.ts: the second message gives back live holds.
+  // src/locks.ts: the duplicate of the message gives back live holds.
   test('that comes twice: I1 I2 I5, each waiter is granted once, in the order of the queue', async () => {
     const { key, locks, proxy, holder, held, waits } = await scene(3, [{}, {}, {}])
     const message = proxy.rule({ direction: 'down', name: 'handoff' }, 'twice')

@@ -74,7 +74,7 @@ describe('with a replica that receives writes', () => {
   // This test fails if `this.renewUntil > now ? this.length : 0` becomes `0` in src/local/hold.ts: the lease is
   // confirmed but not prolonged, and so is lost. It also fails if `if (count >= min)` becomes `if (count > min)` in
   // src/redis/replication.ts: the grant does not count.
-  test('a lease is renewed, and tryLock takes a free lock and is null for a held one', async () => {
+  test('a lease is renewed, and tryLock takes a free lock and returns null for a held lock', async () => {
     const { key, careful } = await scene()
     const [holder, other] = [careful({ ...patient, lease: 1_500 }), careful(patient)]
     const lease = await holder.tryLock(key)

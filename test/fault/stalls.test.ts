@@ -153,7 +153,7 @@ describe('-LOADING, after a restart with data that takes two seconds to read', (
   }
 
   // This test fails if `LOADING|` is removed in src/redis/refusals.ts: the call is refused instead of waiting.
-  test('I1 I2 I4 I6: saved holds and waiters are as before; calls wait for the end of loading, or reject with it as their cause', async () => {
+  test('I1 I2 I4 I6: saved holds and waiters are as before; calls wait until the data is loaded, or reject with LOADING as their cause', async () => {
     const { url, redis, reload } = await scene()
     const [holder, other, hasty] = [client({}, url), client({}, url), client({ outageTimeout: 1_200 }, url)]
     const key = freshKey()

@@ -18,8 +18,8 @@ async function bundle(entry: string, options: BuildOptions = {}) {
     format: 'esm',
     write: false,
     logLevel: 'silent',
-    // An empty tsconfig, so that the bundler finds the package through its `exports`, as in a user's project, and not
-    // through a path mapping of this project.
+    // Because this tsconfig is empty, the bundler finds the package through its `exports`, as in a user's project, and
+    // not through a path mapping of this project.
     tsconfigRaw: {},
     ...options,
     metafile: true,

@@ -30,7 +30,7 @@ test('I7: a waiter that joins the queue again after its leave is removed from it
   await scene.redis(last).script('LOAD', leaveText)
 
   scene.partition(last)
-  // In this time, the client sends the heartbeat.
+  // During this time, the client sends the heartbeat.
   await sleep(waiterTtl / 3 + 200)
   giving.abort(new Error('given up'))
   expect(`${(await waiting).error}`).toContain('given up')
@@ -68,7 +68,7 @@ test('I7: a vote that a server grants after the leave is withdrawn', async () =>
     const left = links[last]!.rule({ direction: 'down', name: 'leave', times: 1 }, { delay: 200 })
     expect(await locks.tryLock(key)).toBeNull()
     await left.happened
-    // In this time, the replies to the leave and to the attempt arrive.
+    // During this time, the replies to the leave and to the attempt arrive.
     await sleep(400)
     await eventually(async () => !(await scene.at(last).isLocked(key)), 2_000)
   }

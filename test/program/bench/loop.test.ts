@@ -36,7 +36,9 @@ test.each([batonFair, floorPublish])(
   },
 )
 
-test('a mixed crowd shows both halves, and neither starves', { timeout: slow }, async () => {
+test('of a mixed crowd, the fair and the unfair half are reported, and neither starves', {
+  timeout: slow,
+}, async () => {
   const { figures } = await trialOf(batonMixed, 'mixed')
   expect(figures).toMatchObject({ overlaps: 0, starved: 0, unfinished: 0, errors: 0 })
   // While a fair caller is queued, an unfair caller is not granted. By default, it may join the queue after a second.

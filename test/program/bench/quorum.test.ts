@@ -65,7 +65,7 @@ describe('a run on several servers', () => {
     expect(trials[0]!.figures.attempts).toBeGreaterThan(1.2)
   })
 
-  test('has one of them frozen during the window, and all of them back for the next', {
+  test('has one server frozen while it is measured, and all servers back for the next trial', {
     timeout: slow,
   }, async () => {
     const frozen = { ...known('quorum-frozen'), servers: 3 }

@@ -217,7 +217,7 @@ describe('order', () => {
 })
 
 describe('hand-offs and costs', () => {
-  test('only to another process, only if it waited, only from one that released', () => {
+  test('a hand-off counts only if a process released, and the next one is another process that had waited', () => {
     const history = goodHistory()
     const before = judge(history).handoffs.count
     const asked = history.sections[10]!.begin - 1 // after section 9 began, so this hand-off does not count
