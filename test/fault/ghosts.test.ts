@@ -1,6 +1,6 @@
 /**
  * Tests requests that are still in transit when the client gives up their connection. Such a request reaches Redis
- * after everything that the client sends on its next connection, and nobody waits for its reply.
+ * after everything that the client sends on its next connection. The client no longer waits for the reply.
  */
 import { describe, expect, test } from 'vitest'
 import { kinds } from '../kit/kinds.ts'

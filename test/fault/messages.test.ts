@@ -113,8 +113,8 @@ test.each(kinds)(
 describe('a grant comes late', () => {
   // This test fails if `hold ~= id and not holds` becomes `outcome == 'left'` in lua/mutex/leave.lua and `dropped =
   // hold == id` becomes `dropped = hold ~= nil` in lua/shared/drop.lua: the late grant is given back, and with it
-  // another caller's hold. (One of the two checks is enough.) It also fails if `redis.call('HDEL', lock, id)` is
-  // removed in lua/shared/give-up.lua: the grant is given back twice, and the second time frees the next holder's
+  // another caller's hold. (Each of the two lines alone prevents this.) It also fails if `redis.call('HDEL', lock, id)`
+  // is removed in lua/shared/give-up.lua: the grant is given back twice, and the second time frees the next holder's
   // permits.
   test.each(kinds)(
     'after its waiter has given up and the next caller holds: I1 I5, that caller keeps the lock ($kind)',
@@ -196,7 +196,7 @@ describe('messages are forged', () => {
 
   // This test fails if `hold ~= id and not holds` becomes `outcome == 'left'` in lua/mutex/leave.lua and `dropped =
   // hold == id` becomes `dropped = hold ~= nil` in lua/shared/drop.lua: a message with an unknown id ends a live hold.
-  // (One of the two checks is enough.)
+  // (Each of the two lines alone prevents this.)
   test.each(kinds)(
     'in the inbox, with an unknown id: I1 I5, nothing is granted, ended or broken ($kind)',
     async kind => {

@@ -15,7 +15,7 @@ import { eventually, sleep } from '../kit/time.ts'
 /** With these options, no heartbeat comes and no lease ends during a test. */
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 
-/** Calls `lock` several times, and waits each time until the call is queued before it makes the next. */
+/** Calls `lock` several times, and waits until each call is queued before it makes the next call. */
 async function queued(
   semaphore: Lock<SemaphoreOptions>,
   calls: readonly SemaphoreOptions[],

@@ -46,8 +46,8 @@ test.each(stories)(
     const { fencingToken: granted } = await other.inspect(key)
     await takings[taking]?.(other, key, nameOf(key))
     const between = await other.lock(key)
-    // If the waiter's request arrives after the release, the reply grants the lock. If it arrives before, the waiter is
-    // queued, and a message grants the lock.
+    // If the waiter's request arrives after the release, the reply grants the lock. If the request arrives before the
+    // release, the waiter is queued, and a message grants the lock.
     if (telling === 'reply') await between.release()
     asked.lift()
     await answered.happened

@@ -10,7 +10,8 @@ import { runNode } from '../../kit/program.ts'
 import { client, freshKey, ownServer, plainRedis, redisUrl } from '../../kit/redis.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 
-// This package hides its type declarations, so the test uses those of its fork, whose calls are the same.
+// The package redlock hides its type declarations. So the test uses the types of the fork @sesamecare-oss/redlock,
+// which has the same calls.
 const { default: Redlock5 } = await load<{ default: typeof Redlock }>('redlock')
 const redlocks = [
   ['redlock', Redlock5],

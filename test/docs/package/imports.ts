@@ -1,6 +1,6 @@
 /**
- * The imports between source files, including those of types: bundlers and compilers drop type imports, but layers must
- * respect them.
+ * Finds the imports between source files. Imports of types count, too: compilers and bundlers drop them, but a layer
+ * must not import types from a forbidden layer.
  */
 import { readdir, readFile } from 'node:fs/promises'
 import { posix } from 'node:path'
@@ -14,7 +14,7 @@ export const folders = ['src', 'cli', 'benchmarks', 'local-redis']
 const statement =
   /^\s*(?:import|export)\b[^'"`;=]*?\bfrom\s*['"](.+?)['"]|^\s*import\s*['"](.+?)['"]|\bimport\(\s*['"](.+?)['"]/gm
 
-/** Returns the imports of a source text, as written there. */
+/** Returns the names in the import statements of a source text, exactly as they are written. */
 export function importsIn(source: string): string[] {
   return [...source.matchAll(statement)].map(([, from, bare, dynamic]) => (from ?? bare ?? dynamic) as string)
 }

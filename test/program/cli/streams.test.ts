@@ -61,8 +61,8 @@ describe('waiting without a terminal', () => {
     const lease = await client({ label: 'somebody' }).lock(key)
     const running = start(['run', key, '--fair', ...options, '--', 'echo', 'done'])
     await eventually(async () => (await client().inspect(key)).waiters.length === 1, STARTUP)
-    // The program appears in Redis's queue slightly before it knows that it is queued. So also wait until it has
-    // printed that it waits.
+    // The waiter appears in Redis's queue slightly before the program knows that it is queued. So also wait until the
+    // program has printed that it waits.
     if (options.includes('--verbose')) await eventually(() => running.errors() !== '', STARTUP)
     await lease.release()
     const { code, output, errors } = await running.ended

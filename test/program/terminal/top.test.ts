@@ -167,7 +167,7 @@ test('resize', async () => {
   await threeLocks(name)
   const terminal = await top(name)
   await terminal.eventually('3 waiting')
-  // The cursor is now in the last line. If the terminal then becomes smaller, it loses its first lines.
+  // The cursor is now in the last line. If the terminal then becomes smaller, its first lines disappear.
   await terminal.press('/')
   await terminal.eventually('filter:')
   await terminal.resize(80, 9)
