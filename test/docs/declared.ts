@@ -1,6 +1,6 @@
 /**
- * The blocks that are not run, each with the reason. All other blocks are run. If an entry no longer matches a block, a
- * test fails, so this list stays up to date.
+ * The code blocks of the documentation that the tests do not run, each with the reason. All other blocks are run. If an
+ * entry no longer matches a block, a test fails, so these lists stay up to date.
  */
 
 interface Declared {
@@ -50,12 +50,12 @@ interface Elsewhere {
   /** The command without its trailing comment. */
   readonly command: string
   readonly reason: string
-  /** The file contains the texts below. Either the file runs the command, or the command runs the file. */
+  /** A file that contains all of `texts`. Either this file runs the command, or the command runs this file. */
   readonly file: string
   readonly texts: readonly string[]
 }
 
-/** Lines of shell blocks that are not run here. They are left out; the rest of their blocks is run. */
+/** Commands in shell blocks that the tests of the documentation do not run. The other lines of these blocks are run. */
 export const elsewhere: readonly Elsewhere[] = [
   ...[
     { command: 'npm ci && npm test', texts: ['(npm ci && npm test)'] },

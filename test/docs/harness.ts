@@ -13,29 +13,32 @@ import type { Program } from './program.ts'
 import { declarations } from './scene.ts'
 
 export interface Result {
-  /** What is wrong with the program, in words. */
+  /** Messages about what is wrong with the program. */
   readonly problems: readonly string[]
-  /** What it printed. */
+  /** What the program printed. */
   readonly output: string
 }
 
 export interface Results {
   readonly of: ReadonlyMap<Program, Result>
   /**
-   * The compiler's errors about the globals of the modules. If there are any, the types of the programs may be
-   * unchecked.
+   * The compiler's errors about the globals that programs may use (scene.ts). If there are such errors, the types of
+   * the programs may be unchecked.
    */
   readonly aboutScene: readonly string[]
 }
 
-/** The number of processes that run programs. Each has servers of its own. */
+/** The number of lanes. A lane is a process that runs programs one after another, with servers of its own. */
 const LANES = 2
-/** Time limit for a lane, in ms. A lane that exceeds it hangs in a way that the lane's own timeout does not handle. */
+/**
+ * Time limit for a lane, in ms. A lane itself stops a program that hangs. This limit ends a lane that can no longer do
+ * that.
+ */
 const LIMIT = 240_000
 
 /**
- * The servers of a lane. Pages call `one` `127.0.0.1:6379`. Pages about quorums call the servers of `quorum`
- * `redis-a:6379` to `redis-e:6379`.
+ * The servers of a lane, which replace the addresses on the pages: `one` replaces `127.0.0.1:6379`, and `quorum`
+ * replaces `redis-a:6379` to `redis-e:6379`.
  */
 interface Servers {
   readonly one: RunningServer
@@ -43,11 +46,11 @@ interface Servers {
 }
 
 const quorumHosts = /\bredis-([a-e]):6379\b/g
-/** A server with these settings counts for a quorum as soon as it is up. */
+/** With these settings a server loses no write. So a quorum counts the server's votes as soon as the server is up. */
 const keepsEachWrite = ['--appendonly', 'yes', '--appendfsync', 'always']
 
 export async function runAll(programs: readonly Program[]): Promise<Results> {
-  // The folder is inside the project, so that modules find the project's packages. Each run has its own.
+  // The folder is inside the project, so that modules find the project's packages. Each run has a folder of its own.
   const folder = fileURLToPath(new URL(`.cache/docs/${process.pid}/`, root))
   mkdirSync(folder, { recursive: true })
   const source = await findServerSource()

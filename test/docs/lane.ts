@@ -1,7 +1,7 @@
 /**
- * Runs programs one after another, in its own process and with its own server. So a program's effects on its process or
- * on Redis cannot reach the tests, and a program that hangs can be killed. Each outcome is reported as soon as it is
- * known.
+ * This process runs programs of the documentation one after another, with a Redis server of its own. So a program's
+ * effects on its process or on Redis cannot reach the tests, and a program that hangs can be killed. The process
+ * reports the outcome of each program as soon as the program has ended.
  */
 import { readFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
@@ -28,7 +28,7 @@ export interface Outcome {
 const PATIENCE = 60_000
 
 let interrupt: (error: unknown) => void = () => {}
-// If the process of the tests ends, nobody receives the results, so this process ends as well.
+// If the process of the tests ends, this process ends as well, because its results can no longer be received.
 process.on('disconnect', () => process.exit(1))
 process.on('unhandledRejection', error => interrupt(error))
 process.on('uncaughtException', error => interrupt(error))

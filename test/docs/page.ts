@@ -42,7 +42,7 @@ export interface Page {
   readonly anchors: ReadonlySet<string>
 }
 
-/** Returns the names of all pages: those in the root folder, and those in these folders. */
+/** Returns the names of all pages: those in the root folder, and those in `folders`. */
 export function pageNames(): string[] {
   const folders = ['docs', 'lua', 'examples', 'benchmarks']
   const inside = folders.flatMap(folder =>
@@ -104,7 +104,7 @@ class Reader {
   }
 
   #block({ value, lang, position }: Code, line: number): void {
-    // An indented block has no line with a fence above its first line.
+    // Above its text, a block has a line with a fence, except an indented block.
     const fences = position ? position.end.line - line - value.split('\n').length : 1
     this.#blocks.push({
       text: value,
@@ -137,7 +137,7 @@ class Reader {
     else if (said === 'prints') this.#prints = true
     const [head, word] = /^\s*(\w+):/.exec(comment) ?? []
     if (head === undefined) return
-    // The rest of the first line keeps its line number, so that errors have the line numbers of the page.
+    // The text after the first word keeps its line number, so that errors have the line numbers of the page.
     const piece = { text: comment.slice(head.length), line: line + head.split('\n').length - 1 }
     if (word === 'page') this.#setUp.push(piece)
     else if (word === 'with') this.#before.push(piece)

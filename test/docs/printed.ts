@@ -1,8 +1,9 @@
 /** Compares the output that a page shows with the real output. Differences between runs are ignored. */
 
 /**
- * Whether `shown` is a part of `printed`, in whole lines. Numbers and times match any others, and so do runs of blanks.
- * `…` matches any text on its line; alone on a line, it matches any number of lines.
+ * Returns whether the lines of `shown` appear one after another in `printed`. A number or time matches any other number
+ * or time. A run of blanks matches a run of any length. `…` matches any text on its line; alone on a line, it matches
+ * any number of lines.
  */
 export function matches(shown: string, printed: string): boolean {
   const lines = shown.trimEnd().split('\n')

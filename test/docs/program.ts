@@ -10,7 +10,7 @@ import type { Block, Page, Piece } from './page.ts'
 /** One or more blocks that are run as one program. */
 export interface Program {
   readonly page: string
-  /** Line and language of its first block. */
+  /** The line and the language of the program's first block. */
   readonly title: string
   readonly blocks: readonly Block[]
   readonly work: Work
@@ -19,9 +19,9 @@ export interface Program {
 export type Work =
   | { readonly kind: 'module'; readonly source: string; readonly typesOnly: boolean }
   | { readonly kind: 'script'; readonly source: string }
-  /** Data, which is only parsed. It has been parsed without an error. */
+  /** A block of data, such as JSON. It is not run. It has already been parsed, without an error. */
   | { readonly kind: 'data' }
-  /** A block that cannot be checked, and is not declared in declared.ts. */
+  /** A block that cannot be checked, although declared.ts does not list it. */
   | { readonly kind: 'unusable'; readonly why: string }
 
 /** Returns the programs of a page. Drawings and blocks that are declared not to be run are left out. */
@@ -76,8 +76,8 @@ function whyUnusable(block: Block): string | undefined {
 }
 
 /**
- * Turns a block in another language into a string that the hidden check can use. `var`, because a later block may
- * declare it again.
+ * Turns a block in another language into a string that the hidden check can use. The variable is declared by `var`,
+ * because a later block may declare it again.
  */
 function asTypeScript({ language, text, line }: Block): Piece {
   return language === 'ts' ? { text, line } : { text: `var code = ${JSON.stringify(text)}`, line }
@@ -98,7 +98,7 @@ export function commandOf(line: string): string {
   return line.replace(/(^|\s)#.*$/, '').trim()
 }
 
-/** Returns the block without the lines that are declared to run elsewhere. */
+/** Returns the block without the lines that declared.ts lists in `elsewhere`. */
 function withoutOthers({ text, line }: Piece): Piece {
   const run = (line: string) => !elsewhere.some(({ command }) => command === commandOf(line))
   return {

@@ -5,8 +5,8 @@
  *     "1795262851234567"
  *
  * Each command is run, and its output is compared with the lines below it, by the rules of printed.ts. The shell runs
- * all commands except redis-cli, which not every machine with a Redis has; this module stands in for it. Replies are
- * formatted as redis-cli does on a terminal.
+ * all commands except redis-cli. This module stands in for redis-cli, because not every machine with a Redis has it.
+ * The module sends the command to Redis, and prints the reply as redis-cli does on a terminal. It also knows:
  *  --eval name.lua keys… , args…   runs a script of lua/, as scripts/lua-texts.ts writes it
  *  --scan --pattern <pattern>      names of keys
  *  subscribe <channel> &           its messages appear under the commands that follow
@@ -35,11 +35,12 @@ export async function session({ redis, sh }: Pick<Scene, 'redis' | 'sh'>, text: 
       const answered: string[] = []
       if (program !== 'redis-cli') {
         const { output, errors } = await sh(command)
-        // Errors come before the output, so that a line of output can comment on them.
+        // The errors are put before the output. So the output of a later command on the same line, such as `echo`,
+        // comes after them.
         answered.push(`${errors}${output}`)
       } else if (words.at(-1) === '&') listening.push(await listen(redis, words.slice(1, -1), messages))
       else answered.push(await answer(redis, words))
-      // A message may arrive before or after the command's reply.
+      // A message may arrive before or after the command's reply, so wait a while for messages.
       const printed = () => [...answered, ...messages].join('\n')
       const until = Date.now() + (listening.length > 0 ? MESSAGE_WITHIN : 0)
       while (!matches(shown, printed()) && Date.now() < until) await new Promise(resolve => setTimeout(resolve, 10))

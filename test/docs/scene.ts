@@ -58,8 +58,8 @@ export class Scene {
 }
 
 /**
- * Declares the globals for the compiler. It is a text, because a declaration file in this folder would define the names
- * for all tests.
+ * Declares the globals for the compiler. The declarations are in a string, because a declaration file in this folder
+ * would define the names for all tests.
  */
 export const declarations = `import type { Scene } from '../../../test/docs/scene.ts'
 declare global {

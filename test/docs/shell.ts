@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { printedBy } from '../kit/printed.ts'
 
 export interface Ended {
-  /** Exit code; null if it was killed. */
+  /** The exit code of the script; null if a signal ended the script. */
   readonly code: number | null
   readonly output: string
   readonly errors: string
@@ -16,8 +16,8 @@ export interface Ended {
 const program = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 
 /**
- * The programs that blocks call. `top` and `ui` run until the user ends them, so their stand-ins end them when they
- * have shown something: `top` by `q` on its own terminal, `ui` by Ctrl-C.
+ * Stand-ins for the programs that blocks call. `baton top` and `baton ui` run until the user ends them. So the stand-in
+ * for `baton` ends them once they have shown something: `top` by the key `q` on its own terminal, and `ui` by Ctrl-C.
  */
 const programs: Record<string, string> = {
   npx: 'exec "$@"',
@@ -77,7 +77,7 @@ export class Shell {
     const toGroup = (signal: NodeJS.Signals) => {
       try {
         process.kill(-child.pid!, signal)
-      } catch {} // all have ended
+      } catch {} // all processes of the script have ended
     }
     // If a `baton run` still runs, its command has a process group of its own. `baton run` forwards SIGTERM to that
     // group.

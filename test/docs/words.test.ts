@@ -1,6 +1,6 @@
 /**
- * Each thing has one name everywhere. These tests look for other names for it, in comments, messages and documentation.
- * Names in the code are not checked.
+ * Each thing has one name everywhere. These tests search comments, messages and documentation for words that are not to
+ * be used. Names in the code are not checked.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
@@ -37,7 +37,7 @@ interface Line {
   readonly text: string
 }
 
-/** Finds words of `instead`. Returns each place, with the word to use. */
+/** Returns each place where a word of `instead` is used, with the word to use in its place. */
 function wrongIn(lines: readonly Line[]): string[] {
   return lines.flatMap(line =>
     found(line)

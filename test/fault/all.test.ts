@@ -4,7 +4,7 @@ import { LockTimeoutError } from '../../src/index.ts'
 import { promptly, rejection, within } from '../kit/outcomes.ts'
 import { bluntRedis, client, freshKey, ownServer } from '../kit/redis.ts'
 
-/** How long the server is silent, in ms. Longer than any of these calls may take. */
+/** How long the server does not answer, in ms. Each tested call has to end before this time is over. */
 const SILENCE = 6_000
 
 async function silenced() {
@@ -14,8 +14,8 @@ async function silenced() {
   return { locks: client({}, url), other: client({}, url), silence }
 }
 
-// This test fails if `timeout: 0, signal: both` becomes `timeout: 0, signal` in src/compose/all.ts: the attempts take a
-// second.
+// This test fails if `timeout: 0, signal: both` becomes `timeout: 0, signal` in src/compose/all.ts: each first attempt
+// may wait for the server for a second.
 test('I6 the timeout bounds the first attempts, too', async () => {
   const { locks, silence } = await silenced()
   await (await locks.lock('warm')).release()
@@ -26,7 +26,7 @@ test('I6 the timeout bounds the first attempts, too', async () => {
 })
 
 // This test fails if `leases.entries()) giveBack(` becomes `leases.entries()) await giveBack(` in src/compose/all.ts:
-// the calls wait until the server answers.
+// the calls do not end until the server answers.
 test('I6 locks that were taken are given back in the background', async () => {
   const { locks, other, silence } = await silenced()
   const [a, b] = [freshKey(), freshKey()].sort() as [string, string]

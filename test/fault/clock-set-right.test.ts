@@ -1,6 +1,7 @@
 /**
  * Tests I1 with a server whose clock is slow for a moment, and is then set right. All kinds of lock share the code that
- * computes the client's deadline. Only re-entries are tested per kind, because their scripts report how long they last.
+ * computes the client's deadline, so most tests use only one kind. A re-entry is tested with each kind, because the
+ * script of the kind reports how long the lease lasts.
  */
 import { describe, expect, test } from 'vitest'
 import { LockLostError } from '../../src/index.ts'
@@ -11,12 +12,12 @@ import { bluntRedis, client, freshKey } from '../kit/redis.ts'
 import { steppedServer } from '../kit/stepped-server.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-// While the clock is a minute slow, a lease seems to last a minute longer. A holder that schedules its next renewal by
-// this time renews too late: the clock is right again, and the lease has lapsed. Two rules prevent this. A holder never
-// counts on a longer lease than it has asked for, and it renews at a fixed pace.
-// This test fails if `Math.min(this.#deadline - (this.length * 2) / 3, now + this.length / 3)` becomes `this.#deadline
-// - (this.length * 2) / 3` in src/local/hold.ts and `Math.min(deadline, this.#askedUntil)` becomes `deadline` in
-// src/local/hold.ts: two callers hold for as long as the clock was slow.
+// While the clock is a minute slow, a lease seems to last a minute longer. A holder that plans its next renewal by that
+// longer lease renews too late: by then the clock is right again, and the lease has lapsed. Two rules prevent this. A
+// holder never counts on a longer lease than it has asked for, and it renews at a fixed pace. This test fails if
+// `Math.min(this.#deadline - (this.length * 2) / 3, now + this.length / 3)` becomes `this.#deadline - (this.length * 2)
+// / 3` in src/local/hold.ts and `Math.min(deadline, this.#askedUntil)` becomes `deadline` in src/local/hold.ts: two
+// callers hold for as long as the clock was slow.
 test.each([undefined, 'somebody'])(
   'a holder with renewal renews at a fixed pace, and so keeps the lock: %s',
   async owner => {
@@ -25,7 +26,7 @@ test.each([undefined, 'somebody'])(
     const key = freshKey()
     const lease = await holder.lock(key, owner === undefined ? {} : { owner })
     await step(-60_000)
-    await sleep(700) // at least one automatic renewal
+    await sleep(700) // long enough for an automatic renewal
     await step(0)
 
     const second = await other.tryLock(key, { fair: true, timeout: 4_000 })
@@ -81,8 +82,8 @@ describe('a holder counts on its lease for no longer than it has asked for', () 
   )
 
   // This test fails if `Math.min(deadline, this.#askedUntil)` becomes `deadline` in src/local/hold.ts: the holder
-  // counts on its lease for a minute. This is a limit of I1: two callers may hold for as long as the clock was slow,
-  // but for no longer than a lease.
+  // counts on its lease for a minute. I1 has a limit here: two callers may hold for as long as the clock was slow, but
+  // for no longer than one lease.
   test('with renewal, then cut off: the holder has lost the lock one lease later', async () => {
     const { url, step } = await steppedServer()
     const lease = 1_500
@@ -91,7 +92,7 @@ describe('a holder counts on its lease for no longer than it has asked for', () 
     const key = freshKey()
     const held = await holder.lock(key)
     await step(-60_000)
-    await sleep(700) // at least one automatic renewal
+    await sleep(700) // long enough for an automatic renewal
     await step(0)
     proxy.rule({ direction: 'up' }, 'hold')
     await sleep(lease)

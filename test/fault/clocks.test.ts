@@ -1,6 +1,6 @@
 /**
- * Tests jumps of the time of day: of a client, on which nothing depends, or of Redis, which measures leases by its time
- * of day.
+ * Tests jumps of the time of day. Nothing depends on a client's time of day. But Redis measures leases by the server's
+ * time of day.
  */
 import { describe, expect, test } from 'vitest'
 import { violationsIn } from '../history/recorded.ts'
@@ -68,7 +68,7 @@ describe('the time of day of Redis steps', () => {
       const tokens: number[] = []
       for (const offset of [0, step, 0, -step, step, 0]) {
         await stepTo(offset)
-        // This test is not about holds that last across a step, so each hold is released before the step.
+        // Each hold is released before the next step, because holds that last across a step have tests of their own.
         for (let i = 0; i < 3; i++) {
           const lease = await within(2_000, locks.lock(key, { fair: i % 2 === 0 }))
           tokens.push(lease.fencingToken)
@@ -80,8 +80,8 @@ describe('the time of day of Redis steps', () => {
   )
 
   // This test fails if `return this.#lose(hold, 'Redis no longer knows this hold')` becomes `return` in
-  // src/lease/renewal.ts: the holder is not notified before its own deadline. This is a limit of I1: the lease ends
-  // early on the server, and the holder learns of this only by its next renewal.
+  // src/lease/renewal.ts: the holder is not notified before its own deadline. I1 has a limit here: the lease ends early
+  // on the server, and the holder learns of this only by its next renewal.
   test.each(kindsAndWays)(
     'forward, while a caller holds: I2 I4 I8, the next caller is granted, the holder is notified ($kind, fair: $fair)',
     async ({ fair, client }) => {
@@ -158,9 +158,9 @@ describe('the time of day of Redis steps', () => {
 
   // This test fails if `if queued and not (holder and ends >= now) then` becomes `if false then` in lua/mutex/tend.lua:
   // no waiter notices the lapsed lease. It also fails if `Math.min(ttl + AFTER_LAPSE, this.pause)` becomes `ttl +
-  // AFTER_LAPSE` in src/wait/heartbeat.ts: the lapse is noticed a minute later. A limit: a dead holder's lease lasts
-  // for its length *and* the step. It also fails if `-- include: lapse` becomes `local more, word = false, 'expiry'` in
-  // lua/permits/tend.lua: no waiter notices the lapsed lease.
+  // AFTER_LAPSE` in src/wait/heartbeat.ts: the waiter notices the lapse a minute later. It also fails if `-- include:
+  // lapse` becomes `local more, word = false, 'expiry'` in lua/permits/tend.lua: no waiter notices the lapsed lease.
+  // One delay cannot be prevented: a dead holder's lease lasts for its own length *and* the length of the step.
   test.each(kinds)(
     'back, while a dead process holds: I4, its lease is longer by the step, but not more; then the lock can be taken ($kind)',
     async ({ client, peer: start }) => {
@@ -181,7 +181,7 @@ describe('the time of day of Redis steps', () => {
 
       await sleep(options.lease)
       expect(await looking.isLocked(key)).toBe(true)
-      // Set the clock right, as if the waiter had waited for the whole step.
+      // Setting the clock right has the same effect on the lease as waiting for the whole step.
       await step(0)
       const lease = await within(options.waiterTtl / 3 + 500, wait)
       expect(lease.via).toBe('expiry')

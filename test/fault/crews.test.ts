@@ -1,7 +1,7 @@
 /**
  * Tests a process that fails inside its critical section. Until its lease ends, no other process gets the lock. After
- * that, the fencing token protects the data. Here each kind, and each way to wait, is tried once. All combinations are
- * in killed-processes.test.ts and paused.test.ts.
+ * that, the fencing token protects the data. This file tries each kind of lock, and each way to wait, once.
+ * killed-processes.test.ts and paused.test.ts try all combinations.
  */
 import { describe, expect, test } from 'vitest'
 import { Crew } from '../kit/crew.ts'
@@ -16,7 +16,7 @@ describe.each([
 ] as const)('callers of a $kind that are fair: $fair', how => {
   // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 5_000` in src/clock.ts: a holder counts on a
   // lease that has ended.
-  test('I1 I2 I3: a process killed inside keeps others out until its lease ends, and no longer', {
+  test('I1 I2 I3: a process killed inside its critical section keeps others out until its lease ends, and no longer', {
     timeout: 60_000,
   }, async () => {
     const crew = await Crew.hire(
@@ -31,13 +31,13 @@ describe.each([
     for (const worker of rest) worker.go()
     await Promise.all(rest.map(worker => worker.done()))
     expect(await crew.violations()).toEqual([])
-    // The killed worker had completed two sections.
+    // The other two workers have completed 80 sections. The killed worker had completed two.
     expect(await crew.written()).toHaveLength(82)
   })
 
   // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 5_000` in src/clock.ts: a holder counts on a
   // lease that has ended.
-  test('I1 I2 I8: a process stopped inside for longer than its lease changes nothing when it continues', {
+  test('I1 I2 I8: a process stopped inside its critical section for longer than its lease changes nothing when it continues', {
     timeout: 60_000,
   }, async () => {
     const crew = await Crew.hire(

@@ -1,6 +1,6 @@
 /**
  * Tests requests that are still in transit when the client gives up their connection. Such a request reaches Redis
- * after everything that the client sends on its next connection, and nobody waits for its reply.
+ * after everything that the client sends on its next connection. The client no longer waits for the reply.
  */
 import { describe, expect, test } from 'vitest'
 import { kinds } from '../kit/kinds.ts'
@@ -12,7 +12,7 @@ import { eventually, sleep } from '../kit/time.ts'
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 const gone = new Error('no longer')
 
-describe('a request arrives after its client has gone on', () => {
+describe('a request arrives after its client has given up the connection', () => {
   // This test fails if `-- include: live` becomes `local lives = ends` in lua/mutex/renew.lua and `tonumber(token) >
   // known` becomes `false` in lua/mutex/renew.lua: the late renewal prolongs another caller's hold.
   test.each(kinds)(
@@ -71,7 +71,7 @@ describe('a request arrives after its client has gone on', () => {
       await late.happened
       controller.abort(gone)
       expect((await call).error).toBe(gone)
-      // By then the client has sent the request again, and withdrawn it.
+      // During this time, the client sends the request again and then withdraws it.
       await sleep(200)
       expect(await holder.inspect(key)).toMatchObject({ waiters: [], holds: 1 })
       late.lift()
@@ -117,9 +117,9 @@ describe('a request arrives after its client has gone on', () => {
   )
 
   // This test fails if `stamp .. ' ' .. claim` becomes `string.format('%.0f', stamp + 8000 * lease) .. ' ' .. claim` in
-  // lua/shared/grant.lua: the hold outlasts its lease. A limit: nothing distinguishes such a hold from a live one
-  // before its lease ends, so the test checks only that it ends then. It also fails if `now + claim:match(LEASE,
-  // TERMS_AT)` becomes `now + 9 * claim:match(LEASE, TERMS_AT)` in lua/shared/hold.lua, for the same reason.
+  // lua/shared/grant.lua: the hold outlasts its lease. It also fails if `now + claim:match(LEASE, TERMS_AT)` becomes
+  // `now + 9 * claim:match(LEASE, TERMS_AT)` in lua/shared/hold.lua, for the same reason. Until its lease ends, the
+  // unwanted hold looks like any other hold. So the test checks only that the hold ends with its lease.
   test.each(kinds)(
     'an acquire of a free lock, after its caller has left: I4, the unwanted hold ends with its lease ($kind)',
     async ({ client, clientBehindProxy }) => {
@@ -134,7 +134,7 @@ describe('a request arrives after its client has gone on', () => {
       await late.happened
       controller.abort(gone)
       expect((await call).error).toBe(gone)
-      // The client sends the request again, and withdraws it.
+      // Wait until the client has sent the request again, and has withdrawn it.
       await taken.happened
       await sleep(200)
       expect(await looking.inspect(key)).toMatchObject({ waiters: [], holds: 0 })

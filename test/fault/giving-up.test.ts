@@ -57,15 +57,14 @@ const hasRace = ({ kind, way, to }: (typeof races)[number], where?: Where) =>
     : kind === 'semaphore' && way === 'is aborted' && (!where || where.kind === 'messages')
 
 describe.each(Object.entries(delays))('%s', (_, where) => {
-  // Two lines of code can give back an unused grant: the first at once, the second a little later. Without both, an
-  // unused grant lasts until its lease ends.
-  // Unfair callers. This test fails if `if (end === 'leave' || waiter.unanswered > 0)
-  // this.#common.requests.leave(waiter)` is removed in src/local/local-lock.ts and `if (meaning === 'take-back') return
-  // this.#common.requests.leave(waiter)` becomes `if (meaning === 'take-back') return` in src/local/local-lock.ts: a
-  // grant by a reply is kept. Fair callers. It also fails if `if (end === 'leave' || waiter.unanswered > 0)
-  // this.#common.requests.leave(waiter)` is removed in src/local/local-lock.ts and `.giveBack({ key:
-  // locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` becomes `` in src/session.ts: a grant by a
-  // message is kept.
+  // An unused grant can be given back by two lines of code: by one at once, and by the other a little later. Without
+  // both lines, an unused grant lasts until its lease ends. This test fails if `if (end === 'leave' ||
+  // waiter.unanswered > 0) this.#common.requests.leave(waiter)` is removed in src/local/local-lock.ts and `if (meaning
+  // === 'take-back') return this.#common.requests.leave(waiter)` becomes `if (meaning === 'take-back') return` in
+  // src/local/local-lock.ts: an unfair caller that has given up keeps a grant that comes by a reply. It also fails if
+  // `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` is removed in
+  // src/local/local-lock.ts and `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)`
+  // becomes `` in src/session.ts: a fair caller that has given up keeps a grant that comes by a message.
   test.each(races.filter(race => hasRace(race, where)))(
     'a waiter that $way: I4 I6 I7, the lock passes to $to, nothing is left ($kind, fair: $fair)',
     { timeout: 30_000 },
@@ -76,7 +75,7 @@ describe.each(Object.entries(delays))('%s', (_, where) => {
       const next = to === 'the same client' ? quitter : client(patient)
       const { options, expected } = giveUps[way]!
       const outcomes = new Set<boolean>()
-      // The first run has a long patience, so that it is granted on any machine.
+      // In the first race the waiter has 5 s, so that it is granted even on a slow machine.
       await race(0, 5_000)
       for (const moment of moments) await race(moment)
       expect(outcomes).toEqual(new Set([true, false]))
@@ -96,8 +95,8 @@ describe.each(Object.entries(delays))('%s', (_, where) => {
           },
         )
         await refusedOr(quitter, outcome)
-        // An unfair waiter of another client would get the lock before the quitter. So it starts only after the quitter
-        // has given up or released.
+        // The quitter is the waiter that gives up. An unfair waiter of another client would get the lock before the
+        // quitter. So that waiter starts only after the quitter has given up or released the lock.
         const parked = fair || next === quitter ? await park(next, key, { fair }) : undefined
         await at(begin + moment)
         const released = held.release()
@@ -116,10 +115,10 @@ async function refusedOr(locks: LockClient, outcome: Promise<unknown>): Promise<
   await Promise.race([new Promise(resolve => locks.once('waiting', resolve)), outcome])
 }
 
-// Either of two lines of code can give the grant back.
-// This test fails if `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` is removed in
-// src/local/local-lock.ts and `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)`
-// becomes `` in src/session.ts: the grant stays with a waiter that has left.
+// Each of two lines of code can give the grant back, so only both changes together do harm. This test fails if `if (end
+// === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` is removed in src/local/local-lock.ts and
+// `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` becomes `` in src/session.ts: the
+// grant stays with a waiter that has left.
 test.each(kinds)(
   'a hundred waiters give up at once: I4 I7, the lock passes to the remaining waiter ($kind)',
   async ({ client }) => {

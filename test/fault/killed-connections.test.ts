@@ -32,8 +32,8 @@ const fairnesses: Record<string, (client: number) => boolean> = {
 
 describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, kill) => {
   /**
-   * Kills connections while `work` runs. Before every third kill, all clients have time to reconnect: if cuts come
-   * faster than connections are set up, no client makes progress.
+   * Kills connections while `work` runs. If connections are killed faster than they are set up, no client makes
+   * progress. So after every third kill, all clients have time to reconnect.
    */
   async function killing<T>(url: string, clients: LockClient[], work: () => Promise<T>): Promise<T> {
     const redis = plainRedis(url)
@@ -63,8 +63,8 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
   }
 
   // This test fails if `this.acquirer.lookAgain(key)` is removed in src/locks.ts: no client checks its locks after the
-  // reconnect. (Tests fail only if the message connections alone are killed: after a reconnect of its command
-  // connection, a client checks anyway.) It also fails if `call.error = this.#torn ?? error` becomes `return
+  // reconnect. (The tests in which command connections are killed do not fail: after a reconnect of its command
+  // connection, a client checks its locks anyway.) It also fails if `call.error = this.#torn ?? error` becomes `return
   // this.#fail(call, new LockConnectionError('lost', error))` in src/redis/connection.ts: calls are rejected.
   test.each(kinds.flatMap(each => Object.keys(fairnesses).map(how => ({ ...each, how }))))(
     'I1 I2 I4: under load, all callers are served ($kind, $how)',

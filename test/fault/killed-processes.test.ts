@@ -7,7 +7,10 @@ import { parkQuietly } from '../kit/parking.ts'
 import { freshKey, keysWith, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 
-/** Options of the processes that die. The times are so long that a test that waits until they have passed fails. */
+/**
+ * Options of the processes that die. The times are so long that a test fails if it has to wait until one of them is
+ * over.
+ */
 const long = { waiterTtl: 60_000, lease: 60_000, tokenMemory: 200 }
 
 // This test fails if `Math.min(ttl + AFTER_LAPSE, this.pause)` becomes `this.pause` in src/wait/heartbeat.ts: the lapse
@@ -20,7 +23,8 @@ test.each(kindsAndWays)(
     const key = freshKey()
     const lease = 1_000
     const peer = await start({ lease, tokenMemory: 200 })
-    // The next heartbeat would come after 20 s. The waiter is in time only because it knows when the lease ends.
+    // The next heartbeat would come after 20 s. The waiter is granted in time, because it knows when the lease ends and
+    // asks then.
     const [other, redis] = [client({ waiterTtl: long.waiterTtl, tokenMemory: 200 }), plainRedis()]
     const hold = await peer.lock(key)
     const { lease: wait } = await parkQuietly(other, key, { fair })

@@ -15,8 +15,8 @@ type Loss = (redis: Redis, lock: string) => Promise<unknown>
 async function evict(redis: Redis, lock: string): Promise<void> {
   const used = Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1])
   await redis.config('SET', 'maxmemory-policy', 'allkeys-lru', 'maxmemory', used + 2_000_000)
-  // If the lock has several keys, this waits only until the first of them is evicted, so that no key of the next grant
-  // is evicted.
+  // If the lock has several keys, the loop ends when the first of them is evicted. Otherwise it might evict keys of the
+  // next grant.
   const names = [lock, `${lock}:deadlines`]
   const before = await redis.exists(names)
   for (let batch = 0; (await redis.exists(names)) === before && batch < 400; batch++) {
@@ -35,19 +35,19 @@ const losses: Record<string, Loss> = {
   'eviction by allkeys-lru': evict,
   'DEL of the deadlines': (redis, lock) => redis.del(`${lock}:deadlines`),
 }
-/** Returns the kinds that can lose this data: a mutex has no separate key of deadlines. */
+/** Returns the kinds of lock that have the data which is lost. A mutex has no separate key of deadlines. */
 const losing = (name: string) =>
   name === 'DEL of the deadlines' ? kindsAndWays.filter(({ kind }) => kind !== 'mutex') : kindsAndWays
 
 describe.each(Object.entries(losses))('%s', (name, lose) => {
-  // I2. This test fails if `clock, tick = micros, stamp` becomes `clock, tick = math.max(clock + 1, 1e15), stamp and
-  // string.format('%.0f', math.max(clock + 1, 1e15))` in lua/shared/clock.lua: tokens are counted, and start again.
-  // (Only with unfair callers does the test fail: a fair caller's ticket is larger than the previous token.) I4. It
-  // also fails if `Math.min(ttl + AFTER_LAPSE, this.pause)` becomes `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: no
-  // waiter checks before the lease would have ended. I8. It also fails if `return this.#lose(hold, 'Redis no longer
+  // This test fails if `clock, tick = micros, stamp` becomes `clock, tick = math.max(clock + 1, 1e15), stamp and
+  // string.format('%.0f', math.max(clock + 1, 1e15))` in lua/shared/clock.lua: tokens are counted, and start again
+  // (I2). (The test fails only with unfair callers, because a fair caller's ticket is larger than the previous token.)
+  // It also fails if `Math.min(ttl + AFTER_LAPSE, this.pause)` becomes `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: no
+  // waiter checks before the lease would have ended (I4). It also fails if `return this.#lose(hold, 'Redis no longer
   // knows this hold')` becomes `renewed = this.#clock.now() + question.ms` in src/lease/renewal.ts: a missing hold
-  // counts as renewed, and the holder is never notified. Deadlines. It also fails if `elseif redis.call('EXISTS',
-  // deadlines) == 0 then` becomes `elseif false then` in lua/shared/lapse.lua: a hold without a deadline never ends.
+  // counts as renewed, and the holder is never notified (I8). It also fails if `elseif redis.call('EXISTS', deadlines)
+  // == 0 then` becomes `elseif false then` in lua/shared/lapse.lua: a hold without a deadline never ends.
   test.each(losing(name))(
     'I2 I4 I5 I8: the next caller is granted a larger token; the holder is notified and harms no other caller ($kind, fair: $fair)',
     async ({ fair, client, nameOf }) => {

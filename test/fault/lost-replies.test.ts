@@ -89,8 +89,8 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
 
   // This test fails if `hold ~= id and not holds` becomes `outcome == 'left'` in lua/mutex/leave.lua and `dropped =
   // hold == id` becomes `dropped = hold ~= nil` in lua/shared/drop.lua: a repeated leave ends the next holder's hold.
-  // Either check suffices. It also fails if `redis.call('HDEL', lock, id)` is removed in lua/shared/give-up.lua: the
-  // second execution gives back the next holder's permits.
+  // (Each of the two lines alone prevents this.) It also fails if `redis.call('HDEL', lock, id)` is removed in
+  // lua/shared/give-up.lua: the second execution gives back the next holder's permits.
   test.each(kinds)(
     'of a leave that gave a grant back: I5 I7, the lock is handed on once ($kind)',
     async ({ client, clientBehindProxy }) => {

@@ -1,5 +1,5 @@
 /**
- * Tests messages that are lost, duplicated, early, late or forged. Messages are only hints: such a message may cost
+ * Tests messages that are lost, duplicated, early, late or forged. Messages are only hints: a wrong message may cost
  * time or a request, but never a lock.
  */
 import { describe, expect, test } from 'vitest'
@@ -62,7 +62,7 @@ describe('messages are lost', () => {
 
 describe('every message comes twice', () => {
   // This test fails if `const hold = this.local.hold(id)` becomes `const hold = undefined as Hold | undefined` in
-  // src/locks.ts: the second message gives back the live hold. (For unfair waiters a duplicate message only costs a
+  // src/locks.ts: the duplicate of the message gives back the live hold. (For unfair waiters a duplicate only costs a
   // request.)
   test.each(kindsAndWays)('I1 I5: there is one grant ($kind, fair: $fair)', async ({ fair, clientBehindProxy }) => {
     const key = freshKey()
@@ -113,8 +113,9 @@ test.each(kinds)(
 describe('a grant comes late', () => {
   // This test fails if `hold ~= id and not holds` becomes `outcome == 'left'` in lua/mutex/leave.lua and `dropped =
   // hold == id` becomes `dropped = hold ~= nil` in lua/shared/drop.lua: the late grant is given back, and with it
-  // another caller's hold. Either check suffices. It also fails if `redis.call('HDEL', lock, id)` is removed in
-  // lua/shared/give-up.lua: the grant is given back twice, and the second time frees the next holder's permits.
+  // another caller's hold. (Each of the two lines alone prevents this.) It also fails if `redis.call('HDEL', lock, id)`
+  // is removed in lua/shared/give-up.lua: the grant is given back twice, and the second time frees the next holder's
+  // permits.
   test.each(kinds)(
     'after its waiter has given up and the next caller holds: I1 I5, that caller keeps the lock ($kind)',
     async ({ client, clientBehindProxy }) => {
@@ -142,7 +143,7 @@ describe('a grant comes late', () => {
 
   // This test fails if `token > (this.refusal?.clock ?? 0)` becomes `true` in src/local/waiter.ts: two callers hold.
   test.each(kinds)(
-    'after it has lapsed, another caller holds, and its waiter has joined again: I1, the message is not believed ($kind)',
+    'after the grant has lapsed, another caller holds, and the waiter has joined again: I1, the client does not believe the message ($kind)',
     async ({ client, clientBehindProxy, nameOf }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy({ waiterTtl: 600 })
@@ -160,8 +161,8 @@ describe('a grant comes late', () => {
 
       heartbeat.lift()
       await eventually(async () => (await other.inspect(key)).waiters.length === 1)
-      // After the second status check, the waiter would believe a message of a newer grant, because such a grant would
-      // have its whole lease left.
+      // Wait for two heartbeats. After them, the waiter would accept the message of a newer grant, because such a grant
+      // would have its whole lease left.
       for (let looks = 0; looks < 2; looks++) {
         await proxy.rule({ direction: 'down', name: 'tend', times: 1 }, { delay: 0 }).happened
       }
@@ -170,7 +171,7 @@ describe('a grant comes late', () => {
       void wait.then(() => {
         granted = true
       })
-      // Deliver the late message now.
+      // Deliver the late message, whose grant has lapsed.
       await plainRedis().publish(root + id.slice(0, 12), `handoff ${id} ${fencingToken} ${nameOf(key)}`)
       await sleep(100)
       expect(granted).toBe(false)
@@ -195,7 +196,7 @@ describe('messages are forged', () => {
 
   // This test fails if `hold ~= id and not holds` becomes `outcome == 'left'` in lua/mutex/leave.lua and `dropped =
   // hold == id` becomes `dropped = hold ~= nil` in lua/shared/drop.lua: a message with an unknown id ends a live hold.
-  // Either check suffices.
+  // (Each of the two lines alone prevents this.)
   test.each(kinds)(
     'in the inbox, with an unknown id: I1 I5, nothing is granted, ended or broken ($kind)',
     async kind => {
@@ -235,7 +236,7 @@ describe('messages are forged', () => {
 
   // This test fails if `this.#waiters.set(id, waiter)` is removed in src/local/local-locks.ts: the grant in transit is
   // given back. It also fails if `if (!place || atPlace[place.is].message === 'ignore') return` is removed in
-  // src/local/local-lock.ts: the client believes the message.
+  // src/local/local-lock.ts: the client believes the forged message.
   test.each([
     ['once', { timeout: 0 }],
     ['unfair', {}],
@@ -265,7 +266,7 @@ describe('messages are forged', () => {
   })
 
   // This test fails if `hold.doubt(now)` becomes `this.#lose(hold, '')` in src/lease/renewal.ts: the client believes
-  // the message without a check.
+  // the forged message without a check.
   test.each(kinds)(
     'saying that a live hold is lost: I5, the client checks, and the hold continues ($kind)',
     async kind => {
@@ -283,7 +284,7 @@ describe('messages are forged', () => {
 
   // This test fails if `this.#locks.get(key)?.unlocked()` becomes `const lock = this.#locks.get(key);
   // lock?.hold(lock.line.head!, { granted: true, token: 1, deadline: 1e9, via: 'wakeup' })` in src/wait/acquire.ts: the
-  // client believes the message without a check. It also fails if `if (!this.asking) this.#tryHead()` becomes
+  // client believes the forged message without a check. It also fails if `if (!this.asking) this.#tryHead()` becomes
   // `this.#tryHead()` in src/local/line.ts: each message costs a request.
   test.each(kinds)(
     'saying that the lock is free: I1, no caller takes it, and a storm of them costs a few requests ($kind)',
@@ -313,8 +314,8 @@ describe('messages are forged', () => {
 
   // This test fails if `return this.#lose(hold, 'Redis no longer knows this hold')` becomes `renewed =
   // this.#clock.now() + question.ms` in src/lease/renewal.ts: a missing hold counts as renewed, so the false hold
-  // remains. A limit: `inspect` shows the ids of waiters, so a user with the rights to read the queue *and* to publish
-  // can make a waiter believe in a grant.
+  // remains. Such a forgery cannot be prevented: `inspect` shows the ids of waiters, so a user with the rights to read
+  // the queue *and* to publish can make a waiter believe in a grant.
   test.each(kinds)(
     'with the true id of a waiter: I8, the forged hold is noticed by its first renewal ($kind)',
     async kind => {

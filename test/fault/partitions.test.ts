@@ -11,7 +11,7 @@ import { eventually, sleep } from '../kit/time.ts'
 
 const directions: Direction[] = ['up', 'down']
 
-/** Holds everything back until the network works again, and then delivers it, as TCP does. */
+/** Holds all data back until `heal` is called, and then delivers the data, as TCP does. */
 function partition(proxy: FrameProxy) {
   const rules = directions.map(direction => proxy.rule({ direction }, 'hold'))
   return { heal: () => rules.forEach(rule => void rule.lift()) }
@@ -118,8 +118,9 @@ describe('a waiter is cut off when its turn comes', () => {
 
 describe.each(directions)('a connection is half-open: data going %s is lost', direction => {
   /**
-   * The client gives a connection up after part of `outageTimeout` if a command stays unanswered, and after part of
-   * `waiterTtl` if its messages to itself do not arrive.
+   * If a command stays unanswered, the client gives the connection up after a part of `outageTimeout`. The client also
+   * sends messages to itself, called beats. If a beat does not arrive, it gives the connection up after a part of
+   * `waiterTtl`.
    */
   const options = { outageTimeout: 1_600, waiterTtl: 1_500 }
 
@@ -143,7 +144,7 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
 
   if (direction === 'down')
     // This test fails if `this.#single?.connection.reset(new Error('messages no longer arrive'))` is removed in
-    // src/redis/link.ts: the client stays deaf.
+    // src/redis/link.ts: the client keeps a connection on which no messages arrive.
     test.each([
       ...ways.map(fair => ({
         which: 'the one for messages',
@@ -152,7 +153,7 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
         limit: options.waiterTtl / 3 + 500,
       })),
       ...ways.map(fair => ({ which: 'both', fair, terms: options, limit: 2 * options.waiterTtl })),
-      // The client must notice the half-open connection before any heartbeat.
+      // With this waiterTtl no heartbeat comes in time, so the client itself must notice the half-open connection.
       { which: 'the one for messages', fair: false, terms: { waiterTtl: 60_000 }, limit: 15_000 },
     ])(
       '$which, of a waiter: I4, the waiter is granted, and receives messages again (fair: $fair, $terms.waiterTtl ms)',
@@ -171,8 +172,8 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
 
   if (direction === 'down')
     // This test fails if `if (Number(id) === this.#beat.sent) this.#beat.heard =` becomes `this.#beat.heard =
-    // Number(id) ||` in src/redis/link.ts: the forged beat counts for all later ones, so the client does not notice
-    // that none arrives.
+    // Number(id) ||` in src/redis/link.ts: the forged beat counts as the answer to all later beats, so the client does
+    // not notice that its own beats do not arrive.
     test('the one for messages, after a forged beat: I4, its waiter is granted nevertheless', async () => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy({ waiterTtl: 60_000 })
@@ -253,7 +254,7 @@ describe('all data is lost, on old and new connections', () => {
       locks.using(free, () => 'ran'),
       locks.inspect(free),
       locks.isLocked(free),
-      // This call uses another lock, because its request may still arrive and take the lock away.
+      // The forced release uses another lock, because its request may still arrive and take that lock away.
       locks.forceRelease(taken.key),
       mine.renew(),
     ]

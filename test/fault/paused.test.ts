@@ -32,7 +32,7 @@ describe.each([
       peer.signal('SIGSTOP')
       const next = theirs.granted(await within(lease + 600, wait))
       expect(next.fencingToken).toBeGreaterThan(hold.token)
-      // The process is stopped now. It makes all of these calls as soon as it continues.
+      // The process is stopped now. It makes the following calls as soon as it continues.
       const [before, released, renewed] = [
         peer.state(hold.id),
         peer.release(hold.id),
@@ -53,8 +53,8 @@ describe.each([
     },
   )
 
-  // This test fails if `Math.max(0, this.#deadline - now)` becomes `this.#deadline` in src/local/hold.ts: "held" relies
-  // on timers, which are late.
+  // This test fails if `Math.max(0, this.#deadline - now)` becomes `this.#deadline` in src/local/hold.ts: `held`
+  // depends on timers, which are late.
   test('with its event loop blocked: I1 I8, "held" is false at once, the signal a moment later', async () => {
     const key = freshKey()
     const peer = await Peer.start()

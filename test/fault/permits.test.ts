@@ -15,7 +15,7 @@ import { eventually, sleep } from '../kit/time.ts'
 /** With these options, no heartbeat comes and no lease ends during a test. */
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 
-/** Calls `lock` several times, and waits each time until the call is queued before it makes the next. */
+/** Calls `lock` several times, and waits until each call is queued before it makes the next call. */
 async function queued(
   semaphore: Lock<SemaphoreOptions>,
   calls: readonly SemaphoreOptions[],
@@ -52,7 +52,7 @@ const rising = (numbers: readonly number[]) => [...new Set(numbers)].sort((a, b)
 
 describe('one release admits several waiters of another client by one message', () => {
   // This test fails if `const hold = this.local.hold(id)` becomes `const hold = undefined as Hold | undefined` in
-  // src/locks.ts: the second message gives back live holds.
+  // src/locks.ts: the duplicate of the message gives back live holds.
   test('that comes twice: I1 I2 I5, each waiter is granted once, in the order of the queue', async () => {
     const { key, locks, proxy, holder, held, waits } = await scene(3, [{}, {}, {}])
     const message = proxy.rule({ direction: 'down', name: 'handoff' }, 'twice')
@@ -106,8 +106,8 @@ describe('one release admits several waiters of another client by one message', 
     await allFree(holder, key, 3)
   })
 
-  // This test fails if `taken = taken - claim:match(WANTS, TERMS_AT)` is removed in lua/shared/admit.lua: no waiter
-  // gets the permits for the deaf waiters.
+  // This test fails if `taken = taken - claim:match(WANTS, TERMS_AT)` is removed in lua/shared/admit.lua: the permits
+  // for the waiters that are passed over go to no other waiter.
   test('that does not arrive: I3 I4, its waiters are passed over, join again with their tickets, and are served first', async () => {
     const { key, locks, proxy, holder, held, waits } = await scene(3, [{}, { permits: 2 }])
     const [large, last] = await queued(holder.semaphore(key, 3), [{ permits: 3 }, { permits: 3 }])
@@ -211,7 +211,7 @@ test('the deadlines are lost, and the holder is dead: I4, its permits come back 
 })
 
 // This test fails if `redis.call('UNLINK', deadlines)` becomes `local kept = 1` in lua/shared/lapse.lua: waiters learn
-// of a lease that has ended but belongs to no hold, and ask every few ms.
+// of an ended lease that belongs to no hold, and ask every few ms.
 test('the lock is lost, but its deadlines are not: I9, waiters ask no more often than usual', async () => {
   const key = freshKey()
   const { locks, proxy } = await clientBehindProxy(patient)

@@ -1,6 +1,6 @@
 /**
- * Tests reader processes that die. Several readers hold at the same time, and a writer waits for all of them. Other
- * tests cover what all kinds of lock share, with writers.
+ * Tests reader processes that die. Several readers hold at the same time, and a writer waits for all of them. Tests
+ * that run with every kind of lock use only writers of a read-write lock.
  */
 import { expect, test } from 'vitest'
 import type { Lease, Lock } from '../../src/index.ts'

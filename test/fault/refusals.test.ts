@@ -99,9 +99,9 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
     await nothingLeft(redis, holder, key)
   })
 
-  // Two parts report the end of the lease: the client on its own, and Redis when the client asks. This test fails if
+  // The end of a lease is noticed in two ways: by the client's own clock, and by asking Redis. This test fails if
   // `this.#leaveBehind(hold, 'its lease ran out')` is removed in src/lease/renewal.ts and `this.#lose(hold, 'Redis no
-  // longer knows this hold')` is removed in src/lease/renewal.ts: neither reports it.
+  // longer knows this hold')` is removed in src/lease/renewal.ts: the holder is not notified in either way.
   test('I1 I4 I6 I8: a refusal longer than a lease: the holder is notified, and the next waiter is granted when the refusal ends', async () => {
     const { dir, redis, key, holder, queuing, parking } = await scene()
     const history = new Memory()

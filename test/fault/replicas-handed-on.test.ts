@@ -26,9 +26,9 @@ async function handedOn(locks: LockClient, stranger: LockClient, key: string, op
 }
 
 // This test fails if `if (!confirmation) holder` becomes `holder` in src/lease/records.ts: the master prolongs the
-// lease when it learns of the hand-off, and the client believes it. Meanwhile the replica grants the lock to another
-// caller.
-test('I1: the lease lasts no longer than the replica knows of its predecessor', async () => {
+// lease when it learns of the hand-off, and the client counts on the longer lease. Meanwhile the replica, which has
+// become the master, grants the lock to another caller.
+test('I1: a lease that was handed on locally ends no later than the lease before it, which the replica knows', async () => {
   const [{ url }, replica] = [await ownServer('--repl-diskless-sync-delay', '0'), await ownServer()]
   const [master, follower] = [
     { url, redis: bluntRedis(url) },
@@ -36,13 +36,13 @@ test('I1: the lease lasts no longer than the replica knows of its predecessor', 
   ]
   const replication = await Replication.begin(master, follower)
   onTestFinished(() => replication.close())
-  // A new link has not acknowledged anything yet. The first acknowledgement takes up to a second.
+  // Wait for the first acknowledgement of the new replica, which takes up to a second.
   await eventually(async () => (await plainRedis(url).wait(1, 500)) === 1, 15_000)
   const key = freshKey()
   const [locks, stranger] = [client({ replicas: { min: 1, timeout: 2_000 } }, url), client({}, url)]
   const lease = await handedOn(locks, stranger, key, { lease: 2_000 })
-  // The replica has confirmed the first grant. Redis learns of the hand-off only after this turn of the event loop, so
-  // the replica does not get it.
+  // The replica has confirmed the first grant. The client reports the hand-off to Redis only after this turn of the
+  // event loop. So the replica, which is cut off now, never learns of the hand-off.
   replication.loseWritesNow()
   const until = performance.now() + 600
   while (performance.now() < until);

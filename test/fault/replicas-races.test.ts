@@ -23,7 +23,7 @@ test('I2: a confirmation of another grant to the same waiter does not count', as
   await warm(locks)
   const key = freshKey()
   const held = await other.lock(key)
-  // This answer is held back, and the next confirmation has to wait for it.
+  // Hold back the answer to one WAIT. The confirmation of the next grant has to wait for this answer.
   const answer = proxy.rule({ direction: 'down', name: 'wait' }, 'hold')
   const first = locks.lock(freshKey())
   await answer.happened
@@ -47,7 +47,7 @@ test('I2: a confirmation of another grant to the same waiter does not count', as
 })
 
 // This test fails if `milliseconds: this.#outageTimeout,` becomes `milliseconds: 60_000,` in src/redis/replication.ts:
-// the call waits for the end of the first confirmation, and only then begins to wait for its own. It also fails if
+// the call waits for the end of another call's confirmation, and only then begins to wait for its own. It also fails if
 // `waiter.unconfirmedSince ??= begun` becomes `waiter.unconfirmedSince ??= this.now()` in src/local/local-lock.ts: the
 // call's outageTimeout begins a second time.
 test('I6: a confirmation that waits for another also ends within outageTimeout', async () => {
@@ -55,7 +55,7 @@ test('I6: a confirmation that waits for another also ends within outageTimeout',
   const { url } = await ownServer()
   const proxy = await frameProxy(url)
   const locks = client({ outageTimeout, replicas: { min: 1, timeout: 50 } }, proxy.url)
-  // After this, the client is connected and the server knows the scripts.
+  // This call makes the client connect, and loads the scripts into the server.
   await outcomeOf(locks.tryLock(freshKey()))
   const asked = proxy.rule({ direction: 'up', name: 'wait' }, 'drop')
   const first = outcomeOf(locks.tryLock(freshKey()))
@@ -85,7 +85,7 @@ test.each(ways)('I9: if WAIT is refused, it is not sent again at once (fair: %s)
   const before = await calls(redis)
   const { error } = await within(5_000, outcomeOf(locks.lock(freshKey(), { fair })))
   expect(wordsOf(error)).toMatch(/NOPERM/)
-  // One round runs scripts for the grant, its confirmation, and its undoing; the undoing may wake the waiter, which
-  // runs them again. There is one round every 50 ms.
+  // There is one round every 50 ms. A round runs three scripts: it grants the lock, confirms the grant, and undoes it.
+  // The third script may wake the waiter, which then runs all three again. So a round runs at most six scripts.
   expect(scriptCalls(await calls(redis, before))).toBeLessThan(6 * (outageTimeout / 50))
 })

@@ -26,7 +26,7 @@ async function scene({ client } = kinds[0]!) {
   const follower = place(replica)
   const replication = await Replication.begin(place(master), follower)
   onTestFinished(() => replication.close())
-  // A new link has not acknowledged anything yet. The first acknowledgement takes up to a second.
+  // Wait for the first acknowledgement of the new replica, which takes up to a second.
   await eventually(async () => (await plainRedis(master.url).wait(1, 500)) === 1, 15_000)
   const careless = (options: ClientOptions = {}) => client({ waiterTtl: 3_000, ...options }, master.url)
   return {
@@ -48,8 +48,8 @@ async function scene({ client } = kinds[0]!) {
 describe('with a replica that receives writes', () => {
   // This test fails if `if (count >= min)` becomes `if (count > min)` in src/redis/replication.ts: no grant counts, and
   // no caller gets the lock. It also fails if `this.hold(heir, grant)` becomes `this.found(heir, grant)` in
-  // src/local/local-lock.ts: the client tries to confirm a local hand-off under an id that Redis does not know, so the
-  // hand-off never counts (unfair).
+  // src/local/local-lock.ts: the client tries to confirm a local hand-off under an id that Redis does not know, so a
+  // hand-off to an unfair caller never counts.
   test.each(kindsAndWays.filter(({ kind, fair }) => kind === 'mutex' || fair))(
     'I1 I2 I7: a lock is handed on as usual ($kind, fair: $fair)',
     async ({ fair, ...kind }) => {
@@ -74,7 +74,7 @@ describe('with a replica that receives writes', () => {
   // This test fails if `this.renewUntil > now ? this.length : 0` becomes `0` in src/local/hold.ts: the lease is
   // confirmed but not prolonged, and so is lost. It also fails if `if (count >= min)` becomes `if (count > min)` in
   // src/redis/replication.ts: the grant does not count.
-  test('a lease is renewed, and tryLock takes a free lock and is null for a held one', async () => {
+  test('a lease is renewed, and tryLock takes a free lock and returns null for a held lock', async () => {
     const { key, careful } = await scene()
     const [holder, other] = [careful({ ...patient, lease: 1_500 }), careful(patient)]
     const lease = await holder.tryLock(key)
@@ -132,8 +132,8 @@ describe('with a replica that does not receive writes', () => {
 
   // This test fails if `waiter.unconfirmedSince ??= begun` becomes `waiter.unconfirmedSince = begun` in
   // src/local/local-lock.ts: the call's outageTimeout begins again with each grant, so the call waits for ever. It also
-  // fails if `'newest', end: 'leave' }` becomes `'newest', end: 'asked' }` in src/local/states.ts: the last grant is
-  // not undone (unfair).
+  // fails if `'newest', end: 'leave' }` becomes `'newest', end: 'asked' }` in src/local/states.ts: the last grant of an
+  // unfair caller is not undone.
   test.each(ways)('I6: if the replica stays away, the call rejects after outageTimeout (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites } = await scene()
     const locks = careful({ outageTimeout: 800 })
@@ -146,7 +146,7 @@ describe('with a replica that does not receive writes', () => {
   // This test fails if `clock.after(timeout, ` becomes `clock.after(2 ** 30, ` in src/wait/patience.ts: the call with a
   // timeout keeps waiting. It also fails if `audience.add(tell)` is removed in src/wait/patience.ts: the call with a
   // signal keeps waiting. It also fails if `'newest', end: 'leave' }` becomes `'newest', end: 'asked' }` in
-  // src/local/states.ts: the grant to the caller that gave up is not undone (unfair).
+  // src/local/states.ts: the grant to an unfair caller that gave up is not undone.
   test.each(ways)('I6 I7: timeout and abort end the wait for a confirmation (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites } = await scene()
     const locks = careful({ replicas: { min: 1, timeout: 2_000 } })

@@ -131,9 +131,10 @@ const deafened = kinds.flatMap(each => [
 
 describe('a right that only affects speed is revoked', () => {
   // This test fails if `redis.pcall('PUBLISH', INBOX .. client` becomes `redis.call('PUBLISH', INBOX .. client` in
-  // lua/shared/send.lua: the release stops half-way (fair). It also fails if `redis.pcall('PUBLISH'` becomes
-  // `redis.call('PUBLISH'` in lua/mutex/release.lua: the same (unfair). It also fails if `redis.pcall('PUBLISH'`
-  // becomes `redis.call('PUBLISH'` in lua/permits/semaphore/opened.lua: the same (unfair).
+  // lua/shared/send.lua: a release that hands the lock on to a fair waiter stops half-way. It also fails if
+  // `redis.pcall('PUBLISH'` becomes `redis.call('PUBLISH'` in lua/mutex/release.lua: a release that wakes an unfair
+  // waiter stops half-way. It also fails if `redis.pcall('PUBLISH'` becomes `redis.call('PUBLISH'` in
+  // lua/permits/semaphore/opened.lua, for the same reason.
   test.each(kindsAndWays)(
     'to publish: I4 I6, releases are complete, waiters notice them by heartbeat ($kind, fair: $fair)',
     async ({ fair, ...kind }) => {

@@ -23,12 +23,13 @@ const stories = kinds.flatMap(each =>
 
 // This test fails if `tonumber(token) > known` becomes `false` in lua/mutex/renew.lua: the later grant confirms and
 // renews the lease with the old token. It also fails if `this.#listener.remains(hold)` is removed in
-// src/lease/renewal.ts: the new grant is never given back. By reply, with the data. It also fails if `else if (token
-// !== undefined) this.#listener.doubt(id, token)` is removed in src/wait/acquire.ts: the lease lives until its renewal.
-// By message, with the data. It also fails if `const hold = this.local.hold(id)` becomes `const hold =
-// this.local.hold(id); if (hold) return true` in src/locks.ts, for the same reason. It also fails if `if
-// tonumber(record:sub(1, TOKEN_END)) > known then return GRANTED_ANEW end` is removed in lua/permits/renew.lua: the
-// lease with the old token is confirmed.
+// src/lease/renewal.ts: the new grant is never given back. It also fails if `else if (token !== undefined)
+// this.#listener.doubt(id, token)` is removed in src/wait/acquire.ts: if the data of the lock is deleted and the new
+// grant comes by a reply, the lease lives until its renewal. It also fails if `const hold = this.local.hold(id)`
+// becomes `const hold = this.local.hold(id); if (hold) return true` in src/locks.ts: if the data of the lock is deleted
+// and the new grant comes by a message, the lease lives until its renewal. It also fails if `if tonumber(record:sub(1,
+// TOKEN_END)) > known then return GRANTED_ANEW end` is removed in lua/permits/renew.lua: the lease with the old token
+// is confirmed.
 test.each(stories)(
   'revoked $taking, granted again by $telling: I2 I8, the lease is lost, and the new grant is given back ($kind)',
   async ({ taking, telling, client, clientBehindProxy, nameOf }) => {
@@ -45,8 +46,8 @@ test.each(stories)(
     const { fencingToken: granted } = await other.inspect(key)
     await takings[taking]?.(other, key, nameOf(key))
     const between = await other.lock(key)
-    // If the waiter's request arrives after the release, the reply grants the lock. If it arrives before, the waiter is
-    // queued, and a message grants the lock.
+    // If the waiter's request arrives after the release, the reply grants the lock. If the request arrives before the
+    // release, the waiter is queued, and a message grants the lock.
     if (telling === 'reply') await between.release()
     asked.lift()
     await answered.happened

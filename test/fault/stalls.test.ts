@@ -14,7 +14,7 @@ import { bluntRedis, client, freshKey, nothingLeft, ownServer, plainRedis, serve
 import { emptyFolder } from '../kit/temp.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-/** All stalls last longer than the lease and shorter than `outageTimeout`, in ms. */
+/** These times are in ms. Each stall lasts longer than the lease, but not as long as `outageTimeout`. */
 const lease = 1_000
 const stall = 1_800
 const options = { lease, waiterTtl: 1_500 }
@@ -32,15 +32,16 @@ const stalls: Record<string, (redis: Redis) => Promise<unknown>> = {
 }
 
 /**
- * Whether the waiters are fair, for the stalls that are tried with only one kind of waiter. To a client, a paused
- * server and a sleeping one look the same, so one is tried with fair waiters and the other with unfair ones.
+ * The stalls that are tried only with fair waiters (`true`) or only with unfair waiters (`false`). A client cannot
+ * distinguish a paused server from a sleeping server. So one of them is tried with fair waiters, and the other with
+ * unfair waiters.
  */
 const waysOf: Record<string, boolean[]> = { 'CLIENT PAUSE': [true], 'DEBUG SLEEP': [false] }
 
 describe.each(Object.entries(stalls))('%s for longer than the lease', (name, begin) => {
   // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 1_500` in src/clock.ts: the holder counts on
   // its lease for too long. It also fails if `dead && waiter.waits && !again` becomes `false` in src/wait/requests.ts:
-  // the newcomer's lease has ended before its grant arrives.
+  // the lease of a call that was made during the stall has ended before its grant arrives.
   test.each(waysOf[name] ?? ways)(
     'I1 I4 I8: the holder is notified in time, the next caller is granted when the stall ends (fair: %s)',
     async fair => {
@@ -62,7 +63,7 @@ describe.each(Object.entries(stalls))('%s for longer than the lease', (name, beg
       })
       const late = outcomeOf(held.renew())
       const newcomer = outcomeOf(third.lock(freshKey()))
-      // Nobody answers the release, so the release settles when the lease ends (I6).
+      // The stalled server does not answer the release, so the release settles when the lease ends (I6).
       expect(await within(lease + 100, released.release())).toBe(false)
       expect((await within(lease / 3, late)).error).toBeInstanceOf(LockLostError)
       expect(toldAt - since).toBeLessThan(lease + 100)
@@ -152,7 +153,7 @@ describe('-LOADING, after a restart with data that takes two seconds to read', (
   }
 
   // This test fails if `LOADING|` is removed in src/redis/refusals.ts: the call is refused instead of waiting.
-  test('I1 I2 I4 I6: saved holds and waiters are as before; calls wait for the end of loading, or reject with it as their cause', async () => {
+  test('I1 I2 I4 I6: saved holds and waiters are as before; calls wait until the data is loaded, or reject with LOADING as their cause', async () => {
     const { url, redis, reload } = await scene()
     const [holder, other, hasty] = [client({}, url), client({}, url), client({ outageTimeout: 1_200 }, url)]
     const key = freshKey()
@@ -176,8 +177,8 @@ describe('-LOADING, after a restart with data that takes two seconds to read', (
 
   // This test fails if `this.#leaveBehind(hold, 'its lease ran out')` is removed in src/lease/renewal.ts and `if
   // (renewed === undefined) return this.#lose(hold, 'Redis no longer knows this hold')` becomes `if (renewed ===
-  // undefined) return` in src/lease/renewal.ts: neither reports that the lease has ended. With only the first change,
-  // Redis reports it once it has read its data, which may be in time for this test.
+  // undefined) return` in src/lease/renewal.ts: the holder is not notified that the lease has ended. (With only the
+  // first change, the holder learns of it from Redis once Redis has read its data, which may be in time for this test.)
   test('I1 I4 I8: a lease that runs out during loading is lost, and the next waiter is granted after it', async () => {
     const { url, redis, reload } = await scene()
     const [holder, other] = [client(options, url), client(options, url)]

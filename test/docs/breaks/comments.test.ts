@@ -1,5 +1,6 @@
 /**
- * Comments of tests that name a line to break. They are parsed as intended, and the lines that they quote still exist.
+ * Checks the comments that say which change of the code makes a test fail: the parser reads them as intended, and the
+ * lines that they quote exist.
  */
 import { describe, expect, test } from 'vitest'
 import { breaksIn, troubleOf, unbroken } from '../../../scripts/breaks/comments.ts'

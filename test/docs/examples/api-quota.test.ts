@@ -23,7 +23,7 @@ async function log(): Promise<Line[]> {
   })
 }
 
-/** Returns the number of calls under way after each line. */
+/** Returns how many calls were under way after each line of the log. */
 function underWay(lines: readonly Line[]): number[] {
   let sum = 0
   return lines.map(({ begins, weight }) => {
@@ -35,7 +35,7 @@ function underWay(lines: readonly Line[]): number[] {
 test('never more than five calls, even while a killed process counts for two; five again when its lease has ended', async () => {
   const start = (NAME: string, CALL_MS = '50', CALLS = '4') =>
     scene.start('api-quota.ts', { NAME, CALL_MS, CALLS, LEASE_MS: '1500' })
-  // The report of this process lasts until the process is killed.
+  // Process c begins a report of 60 s. The test kills the process before the report ends.
   const doomed = start('c', '60000', '1')
   await eventually(async () => (await log()).some(({ name, weight }) => name === 'c' && weight === 2), 15_000)
   const [a, b] = [start('a'), start('b')]

@@ -25,7 +25,7 @@ const failuresOf = ({ id }: Job) =>
 interface Wish {
   amount: number
   takes?: number
-  /** The age of the job, in ms. */
+  /** How long before now the job was made, in ms. */
   age?: number
 }
 
@@ -102,6 +102,6 @@ test('SIGTERM: a waiting job goes back to the queue, and then to the other worke
   expect(await books('fritz')).toMatchObject({ balance: '3' })
   expect(failuresOf(job)).toEqual([])
   await scene.expectNothingLeft()
-  // There were no warnings, for example about too many listeners on one signal.
+  // The workers printed no warnings, for example about too many listeners on one signal.
   expect(workers.flatMap(({ lines }) => lines).filter(line => /warning/i.test(line))).toEqual([])
 })

@@ -1,4 +1,7 @@
-/** examples/nestjs on two servers. One soon gives up a wait, so that a test can see that. The other is patient. */
+/**
+ * examples/nestjs on two servers. The hasty server gives up a wait after 200 ms, so that a test can check its answer.
+ * The patient server waits 15 s.
+ */
 import { fileURLToPath } from 'node:url'
 import { beforeAll, expect, test } from 'vitest'
 import { type Running, runNode } from '../../kit/program.ts'
@@ -27,7 +30,7 @@ test('no withdrawal is lost among requests to both servers', async () => {
   const requests = Array.from({ length: 12 }, (_, i) => withdraw(i % 2 ? hasty : patient, 'shared'))
   const answers = await Promise.all(requests)
   const paid = answers.filter(({ status }) => status === 200).map(({ body }) => body['balance'] as number)
-  // The patient server serves all six of its requests. The other may have rejected some.
+  // The patient server serves all six of its requests. The hasty server may have rejected some of its six.
   expect(paid.length).toBeGreaterThanOrEqual(6)
   expect(answers.filter(({ status }) => status !== 200 && status !== 423)).toEqual([])
   // All balances differ by one. Two withdrawals at the same time would have left the same balance.

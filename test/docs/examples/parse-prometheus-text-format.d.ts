@@ -7,7 +7,7 @@ declare module 'parse-prometheus-text-format' {
     readonly metrics: readonly {
       readonly value?: string
       readonly labels?: Readonly<Record<string, string>>
-      /** For a histogram: the counts of its buckets, by their upper bounds. */
+      /** Only for a histogram: the count of each bucket, by the bucket's upper bound. */
       readonly buckets?: Readonly<Record<string, string>>
       readonly count?: string
       readonly sum?: string

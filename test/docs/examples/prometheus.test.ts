@@ -68,7 +68,7 @@ function asked(expression: string): { metrics: string[]; labels: string[]; wrong
 /** The labels that Prometheus adds to each series that it scrapes. */
 const added = ['job', 'instance']
 
-/** Returns the metrics and labels that are asked for but not served. */
+/** Returns the metrics and labels that the expressions ask for, but the worker does not serve. */
 function missing(served: string): string[] {
   const series = [...served.matchAll(/^([a-zA-Z_:][\w:]*)(\{.*\})? /gm)]
   const names = new Set(series.map(([, name]) => name))
@@ -92,7 +92,7 @@ describe('the worker', () => {
 
     const absent = await eventually(async () => {
       const served = await scrape()
-      // This is the last metric to appear, because it needs a release while a caller waits.
+      // The metric of hand-offs is the last one to appear, because it needs a release while a caller waits.
       return served.includes('redis_baton_handoff_duration_bucket') && missing(served)
     }, 10_000)
     expect(absent).toEqual([])

@@ -62,7 +62,8 @@ test('turns continue without two of the servers, stop without three, and never o
   await everyoneGoesOn()
 
   await third.kill()
-  // The first error about the third server may be that its connection was closed.
+  // A worker's first error about the third server may say that the connection was closed. So wait until its error says
+  // that three servers refuse connections.
   await Promise.all(workers.map(worker => worker.line(/of 5 answered(.*ECONNREFUSED){3}/)))
   await third.restart()
   await everyoneGoesOn()

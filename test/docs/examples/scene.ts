@@ -38,7 +38,7 @@ export class Scene {
     return this.#redis!
   }
 
-  /** The test's own client, which is another program to the examples. */
+  /** The test's own client. It competes with the example for the example's locks. */
   get locks(): LockClient {
     return this.#locks!
   }
@@ -55,7 +55,7 @@ export class Scene {
     await eventually(async () => (await this.locks.inspect(key)).waiters.length === count)
   }
 
-  /** Expects that no caller holds or waits any longer. */
+  /** Expects that no lock is held, and that no caller waits. */
   async expectNothingLeft(): Promise<void> {
     for await (const state of this.locks.list()) expect(state).toBeUndefined()
   }

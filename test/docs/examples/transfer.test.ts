@@ -12,7 +12,7 @@ async function run(...args: string[]): Promise<string[]> {
   return output.trim().split('\n')
 }
 
-/** Returns the balances that follow from the book's transfers. No account may be overdrawn after any of them. */
+/** Returns the balances that follow from the recorded transfers. Fails if any of the transfers overdraws an account. */
 async function byTheBook(count: number): Promise<Record<string, number>> {
   const transfers = await scene.redis.lrange('example:transfers', 0, -1)
   expect(transfers).toHaveLength(count)

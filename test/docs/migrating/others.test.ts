@@ -1,4 +1,4 @@
-/** The statements of docs/migrating.md about other libraries, including those that would surprise their users. */
+/** Tests the statements of docs/migrating.md about other libraries. */
 import { readFileSync } from 'node:fs'
 import { Redlock } from '@sesamecare-oss/redlock'
 import type { Redis } from 'ioredis'
@@ -10,7 +10,8 @@ import { runNode } from '../../kit/program.ts'
 import { client, freshKey, ownServer, plainRedis, redisUrl } from '../../kit/redis.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 
-// This package hides its type declarations, so the test uses those of its fork, whose calls are the same.
+// The package redlock hides its type declarations. So the test uses the types of the fork @sesamecare-oss/redlock,
+// which has the same calls.
 const { default: Redlock5 } = await load<{ default: typeof Redlock }>('redlock')
 const redlocks = [
   ['redlock', Redlock5],
@@ -187,7 +188,7 @@ describe.each(redlocks)('%s', (name, Locks) => {
     const errors: string[] = []
     redlock.on('error', error => errors.push(error.name))
     await expect(redlock.acquire([key], 1_000)).rejects.toThrow('unable to achieve a quorum')
-    // Three attempts fail, and then the release.
+    // There are four errors: three attempts fail, and then the release fails, too.
     expect(errors).toEqual(Array(4).fill('ResourceLockedError'))
   })
 })
@@ -197,14 +198,15 @@ describe.each(redlocks)('%s over three servers', (_, Locks) => {
     const servers = await Promise.all([1, 2, 3].map(() => ownServer()))
     const [a, b, c] = servers.map(({ url }) => plainRedis(url)) as [Redis, Redis, Redis]
     const key = freshKey()
-    // Another client has server a, and for a moment b. So the first attempt gets only c.
+    // Another client holds the key on server a, and for 300 ms on server b. So the first attempt gets the key only on
+    // c.
     await a.set(key, 'somebody', 'PX', 60_000)
     await b.set(key, 'somebody', 'PX', 300)
     const redlock = new Locks([a, b, c], { retryCount: 10, retryDelay: 100, retryJitter: 0 })
     const call = redlock.acquire([key], 60_000)
     const refused = expect(call).rejects.toThrow('unable to achieve a quorum')
-    // When b is free, two of three servers are available. But the call itself holds both, and so refuses its own next
-    // attempts.
+    // When the key is free on b, two of three servers could grant it. But earlier attempts of this call hold the key on
+    // both, so the call's next attempts are refused there.
     await eventually(async () => (await b.get(key)) === (await c.get(key)))
     await refused
     expect([await b.exists(key), await c.exists(key)]).toEqual([0, 0])

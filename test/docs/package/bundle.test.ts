@@ -18,8 +18,8 @@ async function bundle(entry: string, options: BuildOptions = {}) {
     format: 'esm',
     write: false,
     logLevel: 'silent',
-    // As in a user's project, the bundler finds the package through its `exports`, not through a path mapping of this
-    // project.
+    // Because this tsconfig is empty, the bundler finds the package through its `exports`, as in a user's project, and
+    // not through a path mapping of this project.
     tsconfigRaw: {},
     ...options,
     metafile: true,
@@ -30,7 +30,8 @@ async function bundle(entry: string, options: BuildOptions = {}) {
 }
 
 describe('one bundled file', () => {
-  // ioredis is CommonJS and calls `require` for Node's own modules. So an ES module that contains it needs a `require`.
+  // ioredis is CommonJS and calls `require` for Node's own modules. So an ES module that contains ioredis needs a
+  // `require`.
   const banner = { js: `import { createRequire } from 'node:module'\nconst require = createRequire(import.meta.url)` }
 
   test('that includes the package locks, hands over and releases, far from the package', async () => {

@@ -1,20 +1,20 @@
 /**
- * The imports between source files, including those of types: bundlers and compilers drop type imports, but layers must
- * respect them.
+ * Finds the imports between source files. Imports of types count, too: compilers and bundlers drop them, but a layer
+ * must not import types from a forbidden layer.
  */
 import { readdir, readFile } from 'node:fs/promises'
 import { posix } from 'node:path'
 
 export const root = new URL('../../../', import.meta.url)
 
-/** The folders of the library and its users: everything that is compiled and published. */
+/** The folders that are compiled and published: the library, and the programs that use it. */
 export const folders = ['src', 'cli', 'benchmarks', 'local-redis']
 
 /** `import … from 'x'`, `export … from 'x'`, `import 'x'`, `import('x')`. */
 const statement =
   /^\s*(?:import|export)\b[^'"`;=]*?\bfrom\s*['"](.+?)['"]|^\s*import\s*['"](.+?)['"]|\bimport\(\s*['"](.+?)['"]/gm
 
-/** Returns the imports of a source text, as written there. */
+/** Returns the names in the import statements of a source text, exactly as they are written. */
 export function importsIn(source: string): string[] {
   return [...source.matchAll(statement)].map(([, from, bare, dynamic]) => (from ?? bare ?? dynamic) as string)
 }

@@ -47,7 +47,8 @@ describe('the packed package', () => {
       const attw = at('node_modules/@arethetypeswrong/cli/dist/index.js')
       const { code, output, errors } = await runNode([attw, tarball, '--no-color', '--no-emoji'])
       expect(code, output + errors).toBe(0)
-      // If there were no types at all, the checker would report nothing. So each entry must appear in its output.
+      // If the package had no types at all, the checker would report no problem. So each entry of the package must
+      // appear in the checker's output.
       for (const { name } of entries) expect(output).toContain(`"${name}"`)
     },
     LIMIT,
@@ -179,7 +180,7 @@ describe('a strict user', () => {
         exactOptionalPropertyTypes: true,
         noUncheckedIndexedAccess: true,
         skipLibCheck: false,
-        // This skips only the compiler's own declarations.
+        // The next option skips only the compiler's own declarations.
         skipDefaultLibCheck: true,
         noEmit: true,
       }

@@ -6,9 +6,9 @@ import { runNode } from '../../kit/program.ts'
 import { emptyFolder } from '../../kit/temp.ts'
 import { folders, importGraph, importsIn, reachable, root } from './imports.ts'
 
-/** The modules that each part must not depend on, neither indirectly nor for a type. */
+/** For each part, the modules that it must not import. Indirect imports, and imports of types, are also forbidden. */
 const forbidden: Record<string, string[]> = {
-  // Decisions depend neither on Redis nor on the parts that carry out the decisions.
+  // src/local decides. It depends neither on Redis nor on the parts that carry out its decisions.
   'src/local/': ['src/redis/', 'src/kinds/', 'src/wait/', 'src/lease/', 'src/options.ts', 'src/client.ts', 'ioredis'],
   'src/wait/': ['src/redis/', 'src/kinds/', 'src/lease/', 'src/client.ts', 'ioredis'],
   'src/lease/': ['src/redis/', 'src/kinds/', 'src/wait/', 'src/client.ts', 'ioredis'],

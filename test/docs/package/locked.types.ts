@@ -12,7 +12,8 @@ class Account {
   readonly #locks: LockClient = locks
   static readonly locks: LockClient = locks
 
-  // The key is fixed, or made from the arguments and `this`. In the key function, these have the types of the method.
+  // The key is a string, or a function makes it from the method's arguments and `this`. In that function, the arguments
+  // and `this` have the same types as in the method.
   @locked(locks, 'account')
   async deposit(amount: number, note?: string): Promise<{ amount: number; note: string | undefined }> {
     return { amount, note }
@@ -26,7 +27,7 @@ class Account {
   })
   async withdraw(_from: string, _amount: number): Promise<void> {}
 
-  // The client may be found through the object, or for a static method through the class.
+  // A function may return the client: it receives the object or, for a static method, the class.
   @locked(
     self => {
       expectTypeOf(self).toEqualTypeOf<Account>()
@@ -51,7 +52,7 @@ class Account {
     return new Account()
   }
 
-  // A lock of any kind, or several. The options are those of the lock.
+  // The decorator accepts a lock of any kind, or several locks at once. Its options are those of the lock.
   @locked(locks, locks.semaphore('account', 5), { permits: 2 })
   async limited(): Promise<void> {}
 

@@ -106,7 +106,7 @@ locks.wrap(
 // @ts-expect-error a mutex has no permits
 locks.wrap('key', () => {}, { permits: 2 })
 
-// The rest of the client.
+// The other methods of the client.
 expectTypeOf(locks.runAs('owner', () => 'sync')).toEqualTypeOf<string>()
 expectTypeOf(locks.runAs('owner', async () => 1)).toEqualTypeOf<Promise<number>>()
 expectTypeOf(locks.inspect('key')).resolves.toEqualTypeOf<LockState>()

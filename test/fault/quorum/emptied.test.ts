@@ -29,7 +29,10 @@ async function threeServers(): Promise<QuorumServer[]> {
   )
 }
 
-/** Makes two clients that record a history. The first one connects through proxies, which `away` closes. */
+/**
+ * Makes two clients that record a history. The first client connects through proxies. `away` closes the proxy of one
+ * server.
+ */
 async function twoClients(servers: readonly QuorumServer[], memory: Memory) {
   const proxies = await Promise.all(servers.map(({ url }) => FaultProxy.open(url)))
   const [holder, other] = [proxies, servers].map(list =>
@@ -71,7 +74,8 @@ describe.each(Object.entries(scenes))('%s', (_, { unreached, emptied }) => {
     const key = freshKey()
     for (const i of unreached) away(i)
     const held = await holder.lock(key, { lease })
-    // Cut the holder off, so that it cannot restore the lost data. It counts on its hold until its deadline.
+    // Cut the holder off, so that it cannot restore the lost data. Until its deadline, the holder still counts on its
+    // hold.
     for (const { number } of servers) away(number)
     for (const i of emptied) {
       await servers[i]!.kill()
@@ -89,8 +93,8 @@ describe.each(Object.entries(scenes))('%s', (_, { unreached, emptied }) => {
     return { both, violations: check(memory.events).violations.map(({ invariant }) => invariant) }
   }
 
-  // I1. This test fails if `return this.#account && this.wait === 0` becomes `return this.#account && true` in
-  // src/compose/quorum/standing.ts: every server's vote counts, whatever the server reports.
+  // This test fails if `return this.#account && this.wait === 0` becomes `return this.#account && true` in
+  // src/compose/quorum/standing.ts: every server's vote counts, whatever the server reports (I1).
   test.each([true, false])('I1 I8: no other client holds before the holder is notified (fair: %s)', async fair => {
     expect(await play(fair, 'the truth')).toEqual({ both: false, violations: [] })
   })

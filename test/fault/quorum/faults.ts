@@ -7,7 +7,7 @@ export interface Fault {
    * The fault steps the server's clock. Leases may end early on that server, so it may grant a lock that is still held.
    */
   readonly clock?: true
-  /** The fault needs servers that report that they do not persist their data. */
+  /** The fault needs servers that do not persist their data, and that report this. */
   readonly forgets?: true
   begin(scene: QuorumScene, server: number): unknown
   end(scene: QuorumScene, server: number): unknown

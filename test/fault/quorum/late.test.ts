@@ -9,7 +9,7 @@ import { eventually, sleep } from '../../kit/time.ts'
 const waiterTtl = 6_000
 
 /**
- * The network holds up the waiter's heartbeat, and after it the waiter's leave, on the way to the third server. That
+ * A waiter's client sends a heartbeat and then a leave. The network delays both on the way to the third server. That
  * server no longer knows the heartbeat's script, but it knows the script of the leave. So the leave takes effect first.
  * Then the client sends the heartbeat again, with the script's text, and the waiter joins the queue again.
  */
@@ -30,12 +30,12 @@ test('I7: a waiter that joins the queue again after its leave is removed from it
   await scene.redis(last).script('LOAD', leaveText)
 
   scene.partition(last)
-  // By now the heartbeat is in transit.
+  // During this time, the client sends the heartbeat.
   await sleep(waiterTtl / 3 + 200)
   giving.abort(new Error('given up'))
   expect(`${(await waiting).error}`).toContain('given up')
   scene.heal(last)
-  // Give the waiter time to leave, but far less time than its place in the queue lasts.
+  // Give the waiter time to leave. Without a leave, its place in the queue would last much longer.
   await sleep(500)
   await eventually(async () => (await scene.at(last).inspect(key)).waiters.length === 0, 1_000)
   expect(await held.release()).toBe(true)
@@ -43,9 +43,9 @@ test('I7: a waiter that joins the queue again after its leave is removed from it
 })
 
 /**
- * Two servers refuse the attempt while the third has not answered, so the client sends the third a leave. The third
- * server does not know the attempt's script, but it knows the script of the leave. So the attempt is sent again after
- * the leave, and is granted. Both replies arrive together.
+ * Two servers refuse a client's attempt before the third server answers, so the client sends the third server a leave.
+ * The third server does not know the attempt's script, but it knows the script of the leave. So the client sends the
+ * attempt again after the leave, and the server grants it. The replies to the leave and to the attempt arrive together.
  */
 // This test fails if `seat.asked === 0 && !seat.late` becomes `seat.asked === 0` in src/compose/quorum/clearing.ts: the
 // client sends only one leave.
@@ -55,7 +55,8 @@ test('I7: a vote that a server grants after the leave is withdrawn', async () =>
   const { locks, links } = await scene.linked()
   await locks.isLocked('any')
   const last = scene.size - 1
-  // Both replies usually reach the client in one piece, but not always.
+  // The replies to the leave and to the attempt usually reach the client in one piece, but not always. So try several
+  // times.
   for (let round = 0; round < 5; round++) {
     const key = freshKey()
     const held = await holder.lock(key)
@@ -67,15 +68,16 @@ test('I7: a vote that a server grants after the leave is withdrawn', async () =>
     const left = links[last]!.rule({ direction: 'down', name: 'leave', times: 1 }, { delay: 200 })
     expect(await locks.tryLock(key)).toBeNull()
     await left.happened
-    // By now both replies have arrived.
+    // During this time, the replies to the leave and to the attempt arrive.
     await sleep(400)
     await eventually(async () => !(await scene.at(last).isLocked(key)), 2_000)
   }
 })
 
 /**
- * Two of three servers have lost a hold, and its client has not received their messages. When it releases the hold, the
- * server that still has it answers first, and one of the others last.
+ * Two of three servers have lost a client's hold, and the client has not received their messages about it. When the
+ * client releases the hold, the server that still has the hold answers first. One of the servers that have lost it
+ * answers last.
  */
 // This test fails if `round.answered(i, tally.decided)` becomes `round.answered(i, true)` in
 // src/compose/quorum/quorum-kind.ts: the first two answers settle the release.
@@ -85,11 +87,13 @@ test('I8: a release waits for the answers that decide whether a majority still h
   const key = freshKey()
   const lease = await locks.lock(key)
   await scene.heldEverywhere(key, lease.id)
-  // A vote whose answer the client has not received yet counts as one that may be there.
+  // Give the client time to receive the votes of all servers. As long as a vote is missing, the client assumes that the
+  // server may have granted it.
   await sleep(300)
   for (const link of links) link.rule({ kind: 'messages', direction: 'down', name: 'lost' }, 'drop')
   for (const i of [1, 2]) expect(await scene.at(i).forceRelease(key)).toBe(true)
-  // After a majority has answered, the client waits three times as long as that took for the other answers.
+  // Once a majority has answered, the client waits for the other answers, for three times as long as the majority took.
+  // The last answer comes within that time.
   for (const [i, link] of links.entries()) {
     link.rule({ direction: 'down', kind: 'commands', name: 'release' }, { delay: i === 2 ? 250 : 150 })
   }

@@ -20,7 +20,7 @@ const waiterTtl = 1_500
 
 const scenes = sharedScenes([3, 5])
 
-/** A fault that hits a majority of the servers, chosen at random. */
+/** Brings a fault upon a majority of the servers. The servers are chosen at random. */
 class Loss {
   readonly #scene: QuorumScene
   readonly #fault: Fault
@@ -53,7 +53,7 @@ class Loss {
   }
 }
 
-/** Plays the act with three and with five servers, at the same time. */
+/** Runs `act` with three servers and with five servers, at the same time. */
 async function play(fault: Fault, act: (stage: Stage) => Promise<void>): Promise<void> {
   await Promise.all([...scenes.values()].map(scene => playOver(scene, fault, act)))
 }
@@ -92,10 +92,10 @@ interface Stage {
 
 const losses = [killed, frozen, ...partitioned]
 
-// I1 I8. This test fails if `deadline: grant.deadline - lease * DRIFT` becomes `deadline: grant.deadline + lease` in
-// src/compose/quorum/ballots.ts: the holder counts on its hold for too long. I6. It also fails if `return well <
+// This test fails if `deadline: grant.deadline - lease * DRIFT` becomes `deadline: grant.deadline + lease` in
+// src/compose/quorum/ballots.ts: the holder counts on its hold for too long (I1, I8). It also fails if `return well <
 // this.#majority ? noMajority(problems) : undefined` becomes `return undefined` in src/compose/quorum/quorum.ts:
-// callers do not learn that the majority is lost.
+// callers do not learn that the majority is lost (I6).
 test.each(losses)('I1 I6 I8: every call settles, and the holder is notified before the next grant: $name', loss =>
   play(loss, async ({ scene, holder, others, patient, loss, key }) => {
     const held = await holder.lock(key)
@@ -137,7 +137,7 @@ test.each(losses)('I1 I6 I8: every call settles, and the holder is notified befo
   }),
 )
 
-// I1 I8. This test fails if `deadline: grant.deadline - lease * DRIFT` becomes `deadline: grant.deadline + lease` in
+// This test fails if `deadline: grant.deadline - lease * DRIFT` becomes `deadline: grant.deadline + lease` in
 // src/compose/quorum/ballots.ts: the holder counts on its hold for too long.
 test.each(losses)(
   'I1 I4 I8: for about a lease: the holder keeps the lock, or is notified before the next grant: $name',
@@ -150,7 +150,7 @@ test.each(losses)(
       await loss.begin()
       await sleep(random.between(0.6, 1.2) * lease)
       await loss.end()
-      // By now the holder has been notified, or it keeps the hold.
+      // After this time, the holder either has been notified or keeps its hold.
       await sleep(lease)
       const kept = held.held
       if (!kept) await within(500, aborted(held.signal))

@@ -1,4 +1,7 @@
-/** Tests how far a re-entry may extend the outer hold, if the majorities that granted the two differ. */
+/**
+ * Tests how long a re-entry may make the lease of the outer hold, if the outer hold and the re-entry were granted by
+ * different majorities.
+ */
 import { expect, test } from 'vitest'
 import { promptly } from '../../kit/outcomes.ts'
 import { quorumScene } from '../../kit/quorum-scene.ts'
@@ -6,9 +9,9 @@ import { freshKey } from '../../kit/redis.ts'
 import { eventually, sleep } from '../../kit/time.ts'
 
 /**
- * Server 3 has lost A's hold. A re-enters with a longer lease while server 1 is away. Servers 2 and 3 grant the
- * re-entry, but only server 2 extends the lease of the outer hold. A releases the inner hold. When the outer lease ends
- * on server 1, servers 1 and 3 grant the lock to B.
+ * Server 3 has lost client A's hold. A re-enters with a longer lease while server 1 is away. Servers 2 and 3 grant the
+ * re-entry, but only server 2 prolongs the lease of the outer hold. A releases the inner hold. When the outer lease
+ * ends on server 1, servers 1 and 3 grant the lock to client B.
  */
 // This test fails if `this.#kind.raised?.(first.name, hold.name) ?? hold.deadline` becomes `hold.deadline` in
 // src/lease/renewal.ts: A assumes that a majority has raised the outer lease.
@@ -21,7 +24,8 @@ test('I1: a longer re-entry raises the outer hold only as far as a majority of t
   const outer = await a!.lock(key, { owner: 'me', lease })
   const begun = performance.now()
   await scene.heldEverywhere(key, outer.id)
-  // Wait until every server has the agreed token. A server that chose a smaller one receives it later.
+  // Wait until every server has the token that the servers agreed on. A server that chose a smaller token receives the
+  // agreed token later.
   const tokens = () => Promise.all([0, 1, 2].map(async i => (await scene.at(i).inspect(key)).fencingToken))
   await eventually(async () => (await tokens()).every(token => token === outer.fencingToken))
   expect(await scene.at(2).forceRelease(key)).toBe(true)

@@ -15,7 +15,7 @@ const lease = 900
 const waiterTtl = 1_500
 const outageTimeout = 1_000
 
-/** A client, and its network links to the servers. */
+/** A client and its network links to the servers. The test decides which links work. */
 class Side {
   readonly recorded: RecordedClient
   readonly #links: readonly FrameProxy[]
@@ -55,7 +55,8 @@ async function twoSides(size: number, seed: number, patience?: number) {
   const scene = await quorumScene({ servers: size })
   const memory = new Memory()
   memory.record('run', { seed, servers: size, waiterTtl, longestLease: lease, outageTimeout })
-  // Because of this fault, the checker accepts failed calls, but not two holders.
+  // Record a fault of all servers for the whole run. Because of it, the checker accepts failed calls, but it never
+  // accepts two holders.
   const servers = Array.from({ length: size }, (_, i) => i)
   memory.record('fault', { fault: 1, name: 'split', phase: 'begin', reach: 'server', servers })
   const [a, b] = await Promise.all([Side.of(scene, 'a', memory, patience), Side.of(scene, 'b', memory, patience)])
@@ -63,8 +64,8 @@ async function twoSides(size: number, seed: number, patience?: number) {
   return { scene, memory, servers, a, b, most, fewest: servers.slice(scene.majority), random: new Random(seed, size) }
 }
 
-// I1 I8. This test fails if `deadline: grant.deadline - lease * DRIFT` becomes `deadline: grant.deadline + lease` in
-// src/compose/quorum/ballots.ts: the holder counts on its hold for too long.
+// This test fails if `deadline: grant.deadline - lease * DRIFT` becomes `deadline: grant.deadline + lease` in
+// src/compose/quorum/ballots.ts: the holder counts on its hold for too long (I1, I8).
 test.each(sizes)('I1 I8: the majority changes sides: the holder is notified before the other client holds (%i)', size =>
   seeded('majority', async seed => {
     const { scene, memory, servers, a, b, most, random } = await twoSides(size, seed, 10_000)
@@ -95,8 +96,8 @@ test.each(sizes)('I1 I8: the majority changes sides: the holder is notified befo
   }),
 )
 
-// I1. This test fails if `this.majority = Math.floor(places.length / 2) + 1` becomes `this.majority = 1` in
-// src/compose/quorum/ballots.ts: one server's vote is enough, and each side has a server.
+// This test fails if `this.majority = Math.floor(places.length / 2) + 1` becomes `this.majority = 1` in
+// src/compose/quorum/ballots.ts: one server's vote is enough, and each side has at least one server (I1).
 test.each(sizes)('I1 I2 I4 I6 I8: the sides change all the time (%i)', size =>
   seeded('sides', async seed => {
     const { scene, memory, servers, a, b, random } = await twoSides(size, seed)
@@ -106,7 +107,8 @@ test.each(sizes)('I1 I2 I4 I6 I8: the sides change all the time (%i)', size =>
     const visits = async (side: Side, draws: Random) => {
       while (performance.now() < end) {
         const options = { timeout: 2_000, fair: draws.chance(0.5) }
-        // Some holds are released before their lease ends, and some are lost.
+        // Some sections are shorter than the lease, so that the client releases its hold. Others are longer, so that
+        // the hold may be lost.
         const hold = draws.between(0, draws.chance(0.5) ? lease / 2 : 2 * lease)
         const call = side.recorded.lock(key, options).catch(error => {
           if (error instanceof LockTimeoutError || error instanceof LockConnectionError) return undefined

@@ -1,7 +1,7 @@
 /**
  * Defines the steps in the life of a lock. Each step has its own lock, so that one fault can hit all steps at once.
- * `prepare` brings the lock to the point where the step begins. It returns a function that takes the step and checks
- * everything that follows.
+ * `prepare` brings the lock to the point where the step begins. `prepare` returns a function that takes the step and
+ * checks its consequences.
  */
 import { expect } from 'vitest'
 import { type Lease, type LockOptions, LockTimeoutError } from '../../../src/index.ts'

@@ -1,4 +1,4 @@
-/** Tests I2 and I5 if servers have different tokens for a hold, or are silent. */
+/** Tests I2 and I5 with servers that have different tokens for the same hold, or do not answer. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { expect, onTestFinished, test } from 'vitest'
 import { promptly } from '../../kit/outcomes.ts'
@@ -53,7 +53,8 @@ test('I2: an owner does not get the token of a hold that has ended, even if a se
   const scene = await quorumScene()
   const [one, two] = scene.clients(2)
   const key = freshKey()
-  // Below, one server has a larger token than the others, so the servers have to agree on one.
+  // Prepare servers with different tokens: one server gets a larger token than the others, so the servers have to agree
+  // on a token.
   const first = await promptly(one!.lock(key))
   await scene.heldEverywhere(key, first.id)
   await first.release()
@@ -84,7 +85,7 @@ test('I5: a hold is renewed although most servers have another token for it', as
   const lease = await promptly(locks.lock(key))
   const has = async (i: number) => (await scene.at(i).inspect(key)).fencingToken === lease.fencingToken
   for (const i of [0, 1, 2]) await eventually(() => has(i))
-  // Change the stored token on two servers, as if they had chosen another one at the moment of the grant.
+  // Change the stored token on two servers, as if these servers had chosen another token for the grant.
   for (const i of [0, 1]) {
     const name = `lock:{${key}}`
     const holder = (await scene.redis(i).hget(name, 'holder')) as string

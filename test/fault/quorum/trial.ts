@@ -93,7 +93,7 @@ async function play(scene: QuorumScene, fault: Fault, random: Random, seed: numb
   for (const server of struck) await fault.end(scene, server)
   if (failures.length > 0) throw failures[0]
 
-  // After the fault, the locks must still work, whatever requests the servers missed or receive late.
+  // After the fault, the locks must still work, although servers may have missed requests or receive them late.
   await Promise.all(
     places.map(async ({ stage, story }) => {
       const fair = random.chance(0.5)

@@ -1,4 +1,7 @@
-/** How a closed loop starts its callers, and what is reported for the fair and the unfair half of a mixed crowd. */
+/**
+ * Tests how a closed loop starts its callers, and what is reported if half of the callers are fair and the others
+ * unfair.
+ */
 import { expect, test } from 'vitest'
 import type { Rival, Scenario, Trial } from '../../../benchmarks/contract.ts'
 import { skipped } from '../../../benchmarks/harness/trial.ts'
@@ -28,15 +31,17 @@ test.each([batonFair, floorPublish])(
     const { figures } = await trialOf(rival, '2x8-hold5')
     expect(figures).toMatchObject({ overlaps: 0, starved: 0, unfinished: 0, errors: 0 })
     // On an idle machine, all hand-offs go to another process. If each process queued all its waiters at once, only one
-    // hand-off in eight would.
+    // hand-off in eight would go to another process.
     expect(figures.crossShare).toBeGreaterThan(0.6)
   },
 )
 
-test('a mixed crowd shows both halves, and neither starves', { timeout: slow }, async () => {
+test('of a mixed crowd, the fair and the unfair half are reported, and neither starves', {
+  timeout: slow,
+}, async () => {
   const { figures } = await trialOf(batonMixed, 'mixed')
   expect(figures).toMatchObject({ overlaps: 0, starved: 0, unfinished: 0, errors: 0 })
-  // While a fair caller is queued, unfair callers wait until they may join the queue: by default, for a second.
+  // While a fair caller is queued, an unfair caller is not granted. By default, it may join the queue after a second.
   expect(figures.waitMaxUnfair).toBeGreaterThanOrEqual(995)
   expect(figures.waitMaxFair).toBeGreaterThan(0)
   expect(figures.waitMax).toBe(Math.max(figures.waitMaxFair!, figures.waitMaxUnfair!))

@@ -52,7 +52,7 @@ describe('hand-offs', () => {
     const samples = samplesOf(
       [
         [0, 0, 1, 10, 20],
-        [0, 1, 2, 21, 30], // on another key
+        [0, 1, 2, 21, 30], // by another waiter, and so on another key
         [0, 0, 3, 31, 40],
         [0, 0, 4, 45, 50],
       ].map(row => row as Row),
@@ -76,7 +76,7 @@ test('of a mixed crowd, report the longest wait of each half over all processes'
   const samples = samplesOf(
     [
       [0, 0, 1, 10, 20],
-      [1, 2, 2, 21, 30], // a fair waiter, like the first one
+      [1, 2, 2, 21, 30], // waiters 0 and 2 are fair
       [0, 1, 3, 33, 40],
       [1, 3, 4, 41, 50],
       [0, 2, 40, 51, 60],
@@ -139,7 +139,7 @@ describe('of a semaphore', () => {
         [0, 1, 1, 11, 22],
         [1, 0, 2, 23, 30], // takes the first holder's permit
         [1, 1, 3, 24, 31], // takes the second holder's permit
-        [0, 0, 21, 32, 40], // takes the third holder's permit; nobody else waited for the other one
+        [0, 0, 21, 32, 40], // takes the third holder's permit; no other waiter wants the fourth holder's
         [0, 1, 33, 34, 41],
       ],
       two,
@@ -154,8 +154,8 @@ describe('of a semaphore', () => {
     const rows: Row[] = [
       [0, 0, 1, 10, 20],
       [0, 1, 1, 11, 50],
-      [1, 0, 2, 19, 30], // the third holder of two permits
-      [1, 1, 2, 25, 31], // again a third holder: the first one has ended by then
+      [1, 0, 2, 19, 30], // begins while both permits are taken
+      [1, 1, 2, 25, 31], // also begins while both permits are taken
       [0, 0, 26, 32, 40],
     ]
     expect(handoffs(samplesOf(rows, two), always).overlaps).toBe(2)
@@ -198,8 +198,8 @@ describe('of a read-write lock', () => {
     const rows: Row[] = [
       [0, 1, 1, 10, 30],
       [1, 1, 1, 11, 20],
-      [0, 0, 2, 25, 40], // a writer, beside the first holder
-      [1, 2, 3, 35, 50], // a reader, beside the writer
+      [0, 0, 2, 25, 40], // a writer that begins while the first reader still reads
+      [1, 2, 3, 35, 50], // a reader that begins while the writer still writes
       [1, 1, 3, 41, 42],
     ]
     expect(handoffs(samplesOf(rows, lock), always).overlaps).toBe(2)
@@ -214,10 +214,10 @@ describe('overtaking', () => {
 
   test('counts later requests that came first, for the waiter with the most of them', () => {
     const samples = samplesOf([
-      [0, 0, 1, 50, 51], // overtaken by all others
+      [0, 0, 1, 50, 51], // overtaken by all three other waiters
       [0, 1, 2, 10, 11],
       [1, 0, 4, 20, 21],
-      [1, 1, 3, 30, 31], // overtaken by one
+      [1, 1, 3, 30, 31], // overtaken by one other waiter
     ])
     expect(overtaking(samples)).toEqual({ most: 3, share: 4 / 6 })
   })

@@ -18,7 +18,10 @@ function stream(terminal = false): { to: WriteStream; text(): string } {
 const minute = 60_000
 const trial = (outcome: Trial['outcome']): Trial => ({ rival: '', scenario: '', round: 1, outcome, figures: {} })
 
-/** Reports two rivals, two scenarios and two rounds. In the first scenario one rival fails, and is not tried again. */
+/**
+ * Reports two rivals, two scenarios and two rounds. In the first scenario one rival fails, and is not tried again in
+ * that scenario.
+ */
 function tell(progress: Progress): void {
   progress.announce('Redis: one')
   progress.look('this')
@@ -55,8 +58,8 @@ describe('if no bar can be drawn', () => {
     expect(errors.text().split('\n')).toEqual([
       'Trying each lock briefly before the measurement',
       '2x8, round 1 of 2: 0 % done, about 8 min left',
-      // Two of eight trials are done, and one is cancelled. The remaining time is estimated from the time so far, which
-      // is zero here.
+      // Two of eight trials are done, and one is cancelled because its rival has failed. The remaining time is
+      // estimated from the time that has passed, which is almost zero in this test.
       '2x8, round 2 of 2: 28 % done, about 0 s left, 1 failed',
       '2x100, round 1 of 2: 42 % done, about 0 s left, 1 failed',
       '2x100, round 2 of 2: 71 % done, about 0 s left, 1 failed',

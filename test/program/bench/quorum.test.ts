@@ -1,4 +1,4 @@
-/** Trials on several servers: which servers take part, which are frozen, and what is counted for each. */
+/** Tests trials on several servers: which servers take part, which of them are frozen, and what is counted. */
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Results, Rival, Scenario, Trial } from '../../../benchmarks/contract.ts'
@@ -65,7 +65,7 @@ describe('a run on several servers', () => {
     expect(trials[0]!.figures.attempts).toBeGreaterThan(1.2)
   })
 
-  test('has one of them frozen during the window, and all of them back for the next', {
+  test('has one server frozen while it is measured, and all servers back for the next trial', {
     timeout: slow,
   }, async () => {
     const frozen = { ...known('quorum-frozen'), servers: 3 }
@@ -73,7 +73,7 @@ describe('a run on several servers', () => {
     const results = await run(chosen, quietly, forever)
     const [first, redlock, again] = results.trials.map(({ figures }) => figures)
     for (const figures of [first, again]) {
-      // In the window, each acquisition waits in vain for the answer of the frozen server.
+      // While the trial is measured, one server is frozen. Each acquisition waits 200 ms for its answer, in vain.
       expect(figures!.cycleP50).toBeGreaterThan(195_000)
       expect(figures!.secondRounds).toBeGreaterThan(0)
       expect(figures!.secondRounds).toBeLessThanOrEqual(1)
@@ -84,7 +84,7 @@ describe('a run on several servers', () => {
   })
 
   test('waits until a lock counts servers that were just started', { timeout: slow }, async () => {
-    // The rival's workers fail if a server has been up for less time.
+    // The workers of `choosy` fail if a server reports that it has been up for less than 3 s.
     const { trials, notes } = await run(plan(known('quorum-uncontended-3'), [choosy]), quietly, forever)
     expect(trials[0]!.outcome).toBe('measured')
     expect(notes.join()).not.toContain('failed in the short trial before the measurement')

@@ -1,6 +1,6 @@
 /**
- * If Java, Maven and its registry are available, this builds and tests Redisson's worker. Otherwise the benchmark must
- * report an acceptable reason.
+ * If Java, Maven and Maven's registry are available, these tests build and test Redisson's worker. Otherwise the
+ * benchmark must report an acceptable reason.
  */
 import { randomUUID } from 'node:crypto'
 import { readdir, readFile, symlink, writeFile } from 'node:fs/promises'
@@ -30,8 +30,8 @@ import { eventually } from '../../kit/time.ts'
 const limit = 20_000
 const buildWithinMs = 40_000
 /**
- * How long, in ms, a caller may need that misses its wake-up: it asks again when a lease of 30 s would have ended. This
- * happened once, with a read-write lock.
+ * How long, in ms, a caller may take if it misses its wake-up. Such a caller asks again when a lease of 30 s would have
+ * ended. A caller of a read-write lock has once missed its wake-up.
  */
 const missedWakeUp = 40_000
 
@@ -52,8 +52,9 @@ function built(): Command | undefined {
 }
 
 /**
- * Waits until Redis's queue has this many waiters, and returns them in its order. The times at which they asked are
- * less reliable, because one request may overtake another. The holder is in the first process.
+ * Waits until the queue in Redis has this many waiters, and returns the waiters in the order of the queue. The times at
+ * which the waiters asked would be a less reliable order, because one request may overtake another. The holder has to
+ * be in the first process.
  */
 async function redissonQueue(namespace: string, waiters: number): Promise<number[]> {
   const redis = plainRedis()
@@ -73,8 +74,8 @@ async function redissonQueue(namespace: string, waiters: number): Promise<number
 }
 
 /**
- * Options of Java for a short program, which ends before the compiler's slow optimizations pay off. They would cost a
- * third of its CPU time.
+ * Options of Java for a short program, which ends before the compiler's slow optimizations pay off. These optimizations
+ * would cost a third of the program's CPU time.
  */
 const briefly = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC']
 
@@ -101,7 +102,7 @@ function overlaps({ length, acquired, released }: Samples): number {
 
 describe.each([redissonLock, redissonFairLock])('$name', ({ name: rival, fair, missing }) => {
   test('says what is missing, or how its worker is started', async () => {
-    // The build has already succeeded or been refused, so this is quick.
+    // `missing` takes no time, because the worker has already been built, or the build has failed.
     const command = built()
     const reason = await missing()
     if (command) expect([reason, launch()]).toEqual([undefined, command])
@@ -181,7 +182,7 @@ describe.each([
     expect(await Promise.all(loops)).toMatchObject(loops.map(() => ({ unfinished: 0, errors: 0 })))
     const samples = await read()
     expect(handoffs(samples, { from: 0, to: Number.POSITIVE_INFINITY }).overlaps).toBe(0)
-    // Holds must overlap. Otherwise only one caller would hold the lock at a time.
+    // Some holds must overlap, because a lock of this kind has several holders at a time.
     expect(overlaps(samples)).toBeGreaterThan(0)
 
     const [first] = workers as [Worker, Worker]
@@ -212,7 +213,7 @@ test('a waiter that is not served is given up, a senseless order is answered, an
 
 describe('with stand-ins for java and mvn', () => {
   const java = 'echo openjdk 17.0.1 2021-10-19'
-  /** Appends a line to a file each time it runs. */
+  /** A script for `mvn` that pretends to build. It appends a line to a file each time it runs. */
   const builds =
     'for word; do case $word in -Dbaton.target=*) mkdir -p $(echo $word | cut -d= -f2)/classes;; esac; done; sleep 0.2; echo >> $0.runs'
   const fails = (line: string) =>

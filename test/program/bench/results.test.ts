@@ -70,14 +70,17 @@ test('the goal for an admission allows for one hand-off and for each reader', ()
   )
   const run = { ...one, scenarios: [...one.scenarios, ...many.scenarios], trials: [...one.trials, ...many.trials] }
   const goal = otherKinds.find(({ what }) => what.startsWith("time from a writer's release"))!
-  // 1.5 × 2 ms + 1,000 × 5 µs = 8 ms.
+  // In the first round, one reader is admitted in 2 ms. So 1,000 readers have to be admitted in 8 ms, which is 1.5 × 2
+  // ms + 1,000 × 5 µs.
   expect(goal.columns[0]!.figures(run)).toEqual([1, 2])
   expect(attainments(run).map(({ what, verdict }) => [what, verdict])).toContainEqual([goal.what, 'missed'])
 })
 
 describe('a goal', () => {
   const what = 'fair hand-off p50, 2 × 8, hold 5 ms'
-  /** Makes results of three rounds, given as ratios to the figure of the floor. */
+  /**
+   * Makes the results of three rounds. The figures are given as ratios to those of the simplest lock, `floor-publish`.
+   */
   const handoffs = (all: readonly number[], cross: readonly number[]) =>
     results(
       {

@@ -65,8 +65,8 @@ export const asking: Rival = {
   },
 }
 /**
- * Refuses servers that report that they have been up for less than 3 s. That takes up to 4 s, because servers round
- * their uptime down.
+ * Refuses servers that report that they have been up for less than 3 s. A server may report 3 s only after 4 s, because
+ * servers round their uptime down.
  */
 export const choosy: Rival = {
   ...noLock,
@@ -82,7 +82,7 @@ export const choosy: Rival = {
     return noLock.open!(setting)
   },
 }
-/** A rival whose clients each report the same numbers, so that their sums show the number of clients. */
+/** A rival of which each client reports the same numbers, so that the sums show how many clients there are. */
 export const counted: Rival = {
   ...rival('counted', granted),
   async open() {

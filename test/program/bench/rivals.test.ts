@@ -1,4 +1,7 @@
-/** The adapters of the Node rivals. The benchmark measures their costs; here each has to work as a lock. */
+/**
+ * Tests the adapters of the Node rivals: each adapter has to work as a lock. What the rivals cost is measured by the
+ * benchmark.
+ */
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Release, Rival, RivalClient, Setting, Sharing } from '../../../benchmarks/contract.ts'
 import { batonFair, batonUnfair } from '../../../benchmarks/rivals/baton.ts'

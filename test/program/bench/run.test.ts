@@ -108,7 +108,7 @@ describe('a run', () => {
       begin: (_rounds: number, all: number) => void left.push(all),
       ended: (_trial: unknown, rest: number) => void left.push(rest),
     }
-    // This rival counts as redis-baton, because the notes mention only failures of redis-baton.
+    // The rival `leaving` counts as redis-baton, because the notes mention only failures of redis-baton.
     const rivals = [noLock, hanging, { ...leaving, kind: 'baton' } as const]
     const results = await run({ ...plan, rivals, rounds: 3, url: redisUrl() }, listener, forever)
     expect(results.trials.map(({ rival, round, outcome }) => `${rival} ${round} ${outcome}`)).toEqual([
@@ -162,7 +162,8 @@ describe('a run', () => {
       'failing failed',
       'absent skipped',
     ])
-    // The failed rival would not have been tried in the second round.
+    // Three rivals would have had twelve trials in two scenarios with two rounds each. One trial is cancelled, because
+    // its rival has failed in the first round.
     expect(results.notes[0]).toBe('The run was interrupted by SIGINT after 2 of 11 trials.')
     expect(tables(results)).toMatch(/baton-fair .*\n *1 of 2 rounds/)
     expect(tables(results)).toMatch(/never begun\n *Nothing was measured\.$/)
@@ -218,7 +219,7 @@ test('all readers run when the writer ends, by one message to each client', { ti
   const { url } = await ownServer()
   const results = await run({ ...plan, scenarios: [some], rivals, rounds: 1, url }, quietly, forever)
   for (const { figures, rival } of results.trials) {
-    // Six readers, each eleven times.
+    // Six readers read eleven times each.
     expect(figures, rival).toMatchObject({ overlaps: 0, unfinished: 0, errors: 0, acquisitions: 66, messages: 2 })
     expect(figures.admission).toBeGreaterThan(0)
   }
@@ -268,7 +269,7 @@ test('commands are those that clients send, not those that scripts call', async 
 
   const before = await server.snapshot()
   for (let i = 0; i < 10; i++) await send()
-  await redis.strlen('key') // not counted by the census
+  await redis.strlen('key') // the census does not count this command
   const sent = sentBetween(before, await server.snapshot(), census)
   expect(sent.commands).toBe(21)
   expect(sent.usec).toBeGreaterThan(0)

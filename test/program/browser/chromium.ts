@@ -30,8 +30,8 @@ export interface Look {
 export type Complaints = readonly string[]
 
 /**
- * Opens an address in a window of its own, which is closed after the test. `complaints` lists script errors, violations
- * of the content policy, and requests to any other address.
+ * Opens an address in a window of its own, which is closed after the test. `complaints` lists errors of scripts,
+ * violations of the content security policy, and requests to any other address.
  */
 export async function openPage(browser: Browser, address: URL, look: Look = {}) {
   const { width = 1_400, height = 900, dark = false, motion = false } = look

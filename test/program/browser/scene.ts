@@ -9,20 +9,23 @@ export const keys = '#rows .key'
 /** Selects the waiters of the opened lock. */
 export const queue = '#waiting td:nth-child(2)'
 
-/** Takes these locks. */
+/** Takes the locks with these names. */
 export async function held(locks: LockClient, ...names: readonly string[]): Promise<Lease[]> {
   const leases: Lease[] = []
   for (const name of names) leases.push(await locks.lock(name))
   return leases
 }
 
-/** Joins the queue in this order, each caller from a client with its own label. The test releases the granted locks. */
+/**
+ * Queues one fair caller for each label, in this order. Each caller has a client with its label. The test releases the
+ * granted locks.
+ */
 export async function joined(key: string, ...labels: readonly string[]): Promise<Map<string, Promise<Lease>>> {
   const grants = new Map<string, Promise<Lease>>()
   for (const label of labels) {
     const locks = client({ label })
     const grant = locks.lock(key, { fair: true })
-    grant.catch(() => {}) // most tests end before this caller's turn
+    grant.catch(() => {}) // rejects if the test ends before this caller's turn
     grants.set(label, grant)
     await eventually(async () => (await locks.inspect(key)).waiters.some(waiter => waiter.label === label))
   }

@@ -79,7 +79,7 @@ describe('releasing', () => {
 
     await page.locator('#release').click()
     await expectTexts(page, '#from', [/^Held by the holder for \S+. 1 waiter is in its queue.$/])
-    // The preselected answer does nothing.
+    // The preselected answer is no, so Enter only closes the dialog.
     await page.keyboard.press('Enter')
     await page.waitForSelector('dialog:not([open])')
     await page.locator('#release').click()
@@ -153,7 +153,8 @@ describe('when something is gone', () => {
     await expectTexts(page, '#state', ['live'])
     running.child.kill('SIGKILL')
     await expectTexts(page, '#reason', [/does not answer/])
-    // Another program on the same port has a different secret in its address.
+    // The program is started again on the same port. Its new address has a different secret, so the page's address is
+    // no longer valid.
     await openSite(['--port', address.port])
     await expectTexts(page, '#reason', [/This address is no longer served/])
   }, 40_000)

@@ -38,7 +38,7 @@ describe('the list', () => {
     await expectTexts(page, keys, [`${name}:b`])
     await held(holder, `${name}:0`)
     await expectTexts(page, keys, [`${name}:0`, `${name}:b`])
-    // The row moved with its lock, and was not reused for another lock.
+    // The row has moved together with its lock. The page has not reused the row for another lock.
     expect(await page.$('[data-mark]')).toBeNull()
     await expectTexts(page, '#state', ['live'])
     expect(complaints).toEqual([])
@@ -155,7 +155,7 @@ describe('one lock', () => {
       leases.push(await semaphore.lock({ permits: i === 0 ? 2 : 1 }))
     }
     for (const [i, semaphore] of semaphores.slice(3).entries()) {
-      semaphore.lock({ permits: 2, fair: true }).catch(() => {}) // most of these calls are never granted
+      semaphore.lock({ permits: 2, fair: true }).catch(() => {}) // rejects if the test ends before this call is granted
       await expect.poll(async () => (await semaphore.inspect()).waiters.length).toBe(i + 1)
     }
     await held(client({ label: 'the mutex' }), key)
@@ -187,7 +187,7 @@ describe('one lock', () => {
     const key = freshKey('crowd')
     const crowd = client({ label: 'crowd' }).semaphore(key, 30)
     await Promise.all(Array.from({ length: 30 }, () => crowd.lock()))
-    crowd.lock({ fair: true }).catch(() => {}) // waits until the client is closed
+    crowd.lock({ fair: true }).catch(() => {}) // rejects when the client is closed after the test
     const { address } = await openSite([`${key}*`])
     const { page, complaints } = await openPage(browser, address, { width: 400, height: 800 })
     await page.locator(`${keys} button`).click()
@@ -229,7 +229,7 @@ describe('many', () => {
     await Promise.all(all.map(key => locks.lock(key)))
     const waiter = client({ label: 'one of many' })
     for (const key of all) {
-      for (let i = 0; i < 5; i++) waiter.lock(key, { fair: true }).catch(() => {}) // they wait until the client is closed
+      for (let i = 0; i < 5; i++) waiter.lock(key, { fair: true }).catch(() => {}) // rejects after the test
     }
     const { address } = await openSite([`${name}*`])
     const { page, complaints } = await openPage(browser, address)

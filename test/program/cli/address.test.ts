@@ -1,4 +1,6 @@
-/** Addresses of Redis: what they name, which parts may be shown, and what is not an address. */
+/**
+ * Tests addresses of Redis: what an address names, which of its parts may be shown, and which texts are not addresses.
+ */
 import { describe, expect, test } from 'vitest'
 import { checkedAddress, parseAddress } from '../../../cli/address.ts'
 

@@ -134,7 +134,7 @@ test('the first connection is answered, but nothing else is: 69', { timeout: 60_
   }
 })
 
-/** How long, in ms, a program needs to notice that Redis is gone. It notices a hanging Redis later. */
+/** How long, in ms, a program needs to notice that Redis is gone. If Redis hangs, the program notices it later. */
 const A_MOMENT = 500
 const stays = [process.execPath, '-e', `console.log('runs'); setInterval(() => {}, 1000)`]
 
@@ -173,7 +173,7 @@ test.each([
     // The command of `baton run` receives the signal and ends. Then the release has one second to reach Redis.
     ['run holds, SIGINT', holding.told, { code: 130, output: 'runs\n', errors: oneLine }, signalled, 1_000],
     ['run holds, until its lease ends', holding.lost, { code: 75, output: 'runs\n' }, away, 4_000],
-    // If the connection is half-open, only the next heartbeat notices.
+    // If Redis hangs, the program notices it only by its next heartbeat.
     ['run waits', waiting.patient, { code: 69, output: '', errors: oneLine }, away, OUTAGE + 5_000],
     ['run waits with a --timeout', waiting.timed, { code: 69, output: '', errors: oneLine }, away, OUTAGE + 5_000],
   ] as const

@@ -1,6 +1,6 @@
 /**
- * Invalid input: the program prints one line with the reason and what to do, no secret, and returns the right exit
- * code.
+ * Tests invalid input. The program prints one line, which gives the reason, says what to do, and contains no secret.
+ * The program ends with the right exit code.
  */
 import { readFileSync } from 'node:fs'
 import { chmod, writeFile } from 'node:fs/promises'
@@ -120,7 +120,8 @@ describe('an invalid time', () => {
     ['--timeout', '-5s', 'such as 500ms, 30s or 2m'],
     ['--lease', 'soon', 'such as 500ms, 30s or 2m'],
     ['--lease', '0s', 'lease is 0'],
-    // A timer with a longer delay would fire at once, and SIGKILL would be sent.
+    // A timer of Node with a delay of 25 days or more fires at once. With such a --grace, SIGKILL would be sent at
+    // once.
     ['--grace', '30d', 'at most 24d'],
   ])('%s %j', async (option, value, message) => {
     const ended = await baton('run', 'k', option, value, '--', 'true')
@@ -249,7 +250,7 @@ test('a password in --url is not visible in the list of processes, once it has s
   const shown = readFileSync(`/proc/${running.child.pid}/cmdline`, 'utf8')
   expect(shown).toMatch(/^baton run .*--url redis:\/\/127/)
   for (const secret of secrets) expect(shown).not.toContain(secret)
-  // SIGTERM also ends the command. SIGKILL would leave it running.
+  // SIGTERM also ends the command. SIGKILL would leave the command running.
   running.child.kill('SIGTERM')
   await running.ended
 })

@@ -25,7 +25,10 @@ export interface Running {
   errors(): string
 }
 
-/** Starts `baton`. If it still runs after the test, or when `over` calls back, it is killed. */
+/**
+ * Starts `baton`. By default, the program is killed after the test if it still runs. Another `over` may decide when the
+ * program is killed.
+ */
 export function start(
   args: readonly string[],
   env: NodeJS.ProcessEnv = {},

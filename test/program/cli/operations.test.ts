@@ -27,7 +27,7 @@ test('guard a job on two machines, see who holds, find out why the other one wai
   const waiting = job('db-2 cron', `${note('begun')}; ${note('done')}`, '--verbose')
   await eventually(async () => (await baton('inspect', key)).output.includes('db-2 cron'), STARTUP)
 
-  // Who holds the lock, for how long, and who waits?
+  // The operator finds out who holds the lock, for how long, and who waits.
   const { output } = await baton('inspect', key)
   expect(output).toMatch(new RegExp(`^${key} is held by db-1 cron\\n`))
   expect(output).toMatch(/\n {2}held for {7}\d/)
@@ -35,14 +35,14 @@ test('guard a job on two machines, see who holds, find out why the other one wai
   const listed = (await baton('list', `${key}*`)).output
   expect(listed).toMatch(new RegExp(`\\n${key} +db-1 cron +\\S+ +\\S+ +1\\n`))
 
-  // Why did a job with a timeout not run?
+  // The operator finds out why a job with a time-out did not run.
   const impatient = await job('db-3 cron', note('wrong'), '--timeout', '200ms').ended
   expect(impatient.code).toBe(124)
   expect(impatient.errors).toMatch(
     /^baton: .* was not granted within \S+, held by db-1 cron for .*, at position 2 of the queue\n$/,
   )
 
-  // The operator takes the lock away. The first job gets SIGTERM and then SIGKILL, and the next one begins.
+  // The operator takes the lock away. The first job receives SIGTERM and then SIGKILL, and the second job begins.
   expect((await baton('release', '--force', '--yes', key)).output).toBe(`${key} is released\n`)
   const lost = await hanging.ended
   expect(lost.code).toBe(75)
@@ -50,7 +50,7 @@ test('guard a job on two machines, see who holds, find out why the other one wai
   expect(lost.errors).toMatch(/^baton: .*was lost.*; ending the command\n(Terminated\n)*$/)
   const won = await waiting.ended
   expect(won).toMatchObject({ code: 0, output: '' })
-  // What had the second job waited for?
+  // The second job has reported what it waited for.
   expect(won.errors).toMatch(
     /^baton: waiting for .*, held by db-1 cron for .*, at position 1 of the queue\nbaton: waited \S+( \S+)? for .*\n$/,
   )

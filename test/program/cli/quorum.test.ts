@@ -222,7 +222,10 @@ test('the help names it', async () => {
   expect((await baton('run', '--help')).output).toMatch(/--url redis:\/\/a --url redis:\/\/b --url redis:\/\/c/)
 })
 
-/** Accepts connections, and never answers. `since` is the time of the first one, on the clock of `performance`. */
+/**
+ * Starts a server that accepts connections and never answers. `since` is the time of the first connection, on the clock
+ * of `performance`.
+ */
 async function silent(): Promise<{ port: number; since: () => number | undefined }> {
   let since: number | undefined
   const sockets = new Set<Socket>()

@@ -46,7 +46,10 @@ async function job(
   return { folder, running, grandchild, ticks }
 }
 
-/** Whether the process still runs. An ended process may stay in the table until its parent collects it. */
+/**
+ * Returns whether the process still runs. An ended process that its parent has not collected yet (a zombie) does not
+ * count.
+ */
 function isThere(pid: number): boolean {
   try {
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
@@ -73,7 +76,7 @@ describe('a lock that is lost', () => {
     const { running, grandchild, ticks } = await job(key, { worker, args: ['--grace', '1s'] })
     await client().forceRelease(key)
     const then = await ticks()
-    await eventually(async () => (await ticks()) > then) // works on after SIGTERM
+    await eventually(async () => (await ticks()) > then) // the process goes on working after SIGTERM
     expect(await running.ended).toMatchObject({ code: 75 })
     expect(isThere(grandchild)).toBe(false)
   })

@@ -121,7 +121,7 @@ describe('a Redis that goes away while the command runs does not delay its end',
     await eventually(() => running.output().includes('ends'), STARTUP)
     const before = performance.now()
     const { code, errors } = await running.ended
-    // The end usually takes one or two seconds. In a former version it took 15.
+    // `baton` usually ends within one or two seconds. It must not wait until outageTimeout is over, which is 15 s.
     expect(performance.now() - before).toBeLessThan(8_000)
     expect(code).toBe(7)
     expect(errors).toMatch(/^baton: [^\n]*the lock becomes free when its lease ends\n$/)

@@ -1,4 +1,7 @@
-/** The readers and inputs of `baton`: a reader that goes away, a pipe, a file, and no colours where none are wanted. */
+/**
+ * Tests the streams of `baton`: output whose reader goes away, input from a pipe or a file, and output without colours
+ * where none are wanted.
+ */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -58,7 +61,8 @@ describe('waiting without a terminal', () => {
     const lease = await client({ label: 'somebody' }).lock(key)
     const running = start(['run', key, '--fair', ...options, '--', 'echo', 'done'])
     await eventually(async () => (await client().inspect(key)).waiters.length === 1, STARTUP)
-    // The program appears in Redis's queue slightly before it knows that it is queued.
+    // The waiter appears in Redis's queue slightly before the program knows that it is queued. So also wait until the
+    // program has printed that it waits.
     if (options.includes('--verbose')) await eventually(() => running.errors() !== '', STARTUP)
     await lease.release()
     const { code, output, errors } = await running.ended

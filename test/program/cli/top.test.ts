@@ -1,4 +1,7 @@
-/** `baton top` without a terminal: snapshots, and what it refuses. Its live view: test/program/terminal/top.test.ts. */
+/**
+ * Tests `baton top` without a terminal: its snapshots, and the options that it refuses.
+ * test/program/terminal/top.test.ts tests the live view.
+ */
 import { expect, test } from 'vitest'
 import { client, freshKey } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'

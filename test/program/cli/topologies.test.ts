@@ -23,7 +23,7 @@ const cases: readonly Case[] = [
 
 describe.each(cases)('$kind, by TLS: $tls', ({ kind, tls }) => {
   let servers: Guarded
-  /** The address as the program shows it. */
+  /** The address of Redis as the program shows it. */
   let place: string
   let url: string
   let env: NodeJS.ProcessEnv

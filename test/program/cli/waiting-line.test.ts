@@ -1,4 +1,7 @@
-/** The line that shows a wait. It never exceeds the available columns, and shortens names first. */
+/**
+ * Tests the line that shows a wait. The line never exceeds the available columns. If it is too long, names are
+ * shortened first.
+ */
 import stringWidth from 'string-width'
 import { expect, test } from 'vitest'
 import { waitingLine } from '../../../cli/waiting.ts'
@@ -16,7 +19,8 @@ const line = (key: string, label: string, waited: number, columns: number) => {
   const who = { owner: 'o', label, fencingToken: 1_000_000, ttl: 1 }
   const held = { kind: 'mutex', locked: true, ...who, holds: 1, holders: [{ id: 'h', heldFor: 40, ...who }] } as const
   const state: LockState = { key, ...held, waiters: [waiter, { ...waiter, owner: 'another', position: 2 }] }
-  // The lock has been held for as long as the caller has waited.
+  // `age` is the time since the state was read. At that time the lock had been held for 40 ms, so by now it has been
+  // held for `waited` ms.
   return waitingLine(state, { owner: 'me', waited, age: waited - 40 }, columns)
 }
 

@@ -1,4 +1,7 @@
-/** Repeated surveys of all locks: their cost for Redis, and their behaviour while Redis is away. */
+/**
+ * Tests the watch of `baton top` and `baton ui`: how often it surveys all locks, and what it does while Redis is away.
+ * A survey is one reading of all locks.
+ */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Connected } from '../../../cli/connection.ts'
 import { type Watch, type WatchOptions, watch } from '../../../cli/live/watch.ts'
@@ -51,8 +54,8 @@ test('shows holders and waiters, and updates them', async () => {
   await eventually(() => live.picture?.locks.length === 0)
 })
 
-// The tests below use servers of their own, because surveying the ten thousand locks that may be on the shared server
-// takes seconds.
+// Each test below uses a server of its own. The server that tests share may have ten thousand locks, and a survey of
+// those takes seconds.
 
 test('rests four times as long as a survey took, and never makes two at a time', async () => {
   const { url } = await ownServer()
@@ -67,7 +70,7 @@ test('rests four times as long as a survey took, and never makes two at a time',
   await eventually(() => surveys.length >= 4, 15_000)
   surveys.slice(1).forEach(({ ended, took }, i) => {
     const before = surveys[i]!
-    // Allows for timers that fire slightly early.
+    // The 5 ms allow for timers that fire slightly early.
     expect(ended - before.ended).toBeGreaterThan(4 * before.took + took - 5)
   })
   expect(surveys[0]!.took).toBeGreaterThan(40)
@@ -126,7 +129,8 @@ describe('while Redis is away', () => {
     await sleep(1_000)
     proxy.accept()
     await eventually(() => !live.trouble, 10_000)
-    // Redis was away for one second. If that counted, the rest would be four seconds.
+    // Redis was away for one second. If this second counted as part of the survey, the watch would now rest for four
+    // seconds.
     const { picture } = live
     await eventually(() => live.picture !== picture, 3_000)
   })

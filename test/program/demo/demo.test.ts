@@ -15,7 +15,7 @@ const slow = 90_000
 
 let server: LocalRedis
 let redis: Redis
-/** Keys that existed before the test, because the server may have other users. */
+/** The demo's keys that existed before the test. A shared server may have such keys. */
 let before: Set<string>
 
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 /**
- * The tests' history checker judges a sale of the demo, from the same observations as the demo's own verdict. The
- * published demo does not contain the checker.
+ * The history checker of the tests judges a sale of the demo. It uses the same observations as the demo, which judges
+ * the sale itself. The published demo does not contain the checker.
  */
 import { expect, onTestFinished, test } from 'vitest'
 import { runSale, type Stage } from '../../../cli/demo/coordinator.ts'
@@ -21,8 +21,8 @@ interface Sight {
 }
 
 /**
- * Records the queue as the demo sees it. The record is slightly late. That can only hide waiters from the checker, not
- * cause a false violation.
+ * Records the queue as the demo sees it. The record is slightly late. For this reason the checker may miss waiters, but
+ * it finds no false violation.
  */
 function watchQueue({ ledger }: Stage, sights: Sight[]): void {
   let from = now()

@@ -1,6 +1,6 @@
 /**
- * The witness judges hand-made histories. It must find nothing in a good history, and must find each error that is put
- * into one.
+ * The witness, which gives the demo's verdict, judges hand-made histories. It must find no error in a good history. If
+ * a test puts an error into the history, the witness must find it.
  */
 import { describe, expect, test } from 'vitest'
 import type { Order } from '../../../cli/demo/orders.ts'
@@ -217,10 +217,10 @@ describe('order', () => {
 })
 
 describe('hand-offs and costs', () => {
-  test('only to another process, only if it waited, only from one that released', () => {
+  test('a hand-off counts only if a process released, and the next one is another process that had waited', () => {
     const history = goodHistory()
     const before = judge(history).handoffs.count
-    const asked = history.sections[10]!.begin - 1 // asked while the section before was inside, which may have been too late
+    const asked = history.sections[10]!.begin - 1 // after section 9 began, so this hand-off does not count
     history.sections[10] = { ...history.sections[10]!, requestedAt: asked }
     history.sections[20]!.how = 'killed'
     history.sections[30] = { ...history.sections[30]!, pid: history.sections[29]!.pid }

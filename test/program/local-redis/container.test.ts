@@ -8,7 +8,7 @@ import { emptyFolder } from '../../kit/temp.ts'
 import { ask } from './ask.ts'
 import { runChild } from './child.ts'
 
-/** Another source than a container. The search has to choose it if containers do not work. */
+/** A source of servers that is not a container. The search has to choose it if containers do not work. */
 const other = await chooseSource([onPath(), fromDistribution()]).catch(() => undefined)
 
 test.skipIf(!other)(

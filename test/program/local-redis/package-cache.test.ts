@@ -34,7 +34,7 @@ describe.skipIf(!available)('the cache of the distribution package', { timeout: 
     expect(one.startsWith(cache)).toBe(true)
     expect(two).toBe(one)
     expect(three).toBe(one)
-    // The two entries are one tree and its lock. No temporary folder is left.
+    // One entry is the folder of the unpacked package, and the other is its lock file. No temporary folder is left.
     expect(await readdir(join(cache, 'redis'))).toHaveLength(2)
   })
 

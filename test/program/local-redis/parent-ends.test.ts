@@ -8,7 +8,10 @@ import { onPath } from '../../../local-redis/path.ts'
 import { ask, eventually } from './ask.ts'
 import { runChild } from './child.ts'
 
-/** A source that starts servers as child processes. Testcontainers removes servers in containers; not tested here. */
+/**
+ * A source that starts servers as child processes. Servers in containers are not tested here, because Testcontainers
+ * removes them.
+ */
 const source = await chooseSource([onPath(), fromDistribution()]).catch(() => undefined)
 
 describe.skipIf(!source)('no server is left', { timeout: 60_000 }, () => {

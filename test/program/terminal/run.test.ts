@@ -78,7 +78,7 @@ describe('waiting is visible', () => {
     const wide = await terminal.eventually(/^waiting [^\n]*$/)
     expect(wide).toMatch(/^waiting \S+ \(1 of 1\) for 夜間\S*…\S*, held by 机器-?主*…\S* for \S+$/)
     expect(width(wide)).toBeLessThan(70)
-    // A line that was wrapped by the change of size stays wrapped. The next line fits into the new width.
+    // The new size wraps the old line, which stays wrapped. The next line fits into the new width.
     await terminal.resize(30, 10)
     await terminal.eventually(screen => /^waiting .*…$/.test(lastOf(screen)) && width(lastOf(screen)) < 30)
     await terminal.press('C-c')
@@ -127,7 +127,7 @@ describe('an interactive command works as without baton', () => {
 
   test('also if the input of baton is a pipe', async () => {
     const terminal = await bash()
-    // The process that feeds the pipe ignores the keys. If it ended, the command would end, too.
+    // The `sleep` at the other end of the pipe ignores Ctrl-C. If it ended, the command would end, too.
     await terminal.type(`(trap '' INT; sleep 60) | baton run ${freshKey()} -- ${quoted(counting)}`)
     await terminal.press('Enter')
     await terminal.eventually(/^runs$/m)
@@ -149,7 +149,8 @@ describe('an interactive command works as without baton', () => {
 
   test('if the input of baton is a pipe, Ctrl-Z stops the command together with baton, which renews its lock', async () => {
     const terminal = await bash()
-    // The command is not a shell, because a shell that is starting a program is not reported as stopped when it is.
+    // The command is not a shell: if a shell is stopped while it starts a program, the system does not report the shell
+    // as stopped.
     const count = node(
       `const { writeFileSync: write } = require("fs"); write("pid", String(process.pid)); let i = 0; setInterval(() => write("count", String(++i)), 50)`,
     )
@@ -187,7 +188,7 @@ describe('an interactive command works as without baton', () => {
     const terminal = await bash()
     await terminal.type(`baton run ${freshKey()} -- sh -c 'echo runs; exec cat'`)
     await terminal.press('Enter')
-    // Text typed earlier would go to the shell.
+    // Wait until the command runs, because earlier input would go to the shell.
     await terminal.eventually(/^runs$/m)
     await terminal.type('one')
     await terminal.press('Enter')

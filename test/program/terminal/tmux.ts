@@ -48,14 +48,14 @@ set -gq remain-on-exit-format ''
 `
 
 /**
- * Variables of test runners and of an enclosing terminal: they would change what a program finds out about its
- * terminal.
+ * Variables that a test runner or an enclosing terminal may have set. They are removed, because they change what a
+ * program assumes about its terminal.
  */
 const foreign = ['CI', 'NO_COLOR', 'FORCE_COLOR', 'COLORTERM', 'TMUX', 'TMUX_PANE', 'COLUMNS', 'LINES']
 
 /** How long `eventually` and `exitCode` wait, in ms. Generous: Node takes a second to start on a busy machine. */
 const PATIENCE = 15_000
-/** Time between two looks at a screen, in ms. */
+/** Time between two readings of the screen, in ms. */
 const LOOK = 30
 
 const run = promisify(execFile)

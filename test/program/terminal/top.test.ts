@@ -133,7 +133,7 @@ describe('at 80 × 24', () => {
     await terminal.eventually(/^ holds web-2 .*\n holds web-3 .*\n holds web-4 +2 .*\n +1 web-5 +2 /m)
     await terminal.press('Escape')
     await terminal.eventually(new RegExp(`^> ${key} +4/5 web-2 \\+2 `, 'm'))
-    // Moves the cursor to the other lock with that key.
+    // The semaphore and the mutex have the same key. `Down` moves the cursor from the semaphore to the mutex.
     await terminal.press('Down', 'Enter')
     await terminal.eventually(`${key}\n  holder mutex\n`)
   })
@@ -167,7 +167,7 @@ test('resize', async () => {
   await threeLocks(name)
   const terminal = await top(name)
   await terminal.eventually('3 waiting')
-  // The cursor is now in the last line. If the terminal then becomes smaller, it loses its first lines.
+  // The cursor is now in the last line. If the terminal then becomes smaller, its first lines disappear.
   await terminal.press('/')
   await terminal.eventually('filter:')
   await terminal.resize(80, 9)
@@ -278,7 +278,7 @@ test.each(['q', 'C-c'])('%s ends it at once while Redis hangs', async key => {
   proxy.swallow('down')
   await terminal.eventually(/no answer for|as of \S+ ago:/)
   await terminal.press(key)
-  // If the key did not end the program, it would wait 15 s for Redis to come back.
+  // If the pressed key did not end the program, the program would wait 15 s for Redis to come back.
   expect(await terminal.exitCode(4_000)).toBe(0)
 })
 

@@ -67,7 +67,7 @@ describe('releasing', () => {
     const site = releasing
     const semaphores = ['one', 'two'].map(label => client({ label }).semaphore(key, 2))
     const [one, two] = [await semaphores[0]!.lock(), await semaphores[1]!.lock()]
-    // The id does not belong to the mutex of that key.
+    // The id belongs to a hold of the semaphore, not to the mutex with the same key. So nothing is released.
     expect(JSON.parse((await post(site, { key, id: one.id })).body)).toMatchObject({ released: false })
     const request = { key, kind: 'semaphore', id: one.id }
     const { body } = await post(site, request)

@@ -7,14 +7,14 @@ import { eventually } from '../../kit/time.ts'
 import { type Running, start } from '../cli/baton.ts'
 
 export interface Site {
-  /** The address that it printed, including the secret. */
+  /** The address that `baton ui` printed, including the secret. */
   readonly address: URL
   readonly running: Running
 }
 
 /**
- * Starts the program, and waits for its address. If it still runs after the test, or when `over` calls back, it is
- * killed.
+ * Starts `baton ui`, and waits for its address. By default, the program is killed after the test. Another `over` may
+ * decide when the program is killed.
  */
 export async function openSite(
   args: readonly string[] = [],
@@ -46,7 +46,10 @@ export async function ask(url: URL, { method = 'GET', headers = {}, body }: Aski
   return { status: answer.statusCode ?? 0, headers: answer.headers, body: await text(answer) }
 }
 
-/** Waits until the check succeeds. A busy machine makes surveys slow, and the rest after each is four times as long. */
+/**
+ * Waits until the check succeeds. The limit is long: on a busy machine the program reads the locks slowly, and then it
+ * rests for four times as long as the reading took.
+ */
 export function told<T>(check: () => T | Promise<T>): Promise<T> {
   return eventually(check, 15_000)
 }
@@ -66,7 +69,7 @@ export class Stream {
     const url = new URL(`events?${new URLSearchParams(query)}`, site)
     const { body } = await fetch(url, { signal: stream.#ended.signal })
     if (!body) throw new Error('no stream came')
-    stream.#read(body).catch(() => {}) // the connection is gone
+    stream.#read(body).catch(() => {}) // rejects when the connection is closed
     onTestFinished(() => stream.close())
     return stream
   }

@@ -15,6 +15,5 @@ async function main() {
   }
 }
 
-// Applications that were refused have left clients open. The exit closes them, as it would in a process that ends
-// because of the refusal.
+// Nest has refused to start some of the applications, and their clients are still open. So the process has to be ended.
 main().finally(() => process.exit())

@@ -12,7 +12,7 @@ export class Accounts {
     return []
   }
 
-  // The key is made from all arguments, from the first one, or from none; and from `this`.
+  // The function that makes the key may use all arguments, only the first one, or none, and it may use `this`.
   @Locked((from: string, amount: number) => `${from}:${amount}`)
   async withdraw(_from: string, _amount: number, _note?: string): Promise<void> {}
 
@@ -32,7 +32,7 @@ export class Accounts {
   @Locked((from?: string) => from ?? 'all')
   async optional(_from?: string): Promise<void> {}
 
-  // A lock of any kind, with the options of that kind, or several locks.
+  // The function may also return a lock of any kind, or several locks. The options are those of the lock.
   @Locked(
     function (this: Accounts, limit: number) {
       return this.locks.semaphore('accounts', limit)
