@@ -10,8 +10,8 @@
  *  in each trial              INFO commandstats before and after gives the calls of each command. They are multiplied
  *                             by the command's share.
  *
- * The result is exact unless a rival both sends a command and calls it in a script, which is rare. A command that was
- * not seen in the short loop counts as sent by clients, so the result may then be too high.
+ * The result is exact if clients only send a command or scripts only call it. Few rivals do both with one command. A
+ * command that was not seen in the short loop counts as sent by clients, so the result may then be too high.
  */
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
@@ -98,7 +98,7 @@ export async function monitor(url: string, heard: (line: string) => void): Promi
 
 export interface Sent {
   readonly commands: number
-  /** The server's time for these commands in µs, by its own statistics. */
+  /** The server's time for the sent commands in µs, by the server's own statistics. */
   readonly usec: number
 }
 

@@ -12,7 +12,7 @@ export type Point = readonly [x: number, y: number | undefined]
 
 export interface Series {
   readonly rival: RivalEntry
-  /** Text beside the name: the points that cover fewer rounds than the run has. */
+  /** Text beside the name. It lists the points that cover fewer rounds than the run has. */
   readonly mark: string | undefined
   /** A point without y was not measured. The line has a gap at such a point. */
   readonly points: readonly Point[]
