@@ -74,7 +74,7 @@ function drawn({ locks }: Connected, inspect: (key: string) => Promise<LockState
   }
 }
 
-/** Reports a wait in a log: one line with its reason, and one with its length. */
+/** Reports a wait in a log: one line says why the command waits, and one line says how long it has waited. */
 function told({ locks }: Connected): Waiting {
   const begun = performance.now()
   const waitedFor: string[] = []
@@ -91,7 +91,7 @@ function told({ locks }: Connected): Waiting {
   }
 }
 
-/** The user's own waiter: its owner, how long it has waited in ms, and the age of the inspected state in ms. */
+/** The user's own waiter. `waited` is how long it has waited, in ms. `age` is how old the inspected state is, in ms. */
 interface Onlooker {
   readonly owner: string | undefined
   readonly waited: number

@@ -7,8 +7,8 @@
  * If waiters hold the lock for some time (`hold`), waiters of process A and B first ask in turn, A B A B …. Meanwhile
  * the first waiter keeps the lock until all have asked (`openAt`). If the lock keeps this order, every hand-off of the
  * loop goes to the other process. If each process asked at once for all its waiters, the queue would consist of blocks.
- * With eight waiters per process, seven of eight hand-offs would then stay within a process. The eighth would be so rare
- * that its code is not in the CPU caches. Waits count from `openAt` on.
+ * With eight waiters per process, seven of eight hand-offs would then stay within a process. The eighth would be so
+ * rare that its code is not in the CPU caches. Waits count from `openAt` on.
  *
  * If `hold` is 0, all waiters ask at once, because the lock itself determines the order after a few turns.
  *

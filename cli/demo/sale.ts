@@ -9,11 +9,7 @@ export const sale = {
    * The lease of each grant. It is not renewed. It is short because a crashed holder blocks the others for this long.
    */
   lease: 1_500,
-  /**
-   * The time without a heartbeat after which a waiter expires. This is shorter than the lease: when a frozen process
-   * loses its lease, its other requests have already expired and the queue skips them. Otherwise each of them would be
-   * granted to a process that cannot respond, and would block the queue for one lease.
-   */
+  /** How long a payment takes. If an order gets a coupon, it is paid before its answer is written. */
   waiterTtl: 1_200,
   /** How long a payment takes. An order that gets a coupon pays before its answer is written. */
   payment: 25,
@@ -25,7 +21,10 @@ export const sale = {
    */
   killAfter: 12,
   freezeAfter: 28,
-  /** The frozen worker stays frozen for this long after its lease ends, so that the others can sell the rest. */
+  /**
+   * The frozen worker stays frozen for this long after its lease ends, so that the other workers can sell the remaining
+   * coupons.
+   */
   frozenBeyondLease: 1_500,
   /** How often the coordinator looks at the queue. */
   snapshotEvery: 50,

@@ -21,7 +21,10 @@ interface Hearing {
 }
 
 const ends = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const
-/** The time within which the rest of a key's sequence follows its escape, in ms, even over a slow line. */
+/**
+ * A key such as an arrow sends an escape and further characters. The characters follow the escape within this time, in
+ * ms, even over a slow line.
+ */
 const ESCAPE_WITHIN = 100
 /**
  * Turns line wrap off and on. Without wrap, a line stays one line even if the terminal shows it wider than calculated.
