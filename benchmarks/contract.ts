@@ -69,18 +69,18 @@ export interface Rival {
   readonly locks?: readonly LockKind[]
   /** The npm package whose version the report names; undefined if there is none. */
   readonly package: string | undefined
-  /** The program that runs the rival: 'node' is benchmarks/worker, and 'java' is benchmarks/redisson. */
+  /** How the library is used here, for the reports. */
   readonly note: string
-  /** 'node': run by benchmarks/worker. 'java': run by benchmarks/redisson. */
+  /** The program that runs the rival: 'node' is benchmarks/worker, and 'java' is benchmarks/redisson. */
   readonly runtime: 'node' | 'java'
-  /** Whether fair and unfair callers may share one key. In a mixed scenario, `asksFair` selects the fair callers. */
+  /** The names of scenarios to skip, each with the reason that reports show. */
   readonly skips?: Readonly<Partial<Record<string, string>>>
+  /** Whether fair and unfair callers may share one key. In a mixed scenario, `asksFair` selects the fair callers. */
+  readonly mixes?: boolean
   /**
    * How long a server must have been up before the rival accepts its vote in a quorum, in ms. The run waits until all
    * servers have been up for this long.
    */
-  readonly mixes?: boolean
-  /** How long a server must have been up before the rival counts it, in ms. The run waits until then. */
   readonly countsServersAfter?: number
   /** Why the rival cannot run here (not installed, no Java); undefined if it can. */
   missing(): Promise<string | undefined>
@@ -138,8 +138,8 @@ export type Order =
       readonly file: string
     }
   /**
-   * Makes `count` extra contenders (default: 1) take the lock of key 0 and keep it. If it is a read-write lock, they
-   * take the write lock.
+   * Makes `count` extra contenders (default: 1) take the lock of key 0 and keep it. If the lock is a read-write lock,
+   * they take the write lock.
    */
   | { readonly op: 'hold'; readonly count?: number }
   /** Makes the extra contenders release the locks that they took for `hold`. */
@@ -244,27 +244,27 @@ export const measures = [
   'waitMax', // ms: the longest wait
   'waitMaxFair', // ms: the longest wait in the fair half of a mixed crowd
   'waitMaxUnfair', // ms: the longest wait in the unfair half of a mixed crowd
-  'waitMaxReaders', // how often a client asked all servers of a quorum, per acquisition
+  'waitMaxReaders', // ms: the longest wait of a reader
   'waitMaxWriters', // ms: the longest wait of a writer
-  'attempts', // Redis commands that clients sent, per acquisition
-  'secondRounds', // bytes that the server received and sent, per acquisition
-  'commands', // Redis commands per acquisition, as clients sent them
-  'bytes', // network bytes per acquisition, both ways, as counted by the server
+  'attempts', // how often a client asked all servers of a quorum, per acquisition
+  'secondRounds', // share of grants that needed a second round trip, 0..1
+  'commands', // Redis commands that clients sent, per acquisition
+  'bytes', // bytes that the server received and sent, per acquisition
   'serverCpu', // CPU of the server's process, in µs per acquisition
   'commandTime', // µs of server time per command, by the server's command statistics
-  'clientCpu', // Jain's fairness index of the acquisitions per waiter, 0..1
-  'releaseCost', // the number of requests that overtook one request, for the request overtaken most often
-  'jain', // Jain's index of acquisitions per waiter, 0..1
-  'overtaken', // the largest number of later requests that were granted before one request
+  'clientCpu', // CPU of all workers, in µs per acquisition
+  'releaseCost', // µs of server time per release, by the server's command statistics
+  'jain', // Jain's fairness index of the acquisitions per waiter, 0..1
+  'overtaken', // the largest number of later requests that overtook one request
   'starved', // waiters without any acquisition
   'overlaps', // acquisitions that violated mutual exclusion; must be 0
   'unfinished', // calls that did not return
-  'errors', // ms from a writer's release until the last waiting reader holds the lock
-  'admission', // ms from a writer's release until the last waiting reader holds
+  'errors', // calls that rejected
+  'admission', // ms from a writer's release until the last waiting reader holds the lock
   'messages', // messages that clients received because of the writer's release
-  'drain', // ms to the next grant: from the crash of a holder, or from the release after a crash of waiters
+  'drain', // ms from the first release to the last acquisition
   'inversions', // share of pairs of requests that were granted against the order of asking, 0..1
-  'nextGrant', // ms from the crash (or the release after it) to the next grant
+  'nextGrant', // ms to the next grant: from the crash of a holder, or from the release after a crash of waiters
   'ordinaryHandoff', // ms from a release to the next grant, without a crash
   'commandsPerSecond', // Redis commands per second while all waiters are parked
   'residentPerWaiter', // memory of the client process, in bytes per waiter
@@ -283,11 +283,9 @@ export interface Trial {
   /** Why the trial failed or was skipped. */
   readonly reason?: string
   readonly figures: Figures
-  /**
-   * Jain's fairness index of the waiters' acquisitions in each tenth of the trial, for the plot of fairness over time.
-   */
+  /** The distribution of the hand-off times in µs. */
   readonly handoffs?: Distribution
-  /** Jain's index of the waiters' acquisitions in each tenth of the trial, for the plot of fairness over time. */
+  /** Jain's fairness index of the acquisitions per waiter in each tenth of the trial. It is plotted over time. */
   readonly fairness?: readonly number[]
   /** Share of the cores' time that other programs used during the trial, 0..1, if the system reports it. */
   readonly busy?: number

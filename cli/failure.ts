@@ -1,4 +1,4 @@
-/** How a failing command ends: with one line on stderr, and with an exit code that has its usual meaning. */
+/** How a failing command ends: with one line on stderr, and with an exit code that means the same in other programs. */
 import { printable } from './printable.ts'
 
 export const exitCodes = {

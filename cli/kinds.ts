@@ -13,8 +13,8 @@ export function kindOption(description: string): Option {
 }
 
 /**
- * Returns the states of the locks under this key. With `kind`, returns only the lock of this kind. Otherwise the mutex
- * comes first.
+ * Returns the states of the locks under this key. With `kind`, returns only the lock of this kind. Without `kind`,
+ * returns the locks of all kinds, the mutex first.
  */
 export async function statesOf({ locks, quorum }: Connected, key: string, kind?: Kind): Promise<LockState[]> {
   const all: readonly Kind[] = quorum ? ['mutex'] : kinds

@@ -54,7 +54,8 @@ export function reachServer(address: ServerAddress): Promise<Redis> {
 
 /**
  * Checks that more than half of a quorum's servers can be used. Does not wait for the remaining servers. Calls `away`
- * for each server that has failed until then. Rejects with Failure as soon as too many servers have failed.
+ * for each server that fails before more than half have answered. Rejects with Failure as soon as too many servers have
+ * failed.
  */
 export async function reachMost(servers: readonly ServerAddress[], away: (why: Failure) => void): Promise<void> {
   const most = Math.floor(servers.length / 2) + 1

@@ -11,13 +11,10 @@
 import type { Samples } from './samples.ts'
 
 /**
- * Used in place of a sample's number. It means that the holder needed no release, because the lock had never been
- * taken.
+ * Returned in place of a sample's number if the holder needed no release, because the lock had not been taken before.
  */
 export const nobody = -1
-/**
- * Used in place of a sample's number. It means that the holder acquired the lock while an earlier holder excluded it.
- */
+/** Returned in place of a sample's number if the holder acquired the lock while an earlier holder excluded it. */
 export const overlap = -2
 
 /** Returns, for each sample, the sample whose release admitted it, or `nobody`, or `overlap`. */

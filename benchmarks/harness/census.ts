@@ -1,8 +1,8 @@
 /**
  * Counts how many commands the clients of a rival have sent.
  *
- * The server's counters (INFO commandstats, total_commands_processed) do not show this, because they also count the
- * calls that scripts make. MONITOR distinguishes the two (the source of a script's call is "lua"), but costs the server
+ * The server's counters (INFO commandstats, total_commands_processed) do not show this number, because they also count
+ * the calls that scripts make. MONITOR distinguishes the two (the source of a script's call is "lua"), but costs the server
  * as much as the lock does. A counting proxy would change what is measured. So the benchmark combines MONITOR and INFO:
  *
  *  once, before the trials    A short contended loop under MONITOR shows, for each command, the share of calls that

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * What the machine's clock showed when `performance.now()` was 0. Both count at the same speed, and reading
- * `performance.now()` allocates no memory.
+ * The reading of the machine's monotonic clock at which `performance.now()` was 0. Later readings are computed from
+ * `performance.now()`, because reading it allocates no memory.
  */
 const start = offset()
 

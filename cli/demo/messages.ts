@@ -54,7 +54,7 @@ export interface Paused {
   section: string
   order: string
   leaseEnds: number | null
-  /** The stock that the section read. It has not yet sold a coupon. */
+  /** The stock that the section read, before it sells a coupon. */
   stockRead: number
 }
 

@@ -9,9 +9,13 @@ export const sale = {
    * The lease of each grant. It is not renewed. It is short because a crashed holder blocks the others for this long.
    */
   lease: 1_500,
-  /** How long a payment takes. If an order gets a coupon, it is paid before its answer is written. */
+  /**
+   * The time without a heartbeat after which a waiter expires. This is shorter than the lease: when a frozen process
+   * loses its lease, its other requests have already expired and the queue skips them. Otherwise each of them would be
+   * granted to a process that cannot respond, and would block the queue for one lease.
+   */
   waiterTtl: 1_200,
-  /** How long a payment takes. An order that gets a coupon pays before its answer is written. */
+  /** How long a payment takes. If an order gets a coupon, it is paid before its answer is written. */
   payment: 25,
   /** The least time that an order takes, with or without a payment, so that a person can follow the sale. */
   look: 8,

@@ -121,7 +121,7 @@ export interface View {
   readonly sort: string
   readonly reversed: boolean
   readonly filter: string
-  /** The largest numbers of rows: of the table, of the opened lock's holders, and of its queue. */
+  /** How many rows the server may send: of the table, of the opened lock's holders, and of the lock's queue. */
   readonly rows: number
   readonly holders: number
   readonly queue: number

@@ -7,7 +7,7 @@ export interface RowOf<T> {
   update(thing: T): void
 }
 
-/** How many rows are animated, from the first row on. A move over more rows would only flicker. */
+/** Only this many rows are animated, from the first row on. A move over more rows would only flicker. */
 const MOVING = 60
 const MOVE = { duration: 250, easing: 'ease-out' }
 const still = matchMedia('(prefers-reduced-motion: reduce)')
