@@ -67,7 +67,7 @@ export interface Rival {
   readonly fair: boolean
   /** The kinds of locks that the rival has. Default: only a mutex. */
   readonly locks?: readonly LockKind[]
-  /** The npm package whose version the report names; undefined if there is none. */
+  /** The npm package of the rival, whose version the report shows. Undefined if the rival has no package. */
   readonly package: string | undefined
   /** How the library is used here, for the reports. */
   readonly note: string
@@ -82,7 +82,7 @@ export interface Rival {
    * servers have been up for this long.
    */
   readonly countsServersAfter?: number
-  /** Why the rival cannot run here (not installed, no Java); undefined if it can. */
+  /** Why the rival cannot run here (not installed, no Java); undefined if the rival can run. */
   missing(): Promise<string | undefined>
   /** Imports the library and connects. Called only in workers. */
   open?(setting: Setting): Promise<RivalClient>
@@ -328,7 +328,7 @@ export interface Attainment {
   readonly what: string
   /** The limit in words, for instance '≤ 1.15'. */
   readonly goal: string
-  /** Medians of the rounds with their ranges, in words. */
+  /** What the run measured: medians of the rounds with their ranges, in words. */
   readonly measured: string
   readonly verdict: 'reached' | 'missed'
 }

@@ -38,15 +38,15 @@ import { type Terms, usualLimits } from './trials/stage.ts'
 export interface Listener {
   /** Receives one line that says which server is used. It never contains a password. */
   announce(line: string): void
-  /** The census of a rival begins. */
+  /** Called when the census of a rival begins. */
   look(rival: string): void
-  /** The trials begin. `expected`: the approximate ms of all trials. */
+  /** Called when the trials begin. `expected`: the approximate ms of all trials. */
   begin(rounds: number, expected: number): void
-  /** A trial begins. It will take about `expected` ms. */
+  /** Called when a trial begins. The trial will take about `expected` ms. */
   trial(rival: string, scenario: string, round: number, expected: number): void
   /**
-   * A trial has ended. `left`: the approximate ms of the remaining trials, without those that will be skipped because
-   * of this trial's outcome.
+   * Called when a trial has ended. `left`: the approximate ms of the remaining trials, without those that will be
+   * skipped because of this trial's outcome.
    */
   ended(trial: Trial, left: number): void
 }

@@ -1,5 +1,5 @@
 /**
- * What all commands that work on locks share: how they find Redis, connect to it and report that they cannot.
+ * All commands that work on locks use this module. It finds Redis, connects to it, and reports failures.
  *
  * Heavy modules are imported only where they are needed, here and in the commands: scripts start `baton run` often, and
  * neither `--help` nor shell completion needs Redis.
@@ -101,7 +101,7 @@ function addressesOf(urls: readonly string[] | undefined): Named {
   return named
 }
 
-/** Hides passwords: every user of the machine can read a program's arguments, for instance with ps. */
+/** Hides passwords, because every user of the machine can read a program's arguments, for instance with ps. */
 function hideFromOthers(urls: readonly string[], addresses: readonly Address[]): void {
   if (!addresses.some(({ hasSecrets }) => hasSecrets)) return
   const line = ['baton', ...process.argv.slice(2)].join(' ')

@@ -3,7 +3,7 @@
  * the lock client, which keeps trying for longer.
  *
  * For a cluster and for sentinels, all named hosts are tried at the same time, and the first answer is enough. ioredis
- * would try one host after the other, would wait for each silent one, and would not report why the last one failed.
+ * would try one host after the other, would wait for each silent host, and would not report why the last host failed.
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import { messageOf } from '../local-redis/error-message.ts'

@@ -1,6 +1,6 @@
 /**
  * A small panel for each rival, all with the same axes. The rival's own line is strong, and the lines of all others are
- * faint behind it. In a single plot, a dozen crossing lines could not be told apart.
+ * faint behind it. In a single plot, a dozen crossing lines could not be distinguished.
  */
 import { line } from 'd3-shape'
 import type { RivalEntry } from './html-data.ts'

@@ -129,7 +129,7 @@ function openQuorum(setting: Setting, options: ClientOptions): RivalClient {
 
 /**
  * Opens a client whose waiters share the key's mutex. Extra contenders, with higher indexes than the waiters, lock
- * separate keys.
+ * separate keys, because a mutex has only one holder.
  */
 function openMutex(setting: Setting, options: ClientOptions): RivalClient {
   const client = open({ ...setting, lock: 'mutex' }, options)

@@ -5,7 +5,7 @@
  *     So about 47 requests always wait for the coupon's lock while one order is served.
  *  2. After 12 sales, W2 has to stop inside its next section: the customer has paid, W2 holds the lock, and nothing is
  *     written. W2 is then killed with SIGKILL. Nobody can release its lock, so the others wait until the lease ends.
- *     The orders that W2 had in hand go back to the front of the list, and a new process replaces it.
+ *     The orders that W2 had in hand go back to the front of the list, and a new process replaces W2.
  *  3. After 28 sales, W3 has to stop in the same way. It is frozen with SIGSTOP until its lease is long over. Meanwhile
  *     the others sell all coupons. When W3 continues, it does not know this. It tries to write a sale based on a stock
  *     that it read long ago. The shop refuses the write because it has seen newer fencing tokens. W3 learns that it

@@ -65,7 +65,7 @@ export function sorted(locks: readonly SeenLock[], order: Order, reversed = fals
   return reversed ? inOrder.reverse() : inOrder
 }
 
-/** Returns the locks whose key contains the text, or whose holders' or waiters' labels do. Case is ignored. */
+/** Returns the locks with this text in their key or in the label of a holder or waiter. Case is ignored. */
 export function matching(locks: readonly SeenLock[], text: string): readonly SeenLock[] {
   if (text === '') return locks
   const wanted = text.toLowerCase()

@@ -43,7 +43,9 @@ export interface Watch {
   readonly nextIn: number | undefined
   /** Stops further surveys. */
   pause(): void
-  /** Continues the surveys. The next one begins when it is due, and no sooner, so that frequent pauses add no load. */
+  /**
+   * Continues the surveys. The next survey begins when it is due, and no sooner, so that frequent pauses add no load.
+   */
   resume(): void
   /** Stops the calls of `changed`, and abandons a survey that is under way. */
   close(): void
