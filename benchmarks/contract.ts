@@ -16,12 +16,14 @@ import type { Tally } from './harness/tally.ts'
 /** A quorum is a mutex over several independent servers. */
 export type LockKind = 'mutex' | 'semaphore' | 'readWrite' | 'quorum'
 
-/** The lock under a key. Without any of these fields, it is a mutex. */
+/** The lock that the waiters of a key share. If no field is set, the lock is a mutex. */
 export interface Sharing {
   readonly lock?: LockKind
   /** The number of permits of the semaphore. */
   readonly permits?: number
-  /** Every `writerEvery`-th waiter of each process is a writer, the others are readers. Undefined: all are readers. */
+  /**
+   * Every `writerEvery`-th waiter of each process is a writer, and the others are readers. If absent, all are readers.
+   */
   readonly writerEvery?: number
 }
 
@@ -34,26 +36,29 @@ export function reads({ lock, writerEvery }: Sharing, waiter: number): boolean {
   return lock === 'readWrite' && !(writerEvery !== undefined && waiter % writerEvery === 0)
 }
 
-/** A lock under test, as a worker uses it. A worker has one such client, or one per waiter (`Setting.apart`). */
+/**
+ * The client of the library under test. A worker opens one client for all its waiters, or one for each waiter if
+ * `Setting.apart` is set.
+ */
 export interface RivalClient {
   /**
-   * The waiter `index` of this process. Waiters share a client or connection if the library is meant to be used so. If
-   * `reading`, the waiter asks for the read lock of a read-write lock.
+   * Returns the waiter `index` of this process. All waiters share one client or connection if the library is meant to
+   * be used in that way. `reading`: whether the waiter asks for the read lock of a read-write lock.
    */
   contender(index: number, reading: boolean): Contender | Promise<Contender>
-  /** Returns the library's counts. Absent if the lock is on one server, or if the library does not count. */
+  /** Returns the counts of a quorum client. Absent for a lock on one server, and for a library that does not count. */
   tally?(): Tally
   close(): Promise<void>
 }
 
 export interface Contender {
-  /** Resolves when the lock of `key` is held. The result is a function that releases it. */
+  /** Resolves when the lock of `key` is held. The result is a function that releases the lock. */
   acquire(key: string): Promise<Release>
 }
 
 export type Release = () => Promise<unknown>
 
-/** The adapter of a rival. It uses the rival as its documentation recommends, with its default settings. */
+/** The adapter of a rival. The adapter uses the rival's default settings, as the rival's documentation recommends. */
 export interface Rival {
   /** The name on the command line and in the reports, for example 'redis-semaphore'. */
   readonly name: string
@@ -62,19 +67,22 @@ export interface Rival {
   readonly fair: boolean
   /** The kinds of locks that the rival has. Default: only a mutex. */
   readonly locks?: readonly LockKind[]
-  /** The npm package whose version the report names; undefined if there is none. */
+  /** The npm package of the rival, whose version the report shows. Undefined if the rival has no package. */
   readonly package: string | undefined
   /** How the library is used here, for the reports. */
   readonly note: string
-  /** 'node': run by benchmarks/worker. 'java': run by benchmarks/redisson. */
+  /** The program that runs the rival: 'node' is benchmarks/worker, and 'java' is benchmarks/redisson. */
   readonly runtime: 'node' | 'java'
   /** The names of scenarios to skip, each with the reason that reports show. */
   readonly skips?: Readonly<Partial<Record<string, string>>>
-  /** Whether callers of one key may be both fair and unfair. In a mixed scenario, `asksFair` selects the fair callers. */
+  /** Whether fair and unfair callers may share one key. In a mixed scenario, `asksFair` selects the fair callers. */
   readonly mixes?: boolean
-  /** How long a server must have been up before the rival counts it, in ms. The run waits until then. */
+  /**
+   * How long a server must have been up before the rival accepts its vote in a quorum, in ms. The run waits until all
+   * servers have been up for this long.
+   */
   readonly countsServersAfter?: number
-  /** Why the rival cannot run here (not installed, no Java); undefined if it can. */
+  /** Why the rival cannot run here (not installed, no Java); undefined if the rival can run. */
   missing(): Promise<string | undefined>
   /** Imports the library and connects. Called only in workers. */
   open?(setting: Setting): Promise<RivalClient>
@@ -85,11 +93,14 @@ export function takesPart({ locks = ['mutex'] }: Pick<Rival, 'locks'>, scenario:
   return locks.includes(lockOf(scenario))
 }
 
-/** The first message to a worker. `permits` is the semaphore's total, including permits in use by others. */
+/**
+ * The first message to a worker. `permits` is the total of the semaphore: the permits for the waiters, and the permits
+ * that an additional process holds.
+ */
 export interface Setting extends Sharing {
   readonly rival: string
   readonly url: string
-  /** For a quorum: the URLs of all its servers. `url` is the first of them. */
+  /** The URLs of all servers of a quorum. `url` is the first of these URLs. */
   readonly servers?: readonly string[]
   /** Whether each waiter has its own client. */
   readonly apart?: boolean
@@ -104,16 +115,16 @@ export interface Setting extends Sharing {
 }
 
 /**
- * An order from the runner to a worker. The worker answers each order by one `Report` with the same `op`, or by
- * `failed`.
+ * An order from the runner to a worker. The worker answers each order with one `Report`. The report has the same `op`
+ * as the order, or the `op` 'failed'.
  */
 export type Order =
   | { readonly op: 'open'; readonly setting: Setting }
   /**
-   * Runs a closed loop. The first waiter asks at `startAt` (monotonic ms), then another one every `gap` ms (0: all at
-   * once, in order). Until `endAt`, each waiter holds for `hold` ms, releases, and asks again. A waiter that gets the
-   * lock before `openAt` holds it until then. Waiter i uses key i % keys. Calls under way at `endAt` may finish until
-   * `giveUpAt`.
+   * Runs a loop. Until `endAt`, each waiter asks for the lock, holds it for `hold` ms, releases it, and asks again. The
+   * first waiter asks at `startAt` (monotonic ms), and each next waiter asks `gap` ms later. If `gap` is 0, all waiters
+   * ask at once, in order. If a waiter gets the lock before `openAt`, it holds the lock until `openAt`. Waiter i uses
+   * key i % keys. Calls that have not returned at `endAt` may still return until `giveUpAt`.
    */
   | {
       readonly op: 'loop'
@@ -127,18 +138,19 @@ export type Order =
       readonly file: string
     }
   /**
-   * Extra contenders, `count` of them (default: one), take the lock of key 0 and keep it. Of a read-write lock, they
-   * take the write lock.
+   * Makes `count` extra contenders (default: 1) take the lock of key 0 and keep it. If the lock is a read-write lock,
+   * they take the write lock.
    */
   | { readonly op: 'hold'; readonly count?: number }
-  /** The extra contenders release the locks that `hold` took. */
+  /** Makes the extra contenders release the locks that they took for `hold`. */
   | { readonly op: 'drop' }
   /**
-   * Each waiter asks once for key 0: the first at `startAt`, then another one every `gap` ms (0: all at once, in order).
-   * The report is sent when all have asked. A waiter that gets the lock holds it for `hold` ms and releases.
+   * Makes each waiter ask once for the lock of key 0, hold it for `hold` ms, and release it. The first waiter asks at
+   * `startAt`, and each next waiter asks `gap` ms later. If `gap` is 0, all waiters ask at once, in order. The worker
+   * reports when all waiters have asked.
    */
   | { readonly op: 'queue'; readonly startAt: number; readonly gap: number; readonly hold: number }
-  /** Waits until all queued waiters have had their turns, or until `giveUpAt`, and writes the samples. */
+  /** Waits until all queued waiters have had their turns, or until `giveUpAt`. Then writes the samples to `file`. */
   | { readonly op: 'collect'; readonly giveUpAt: number; readonly file: string }
   /** Collects garbage if possible, and reports the memory in use. */
   | { readonly op: 'memory' }
@@ -165,13 +177,13 @@ export interface Drained {
   readonly error?: string
   /** The counts of all clients of the process, since the clients were opened. */
   readonly tally?: Tally
-  /** In µs: user and system time of the process between the start and the end of the order. */
+  /** The processor time (user and system) that the process used during the order, in µs. */
   readonly cpu: number
 }
 
 /**
  * The five numbers of a sample (one acquisition), in their order in the file. Times are in monotonic ms. `released` is
- * the time of the call of release, and `done` the time of its return.
+ * the time at which release was called, and `done` is the time at which it returned.
  */
 export const sampleFields = ['waiter', 'asked', 'acquired', 'released', 'done'] as const
 
@@ -187,9 +199,15 @@ export interface Scenario extends Sharing {
   readonly keys: number
   /** How long each waiter holds the lock, in ms. */
   readonly hold: number
-  /** Whether half of the waiters of each process are fair and the others unfair. Only for rivals that can mix. */
+  /**
+   * Whether half of the waiters of each process are fair and half are unfair. Only rivals with `mixes` run such a
+   * scenario.
+   */
   readonly mixed?: boolean
-  /** Further permits of the semaphore, which another process holds during the trial. */
+  /**
+   * The number of permits that an additional process holds during the trial. The semaphore has these permits in
+   * addition to `permits`.
+   */
   readonly inUse?: number
   /** Number of servers of the quorum. */
   readonly servers?: number
@@ -199,10 +217,7 @@ export interface Scenario extends Sharing {
   readonly apart?: boolean
 }
 
-/**
- * Returns whether this waiter of a process is fair in a mixed scenario: waiters with even numbers are, the others are
- * not.
- */
+/** Returns whether a waiter is fair in a mixed scenario. Waiters with even numbers are fair. */
 export function asksFair(waiter: number): boolean {
   return waiter % 2 === 0
 }
@@ -231,25 +246,25 @@ export const measures = [
   'waitMaxUnfair', // ms: the longest wait in the unfair half of a mixed crowd
   'waitMaxReaders', // ms: the longest wait of a reader
   'waitMaxWriters', // ms: the longest wait of a writer
-  'attempts', // how often the servers of a quorum were asked, per acquisition
+  'attempts', // how often a client asked all servers of a quorum, per acquisition
   'secondRounds', // share of grants that needed a second round trip, 0..1
-  'commands', // Redis commands per acquisition, as clients sent them
-  'bytes', // network bytes per acquisition, both ways, as counted by the server
+  'commands', // Redis commands that clients sent, per acquisition
+  'bytes', // bytes that the server received and sent, per acquisition
   'serverCpu', // CPU of the server's process, in µs per acquisition
   'commandTime', // µs of server time per command, by the server's command statistics
   'clientCpu', // CPU of all workers, in µs per acquisition
   'releaseCost', // µs of server time per release, by the server's command statistics
-  'jain', // Jain's index of acquisitions per waiter, 0..1
-  'overtaken', // the largest number of later requests that were granted before one request
+  'jain', // Jain's fairness index of the acquisitions per waiter, 0..1
+  'overtaken', // the largest number of later requests that overtook one request
   'starved', // waiters without any acquisition
   'overlaps', // acquisitions that violated mutual exclusion; must be 0
   'unfinished', // calls that did not return
   'errors', // calls that rejected
-  'admission', // ms from a writer's release until the last waiting reader holds
+  'admission', // ms from a writer's release until the last waiting reader holds the lock
   'messages', // messages that clients received because of the writer's release
   'drain', // ms from the first release to the last acquisition
   'inversions', // share of pairs of requests that were granted against the order of asking, 0..1
-  'nextGrant', // ms from the crash (or the release after it) to the next grant
+  'nextGrant', // ms to the next grant: from the crash of a holder, or from the release after a crash of waiters
   'ordinaryHandoff', // ms from a release to the next grant, without a crash
   'commandsPerSecond', // Redis commands per second while all waiters are parked
   'residentPerWaiter', // memory of the client process, in bytes per waiter
@@ -263,14 +278,14 @@ export interface Trial {
   readonly rival: string
   readonly scenario: string
   readonly round: number
-  /** 'skipped': not tried in this scenario, or not tried again after a round that failed or left unfinished calls. */
+  /** 'skipped': the rival never takes part in this scenario, or an earlier round failed or left unfinished calls. */
   readonly outcome: 'measured' | 'failed' | 'skipped'
   /** Why the trial failed or was skipped. */
   readonly reason?: string
   readonly figures: Figures
   /** The distribution of the hand-off times in µs. */
   readonly handoffs?: Distribution
-  /** Jain's index of the waiters' acquisitions in each tenth of the trial, for the plot of fairness over time. */
+  /** Jain's fairness index of the acquisitions per waiter in each tenth of the trial. It is plotted over time. */
   readonly fairness?: readonly number[]
   /** Share of the cores' time that other programs used during the trial, 0..1, if the system reports it. */
   readonly busy?: number
@@ -302,7 +317,7 @@ export interface Results {
   readonly scenarios: readonly Scenario[]
   readonly rivals: readonly (Pick<Rival, 'name' | 'kind' | 'fair' | 'locks' | 'note'> & { readonly version?: string })[]
   readonly trials: readonly Trial[]
-  /** The project's goals that this run can judge. Absent in runs from before goals were recorded. */
+  /** The project's goals that this run's figures can decide. Absent in results of older versions. */
   readonly goals?: readonly Attainment[]
   /** Notes for the reader, for example about a busy machine or a missing rival. */
   readonly notes: readonly string[]
@@ -313,7 +328,7 @@ export interface Attainment {
   readonly what: string
   /** The limit in words, for instance '≤ 1.15'. */
   readonly goal: string
-  /** Medians of the rounds with their ranges, in words. */
+  /** What the run measured: medians of the rounds with their ranges, in words. */
   readonly measured: string
   readonly verdict: 'reached' | 'missed'
 }

@@ -38,15 +38,15 @@ import { type Terms, usualLimits } from './trials/stage.ts'
 export interface Listener {
   /** Receives one line that says which server is used. It never contains a password. */
   announce(line: string): void
-  /** The census of a rival begins. */
+  /** Called when the census of a rival begins. */
   look(rival: string): void
-  /** The trials begin. `expected`: the approximate ms of all trials. */
+  /** Called when the trials begin. `expected`: the approximate ms of all trials. */
   begin(rounds: number, expected: number): void
-  /** A trial begins. It will take about `expected` ms. */
+  /** Called when a trial begins. The trial will take about `expected` ms. */
   trial(rival: string, scenario: string, round: number, expected: number): void
   /**
-   * A trial has ended. `left`: the approximate ms of the remaining trials, without those that will be skipped because
-   * of this trial's outcome.
+   * Called when a trial has ended. `left`: the approximate ms of the remaining trials, without those that will be
+   * skipped because of this trial's outcome.
    */
   ended(trial: Trial, left: number): void
 }
@@ -59,8 +59,8 @@ const firstLooks: Readonly<Record<LockKind, Scenario>> = {
   quorum: firstLook({ lock: 'quorum', servers: 3 }),
 }
 /**
- * The contended scenario of each kind of lock. If a rival skips it, the rival is never measured under contention, so its census
- * is taken with a single waiter.
+ * The contended scenario of each kind of lock. If a rival skips it, the rival is never measured under contention, so
+ * its census is taken with a single waiter.
  */
 const contended: Readonly<Record<LockKind, ScenarioName>> = {
   mutex: '2x8',
@@ -76,8 +76,8 @@ function firstLook(sharing: Sharing & Pick<Scenario, 'servers'>): Scenario {
 }
 
 /**
- * Runs the plan, without rivals that have none of the kinds of lock that its scenarios need. If the run is interrupted,
- * resolves to the results so far. If there are none, rejects with the reason of the interruption.
+ * Runs the plan. A rival takes part only if it has a kind of lock that some scenario needs. If the run is interrupted,
+ * resolves to the results so far. If there are no results yet, rejects with the reason of the interruption.
  */
 export async function run(plan: Plan, listener: Listener, signal: AbortSignal): Promise<Results> {
   const around = await prepare(plan, line => listener.announce(line))
@@ -158,7 +158,7 @@ class Run {
     }
   }
 
-  /** Waits until the rival counts all servers, which may have been started only now. */
+  /** Waits until the rival accepts the votes of all servers. The servers may have been started only a moment ago. */
   async #untilCounted({ countsServersAfter = 0 }: Rival): Promise<void> {
     const youngest = Math.max(...this.around.servers.map(({ since }) => since))
     const { signal } = this
@@ -170,7 +170,10 @@ class Run {
     return this.#censuses.get(`${rival.name} ${lockOf(scenario)}`)
   }
 
-  /** Returns why this turn will be skipped, judging by the trials so far; undefined if it will not. */
+  /**
+   * Returns why this turn will be skipped, judging by the trials so far. Returns undefined if the turn will not be
+   * skipped.
+   */
   #skipped(turn: Turn): string | undefined {
     const { rival, scenario } = turn
     const { rtt } = this.plan
@@ -205,7 +208,8 @@ class Run {
     this.listener.trial(rival.name, scenario.name, round, expected(scenario, this.plan.seconds))
     const before = usage()
     const result = await runTrial(round, await this.#terms(rival, scenario, this.#censusOf(turn)))
-    // If the rival has its own server, that server's work would be taken for work of other programs.
+    // If the rival has its own server, the work of that server would look like work of other programs. So no share is
+    // recorded.
     const share = this.#censusOf(turn)?.size ? usedByOthers(before, usage()) : undefined
     const trial = share === undefined ? result : { ...result, busy: share }
     this.#trials.push(trial)

@@ -174,9 +174,9 @@ const quorums = [
 ] as const satisfies readonly Scenario[]
 
 /**
- * In the order of the reports. The mutex comes first: loops with work inside the lock, as users have them, then other
- * trials, then loops that only lock and release. The other kinds of lock follow. Further constants of a trial are in
- * the file of its kind in trials/.
+ * All scenarios, in the order of the reports. The scenarios of the mutex come first: loops with work under the lock,
+ * which resemble real programs, then other trials, then loops that only lock and release. The scenarios of the other
+ * kinds of lock follow. Further constants of a trial are in the file of its kind in trials/.
  */
 export const scenarios = [
   {

@@ -5,9 +5,9 @@
  *      redis+cluster://[user:password@]host[:port][,host[:port]…]
  *      redis+sentinel://[user:password@]host[:port][,host[:port]…]/<master name>[/database][?sentinel_username=…&sentinel_password=…]
  *
- * `rediss` selects TLS. With sentinels it applies to the sentinels and to the master. `user:password` is sent only to
- * the servers that keep the locks, never to sentinels: other programs read this form in the same way, and a sentinel
- * that has not asked for the password should not see it.
+ * `rediss` selects TLS. With sentinels, TLS applies to the sentinels and to the master. `user:password` is sent only to
+ * the servers that keep the locks, never to sentinels. Other programs read this form in the same way, and a sentinel
+ * that does not need the master's password should not receive it.
  */
 import { isIPv6 } from 'node:net'
 import { addressOf } from '../local-redis/redis-url.ts'

@@ -82,7 +82,7 @@ async function bench({ scenario, rival, url: given, ...options }: Options): Prom
   const address = namedServer(given, 'baton bench')
   if (address?.tls && options.rtt > 0)
     throw new Failure('--rtt cannot add a delay to a TLS connection', exitCodes.usage)
-  // If the server cannot be used, this reports the reason within seconds.
+  // Reports within seconds why a server cannot be used.
   if (address) (await reachServer(address)).disconnect()
 
   const progress = openProgress(process.stdout, process.stderr, process.env)

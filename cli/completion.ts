@@ -4,15 +4,18 @@
  *      shell ──TAB──▶ its script ──words so far──▶ baton __complete ──▶ candidates ──▶ the script shows them
  *
  * The candidates are read from the command definitions themselves (completion/next.ts), so they cannot become outdated.
- * The scripts (data/completion/) only pass words on. They send the words of the line, from the first to the one under
- * the cursor. They receive lines: first the kind of answer, then one candidate per line with its description after a
- * tab. The kinds are `words`; `files`, which the shell lists itself; and `command`, after the `--` of `run`, where
- * another program's command line begins.
+ * The scripts (data/completion/) only pass words on. They send the words of the line, from the first word to the word
+ * under the cursor. They receive lines: first the kind of answer, then one candidate per line with its description
+ * after a tab. There are three kinds of answer:
+ *
+ *      words      the candidates follow
+ *      files      the shell lists files itself
+ *      command    another program's command line begins here, after the `--` of `run`
  *
  * The names of locks come from Redis, so they are untrusted text. The scripts therefore read the answer line by line
- * and never split, expand or evaluate it. This is also why no completion library is used here: the existing ones pass
- * candidates to `compgen -W`, and a lock named `$(…)` would then run as a command in the shell of the user who presses
- * TAB.
+ * and never split, expand or evaluate it. For the same reason no completion library is used here. The existing
+ * libraries pass candidates to `compgen -W`, and a lock named `$(…)` would then run as a command in the shell of the
+ * user who presses TAB.
  */
 import { readFile } from 'node:fs/promises'
 import { Argument, type Command } from 'commander'

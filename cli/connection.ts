@@ -1,5 +1,5 @@
 /**
- * What all commands that work on locks share: how they find Redis, connect to it and report that they cannot.
+ * All commands that work on locks use this module. It finds Redis, connects to it, and reports failures.
  *
  * Heavy modules are imported only where they are needed, here and in the commands: scripts start `baton run` often, and
  * neither `--help` nor shell completion needs Redis.
@@ -19,16 +19,19 @@ export interface ConnectionOptions {
 
 export interface Connected {
   readonly locks: LockClient
-  /** The name of this Redis for messages: host and port, or the address without secrets. */
+  /** The name of the server or servers in messages: host and port, or the address without secrets. */
   readonly where: string
   /** Whether the locks are those of a quorum, which has mutexes only. */
   readonly quorum?: boolean
 }
 
 const local = 'redis://127.0.0.1:6379'
-/** Options for a client that looks once, and gives up early because a person is waiting for the answer. */
+/**
+ * Options for a client that reads the state of locks once. The client gives up early, because a person waits for the
+ * answer.
+ */
 export const oneLook = { outageTimeout: CONNECT_WITHIN } as const
-/** How long a warning is held back, in ms. */
+/** How long a warning is held back, in ms. See `Warnings`. */
 const A_MOMENT = 1_000
 
 export function withConnection(command: Command): Command {
@@ -38,8 +41,8 @@ export function withConnection(command: Command): Command {
 }
 
 /**
- * Makes the option `--url`, which may be repeated. Options after the command's name replace those before it; commander
- * passes those before it first.
+ * Makes the option `--url`, which may be repeated. URLs after the command's name replace URLs before it. Commander
+ * passes the URLs before the name to this option first.
  */
 export function urlOption(description: string): Option {
   const own: string[] = []
@@ -98,21 +101,23 @@ function addressesOf(urls: readonly string[] | undefined): Named {
   return named
 }
 
-/** Hides passwords: every user of the machine can read a program's arguments, for instance with ps. */
+/** Hides passwords, because every user of the machine can read a program's arguments, for instance with ps. */
 function hideFromOthers(urls: readonly string[], addresses: readonly Address[]): void {
   if (!addresses.some(({ hasSecrets }) => hasSecrets)) return
   const line = ['baton', ...process.argv.slice(2)].join(' ')
   process.title = addresses.reduce((shown, address, i) => shown.replaceAll(urls[i]!, address.shown), line)
 }
 
-/** Proves that this Redis can be used, then disconnects: the lock client makes its own connections. */
+/**
+ * Checks that Redis can be used at this address. Then disconnects, because the lock client makes its own connections.
+ */
 async function reachOne(address: Address): Promise<Awaited<ReturnType<typeof reach>>> {
   const redis = await reach(address)
   redis.disconnect()
   return redis
 }
 
-/** Proves that more than half of the servers of a quorum can be used. */
+/** Checks that more than half of the servers of a quorum can be used. */
 async function reachQuorum(servers: readonly ServerAddress[], warnings: Warnings): Promise<string[]> {
   await reachMost(servers, failure =>
     warnings.add(`${failure.message}; continuing with the other servers of the quorum`),
@@ -122,8 +127,8 @@ async function reachQuorum(servers: readonly ServerAddress[], warnings: Warnings
 
 /**
  * Holds back warnings about trouble that has not made a call fail, such as a missing right or one missing server of a
- * quorum. If a call does fail because of it, the call's error follows at once and says it better. So a warning is
- * printed only after a moment, or after the work.
+ * quorum. If the trouble then makes a call fail, the call's error describes it better. So a warning is printed only
+ * after `A_MOMENT`, or when the work is done.
  */
 class Warnings {
   readonly #held: string[] = []

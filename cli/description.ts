@@ -53,7 +53,10 @@ export function namesOf({ holders }: LockState): string {
   return nameOf(first) + (others.length > 0 ? ` and ${count(others.length)} ${plural(others.length, 'other')}` : '')
 }
 
-/** The text before a name, the name, and the text after it. If space is short, the name is cut. */
+/**
+ * A table cell that contains a name: the text before the name, the name, and the text after it. If space is short, the
+ * name is cut.
+ */
 export type NamedCell = readonly [before: string, name: string, behind: string]
 
 /**
@@ -117,7 +120,7 @@ export function holderOf(state: LockState): string {
 
 /**
  * Says why a caller waits: ", held by host:1 for 3s, at position 2 of the queue". Parts that are unknown are left out.
- * `cause` is the error if Redis could not be asked.
+ * `cause` is the error of the inspection, if Redis could not be asked.
  */
 export function reasonOf({ holder, position, cause }: Reason): string {
   const who = holder ? `, held by ${holder.label} for ${showTime(holder.heldFor)}` : ''

@@ -1,12 +1,12 @@
-/** How a failing command ends: with one line on stderr, and an exit code that other programs use in the same sense. */
+/** How a failing command ends: with one line on stderr, and with an exit code that means the same in other programs. */
 import { printable } from './printable.ts'
 
 export const exitCodes = {
-  /** The answer is no: nothing was released, or the sale of the demo went wrong. */
+  /** The command ran, but its purpose was not reached: nothing was released, or the sale of the demo went wrong. */
   no: 1,
   /** The arguments are unusable (sysexits: EX_USAGE). */
   usage: 64,
-  /** Redis cannot be reached, or refuses (EX_UNAVAILABLE). */
+  /** Redis, or something else that the command needs, is not available (EX_UNAVAILABLE). */
   unavailable: 69,
   /** This program has a bug (EX_SOFTWARE). */
   fault: 70,
@@ -19,7 +19,7 @@ export const exitCodes = {
   /** The command exists but cannot be started. Shells use the same code. */
   notStarted: 126,
   notFound: 127,
-  /** Ended by a signal: add the signal's number. */
+  /** The command was ended by a signal. The exit code is this number plus the signal's number. */
   signal: 128,
 } as const
 

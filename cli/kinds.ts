@@ -12,7 +12,10 @@ export function kindOption(description: string): Option {
   return new Option('--kind <kind>', description).choices(kinds)
 }
 
-/** Returns the states of this key's locks: those of all kinds, the mutex first, or only that of the given kind. */
+/**
+ * Returns the states of the locks under this key. With `kind`, returns only the lock of this kind. Without `kind`,
+ * returns the locks of all kinds, the mutex first.
+ */
 export async function statesOf({ locks, quorum }: Connected, key: string, kind?: Kind): Promise<LockState[]> {
   const all: readonly Kind[] = quorum ? ['mutex'] : kinds
   return Promise.all((kind ? [kind] : all).map(each => lockOf(locks, key, each).inspect()))
@@ -24,7 +27,7 @@ export function lockOf(locks: LockClient, key: string, kind: Kind) {
     case 'mutex':
       return locks.mutex(key)
     case 'readWrite':
-      // The read side would do as well: each side inspects and releases the whole lock.
+      // Either side would work, because each side inspects and releases the whole lock.
       return locks.readWrite(key).write
     case 'semaphore':
       // The number of permits does not matter for inspection and release.

@@ -71,7 +71,7 @@ function handDown(_: Command, command: Command): void {
   }
 }
 
-/** Returns the complaint as one line, with the nearest valid name. */
+/** Returns commander's error message as one line, with the nearest valid name. */
 function complaint(text: string): string {
   const line = text
     .trim()
@@ -100,7 +100,7 @@ function complain(error: unknown): number {
 }
 
 /**
- * Handles errors of the output itself, which cannot be reported there. A closed pipe, as in `baton list | head -1`, is
+ * Handles errors of stdout and stderr, which cannot be reported there. A closed pipe, as in `baton list | head -1`, is
  * not a failure.
  */
 function unheard(error: NodeJS.ErrnoException): void {

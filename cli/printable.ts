@@ -4,8 +4,8 @@
  */
 
 /**
- * Control characters, invisible format characters (direction, zero width), line ends, and lone surrogates; also
- * piled-up accents beyond three on a letter, which could cover the lines above and which no script needs.
+ * Control characters, invisible format characters (direction, zero width), line ends, lone surrogates, and every accent
+ * after the third on one letter. No script needs more accents, and piled-up accents could cover the lines above.
  */
 const unprintable = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?<=\p{M}{3})\p{M}/gu
 

@@ -3,7 +3,7 @@
  * the lock client, which keeps trying for longer.
  *
  * For a cluster and for sentinels, all named hosts are tried at the same time, and the first answer is enough. ioredis
- * would try one host after the other, would wait for each silent one, and would not report why the last one failed.
+ * would try one host after the other, would wait for each silent host, and would not report why the last host failed.
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import { messageOf } from '../local-redis/error-message.ts'
@@ -28,7 +28,7 @@ const once = {
   // data, the lock client waits for it later.
   enableReadyCheck: false,
   connectTimeout: CONNECT_WITHIN,
-  // The longest wait for the server to close its side, in ms. A server that hangs or has died never does.
+  // The longest wait for the server to close its side, in ms. A server that hangs or has died never closes it.
   disconnectTimeout: 200,
   retryStrategy: () => null,
   sentinelRetryStrategy: () => null,
@@ -53,8 +53,9 @@ export function reachServer(address: ServerAddress): Promise<Redis> {
 }
 
 /**
- * Checks that more than half of a quorum's servers can be used, without waiting for the others. Calls `away` for each
- * server that has failed by then. Rejects with Failure as soon as too many servers have failed.
+ * Checks that more than half of a quorum's servers can be used. Does not wait for the remaining servers. Calls `away`
+ * for each server that fails before more than half have answered. Rejects with Failure as soon as too many servers have
+ * failed.
  */
 export async function reachMost(servers: readonly ServerAddress[], away: (why: Failure) => void): Promise<void> {
   const most = Math.floor(servers.length / 2) + 1
@@ -192,7 +193,7 @@ async function firmly<T extends Redis | Cluster>(
     const message = `no answer within ${milliseconds / 1_000} s`
     await within(check(redis), { milliseconds, message, ...(signal && { signal }) })
     // Fails if any error was reported. If the database does not exist, for instance, ioredis would continue with
-    // another one.
+    // another database.
     if (reason) throw reason
     return redis
   } catch (error) {
@@ -217,7 +218,7 @@ async function greet(redis: Redis): Promise<void> {
 
 async function connectedTo(redis: Redis): Promise<void> {
   await redis.connect()
-  // The first answer shows whether the password was right.
+  // The reply to this first command shows whether the password was right.
   await redis.time()
 }
 
@@ -232,7 +233,10 @@ async function hasSlots(node: Redis): Promise<void> {
   if (slots.length === 0) throw new Error('it is a node of a cluster that has no slots assigned yet')
 }
 
-/** Explains an error about the sentinels' user or password. Without this, the user would take it for the master's. */
+/**
+ * Explains an error about the sentinels' user or password. Without the explanation, the user would check the master's
+ * password.
+ */
 function saidBySentinel(error: Error): never {
   if (!/^(NOAUTH|WRONGPASS|NOPERM)\b/.test(error.message)) throw error
   const where = 'append the user and password of the sentinels to the address: ?sentinel_username=…&sentinel_password=…'

@@ -55,7 +55,7 @@ fencing token, checked where it writes, prevents that.`,
     })
 }
 
-/** Returns a sentence that says what happened. */
+/** Takes the lock away from all its holders. Returns a sentence that says what happened. */
 async function releaseAll(at: Connected, key: string, { kind, yes = false }: ReleaseOptions): Promise<string> {
   const { locks } = at
   const states = await statesOf(at, key, kind)
@@ -69,7 +69,7 @@ async function releaseAll(at: Connected, key: string, { kind, yes = false }: Rel
   return (await locks.forceRelease(lockOf(locks, key, state.kind))) ? `${key} is released` : `${key} is free already`
 }
 
-/** Like `releaseAll`, for one hold. The hold's id also determines the kind of lock. */
+/** Like `releaseAll`, but ends only the hold with the given id. The id also determines the kind of lock. */
 async function releaseOne(
   at: Connected,
   key: string,
@@ -92,7 +92,7 @@ async function agree(what: string, question: string): Promise<void> {
   if (!process.stdin.isTTY)
     throw new Failure(`${said}; give --yes to take the lock without being asked`, exitCodes.usage)
   const { default: confirm } = await import('@inquirer/confirm')
-  // Ctrl-C rejects the question, which means no.
+  // Ctrl-C makes `confirm` reject. This counts as no.
   const yes = await confirm({ message: `${said}. ${question}`, default: false }, { output: process.stderr }).catch(
     () => false,
   )

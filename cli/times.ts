@@ -14,7 +14,10 @@ export function parseTime(text: string): number {
   return parsed
 }
 
-/** The shortest interval at which a view may survey Redis, in ms. A shorter one would look no smoother. */
+/**
+ * The shortest interval at which a view may survey Redis, in ms. With a shorter interval, the view would look no
+ * smoother.
+ */
 const LEAST_INTERVAL = 100
 
 /** Like `parseTime`, for the interval of a view. */

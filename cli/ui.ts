@@ -1,4 +1,4 @@
-/** `baton ui`: the live picture in the browser, on this machine only. ui/server.ts says how access is restricted. */
+/** `baton ui` shows all locks live in the browser, on this machine only. ui/server.ts says how access is restricted. */
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { type ConnectionOptions, connected, withConnection } from './connection.ts'
 import { parseInterval } from './times.ts'

@@ -13,7 +13,7 @@ import { printable } from './printable.ts'
 import { showTime, showTimeBriefly } from './times.ts'
 import { cut } from './top/columns.ts'
 
-/** Time between two inspections, in ms. */
+/** Time between two inspections of the lock, in ms. */
 const LOOK = 1_000
 /** Keys and labels are never cut to fewer columns than this. */
 const LEAST_NAME = 5
@@ -74,7 +74,7 @@ function drawn({ locks }: Connected, inspect: (key: string) => Promise<LockState
   }
 }
 
-/** Reports a wait in a log: one line with its reason, and one with its length. */
+/** Reports a wait in a log: one line says why the command waits, and one line says how long it has waited. */
 function told({ locks }: Connected): Waiting {
   const begun = performance.now()
   const waitedFor: string[] = []
@@ -91,7 +91,7 @@ function told({ locks }: Connected): Waiting {
   }
 }
 
-/** The user's own waiter: its owner, how long it has waited in ms, and the age of the inspected state in ms. */
+/** The user's own waiter. `waited` is how long it has waited, in ms. `age` is how old the inspected state is, in ms. */
 interface Onlooker {
   readonly owner: string | undefined
   readonly waited: number
@@ -127,7 +127,7 @@ function writerAhead({ holders, waiters }: LockState, { mode, position }: Waiter
   return waiters.find(waiter => waiter.mode === 'write' && waiter.position < position)
 }
 
-/** Shortens both names to fit into `room` columns. The shorter name gets what it needs, up to half. */
+/** Shortens both names to fit into `room` columns. The shorter name gets the room that it needs, up to half. */
 function shared([one, other]: readonly [string, string], room: number): [string, string] {
   const [a, b] = [stringWidth(one), stringWidth(other)]
   const half = Math.floor(room / 2)

@@ -1,4 +1,4 @@
-/** Classifies the words of a command line, as commander would, where commander has not parsed them yet. */
+/** Classifies the words of a command line that commander has not parsed yet, in the same way as commander. */
 import type { Command, Option } from 'commander'
 
 /**

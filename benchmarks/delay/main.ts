@@ -3,12 +3,12 @@
  *
  *   node main.js <ms each way> <host:port>…
  *
- * Listens on one port per server, sends the ports over IPC, and ends when the IPC channel closes. Each chunk of data is
- * forwarded `delay` ms after its arrival, in order.
+ * The proxy listens on one port per server, sends the ports over IPC, and ends when the IPC channel closes. It forwards
+ * each chunk of data `delay` ms after its arrival, in order.
  *
  * Node's timers fire on whole milliseconds, which is too coarse for the delays of a local network. So while a chunk is
- * due within two milliseconds, the process spins through its event loop, checking the clock and accepting new data. This
- * takes a whole core, so one process serves all servers.
+ * due within two milliseconds, the process spins through its event loop, checking the clock and accepting new data.
+ * Spinning takes a whole core, so one process serves all servers.
  */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
@@ -73,7 +73,7 @@ function proxyOf(server: string): Promise<number> {
       [upstream, client],
     ] as const) {
       from.on('data', chunk => post(to, chunk))
-      from.on('error', () => {}) // 'close' follows
+      from.on('error', () => {}) // 'close' follows each error
       from.on('close', () => post(to, undefined))
     }
   })

@@ -1,6 +1,6 @@
 /**
- * Starts the process that stands for the network between clients and servers: it adds half of the round trip to each
- * direction.
+ * Starts the proxy process that simulates a network between clients and servers. The proxy adds half of the round trip
+ * to each direction.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'

@@ -10,9 +10,11 @@
  */
 import type { Samples } from './samples.ts'
 
-/** Stands for a sample if the holder needed no release, because the lock had not been taken before. */
+/**
+ * Returned in place of a sample's number if the holder needed no release, because the lock had not been taken before.
+ */
 export const nobody = -1
-/** Stands for a sample if the holder acquired while earlier holders excluded it. */
+/** Returned in place of a sample's number if the holder acquired the lock while an earlier holder excluded it. */
 export const overlap = -2
 
 /** Returns, for each sample, the sample whose release admitted it, or `nobody`, or `overlap`. */
@@ -51,7 +53,8 @@ function permits({ permits = 1, acquired, released }: Samples): (sample: number)
   const free = new Array<number>(permits).fill(nobody)
   return i => {
     while (held.length > 0 && released[held[0]!]! <= acquired[i]!) free.push(held.shift()!)
-    // A semaphore that granted too many permits also gets too many back. Then only the latest releases count.
+    // If a semaphore has granted too many permits, too many come back. The surplus is dropped, the earliest releases
+    // first.
     free.splice(0, free.length + held.length - permits)
     const by = free.shift() ?? overlap
     const at = held.findIndex(other => released[other]! > released[i]!)

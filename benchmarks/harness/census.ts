@@ -1,8 +1,8 @@
 /**
  * Counts how many commands the clients of a rival have sent.
  *
- * The server's counters (INFO commandstats, total_commands_processed) do not show this, because they also count the
- * calls that scripts make. MONITOR distinguishes the two (the source of a script's call is "lua"), but costs the server
+ * The server's counters (INFO commandstats, total_commands_processed) do not show this number, because they also count
+ * the calls that scripts make. MONITOR distinguishes the two (the source of a script's call is "lua"), but costs the server
  * as much as the lock does. A counting proxy would change what is measured. So the benchmark combines MONITOR and INFO:
  *
  *  once, before the trials    A short contended loop under MONITOR shows, for each command, the share of calls that
@@ -10,8 +10,8 @@
  *  in each trial              INFO commandstats before and after gives the calls of each command. They are multiplied
  *                             by the command's share.
  *
- * The result is exact unless a rival both sends a command and calls it in a script, which is rare. A command that was
- * not seen in the short loop counts as sent by clients, so the result may then be too high.
+ * The result is exact if clients only send a command or scripts only call it. Few rivals do both with one command. A
+ * command that was not seen in the short loop counts as sent by clients, so the result may then be too high.
  */
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
@@ -98,7 +98,7 @@ export async function monitor(url: string, heard: (line: string) => void): Promi
 
 export interface Sent {
   readonly commands: number
-  /** The server's time for these commands in µs, by its own statistics. */
+  /** The server's time for the sent commands in µs, by the server's own statistics. */
   readonly usec: number
 }
 

@@ -1,6 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** `performance.now()` reads the same clock without allocating, but counts from the start of the process. */
+/**
+ * The reading of the machine's monotonic clock at which `performance.now()` was 0. Later readings are computed from
+ * `performance.now()`, because reading it allocates no memory.
+ */
 const start = offset()
 
 /** Reads the machine's monotonic clock, in ms. Readings of different processes can be compared. */
@@ -14,9 +17,9 @@ export async function until(moment: number): Promise<void> {
 }
 
 /**
- * Returns the difference between the two clocks. If the process loses its core between the two readings, the difference
- * is too small. All times of the process would then be too early, and overlaps could be reported that did not happen.
- * So the largest of many differences is used.
+ * Returns the difference between the machine's clock and `performance.now()`. If the process loses its core between the
+ * two readings, the difference is too small. All times of the process would then be too early, and overlaps could be
+ * reported that did not happen. So the largest of many differences is used.
  */
 function offset(): number {
   let most = Number.NEGATIVE_INFINITY

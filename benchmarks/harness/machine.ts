@@ -30,7 +30,7 @@ export interface Usage {
 }
 
 /**
- * Reads the processor time used since the boot. Returns undefined if the system does not report it; only Linux does.
+ * Reads the processor time used since the boot. Returns undefined on systems other than Linux, which do not report it.
  */
 export function usage(): Usage | undefined {
   try {

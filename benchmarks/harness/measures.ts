@@ -29,7 +29,10 @@ export interface Handoffs {
   readonly all: Float64Array
   /** Only the hand-offs to another process. */
   readonly cross: Float64Array
-  /** Of the acquisitions that needed a release, the share that went to the waiter that had released. */
+  /**
+   * The share of acquisitions that went to the waiter that had released the lock. Acquisitions that needed no release
+   * are not counted.
+   */
   readonly backToReleaser: number
   /** The number of acquisitions that violated mutual exclusion, in the window or outside it. */
   readonly overlaps: number
@@ -61,8 +64,8 @@ export function handoffs(samples: Samples, window: Window): Handoffs {
 }
 
 /**
- * Counts how often requests were overtaken. `most`: the largest number of requests that overtook a single request.
- * `share`: of all pairs of requests for the same key, the share that was granted in reverse order.
+ * Counts how often requests were overtaken. `most` is the largest number of requests that overtook a single request.
+ * `share` is the share of pairs that were granted in reverse order, among all pairs of requests for the same key.
  */
 export function overtaking(samples: Samples): { readonly most: number; readonly share: number } {
   let most = 0
@@ -225,7 +228,8 @@ export function ordinary(samples: Samples, waiters: number, window: Window, open
 }
 
 /**
- * Returns the longest wait of each half of a mixed crowd, over the whole trial. `waiters` is the number per process.
+ * Returns the longest wait of the fair waiters and of the unfair waiters, over the whole trial. `waiters` is the number
+ * of waiters per process.
  */
 export function longestOfMixed(samples: Samples, waiters: number, openAt: number): Figures {
   const [waitMaxFair, waitMaxUnfair] = longestWaits(samples, openAt, i => asksFair(samples.waiter[i]! % waiters))
@@ -238,7 +242,7 @@ export function longestOfPhases(samples: Samples, openAt: number): Figures {
   return { waitMaxReaders, waitMaxWriters }
 }
 
-/** Returns the longest wait of the samples for which `first` is true, and of the others. */
+/** Returns two longest waits: that of the samples for which `first` is true, and that of all other samples. */
 function longestWaits(samples: Samples, openAt: number, first: (sample: number) => boolean): [number, number] {
   const from = countedFrom(samples, openAt)
   const longest: [number, number] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY]

@@ -11,10 +11,10 @@ export interface Plan {
   /** ms added to the round trip between clients and server. */
   readonly rtt: number
   readonly warmCores: boolean
-  /** The server to use. Undefined: start servers for the run. */
+  /** The URL of the server to use. If undefined, the run starts its own servers. */
   readonly url: string | undefined
   readonly limits?: Partial<Limits>
-  /** A module with rivals for the workers, in addition to the registered ones. */
+  /** A module with rivals for the workers, in addition to the registered rivals. */
   readonly further?: string
 }
 

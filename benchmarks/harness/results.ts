@@ -9,7 +9,10 @@ import type { Surroundings } from './surroundings.ts'
 /** If other programs used more than this share of the cores, a note says so. */
 const busy = 0.05
 
-/** Assembles the results. `notes` were made during the run, and come before those that are added here. */
+/**
+ * Assembles the results. `notes` are the notes that were made during the run. This function adds further notes after
+ * them.
+ */
 export async function resultsOf(
   plan: Plan,
   around: Surroundings,
@@ -79,8 +82,8 @@ function remarks(
 }
 
 /**
- * Returns a note for each scenario in which one of redis-baton's own locks was given up, because this must not happen.
- * Reports mention other rivals' skipped rounds beside their figures.
+ * Returns a note for each scenario in which a lock of redis-baton was not tried again after a round. For redis-baton
+ * this is a fault, so a note reports it. For other rivals, the reports mention skipped rounds beside the figures.
  */
 function oursGivenUp(rivals: Plan['rivals'], trials: readonly Trial[]): string[] {
   const ours = new Set(rivals.filter(({ kind }) => kind === 'baton').map(({ name }) => name))

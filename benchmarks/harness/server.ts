@@ -16,7 +16,10 @@ export interface Snapshot {
   readonly bytes: number
   readonly memory: number
   readonly calls: ReadonlyMap<string, number>
-  /** For each command, its total time in µs by the server's own statistics. A script's time includes its calls. */
+  /**
+   * For each command, its total time in µs by the server's own statistics. The time of a script includes the time of
+   * the commands that the script calls.
+   */
   readonly usec: ReadonlyMap<string, number>
 }
 
@@ -46,7 +49,7 @@ export class Server {
     readonly url: string,
     readonly redis: Redis,
     readonly version: string,
-    /** Whether the server was started for this run. Only then may it be emptied. */
+    /** Whether the server was started for this run. The benchmark may empty only such a server. */
     readonly own: boolean,
     /** The server's process, if the server was started for this run on this machine. */
     private readonly pid: number | undefined,

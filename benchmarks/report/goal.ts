@@ -7,7 +7,9 @@ import { type LockKind, lockOf, type Measure, type Results, type Trial } from '.
 export interface Goal {
   readonly what: string
   readonly goal: string
-  /** The figures to compare with the limit. The goal is reached only if every column reaches it. */
+  /**
+   * The figures to compare with the limit. The goal is reached only if the median of every column is within the limit.
+   */
   readonly columns: readonly Column[]
   reached(median: number): boolean
   readonly digits?: number
@@ -17,7 +19,7 @@ export interface Goal {
 interface Column {
   /** The name of the column in reports. Absent in the first column. */
   readonly name?: string
-  /** Returns one figure per round; none if the run did not measure it. */
+  /** Returns one figure per round. Returns no figures if the run has not measured any. */
   figures(results: Results): readonly number[]
 }
 
@@ -55,8 +57,9 @@ export function ratio(what: string, measure: Measure, scenario: string, rival: s
 
 /**
  * Makes a goal with two columns: the median of all hand-offs, and the median of hand-offs to another process. Some
- * hand-offs within a process need no Redis, so the median of all hand-offs may be the median of these cheap ones. Every
- * hand-off of the floor goes to another process.
+ * locks need no Redis for a hand-off within a process. The median of all hand-offs may then be the median of these
+ * cheap hand-offs. Every hand-off of the floor goes to another process, so only the second column compares
+ * hand-offs of the same kind.
  */
 export function handoff(what: string, scenario: string, rival: string, to: string, limit: Limit): Goal {
   const cross = { ...ratios('crossP50', scenario, rival, to), name: 'to another process' }
@@ -128,9 +131,9 @@ function readersOf({ scenarios }: Results, name: string): number {
 }
 
 /**
- * Makes a goal for the throughput, divided by the best rival's. If a rival was given up after a round, its last figure
- * also counts in the later rounds. Otherwise the goal would be easier to reach in those rounds. Ignores rivals whose
- * names match `but`.
+ * Makes a goal for the throughput of `rival`, divided by the throughput of the best other library. Libraries whose
+ * names match `but` are ignored. If a library was given up after a round, its last figure also counts in the later
+ * rounds. Otherwise the goal would be easier to reach in those rounds.
  */
 export function best(what: string, scenario: string, rival: string, but?: RegExp): Goal {
   const figures = (results: Results) => {
@@ -146,8 +149,9 @@ export function best(what: string, scenario: string, rival: string, but?: RegExp
 }
 
 /**
- * Makes a goal of 0 faults. The faults of a trial are the sum of `measures`, or 1 if the trial failed. The trial with
- * the most faults decides, among the trials of these rivals with these kinds of lock.
+ * Makes a goal of 0 faults. It covers the rivals whose names match `rival`, in scenarios whose kind of lock is in
+ * `kinds`. The faults of a trial are the sum of `measures`, or 1 if the trial failed. The trial with the most faults
+ * decides.
  */
 export function faults(what: string, kinds: readonly LockKind[], rival: RegExp, measures: readonly Measure[]): Goal {
   const figures = ({ trials, scenarios }: Results) => {
@@ -185,7 +189,10 @@ function ofRounds(
     .filter(value => value !== undefined && Number.isFinite(value)) as number[]
 }
 
-/** Returns the last figures of a rival that was skipped in some rounds. */
+/**
+ * Returns the last figures of a rival that was skipped in some rounds. Returns undefined for a rival that was never
+ * skipped.
+ */
 function before({ trials }: Results, scenario: string, rival: string): Trial['figures'] | undefined {
   const own = trials.filter(trial => trial.rival === rival && trial.scenario === scenario)
   if (!own.some(({ outcome }) => outcome === 'skipped')) return undefined
@@ -201,7 +208,7 @@ export function measured({ columns, digits = 2, unit = '' }: Goal, results: Resu
   return each.join('; ')
 }
 
-/** Formats the median, followed by the range unless all figures look the same. */
+/** Formats the median and the range. If all figures look the same once they are formatted, the range is left out. */
 export function ranged(figures: readonly number[], digits: number): string {
   const shown = (value: number) =>
     value.toLocaleString('en', { maximumFractionDigits: digits, minimumFractionDigits: value === 0 ? 0 : digits })

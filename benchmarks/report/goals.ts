@@ -152,7 +152,8 @@ const others = ['semaphore', 'readWrite'] as const
 /** Goals for semaphores and read-write locks. */
 export const otherKinds: readonly Goal[] = [
   faults('overlaps, calls that never return, and errors: semaphores and read-write locks', others, /^baton/, broken),
-  // In the unfair mode measured here (`fairAfter: Infinity`), a writer gets no turn while readers keep coming.
+  // In the unfair mode measured here (`fairAfter: Infinity`), a writer gets no turn while readers keep coming. So only
+  // the fair mode has a goal for starved waiters.
   faults('starved waiters: semaphores and read-write locks, fair', others, /^baton-fair/, ['starved']),
   ...['fair', 'unfair'].map(mode =>
     handoff(
@@ -212,7 +213,10 @@ export const otherKinds: readonly Goal[] = [
 const modes = ['fair', 'unfair'] as const
 const single = 'baton-fair-single'
 
-/** Goals for a mutex over several servers. Both modes are compared with a mutex on one of the servers. */
+/**
+ * Goals for a mutex over several servers. The fair mode and the unfair mode are each compared with a mutex on one of
+ * the servers.
+ */
 export const quorum: readonly Goal[] = [
   faults('overlaps, calls that never return, and errors: quorum', ['quorum'], /^baton/, broken),
   ...modes.flatMap(mode =>

@@ -20,7 +20,7 @@ export interface Entry extends Rounds {
   spread(measure: Measure): Spread | undefined
   /** The distribution of the hand-off times in all rounds together. */
   readonly handoffs: Distribution | undefined
-  /** For each tenth of the trial, the median of the rounds. */
+  /** Jain's fairness index in each tenth of the trial: the median of the rounds. */
   readonly fairness: readonly number[] | undefined
 }
 

@@ -1,4 +1,4 @@
-/** The page's section on how to read it. docs/benchmarks.md explains more. */
+/** The section "How to read this" of the HTML report. docs/benchmarks.md explains more. */
 import { type Markup, markup } from './html-markup.ts'
 
 export const help: Markup = markup`<section id="reading"><h2>How to read this</h2>

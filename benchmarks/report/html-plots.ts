@@ -24,7 +24,8 @@ export function plotsOf(scenario: Scenario, entries: readonly Entry[]): Markup {
   const small = smallPlots[subject].map(([measure, description, second]) =>
     dotPlot(entries, measure, description, second),
   )
-  // A lone caller shares with nobody, and the two halves of a mixed crowd are not meant to have equal shares.
+  // These scenarios have no plot of fairness. A lone caller shares the lock with no other caller. The halves of a mixed
+  // crowd, and readers and writers, are not meant to have equal shares.
   const shared = !['uncontended', 'mixed', 'phases', 'quorumAlone'].includes(subject)
   return markup`${handoffPlot(entries)}<div class="pair">${small}${shared && fairnessPlot(entries)}</div>`
 }
@@ -113,7 +114,7 @@ function dotPlot(entries: readonly Entry[], measure: Measure, description: strin
   const spreads = shown.flatMap(entry => [entry.spread(measure), also && entry.spread(also)])
   const values = spreads.flatMap(spread => (spread ? [spread.low, spread.median, spread.high] : []))
   const axis = axisFor(values, value => tick(unit, value), unit === 'share' ? 'linear' : undefined)
-  // A lock that was tried keeps its row even without a figure: that it has none is a result, too.
+  // A lock that was tried keeps its row even if it has no figure, because a missing figure is a result, too.
   const rows = entries.flatMap(entry => {
     const [spread, second] = [entry.spread(measure), also && entry.spread(also)]
     const failed = entry.trials.some(({ outcome }) => outcome === 'failed')
@@ -195,7 +196,7 @@ function fairnessPlot(entries: readonly Entry[]): Markup | undefined {
   })
 }
 
-/** Measures whose growth with the queue is the cost of waiting. */
+/** Measures of the cost of waiting. They show how this cost grows with the number of waiters. */
 const costs: readonly Small[] = [
   [
     'commands',
@@ -206,8 +207,9 @@ const costs: readonly Small[] = [
 ]
 
 /**
- * Plots each cost against the number of waiters, from the mutex scenarios with one key and hold 0 and from the drained
- * queues. A lone waiter shows nothing about waiting, so scenarios with one waiter are left out.
+ * Plots each cost against the number of waiters. The figures come from two kinds of mutex scenario: loops with one key
+ * and a hold of 0 ms, and drained queues. A lone waiter shows nothing about waiting, so scenarios with one waiter are
+ * left out.
  */
 export function costOfWaiting(results: Results): Markup | undefined {
   const columns = results.scenarios

@@ -1,7 +1,7 @@
 /**
  * Colours of the pages that this program makes. The hues are from Okabe and Ito's palette, which people with the common
  * kinds of colour blindness can distinguish. They are darkened for white and lightened for black until each has a
- * contrast of at least 4.5 : 1 (marks are also text).
+ * contrast of at least 4.5 : 1. Text needs this contrast, and the names of rivals are text in these colours.
  */
 export const palette = `
 :root { --page: #fff; --raised: #f6f7f8; --text: #1b1f24; --faint: #59636e; --edge: #d5dae0; --grid: #e4e7eb;

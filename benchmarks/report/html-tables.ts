@@ -47,9 +47,9 @@ function cell(measure: Measure, spread: Spread | undefined): Markup {
 type Headline = readonly [measure: Measure, moreIsBetter: boolean, unless?: Measure]
 
 /**
- * For each kind of scenario: the measures to compare at a glance. A measure with `unless` is shown only if the run lacks
- * `unless`. Hand-offs to another process are preferred, because all locks have them: within a process, some locks hand
- * over without Redis.
+ * The measures to compare at a glance, for each kind of scenario. If a measure names a second measure as `unless`, it
+ * is shown only if the run has no figures for that second measure. Hand-offs to another process are preferred to all
+ * hand-offs, because every lock needs Redis for them. Within a process, some locks hand over without Redis.
  */
 const headlines: Readonly<Record<Subject, readonly Headline[]>> = {
   uncontended: [['cycleP50', false]],
@@ -86,7 +86,8 @@ const headlines: Readonly<Record<Subject, readonly Headline[]>> = {
 }
 
 /**
- * Compares the best lock of each kind, side by side. Jain's index is shown with figures that unfairness could improve.
+ * Compares the best lock of each kind, side by side. Unfairness can improve the figures of loops, so Jain's fairness
+ * index is shown beside these figures.
  */
 export function glance(results: Results): Markup {
   const rows = results.scenarios.flatMap((scenario, i) => {

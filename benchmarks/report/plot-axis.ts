@@ -15,7 +15,7 @@ export interface Axis {
 const worthLog = 8
 /** Room for the marks at both ends, in percent. */
 const edge = 2
-/** Room for values of 0 on a log axis, left of all others, in percent. */
+/** Room for values of 0 on a logarithmic axis, to the left of all other values, in percent. */
 const room = 14
 
 /**
@@ -38,7 +38,7 @@ export function linear(domain: readonly [number, number], write: (value: number)
 
 function logarithmic(least: number, most: number, write: (value: number) => string, zero: boolean): Axis {
   const left = zero ? room : edge
-  // A single value needs some width too.
+  // If all values are equal, the domain is widened, because an axis needs some width.
   const domain = least < most ? [least, most] : [least / 2, most * 2]
   const scale = scaleLog(domain, [left, 100 - edge]).clamp(true)
   const decades = Math.log10(domain[1]! / domain[0]!)

@@ -1,6 +1,6 @@
 /**
  * A small panel for each rival, all with the same axes. The rival's own line is strong, and the lines of all others are
- * faint behind it. In a single plot, a dozen crossing lines could not be told apart.
+ * faint behind it. In a single plot, a dozen crossing lines could not be distinguished.
  */
 import { line } from 'd3-shape'
 import type { RivalEntry } from './html-data.ts'
@@ -12,7 +12,7 @@ export type Point = readonly [x: number, y: number | undefined]
 
 export interface Series {
   readonly rival: RivalEntry
-  /** Text beside the name: the points that cover fewer rounds than the run has. */
+  /** Text beside the name. It lists the points that cover fewer rounds than the run has. */
   readonly mark: string | undefined
   /** A point without y was not measured. The line has a gap at such a point. */
   readonly points: readonly Point[]

@@ -1,6 +1,6 @@
 import type { Scenario } from '../contract.ts'
 
-/** The question that a scenario asks. It decides which figures the reports show first. */
+/** The subject of a scenario. It decides which figures the reports show first. */
 export type Subject = Scenario['kind'] | 'uncontended' | 'mixed' | 'phases' | 'quorum' | 'quorumAlone'
 
 export function subjectOf({ kind, lock, processes, waiters, mixed }: Scenario): Subject {

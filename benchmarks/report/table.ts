@@ -1,5 +1,6 @@
 /**
- * Prints the results as tables for a terminal: one per scenario, a row per rival, medians with min–max over the rounds.
+ * Prints the results as tables for a terminal. Each scenario has a table with a row for each rival. The cells show
+ * medians with min–max over the rounds.
  */
 import Table from 'cli-table3'
 import type { Measure, Results, Scenario, Trial } from '../contract.ts'
@@ -121,7 +122,7 @@ const columnsOf: Record<Subject, readonly Column[]> = {
   ],
 }
 
-/** Measures that must be 0, with their names in the column 'faults', which shows only those above 0. */
+/** Measures that must be 0, each with its name in reports. The column 'faults' shows the measures that are above 0. */
 const faults: readonly (readonly [Measure, string])[] = [
   ['overlaps', 'overlaps'],
   ['starved', 'starved'],

@@ -21,7 +21,8 @@ export const batonUnfair: Rival = {
   fair: false,
   locks: ['mutex', 'semaphore', 'readWrite'],
   note: 'redis-baton, always unfair (fairAfter: Infinity): messages wake waiters. One LockClient per process.',
-  // With the default `fairAfter`, a caller would join the fair queue after a second. That queue is baton-fair's.
+  // With the default `fairAfter`, a caller would join the fair queue after a second. The rival baton-fair measures that
+  // queue.
   open: async setting => open(setting, { fairAfter: Number.POSITIVE_INFINITY }),
 }
 
@@ -77,7 +78,7 @@ export const batonUnfairSingle: Rival = {
 }
 
 /**
- * How long a server must have been up, in ms. redis-baton counts a server only after it has been up for longer than a
+ * How long a server must have been up before redis-baton accepts its vote, in ms. redis-baton waits for longer than a
  * lease (30 s by default). Servers report their uptime in whole seconds, so 2 s are added.
  */
 const countsServersAfter = 32_000
@@ -102,7 +103,7 @@ export const batonUnfairQuorum: Rival = {
 
 let quorums = 0
 
-/** Opens a client over all servers. It counts how often the servers were asked. */
+/** Opens a client over all servers. The client counts how often it asks the servers. */
 function openQuorum(setting: Setting, options: ClientOptions): RivalClient {
   const { servers = [setting.url], process } = setting
   quorums += 1
@@ -128,7 +129,7 @@ function openQuorum(setting: Setting, options: ClientOptions): RivalClient {
 
 /**
  * Opens a client whose waiters share the key's mutex. Extra contenders, with higher indexes than the waiters, lock
- * separate keys.
+ * separate keys, because a mutex has only one holder.
  */
 function openMutex(setting: Setting, options: ClientOptions): RivalClient {
   const client = open({ ...setting, lock: 'mutex' }, options)
@@ -148,7 +149,8 @@ function open(
   servers?: readonly string[],
 ): OpenClient {
   const { url, lease, process } = setting
-  // The lease is an option of the client, so that it is renewed. A call's `lease` would be fixed.
+  // The lease is set as an option of the client, so that the client renews it. The `lease` of a single call would not
+  // be renewed.
   const ofClient = { label: `bench-${process}`, ...options, ...(lease === undefined ? {} : { lease }) }
   const locks = new LockClient(servers ?? url, ofClient)
   return {

@@ -1,6 +1,6 @@
 /**
- * Floors show the least that Redis itself costs. They are not usable locks: they have no renewed lease, no fencing token
- * and no handling of crashes.
+ * Floors show the least that Redis itself costs. They are not usable locks: they have no renewed lease, no fencing
+ * token and no handling of crashes.
  *
  *  floor-blpop     A list with a token (for a semaphore, one per permit). BLPOP acquires and LPUSH releases. The
  *                  server's own queue of blocked clients hands over, first come, first served. One connection per
@@ -8,23 +8,24 @@
  *
  *  floor-publish   A token goes from process to process by message, with one EVALSHA per acquisition:
  *
- *                    process 0: release ──EVALSHA──▶ RPUSH me to my process's queue    (my next request rides along)
- *                                                    LPOP one of the other process's   (or else of mine)
- *                                                    PUBLISH it to its process ───message──▶ process 1: acquired
+ *                    process 0: release ──EVALSHA──▶ RPUSH the releaser's next request to the queue of process 0
+ *                                                    LPOP from the queue of process 1, or of process 0 if that is empty
+ *                                                    PUBLISH the popped request ───message──▶ process 1: acquired
  *
- *                  If a waiter of the other process is queued, the token goes there, so each hand-off takes one command
- *                  in and one message out. Each process has one connection for commands and one for messages, which its
- *                  waiters share.
+ *                  If a waiter of the other process is queued, the token goes to that process. So each hand-off takes
+ *                  one command to the server and one message from it. Each process has one connection for commands and
+ *                  one for messages, and all its waiters share them.
  *
- *                  In the loops, a waiter asks again right after its release. Then one EVALSHA carries both the release
- *                  and the next request. Otherwise, asking is a separate EVALSHA, which takes a free token or queues, and
- *                  the release's EVALSHA only passes the token on. So `release` resolves before anything is sent, and
- *                  its return says nothing about the server.
+ *                  In the loops, a waiter asks again right after its release, and one EVALSHA carries both the release
+ *                  and the next request. In all other cases, a request has its own EVALSHA, which takes a free token or
+ *                  queues, and the EVALSHA of a release only passes the token on. `release` resolves before anything is
+ *                  sent, so that a next request can be added. So the return of `release` says nothing about the server.
  *
  *  floor-broadcast A writer's release is one PUBLISH on a channel to which each process with readers subscribes. The
  *                  message admits the readers that wait when it comes. No caller is excluded.
  *
- *  floor-set       SET NX PX acquires, and a compare-and-delete script releases: the cost of an uncontended lock.
+ *  floor-set       SET NX PX acquires, and a compare-and-delete script releases. This is the cost of an uncontended
+ *                  lock.
  */
 import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
@@ -98,8 +99,8 @@ local next = redis.call('LPOP', KEYS[2]) or redis.call('LPOP', KEYS[1])
 if next then redis.call('PUBLISH', ARGV[1] .. string.sub(next, 1, 1), next) else redis.call('DEL', KEYS[3]) end`
 
 /**
- * Takes a free token, or queues. KEYS: this process's queue, the mark that the token is taken. ARGV: the request's entry.
- * Replies 1 if the caller got the token.
+ * Takes a free token, or queues. KEYS: this process's queue, the mark that the token is taken. ARGV: the request's
+ * entry. Replies 1 if the caller got the token.
  */
 const ask = `
 if redis.call('SET', KEYS[2], 1, 'NX') then return 1 end
@@ -111,7 +112,7 @@ async function openPublish({ url, namespace, process: own }: Setting): Promise<R
   const [passSha, askSha] = (await Promise.all([redis.script('LOAD', pass), redis.script('LOAD', ask)])).map(String)
   const channels = `${namespace}:floor:`
   const granted = new Map<string, (release: Release) => void>()
-  /** The last release, as long as it has not been sent and the next request may be sent with it. */
+  /** The last release, while it is held back so that the next request can be sent with it. */
   let held: { entry: string; key: string } | undefined
 
   const send = (key: string, entry: string) =>
@@ -216,7 +217,7 @@ async function openBroadcast({ url }: Setting): Promise<RivalClient> {
 
 async function connect(url: string): Promise<Redis> {
   const redis = new Redis(url, { lazyConnect: true })
-  redis.on('error', () => {}) // failed commands reject anyway
+  redis.on('error', () => {}) // each command that fails rejects
   await redis.connect()
   return redis
 }

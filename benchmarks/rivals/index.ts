@@ -1,4 +1,4 @@
-/** All rivals, and how their workers are started. An adapter imports its library only when it is opened. */
+/** All rivals, and how their workers are started. An adapter imports its library only when its `open` is called. */
 import { packageRoot } from '../../local-redis/package-root.ts'
 import type { Rival } from '../contract.ts'
 import { type Command, nodeWorker } from '../harness/crew.ts'

@@ -26,7 +26,7 @@ const known: Readonly<Record<string, string>> = {
 
 interface Found {
   readonly version: string
-  /** A file whose imports find the package. */
+  /** A file from which the package can be imported. */
   readonly from: string
 }
 

@@ -17,7 +17,7 @@ interface Ioredfour {
 const leaseOfReadme = 60_000
 const withoutEnd = 0
 
-/** Each release is published, and then every waiter tries again. */
+/** The library publishes each release, and then every waiter tries again. */
 export const ioredfour: Rival = {
   name: 'ioredfour',
   kind: 'rival',

@@ -102,8 +102,8 @@ async function madeNow(folder: string): Promise<boolean> {
 
 function startBroker(folder: string, transport: string): void {
   spawn(process.execPath, [...loader, program, folder, transport], {
-    // From source, Node must find tsx, which is installed beside the sources. Otherwise the broker must find live-mutex,
-    // which may be installed in the current folder.
+    // When this program runs from source, Node must find tsx, which is installed beside the sources. When it runs from
+    // the build, the broker must find live-mutex, which may be installed in the current folder.
     cwd: loader.length > 0 ? import.meta.dirname : process.cwd(),
     stdio: 'ignore',
     detached: true,

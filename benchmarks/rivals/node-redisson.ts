@@ -23,7 +23,8 @@ function redissonWith(name: string, eventAdapter: 'pubsub' | 'streams', note: st
       const redisson = new Redisson({
         redis: { options: connectionTo(url) },
         eventAdapter,
-        // The lease of calls that give none. The library renews such a lease every third of this time.
+        // The lease of calls that state no lease. The library renews such a lease at intervals of a third of its
+        // length.
         ...(lease !== undefined && { lockWatchdogTimeout: BigInt(lease) }),
       })
       return {
@@ -41,10 +42,10 @@ function redissonWith(name: string, eventAdapter: 'pubsub' | 'streams', note: st
 }
 
 /**
- * Closes what the library leaves running. Each wait leaves a timer that unsubscribes later, even if the wait is over. On
- * a closed connection, that would be an unhandled rejection and end the process, so `unsubscribe` is replaced. And the
- * reader of the stream blocks for ever, so `quit` would not return: the added event wakes the reader, and the replaced
- * `xread` keeps it from reading again.
+ * Closes what the library leaves running. Each wait leaves a timer that unsubscribes later, even if the wait is over.
+ * On a closed connection, unsubscribing would be an unhandled rejection and end the process, so `unsubscribe` is
+ * replaced. The reader of the stream blocks for ever, so `quit` would not return. So this function adds an event, which
+ * wakes the reader, and replaces `xread`, so that the reader does not read again.
  */
 async function close(redisson: Inside, eventAdapter: string): Promise<void> {
   const { subscribeRedis } = redisson.commandExecutor

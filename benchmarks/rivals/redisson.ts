@@ -30,9 +30,9 @@ const buildWithinMs = 120_000
 const answersWithinMs = 10_000
 const longestLine = 160
 
-// Asynchronous calls were compared with a thread per waiter, in 2 processes with 8 and with 100 waiters each. For both
-// locks, asynchronous calls had the shorter hand-off, more acquisitions per second and less CPU time. Only RLock sends
-// more commands, because a message then wakes two of its waiters.
+// Asynchronous calls were compared with a thread per waiter, in 2 processes with 8 and with 100 waiters each. For RLock
+// and for RFairLock, asynchronous calls had the shorter hand-off, more acquisitions per second and less CPU time. For
+// RLock they also send more commands, because each message then wakes two waiters.
 const use =
   'Asynchronous calls, lockAsync(id) and unlockAsync(id), which are faster than a thread per waiter. One client per ' +
   'process, with the defaults. Above 250 waiters per process, more channels per connection and a longer subscription ' +
@@ -79,7 +79,7 @@ async function missing(): Promise<string | undefined> {
 }
 
 /**
- * Returns the command that starts a worker of any of these rivals. Call this only after `missing` has resolved to
+ * Returns the command that starts a worker of any rival from Redisson. Call this only after `missing` has resolved to
  * undefined.
  */
 export function launch(): Command {
@@ -183,7 +183,7 @@ function complaint(log: string, failure: string): string {
   return `${isAboutRegistry ? 'Maven could not fetch what it needs' : 'Maven could not build it'}: ${shortened(line)}`
 }
 
-/** Shortens a line of Maven's, which is long if it lists all causes with addresses. */
+/** Shortens an error line of Maven, because it is long if it lists all causes with addresses. */
 function shortened(line: string): string {
   return line.length <= longestLine ? line : `${line.slice(0, longestLine)}…`
 }

@@ -1,9 +1,10 @@
 /**
  * redlock and its fork @sesamecare-oss/redlock over several servers.
  *
- * A call that retries keeps the grants of its earlier attempts. A server that granted to a call refuses that call's next
- * attempts, because it does not check whose lock it is. So after a split vote, no caller gets a majority until these
- * grants expire. Only a call that fails releases its grants. This leaves two ways to wait without a time limit:
+ * A call that retries keeps the grants of its earlier attempts. A server that has granted to a call refuses the next
+ * attempts of the same call, because the server does not check whose lock it is. So after a split vote, no caller gets
+ * a majority until the grants expire. Only a call that fails releases its grants. So there are two ways to wait without
+ * a time limit:
  *
  *     redlock-quorum         one call with retryCount -1, as on one server
  *     redlock-quorum-10ms    calls of one attempt each, repeated by the caller

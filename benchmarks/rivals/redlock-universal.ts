@@ -31,8 +31,8 @@ function universalWith(
       const adapters = clients.map(client => new library.IoredisAdapter(client))
       const locks = new Map<string, Lock>()
       let attempts = 0
-      // One lock object per key for the whole process, as the library intends. A new object first checks the server with
-      // a PING.
+      // One lock object per key for the whole process, as the library intends. A new object first checks the server
+      // with a PING.
       const lockOf = (key: string): Lock => {
         const known = locks.get(key)
         if (known) return known
@@ -74,7 +74,10 @@ export const redlockUniversal = onOneServer(
   {},
 )
 
-/** With the library's defaults, a free lock is unused most of the time. So redis-semaphore's delay is measured, too. */
+/**
+ * With the library's default delay, a free lock stays unused most of the time. So the library is also measured with the
+ * delay of redis-semaphore.
+ */
 export const redlockUniversal10ms = onOneServer(
   'redlock-universal-10ms',
   'createLock on one server through ioredis in its "lean" mode, polls every 10 ms (our setting). retryAttempts is unlimited.',

@@ -58,7 +58,10 @@ export function redlockRival(
 export const defaults =
   'One server with its defaults: polls every 200 ± 100 ms. retryCount is -1, so it never gives up. No auto-extension.'
 
-/** With the defaults, a free lock is unused most of the time. So redis-semaphore's delay is measured, too. */
+/**
+ * With the default delays, a free lock stays unused most of the time. So the libraries are also measured with the delay
+ * of redis-semaphore.
+ */
 export const quicker = {
   note: 'One server, polls every 10 ± 5 ms (our setting, with jitter in the same proportion as its defaults). retryCount is -1.',
   timing: { retryDelay: 10, retryJitter: 5 },

@@ -1,7 +1,7 @@
 import type { Rival } from '../contract.ts'
 import { load, notInstalled } from './installed.ts'
 
-/** Each release is published, and then every waiter tries again. */
+/** The library publishes each release, and then every waiter tries again. */
 export const simpleRedisMutex: Rival = {
   name: 'simple-redis-mutex',
   kind: 'rival',

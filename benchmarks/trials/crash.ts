@@ -43,7 +43,9 @@ export async function crashWaiters(stage: Stage): Promise<Findings> {
     ...Array.from({ length: crashes }, (_, i) => stage.hire(2 + i, scenario.waiters)),
   ])
   const answers: Drained[] = []
-  /** ms from the release to the next grant; undefined if some waiter of the survivor got no turn. */
+  /**
+   * Resolves to the ms from the release to the next grant, or to undefined if some waiter of the survivor got no turn.
+   */
   const grant = async (prepare: () => Promise<void>): Promise<number | undefined> => {
     await holder.ask({ op: 'hold' }, limits.crash)
     await prepare()

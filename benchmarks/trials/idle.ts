@@ -10,7 +10,7 @@ import type { Findings, Stage } from './stage.ts'
 const calm = 2_500
 /** How long to wait for a request to arrive at the server, in ms. */
 const settled = 300
-/** The waiters are watched at least this long, because some rivals send a command only every few seconds. */
+/** In s: the waiters are watched at least this long, because some rivals send a command only every few seconds. */
 const leastSeconds = 5
 
 /**
@@ -28,8 +28,8 @@ export async function idle(stage: Stage): Promise<Findings> {
   try {
     const pause = (ms: number) => sleep(ms, undefined, { signal })
     const memory = () => parked.ask({ op: 'memory' }, limits.answer)
-    // Before the measurement, one caller waits and gets the lock, so that the one-time costs of compiling and connecting
-    // are not counted.
+    // Before the measurement, one caller waits and gets the lock, so that the one-time costs of compiling and
+    // connecting are not counted.
     const first = parked.ask({ op: 'hold' }, limits.answer)
     first.catch(() => {}) // if the trial fails before `await first`, this rejection must not be unhandled
     await server.settle(settled, settled)

@@ -4,12 +4,13 @@
  *  startAt ──queue up──▶ openAt ──warm up──▶ from ──────── the window: --seconds ────────▶ endAt ──finish──▶ giveUpAt
  *                                            │ snapshot                                   │ snapshot
  *
- * With a hold, waiters of process A and B first ask in turn, A B A B …, while the first waiter keeps the lock until all
- * have asked (`openAt`). If the lock keeps this order, every hand-off of the loop goes to the other process. If each
- * process asked at once for all its waiters, the queue would consist of blocks: seven of eight hand-offs would stay
- * within a process, and the eighth would be so rare that its code is not in the CPU caches. Waits count from `openAt` on.
+ * If waiters hold the lock for some time (`hold`), waiters of process A and B first ask in turn, A B A B …. Meanwhile
+ * the first waiter keeps the lock until all have asked (`openAt`). If the lock keeps this order, every hand-off of the
+ * loop goes to the other process. If each process asked at once for all its waiters, the queue would consist of blocks.
+ * With eight waiters per process, seven of eight hand-offs would then stay within a process. The eighth would be so
+ * rare that its code is not in the CPU caches. Waits count from `openAt` on.
  *
- * Without a hold, all waiters ask at once, because the lock itself determines the order after a few turns.
+ * If `hold` is 0, all waiters ask at once, because the lock itself determines the order after a few turns.
  *
  * Starved waiters, overlaps, overtaking and the longest wait are measured over the whole loop, not only in the window.
  */
@@ -43,7 +44,10 @@ const apart = 25
  * default). Until then, only the fair callers get the lock.
  */
 export const patience = 2_000
-/** In ms: the lease if other permits are in use. It is so long that none of them is renewed in the window. */
+/**
+ * In ms: the lease in a scenario in which an additional process holds permits. The lease is so long that none of these
+ * permits is renewed in the window.
+ */
 const leaseInUse = 120_000
 /** In ms: time between the order and the start, so that all processes have received the order in time. */
 const lead = 50
@@ -51,7 +55,8 @@ const lead = 50
 export async function loop(stage: Stage): Promise<Findings> {
   const { scenario, seconds, limits, census } = stage.terms
   const { processes, waiters, keys, hold, lock, mixed, inUse, frozen } = scenario
-  // The waiters have this lease, too: some rivals use the caller's own lease to decide whether others' holds expired.
+  // The waiters get the same lease as the additional process, because some rivals use the caller's own lease to decide
+  // whether the holds of other callers have expired.
   const [crew] = await Promise.all(inUse ? [stage.hireAll(leaseInUse), holdOthers(stage, inUse)] : [stage.hireAll()])
   const files = crew.map(() => stage.file())
   const every = hold > 0 ? apart : 0

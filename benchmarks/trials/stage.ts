@@ -38,7 +38,7 @@ export interface Terms {
   readonly rival: Rival
   readonly scenario: Scenario
   readonly worker: Command
-  /** The first of `servers`. Only a quorum has more than this one. */
+  /** The first of `servers`. Only a quorum uses further servers. */
   readonly server: Server
   readonly servers: readonly Server[]
   /** The servers' URLs for the workers. With a proxy, these are the proxy's URLs. */
@@ -110,7 +110,10 @@ export class Stage {
     return servers.slice(0, servers.length - (scenario.frozen ?? 0))
   }
 
-  /** Freezes the last servers. Rivals that use only the first server are not affected. */
+  /**
+   * Freezes as many servers as the scenario says, from the end of the list. Rivals that use only the first server are
+   * not affected.
+   */
   freeze(): void {
     const { servers } = this.terms
     for (const server of servers.slice(this.answering.length)) server.freeze()

@@ -6,7 +6,7 @@ import type { Candidate, KeysWanted } from './next.ts'
 
 /** How long a user who presses TAB may have to wait, in ms. */
 const PATIENCE = 2_000
-/** The most candidates: a longer list would not help the user to choose. */
+/** The largest number of candidates. A longer list would not help the user to choose. */
 const MOST = 200
 
 /** Returns the locks that were found in time, or none if Redis cannot be reached. */

@@ -8,8 +8,8 @@ export interface Candidate {
 }
 
 /**
- * `keys`: names of locks that begin with the given text. `command`: the rest, after `--`, is another program's command
- * line.
+ * What may come next. `keys`: names of locks that begin with the given text. `command`: words of another program's
+ * command line, which begins after `--`.
  */
 export type Next =
   | { readonly kind: 'words'; readonly words: readonly Candidate[] }
@@ -30,8 +30,8 @@ type Given = Omit<KeysWanted, 'beginning'>
 const nothing: Next = { kind: 'words', words: [] }
 
 /**
- * Returns what may come next. `words` are the words after the program's name, as written in the line. The last one is
- * unfinished and may be empty.
+ * Returns what may come next in the command line. `words` are the words after the program's name, as the user typed
+ * them. The last word is unfinished and may be empty.
  */
 export function nextOf(program: Command, words: readonly string[]): Next {
   const written = words.slice(0, -1).map(unquoted)
@@ -39,7 +39,7 @@ export function nextOf(program: Command, words: readonly string[]): Next {
   let command = program
   let operands = 0
   let given: Given = {}
-  /** The `--url` options after the command's name, or those before it if there are none after it. */
+  /** The values of `--url` after the command's name. If there are none, the values before the command's name. */
   let urls: string[] = []
   for (let i = 0; i < written.length; i++) {
     const word = written[i]!

@@ -1,4 +1,4 @@
-/** Waits until something becomes true, unless the whole run fails first. */
+/** Waits until conditions become true. If the whole run fails first, the waits end with its error. */
 export interface Conditions {
   /** Resolves once `isTrue` returns true; rejects if the run fails. */
   until(isTrue: () => boolean): Promise<void>

@@ -5,7 +5,7 @@
  *     So about 47 requests always wait for the coupon's lock while one order is served.
  *  2. After 12 sales, W2 has to stop inside its next section: the customer has paid, W2 holds the lock, and nothing is
  *     written. W2 is then killed with SIGKILL. Nobody can release its lock, so the others wait until the lease ends.
- *     The orders that W2 had in hand go back to the front of the list, and a new process replaces it.
+ *     The orders that W2 had in hand go back to the front of the list, and a new process replaces W2.
  *  3. After 28 sales, W3 has to stop in the same way. It is frozen with SIGSTOP until its lease is long over. Meanwhile
  *     the others sell all coupons. When W3 continues, it does not know this. It tries to write a sale based on a stock
  *     that it read long ago. The shop refuses the write because it has seen newer fencing tokens. W3 learns that it
@@ -38,10 +38,10 @@ export interface SaleOptions {
   orders: readonly Order[]
   locked: boolean
   signal: AbortSignal
-  /** Milliseconds after which an unfinished sale fails. */
+  /** How long the sale may take before it fails, in ms. */
   patience: number
   say: Say
-  /** Called once, at the start. The receiver may then read the stage at any time. */
+  /** Called once, at the start, with the stage. From then on, the stage may be read at any time. */
   watch: (stage: Stage) => void
 }
 
@@ -126,8 +126,8 @@ export async function runSale(options: SaleOptions): Promise<History> {
   }
 
   /**
-   * Waits for the worker's end, but not if the run fails. After a failure the story must not continue, and above all
-   * must not start another worker. Awaiting `worker.ended` alone would allow that.
+   * Waits until the worker has ended. Rejects if the run fails first, because the story must then not continue, and
+   * above all must not start another worker. `worker.ended` alone would not reject.
    */
   async function hasEnded(worker: Worker): Promise<void> {
     let ended = false
@@ -172,7 +172,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
     victim.signal('SIGSTOP')
     victim.state = 'frozen'
     ledger.froze(victim.pid, at, section)
-    victim.send({ kind: 'go' }) // stays in the channel until the frozen worker continues
+    victim.send({ kind: 'go' }) // this message stays in the channel until the frozen worker continues
     tellOthers(victim.pid)
     say(
       'bad',
@@ -203,7 +203,8 @@ export async function runSale(options: SaleOptions): Promise<History> {
     deal()
     await until(() => ledger.sold >= sale.killAfter)
     const crashed = crash(crew[1]!)
-    // Without the lock nobody waits for the dead worker, and the sale would be over before a new W2 is ready.
+    // Without the lock, no worker waits for the dead W2, and the sale would be over before a new W2 is ready. So the
+    // story waits for the new W2 only with the lock.
     if (locked) await crashed
     await Promise.all([crashed, until(() => ledger.sold >= sale.freezeAfter).then(() => freeze(crew[2]!))])
   }
@@ -246,7 +247,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
     await dismiss(crew, finished ? 3_000 : 0)
     await locks?.close()
     await wipe(redis, prefix).catch(error => {
-      if (finished) throw error // otherwise the run has already failed, and that error matters more
+      if (finished) throw error // otherwise the run has already failed, and the earlier error matters more
     })
   }
 

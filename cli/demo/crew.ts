@@ -69,7 +69,7 @@ function ending(child: ChildProcess): Promise<void> {
   })
 }
 
-/** Lets every worker finish and leave, and kills those that have not left in time. */
+/** Makes every worker finish and leave. Kills the workers that have not left within `patience` ms. */
 export async function dismiss(crew: readonly Worker[], patience: number): Promise<void> {
   const left = Promise.all(crew.map(worker => worker.ended))
   for (const worker of crew) {

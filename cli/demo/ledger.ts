@@ -1,6 +1,6 @@
 /**
- * Records everything that is observed of the sale. The coordinator adds to it, the view shows it, and the witness
- * judges it.
+ * A record of everything that is observed of the sale. The coordinator adds to the record, the view shows it, and the
+ * witness judges it.
  */
 import type { Entered, Left, Lost, Paused } from './messages.ts'
 import type { Section } from './witness.ts'
@@ -58,7 +58,10 @@ export function openLedger(stock: number) {
       if (id === frozenSection) ledger.lateWrite = 'accepted'
     },
 
-    /** Ends a section whose lock was lost: at the end of its lease, or at its last accepted write if that was later. */
+    /**
+     * Ends a section whose lock was lost. The section ends when its lease ended, or at its last accepted write if that
+     * was later.
+     */
     lost({ section: id, refused, wroteAt }: Lost) {
       if (id === null) return
       const leaseEnd = leaseEnds.get(id) ?? Number.POSITIVE_INFINITY
@@ -69,8 +72,8 @@ export function openLedger(stock: number) {
     },
 
     /**
-     * Ends the killed worker's open sections: at the ends of their leases, because nobody could release them sooner;
-     * without the lock, at once.
+     * Ends the open sections of the killed worker. With the lock, a section ends when its lease ends, because no
+     * process could release the lock sooner. Without the lock, a section ends at once.
      */
     killed(pid: number, at: number) {
       ledger.killedAt = at

@@ -9,15 +9,15 @@ export type ToWorker =
   | { kind: 'open'; url: string; prefix: string; label: string; locked: boolean }
   | { kind: 'order'; id: string; customer: string; coupon: string }
   /**
-   * Stop in the next section that is about to sell, after the payment and before the first write. The answer is
-   * `paused`.
+   * Tells the worker to stop in the next section that is about to sell, after the payment and before the first write.
+   * The worker answers with `paused`.
    */
   | { kind: 'pause' }
-  /** Continue the paused section. */
+  /** Tells the worker to continue the paused section. */
   | { kind: 'go' }
   /**
-   * The process id of a frozen worker, or null once it has continued. If the coordinator dies meanwhile, the receiver
-   * has to wake that worker.
+   * Reports the process id of a frozen worker, or null once that worker has continued. If the coordinator dies while
+   * the worker is frozen, the receiver of this message wakes the worker.
    */
   | { kind: 'frozen'; pid: number | null }
   | { kind: 'close' }
@@ -42,19 +42,19 @@ export interface Entered {
   /** The lease lasts at least until this time, as far as the worker knows. */
   leaseEnds: number | null
   /**
-   * The id of the section whose mark was found in the shop. It should be null, because no other section should be
-   * inside.
+   * While a section runs, its id is in the shop as a mark. `found` is the mark of another section that this section
+   * found there. It should be null, because sections must not overlap.
    */
   found: string | null
 }
 
-/** The section has stopped, as `pause` requested. */
+/** A section has stopped, because the worker received `pause`. */
 export interface Paused {
   kind: 'paused'
   section: string
   order: string
   leaseEnds: number | null
-  /** The stock that the section read, before selling one coupon. */
+  /** The stock that the section read, before it sells a coupon. */
   stockRead: number
 }
 

@@ -1,4 +1,7 @@
-/** Writes the verdict, for a terminal or a pipe: compares what was found in the sale with what must be. */
+/**
+ * Writes the verdict, for a terminal or a pipe. The verdict compares the findings about the sale with the required
+ * values.
+ */
 import Table from 'cli-table3'
 import type { Colors } from 'picocolors/types.js'
 import { sale, seconds } from './sale.ts'
@@ -14,8 +17,8 @@ export interface Row {
 }
 
 /**
- * How much longer than the lease a crash may block the others, in ms: time to notice the lease's end, on a slow
- * machine.
+ * How much longer than the lease a crash may block the other workers, in ms. A slow machine may need this time to
+ * notice that the lease has ended.
  */
 const slack = 1_000
 

@@ -140,12 +140,12 @@ function holder({ ledger, crew, startedAt }: Stage, colours: Colors): string {
   const worker = crew.find(one => one.pid === latest.pid)
   const who = worker ? hue(worker.place, colours)(`■ ${worker.label}`) : colours.red('■ killed')
   const since = Math.max(0, now() - latest.begin)
-  // Shorter gaps are ordinary hand-offs, too quick to read.
+  // A hold of up to 200 ms is ordinary, and its length would change too fast to read.
   const long = latest.how !== 'released' && since > 200 ? colours.red(`  for ${seconds(since)}`) : ''
   return startedAt > latest.begin ? '-' : `${who}  ${latest.order}${long}`
 }
 
-/** Returns the workers whose critical sections are open now. Without the lock there are many. */
+/** Returns the workers whose critical sections are open now. Without the lock, there may be several. */
 function labelsInside({ ledger, crew }: Stage): string[] {
   const open = [...ledger.sections.values()].filter(section => section.how === 'open')
   return open.map(section => crew.find(worker => worker.pid === section.pid)?.label ?? '?')

@@ -11,9 +11,9 @@
  *  released   it ends when the worker is about to release
  *  killed     the process died inside. No other process could know that, so the section counts until its lease ends, as
  *             the worker itself last calculated it; without the lock, until the kill
- *  lost       the process was frozen, came back, and its late write was refused. The section had no effect after that,
- *             so it too counts until its lease ends. Had the shop accepted the write, the section would count until
- *             the write, and would overlap with all sections in between
+ *  lost       the process was frozen and continued, and the shop refused its late write. The section had no effect
+ *             after the refusal, so it too counts until its lease ends. If the shop had accepted the write, the section
+ *             would count until the write, and would overlap with all sections in between
  *
  * Two sections overlap if one begins before the other has ended: one may then overwrite a value that the other has
  * read. A second check needs no clock: each section writes its mark into the shop and removes it at the end. If a
@@ -22,11 +22,11 @@
  *
  * Order: the coordinator looks at the queue every 50 ms. Each snapshot lists the waiting requests in the order in which
  * they must be granted. Their fencing tokens show the order in which they were granted. If a request was granted after
- * one that was behind it in the queue, it was overtaken: this is an inversion. A second source needs no snapshot: a
- * process sends its requests in order, and they must be granted in order. (This says nothing about the order between
- * processes, so it does not count as a comparison.) Two groups of requests are left out: requests that were never
- * granted because their process was killed, and requests that waited while their process was frozen. A frozen process
- * cannot tend its waiters, so they may have lost their places.
+ * one that was behind it in the queue, it was overtaken: this is an inversion. A second check needs no snapshot: a
+ * process sends its requests in order, and they must be granted in order. (The second check says nothing about the
+ * order between processes, so its pairs are not counted as compared pairs.) Two groups of requests are left out:
+ * requests that were never granted because their process was killed, and requests that waited while their process was
+ * frozen. A frozen process cannot tend its waiters, so they may have lost their places.
  *
  * Hand-offs: the time from the end of one section to the beginning of the next one in another process, if that process
  * had requested the lock before the first section began. Killed and lost sections hand nothing over. The gaps after
@@ -86,7 +86,8 @@ export function judge(history: History) {
 
 function countSales({ orders, answers, stock, stockLeft }: History) {
   const sold = orders.filter(order => answers.get(order.id) === 'sold')
-  // Normalises the ids itself: the witness does not rely on the shop to recognise spellings of the same customer.
+  // Normalises the ids again, because the witness does not rely on the shop to recognise spellings of the same
+  // customer.
   const buyers = new Set(sold.map(order => `${order.coupon} ${normaliseCustomer(order.spelling)}`))
   return {
     sold: sold.length,
@@ -114,7 +115,8 @@ function findOverlaps(sections: readonly Section[]): Set<string> {
 }
 
 /**
- * Returns the granted requests whose order must be right: all except those that waited while their process was frozen.
+ * Returns the granted requests whose order must be right. Requests that waited while their process was frozen are left
+ * out.
  */
 function accountable({ frozen, sections }: History): Section[] {
   return sections.filter(
@@ -135,7 +137,7 @@ function ownOrders(history: History): Section[][] {
   return [...new Set(granted.map(section => section.pid))].map(pid => granted.filter(section => section.pid === pid))
 }
 
-/** Returns the requests that were granted after one that was behind them in the queue. */
+/** Returns the requests that were granted after a request that was behind them in the queue. */
 function findOvertaken(history: History): Set<string> {
   const overtaken = new Set<string>()
   for (const line of [...queues(history), ...ownOrders(history)]) {
@@ -148,7 +150,9 @@ function findOvertaken(history: History): Set<string> {
   return overtaken
 }
 
-/** Returns how many pairs the snapshots compare. With none, "no inversions" would prove nothing. */
+/**
+ * Returns how many pairs of requests the snapshots compare. If there were none, "no inversions" would prove nothing.
+ */
 function countPairs(history: History): number {
   return queues(history).reduce((pairs, { length }) => pairs + (length * (length - 1)) / 2, 0)
 }

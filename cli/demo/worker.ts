@@ -2,9 +2,9 @@
  * One worker process of the sale. It handles the orders from the coordinator, many at a time, each under the coupon's
  * fair lock, and reports over IPC what it does.
  *
- * It does not check `lease.held` before it writes, as a careful program would: a process can still be frozen between
- * the check and the arrival of the write. In that case the fencing token protects the shop, which is what the demo
- * shows.
+ * A careful program would check `lease.held` before it writes. The worker does not, because a process can still be
+ * frozen between the check and the arrival of the write. In that case only the fencing token protects the shop, and
+ * the demo shows this protection.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
@@ -56,7 +56,8 @@ interface Visit {
 }
 
 /**
- * Handles one order until it has an answer. A lost lock means another request, so an order is processed at least once.
+ * Handles one order until it has an answer. If the lock is lost, the worker requests it again, so an order is processed
+ * at least once.
  */
 async function handle(order: OrderInHand): Promise<void> {
   const { shop, locks } = counter!

@@ -40,7 +40,10 @@ export function pictureOf(locks: readonly SeenLock[]): Picture {
   return { locks: sorted(locks, 'key'), held, queued, waiters, longestWait }
 }
 
-/** Sort orders. Each puts first what the user looks for: the longest, the most, or the next lease to end. */
+/**
+ * Sort orders. Each order puts first what the user looks for: the longest time, the most waiters, or the next lease to
+ * end.
+ */
 export const orders = {
   key: () => 0,
   heldFor: (a, b) => (b.heldFor ?? -1) - (a.heldFor ?? -1),
@@ -62,7 +65,7 @@ export function sorted(locks: readonly SeenLock[], order: Order, reversed = fals
   return reversed ? inOrder.reverse() : inOrder
 }
 
-/** Returns the locks whose key contains the text, or whose holders' or waiters' labels do. Case is ignored. */
+/** Returns the locks with this text in their key or in the label of a holder or waiter. Case is ignored. */
 export function matching(locks: readonly SeenLock[], text: string): readonly SeenLock[] {
   if (text === '') return locks
   const wanted = text.toLowerCase()
@@ -83,7 +86,7 @@ export function isSame(a: LockName, b: LockName | undefined): boolean {
   return a.key === b?.key && a.kind === b.kind
 }
 
-/** Returns undefined if nobody holds the lock or waits for it. */
+/** Finds the lock with this name. Returns undefined if nobody holds the lock or waits for it. */
 export function lockNamed(picture: Picture | undefined, name: LockName | undefined): SeenLock | undefined {
   return name && picture?.locks.find(lock => isSame(lock, name))
 }

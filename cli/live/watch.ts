@@ -1,12 +1,12 @@
 /**
- * Surveys all locks again and again, for a view that draws them.
+ * Reads the state of all locks again and again, for a view that draws them. One such reading is a survey.
  *
  *      begun ────────── survey ────────── ended ── rest ──▶ begun …       never two at a time
  *                          │ fails: the last picture stays, with the reason
  *
  * A survey is work for the server: a SCAN over its keys, and one script call per lock. It takes long if there are many
- * keys, if the network is slow or if the server is busy. Surveys must not then follow each other without a pause. So
- * the rest is at least four times as long as the survey was, and no view surveys for more than a fifth of the time.
+ * keys, if the network is slow or if the server is busy. Long surveys must not follow each other without a pause. So
+ * the rest is at least four times as long as the survey was, and surveys take at most a fifth of the time.
  */
 import type { Connected } from '../connection.ts'
 import { type Picture, pictureOf, type SeenLock, seen } from './picture.ts'
@@ -17,7 +17,7 @@ const REST = 4
 export interface WatchOptions {
   /** A pattern as for `locks.list`. Default: all locks. */
   readonly pattern?: string
-  /** The time from the start of one survey to the start of the next, in ms. It is longer if surveys take long. */
+  /** The time from the start of one survey to the start of the next, in ms. If surveys take long, it is longer. */
   readonly interval: number
 }
 
@@ -43,15 +43,17 @@ export interface Watch {
   readonly nextIn: number | undefined
   /** Stops further surveys. */
   pause(): void
-  /** Continues the surveys. The next one begins when it is due, and no sooner, so that frequent pauses add no load. */
+  /**
+   * Continues the surveys. The next survey begins when it is due, and no sooner, so that frequent pauses add no load.
+   */
   resume(): void
-  /** Stops all reports, and abandons a survey that is under way. */
+  /** Stops the calls of `changed`, and abandons a survey that is under way. */
   close(): void
 }
 
 /**
- * Starts the surveys: the first begins at once, unless the caller calls `pause` at once. Calls `changed` after each
- * survey, and when trouble begins or ends.
+ * Starts the surveys. The first survey begins at once, unless the caller calls `pause` at once. Calls `changed` after
+ * each survey, and when trouble begins or ends.
  */
 export function watch(at: Connected, { pattern, interval }: WatchOptions, changed: () => void): Watch {
   const { locks } = at
@@ -59,7 +61,10 @@ export function watch(at: Connected, { pattern, interval }: WatchOptions, change
   let trouble: Error | undefined
   let begun: number | undefined
   let gone = false
-  /** Whether the connection was lost during this survey. If so, its duration says nothing about its cost. */
+  /**
+   * Whether the connection was lost during this survey. If so, the survey's duration does not show how much work it
+   * was.
+   */
   let interrupted = false
   let due = performance.now()
   let timer: NodeJS.Timeout | undefined
@@ -71,7 +76,7 @@ export function watch(at: Connected, { pattern, interval }: WatchOptions, change
     gone = interrupted = true
     changed()
   }
-  // If a survey waits for the connection, it now continues. Otherwise the next survey clears `trouble`.
+  // If a survey is waiting for the connection, it now continues. `trouble` stays until a survey succeeds.
   const reconnected = () => {
     gone = false
     due = Math.min(due, performance.now() + interval)
@@ -99,7 +104,8 @@ export function watch(at: Connected, { pattern, interval }: WatchOptions, change
       trouble = undefined
       rest = interrupted ? interval : Math.max(interval - took, REST * took)
     } catch (error) {
-      // While the connection is gone, `trouble` already has its error, which says more than this one.
+      // While the connection is gone, `trouble` already holds the connection's error, which says more than the survey's
+      // error.
       if (!gone) trouble = error as Error
     }
     begun = undefined

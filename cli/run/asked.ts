@@ -23,7 +23,7 @@ export interface Hold {
 
 export interface AskedLock {
   take(options: LockOptions): Promise<Hold>
-  /** Inspects the lock of this key, which is one of those to take. */
+  /** Inspects the lock of this key. The key is one of those whose locks `baton run` takes. */
   inspect(key: string): Promise<LockState>
 }
 

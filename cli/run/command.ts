@@ -65,7 +65,7 @@ export class Command {
   /** Sends the signal. Returns false if no process is left to receive it. Throws if the signal is not permitted. */
   #send(signal: NodeJS.Signals | 0): boolean {
     const { pid, exitCode, signalCode } = this.#child
-    // The pid of an ended process may now belong to another process. A group's number is kept while the group has
+    // The pid of an ended process may now belong to another process. A group's number is not reused while the group has
     // members.
     const over = !grouped && (exitCode !== null || signalCode !== null)
     if (pid === undefined || over) return false

@@ -2,11 +2,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
 interface Process {
-  /** One letter. Z and X: the process has ended, but its parent has not collected its status yet. */
+  /** One letter. Z and X mean that the process has ended, but its parent has not collected its status yet. */
   readonly state: string
-  /** The process group. */
   readonly group: string
-  /** The foreground process group of its terminal, which receives the signals of keys such as Ctrl-C. */
+  /** The foreground process group of the process's terminal, which receives the signals of keys such as Ctrl-C. */
   readonly foreground: string
 }
 

@@ -1,4 +1,7 @@
-/** Handles signals that would end this program: they end the wait, or once the command runs, are forwarded to it. */
+/**
+ * Handles signals that would end this program. Before the command runs, a signal ends the wait. Once the command runs,
+ * signals are forwarded to it.
+ */
 import { constants } from 'node:os'
 import { isatty } from 'node:tty'
 import { type Command, grouped } from './command.ts'

@@ -11,8 +11,9 @@ const LOOK = 50
 const LEFT = 1_000
 
 /**
- * Resolves to the command's exit code, or to 75 if the command was ended because the lock was lost. `grace` is the ms
- * from SIGTERM to SIGKILL in that case. Rejects with Failure if the command cannot be started.
+ * Resolves to the command's exit code, or to 75 if the command was ended because the lock was lost. If the lock is
+ * lost, the command receives SIGTERM, and `grace` ms later SIGKILL. Rejects with Failure if the command cannot be
+ * started.
  */
 export async function supervise(
   words: readonly [string, ...string[]],
@@ -36,7 +37,7 @@ export async function supervise(
   try {
     const code = await command.ended
     if (!signal.aborted) return code
-    // No event reports the end of the processes that the command has started.
+    // No event reports the end of the processes that the command has started, so this loop checks for them.
     while (command.runs && performance.now() < lastLook) await sleep(LOOK)
     return exitCodes.lost
   } finally {

@@ -10,7 +10,7 @@ import { printable } from '../printable.ts'
 
 export interface Column {
   readonly title: string
-  /** The least width. Columns with a `share` divide the remaining width in proportion to it. */
+  /** The least width. Columns with a `share` divide the remaining width in proportion to their shares. */
   readonly width: number
   readonly share?: number
   readonly right?: boolean
@@ -58,7 +58,10 @@ function filled(cell: string | NamedCell, width: number, right = false): string 
   return right ? blank + fitting : fitting + blank
 }
 
-/** Shortens the name so that the cell fits, unless the text around the name is wider on its own. */
+/**
+ * Shortens the name until the cell fits. The text around the name is never shortened, even if it is too wide on its
+ * own.
+ */
 function shortened([before, name, behind]: NamedCell, width: number): string {
   const room = width - stringWidth(before + behind)
   return before + cut(name, Math.max(1, room), 'middle') + behind

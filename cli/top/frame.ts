@@ -35,7 +35,7 @@ export interface Size {
 
 /** After this many ms without an answer, the status says that Redis does not answer. */
 const LATE = 2_000
-/** The widest table in which the eye can still follow a row. */
+/** The widest table in which the eye can still follow a row, in columns of the screen. */
 const WIDEST = 130
 /** The number of lines around the table's rows: two above the table, its titles, and the last line of the screen. */
 const aroundList = 4
@@ -68,7 +68,7 @@ export function frame({ view, watch, paused, interval, where }: Seen, size: Size
   return [...filled, foot(view, size.columns, colours)]
 }
 
-/** Says how fresh the picture is, and what is wrong if it is not. */
+/** Says how fresh the picture is, and why it is not fresh if something is wrong. */
 function status(watch: Watch, paused: boolean, interval: number): ['red' | 'yellow' | 'dim', string] {
   const { picture, age, took, trouble, surveying = 0 } = watch
   const asOf = picture ? `as of ${time(age)} ago` : 'no data yet'

@@ -14,7 +14,7 @@ const queueColumns: readonly Column[] = [
   { title: 'EXPIRES', width: 7, right: true },
 ]
 /**
- * Returns the columns for a lock that may have several holders. The table's rows are the holders, and then the queue.
+ * The columns for a lock that may have several holders. The table's first rows are the holders, and the queue follows.
  */
 const sharedColumns = (kind: SeenLock['kind']): readonly Column[] => [
   { title: '#', width: 6, right: true },

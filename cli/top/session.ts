@@ -20,8 +20,8 @@ interface Wanted {
 const TICK = 1_000
 
 /**
- * Resolves when the user quits: to undefined, or to the number of the signal that ended the view. Rejects if the first
- * survey fails, because the pattern is invalid or Redis refuses.
+ * Resolves when the view ends: to undefined if the user quits, or to the number of the signal that ended the view.
+ * Rejects if the first survey fails, because the pattern is invalid or Redis refuses.
  */
 export function showLive(
   at: Connected,
@@ -82,7 +82,8 @@ export function showLive(
 }
 
 /**
- * Holds back the lock client's warnings, which would appear over the picture, until the returned function is called.
+ * Holds back the lock client's warnings until the returned function is called, because they would appear over the
+ * picture.
  */
 function holdWarnings(locks: LockClient): () => void {
   const listeners = locks.listeners('error')

@@ -14,14 +14,17 @@ import type { Key } from './view.ts'
 
 interface Hearing {
   key(key: Key): void
-  /** The whole screen has to be drawn again: its size has changed, or another program has used it. */
+  /** Called when the whole screen has to be drawn again: its size has changed, or another program has used it. */
   redraw(): void
-  /** The program must end, because of this signal or because its terminal is gone. */
+  /** Called when the program must end, because of this signal or because its terminal is gone. */
   end(signal: number): void
 }
 
 const ends = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const
-/** The time within which the rest of a key's sequence follows its escape, in ms, even over a slow line. */
+/**
+ * A key such as an arrow sends an escape and further characters. The characters follow the escape within this time, in
+ * ms, even over a slow line.
+ */
 const ESCAPE_WITHIN = 100
 /**
  * Turns line wrap off and on. Without wrap, a line stays one line even if the terminal shows it wider than calculated.
@@ -38,7 +41,7 @@ export class Terminal {
   constructor(input: ReadStream, output: WriteStream, hearing: Hearing) {
     this.#input = input
     this.#output = output
-    // An escape that nothing follows in time is the Escape key.
+    // If nothing follows an escape within this time, the user has pressed the Escape key.
     emitKeypressEvents(input, { escapeCodeTimeout: ESCAPE_WITHIN } as unknown as Interface)
     this.#hear(input, 'keypress', (text: string | undefined, key: ReadKey) => hearing.key(keyOf(text, key)))
     this.#hear(output, 'resize', () => {

@@ -1,4 +1,7 @@
-/** Keeps what the user has chosen to see of the picture, and how keys change this. Independent of the terminal. */
+/**
+ * Holds what the user has chosen to see of the picture, and defines how keys change this choice. Does not depend on the
+ * terminal.
+ */
 import {
   isSame,
   type LockName,
@@ -15,12 +18,12 @@ import { rowsOf } from './queue.ts'
 export interface View {
   readonly order: Order
   readonly reversed: boolean
-  /** Only locks that contain this text are shown. While `typing` is true, keys edit the text. */
+  /** Only locks whose key, holders or waiters match this text are shown. While `typing` is true, keys edit the text. */
   readonly filter: string
   readonly typing: boolean
   /**
-   * The lock under the cursor: the cursor follows it when the order changes. If this is undefined or the lock is gone,
-   * the cursor stays in `row`.
+   * The lock under the cursor. If the lock moves to another row, the cursor follows it. If this is undefined or the
+   * lock is gone, the cursor stays in `row`.
    */
   readonly selected: LockName | undefined
   readonly row: number

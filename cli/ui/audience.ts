@@ -12,8 +12,8 @@ import type { Frame } from './page/messages.ts'
 import { type CheckedView, openOf, tableOf, totalsOf } from './view.ts'
 
 /**
- * Each viewer receives a message at least this often, in ms. If none arrives, the viewer knows that the connection is
- * broken.
+ * Each viewer receives a message at least this often, in ms. If no message arrives, the viewer knows that the
+ * connection is broken.
  */
 const PULSE = 2_000
 /** How late a picture may be before the page says so, in ms. */
@@ -70,7 +70,7 @@ export class Audience {
     for (const viewer of this.#viewers) viewer.wake()
   }
 
-  /** A picture is late when it is older than this, in ms. */
+  /** A picture that is older than this, in ms, is late. */
   get #patience(): number {
     return this.#watch.pace + this.#watch.took + LATE
   }

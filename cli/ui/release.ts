@@ -10,8 +10,8 @@ import type { ReleaseAnswer, ReleaseRequest } from './page/messages.ts'
 const gone = 'Nothing was released: that holder no longer holds the lock.'
 
 /**
- * Takes the lock from the holder that the page has shown, and from no other. `log` tells the operator of this program
- * what was done.
+ * Takes the lock from the holder that the page has shown, and from no other holder. `log` receives a line for the
+ * operator of this program.
  */
 export async function releaseShown(
   { locks }: Connected,

@@ -42,7 +42,7 @@ export interface RunningSite {
   close(): void
 }
 
-/** A key has at most 1,024 bytes, and JSON may need six bytes for each. */
+/** The largest request, in bytes. A key has at most 1,024 bytes, and JSON may need six bytes for each of them. */
 const REQUEST_BYTES = 16_384
 /** How long a browser that lost the connection waits before it tries again, in ms. */
 const RETRY = 1_000
@@ -111,7 +111,10 @@ const neverKept: MiddlewareHandler = async (c, next) => {
   c.header('Cache-Control', 'no-store')
 }
 
-/** Accepts any port, because a forwarded port, for instance by ssh, may have another number in the browser. */
+/**
+ * Refuses a request that reaches this server under the name of another machine. Accepts any port, because a forwarded
+ * port, for instance by ssh, may have another number in the browser.
+ */
 const nameOfThisMachine: MiddlewareHandler = async (c, next) => {
   if (/^(127\.0\.0\.1|localhost|\[::1\])(:\d+)?$/i.test(c.req.header('host') ?? '')) return next()
   return c.text('This page is served only under a local name, such as 127.0.0.1 or localhost.\n', 421)
@@ -133,7 +136,8 @@ function follow(c: Context, audience: Audience): Response {
   // A HEAD request has no reader.
   if (c.req.method === 'HEAD') return c.body(null)
   const viewer = audience.join(viewOf(c.req.query()))
-  // If the reader leaves before the answer begins, only the request reports this. Later, the stream does.
+  // If the reader leaves before the answer begins, only the request's signal reports this. After that, the stream
+  // reports it.
   const { signal } = c.req.raw
   signal.addEventListener('abort', () => viewer.leave())
   if (signal.aborted) viewer.leave()

@@ -19,7 +19,6 @@ export interface Showing {
   readonly allowRelease?: boolean
 }
 
-/** Each of these signals ends the program. */
 const endings = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /** Serves the page until a signal ends the program. */

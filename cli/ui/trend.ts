@@ -1,4 +1,4 @@
-/** Records how long waiters had waited at each survey of the last minutes, and draws the chart of this. */
+/** Records how long waiters had waited at each survey of the last minutes, and draws a chart of these waits. */
 import { scaleLinear } from 'd3-scale'
 import { area, line } from 'd3-shape'
 import { showTimeBriefly } from '../times.ts'
@@ -51,7 +51,7 @@ export class Trend {
     const most = Math.max(1_000, ...this.#points.map(({ longest }) => longest))
     const y = scaleLinear([0, most], [HEIGHT, 0]).nice(2)
     const x = scaleLinear([now - SPAN, now], [0, WIDTH])
-    // An undefined point in between breaks the line.
+    // An undefined point between two points breaks the line.
     const points = this.#points.flatMap(point => (point.apart ? [undefined, point] : [point]))
     const at = (point: Point | undefined) => x(point?.at ?? 0)
     const of = (figure: 'longest' | 'median') => (point: Point | undefined) => y(point?.[figure] ?? 0)

@@ -76,7 +76,7 @@ export class LockPanel {
     say(this.#further, `Show ${Math.min(STEP, more)} of ${more} more waiters`)
   }
 
-  /** Lists all holders of a lock that may have several, instead of the single one. */
+  /** If the lock may have several holders, lists all of them instead of the single holder. */
   #share(shared: Shared | undefined): void {
     const { said = '', title = '', holders = [], more = 0 } = shared ?? {}
     say(element('said'), said)

@@ -41,8 +41,8 @@ export interface TrendLines {
 
 export interface Table {
   /**
-   * The number of all locks, and the number of locks that match the filter. `rows` may be shorter: its length is
-   * limited.
+   * `locks` is the number of all locks, and `matching` is the number of locks that match the filter. `rows` may show
+   * fewer locks than match, because its length is limited.
    */
   readonly locks: number
   readonly matching: number
@@ -67,7 +67,7 @@ export interface Row extends LockName {
   readonly heldFor: string
   /** Time left of the lease that ends first. */
   readonly left: string
-  /** The part of that lease which is left, 0..1. Null if nobody holds the lock. */
+  /** The remaining part of the lease that ends first, 0..1. Null if nobody holds the lock. */
   readonly share: number | null
   readonly waiters: string
   readonly longestWait: string
@@ -116,12 +116,12 @@ export interface QueueRow {
   readonly left: string
 }
 
-/** What the page asks for: the query of its stream. */
+/** The view that the page asks for. It is sent as the query of the stream's URL. */
 export interface View {
   readonly sort: string
   readonly reversed: boolean
   readonly filter: string
-  /** The most rows of the table, of the opened lock's holders, and of its queue. */
+  /** How many rows the server may send: of the table, of the opened lock's holders, and of the lock's queue. */
   readonly rows: number
   readonly holders: number
   readonly queue: number

@@ -12,7 +12,7 @@ export interface Release {
   ask(lock: OpenLock, holder: Shown): void
 }
 
-/** Returns undefined on a read-only page, which has no button, and whose server refuses such requests. */
+/** Returns undefined on a read-only page. Such a page has no button, and its server refuses to release. */
 export function offerRelease(shown: () => OpenLock | undefined): Release | undefined {
   const button = document.getElementById('release') as HTMLButtonElement | null
   if (!button) return undefined

@@ -7,7 +7,7 @@ export interface RowOf<T> {
   update(thing: T): void
 }
 
-/** Moves over more rows than this are not animated, because they would only flicker. */
+/** Only this many rows are animated, from the first row on. A move over more rows would only flicker. */
 const MOVING = 60
 const MOVE = { duration: 250, easing: 'ease-out' }
 const still = matchMedia('(prefers-reduced-motion: reduce)')
@@ -29,7 +29,7 @@ export class Rows<T> {
 
   show(things: readonly T[]): void {
     const before = this.#places()
-    // Moving a row in the document would remove the focus from it.
+    // Moving a row in the document removes the focus from it, so the focus is set again below.
     const focused = document.activeElement
     const keys = new Set(things.map(this.#keyOf))
     for (const [key, { element }] of this.#rows) {

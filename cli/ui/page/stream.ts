@@ -24,10 +24,10 @@ export class Stream {
   readonly #tell: (condition: Condition) => void
   #source: EventSource | undefined
   #address = ''
-  /** Values from the last frame. `#heard` is the time when that frame arrived. */
+  /** Values from the last frame. `#heard` is the time when this frame arrived. */
   #last: { readonly age: number | null; readonly patience: number; readonly trouble: string | null } | undefined
   #heard = 0
-  /** When the stream was last opened. `#begun` says whether a frame has arrived since. */
+  /** The time when the stream was last opened. `#begun` says whether a frame has arrived since then. */
   #opened = 0
   #begun = false
 

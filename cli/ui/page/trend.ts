@@ -1,4 +1,7 @@
-/** Shows the chart of waits over the last minutes. The server has drawn its lines; this puts them in the page. */
+/**
+ * Shows the chart of waits over the last minutes. The server has computed the lines, and this module puts them into the
+ * page.
+ */
 import { inside, say } from './dom.ts'
 import type { TrendLines } from './messages.ts'
 
