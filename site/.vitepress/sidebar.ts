@@ -15,7 +15,7 @@ export function sidebar(): Item[] {
       text: 'Begin',
       items: [
         page('Getting started', '/getting-started'),
-        page('Choosing', '/guide/choosing'),
+        page('Choosing a lock', '/guide/choosing'),
         page('Migrating', '/guide/migrating'),
         page('From a shell', '/guide/shell'),
         page('Examples', '/examples/'),
