@@ -148,9 +148,11 @@ class Reader {
     this.#renderer.instead.set(use, text)
     const whole = wholeOf(use)
     const { parent } = whole
-    if (ts.isNewExpression(parent)) this.#error(parent, parent.expression.getText(), parent.arguments ?? [], false, at)
-    else
-      this.#text(ts.isArrayLiteralExpression(parent) ? (parent.parent.parent as ts.Expression) : whole, at, depth + 1)
+    const made = ts.isNewExpression(parent) ? parent.expression.getText() : undefined
+    if (made === 'Option') this.#literal(whole, at)
+    else if (ts.isNewExpression(parent))
+      this.#error(parent, parent.expression.getText(), parent.arguments ?? [], false, at)
+    else this.#text(joinedBy(parent.parent?.parent) ? (parent.parent.parent as ts.Expression) : whole, at, depth + 1)
     this.#renderer.instead.delete(use)
     // The message with the parameter's name instead of this text says less.
     if (ts.isIdentifier(use) && !constantOf(use)) this.#found.delete(ts.isNewExpression(parent) ? parent : whole)
@@ -159,6 +161,7 @@ class Reader {
   #literal(node: ts.Expression, at: ts.Node): void {
     const call = ancestor(node, ts.isCallExpression)
     const callee = call && nameOf(call)
+    if (/^(?:option|argument)$/.test(callee ?? '') && call?.arguments[2] === node) return // a default
     const made = ancestor(node, ts.isNewExpression)?.expression.getText()
     const help = (callee && helping.test(callee)) || made === 'Option' || made === 'Argument'
     const text = help ? this.#help(node, call) : this.#render(node)
@@ -168,12 +171,13 @@ class Reader {
     this.#add(at, kind, help ? (callee === 'addHelpText' || callee === 'description' ? callee : '') : '', text)
   }
 
-  /** Returns the text of an option's help, with the option's name. */
+  /** Returns the text of an option's help, with the option's name and its default, as commander prints them. */
   #help(node: ts.Expression, call: ts.CallExpression | undefined): string {
     const text = this.#render(node)
     const [first] = ancestor(node, ts.isNewExpression)?.arguments ?? call?.arguments ?? []
+    const given = defaultOf(ancestor(node, ts.isNewExpression) ?? call)
     return first && first !== node && isText(first) && /^(?:-|<|\[)/.test(this.#render(first))
-      ? `${this.#render(first)}  ${text}`
+      ? `${this.#render(first)}  ${text}${given && ` (default: ${given})`}`
       : text
   }
 
@@ -212,6 +216,19 @@ class Reader {
 function isProse(text: string): boolean {
   const words = text.replaceAll(/\$\{.*?\}/g, '…')
   return /\p{L}[\p{L}'-]*[,;:]? \p{L}{2}|… \p{L}{2,}|\p{L}{2,} …/u.test(words) && !forMachines.test(text)
+}
+
+/** Returns the default of an option: the last argument of `.option`, or what `.default` after `new Option` gets. */
+function defaultOf(node: ts.Node | undefined): string {
+  for (let at = node; at && !ts.isStatement(at) && !ts.isVariableDeclaration(at); at = at.parent) {
+    const call = at !== node && ts.isCallExpression(at) && nameOf(at) === 'default' ? at : undefined
+    if (call) return call.arguments.at(-1)!.getText().replaceAll("'", '')
+    if (at === node && ts.isCallExpression(at)) {
+      const last = at.arguments.length > 2 ? at.arguments.at(-1)! : undefined
+      return last && (ts.isNumericLiteral(last) || ts.isStringLiteral(last)) ? last.text : ''
+    }
+  }
+  return ''
 }
 
 /** Returns the name of an exit code, or its names: `a or b`. */

@@ -23,6 +23,7 @@ export class Renderer {
       return node.head.text + spans.join('')
     }
     if (ts.isParenthesizedExpression(node)) return this.render(node.expression, depth)
+    if (isPrintable(node)) return this.render(node.arguments[0]!, depth)
     if (ts.isArrayLiteralExpression(node)) return this.#lines(node, depth, '\n')
     const joined = joinedBy(node)
     if (joined) return this.#lines(joined.list, depth, joined.separator)
@@ -140,8 +141,14 @@ export function isSum(node: ts.Node): boolean {
   return [node.left, node.right].some(side => isPut(side) || isSum(side))
 }
 
+/** Returns whether the expression escapes control characters of a text. */
+export function isPrintable(node: ts.Node): node is ts.CallExpression {
+  return ts.isCallExpression(node) && nameOf(node) === 'printable'
+}
+
 /** Returns whether to insert a constant where it is used: it must be a text, or a choice of texts. */
 export function isPut(node: ts.Expression): boolean {
+  if (isPrintable(node)) return isPut(node.arguments[0]!)
   if (ts.isParenthesizedExpression(node)) return isPut(node.expression)
   if (ts.isConditionalExpression(node)) return isPut(node.whenTrue) && isPut(node.whenFalse)
   if (ts.isBinaryExpression(node)) return isPut(node.right)

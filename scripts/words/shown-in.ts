@@ -1,6 +1,6 @@
 /** Finds where a text is shown that is only a part of a message, such as the result of a function that gives a reason. */
 import ts from '@typescript/typescript6'
-import { constantOf, isPut, isText, joinedBy, nameOf } from './rendered.ts'
+import { constantOf, isPrintable, isPut, isText, joinedBy, nameOf } from './rendered.ts'
 
 /** Returns the largest expression that contains this one as a part of its text. */
 export function wholeOf(node: ts.Expression): ts.Expression {
@@ -10,6 +10,7 @@ export function wholeOf(node: ts.Expression): ts.Expression {
 }
 
 function isPart(at: ts.Node, up: ts.Node): boolean {
+  if (isPrintable(up)) return true
   if (ts.isConditionalExpression(up)) return up.condition !== at
   if (ts.isBinaryExpression(up)) {
     const { kind } = up.operatorToken
@@ -39,7 +40,7 @@ export function shownIn(node: ts.Expression): ts.Expression | 'inserted' | undef
     const all = uses(scopeOf(parent), name.text).filter(use => !constant || constantOf(use) === initializer)
     if (all.some(use => isShown(use) || isOfPage(use)) && constant && initializer && isPut(initializer))
       return 'inserted'
-    return all.find(isShown) ?? all.filter(use => ts.isCallExpression(use.parent)).map(shownIn)[0]
+    return shownOf(all)
   }
   if (ts.isReturnStatement(parent) || (ts.isArrowFunction(parent) && parent.body === whole)) {
     const name = ownName(functionAround(parent))
@@ -50,9 +51,15 @@ export function shownIn(node: ts.Expression): ts.Expression | 'inserted' | undef
     const called = name === undefined ? undefined : functionNamed(node.getSourceFile(), name)
     const parameter = called?.parameters[parent.arguments.indexOf(whole)]?.name
     if (!called || !parameter || !ts.isIdentifier(parameter)) return undefined
-    return uses(called, parameter.text).find(each => each !== parameter && isShown(each))
+    const next = shownOf(uses(called, parameter.text).filter(each => each !== parameter))
+    return next === 'inserted' ? undefined : next
   }
   return undefined
+}
+
+/** Returns the first of these expressions that is shown, or that is passed to a function that shows it. */
+function shownOf(all: readonly ts.Expression[]): ReturnType<typeof shownIn> {
+  return all.find(isShown) ?? all.filter(use => ts.isCallExpression(use.parent)).map(shownIn)[0]
 }
 
 function isOfPage(node: ts.Expression): boolean {
@@ -63,7 +70,7 @@ function isOfPage(node: ts.Expression): boolean {
 function isShown(node: ts.Expression): boolean {
   const whole = wholeOf(node)
   if (isOfPage(node)) return false
-  if (ts.isNewExpression(whole.parent)) return /(?:Error|^Failure)$/.test(whole.parent.expression.getText())
+  if (ts.isNewExpression(whole.parent)) return /(?:Error|^Failure|^Option)$/.test(whole.parent.expression.getText())
   if (whole === node)
     return ts.isArrayLiteralExpression(whole.parent) && joinedBy(whole.parent.parent.parent) !== undefined
   return some(whole, each => isText(each) && /\p{L}/u.test(each.getText().replaceAll(/\$\{[^}]*\}/g, '')))
@@ -109,6 +116,8 @@ function all<T extends ts.Node>(within: ts.Node, is: (node: ts.Node) => node is 
   return found
 }
 
+/** Returns whether a part of the expression is such a node. What is only compared is not a part. */
 function some(within: ts.Node, is: (node: ts.Node) => boolean): boolean {
+  if (ts.isBinaryExpression(within) && /^[!=]==$/.test(within.operatorToken.getText())) return false
   return is(within) || (ts.forEachChild(within, child => some(child, is) || undefined) ?? false)
 }
