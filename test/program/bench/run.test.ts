@@ -208,7 +208,7 @@ test('a scenario is only for rivals with its kind of lock, and the results show 
   const [semaphore, mutex] = results.trials.map(({ figures }) => figures)
   const near = (['handoffP50', 'crossP50'] as const).every(one => semaphore![one]! / mutex![one]! <= 1.15)
   expect(handoff).toMatchObject({ goal: '≤ 1.15', verdict: near ? 'reached' : 'missed' })
-  expect(goalsTable(results)).toMatch(/^Goals of the project for redis-baton\n.*(\n.*)* reached/m)
+  expect(goalsTable(results)).toMatch(/^The project’s goals for redis-baton\n.*(\n.*)* reached/m)
   expect(htmlReport(results)).toContain('<h2>Goals</h2>')
 })
 
