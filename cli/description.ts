@@ -116,13 +116,13 @@ export function holderOf(state: LockState): string {
 }
 
 /**
- * Says why a caller waits: ", held by host:1 for 3s, at position 2 of the queue". Parts that are unknown are left out.
- * `cause` is the error if Redis could not be asked.
+ * Appends to a sentence why a caller waits: ", held by host:1 for 3s, at position 2 of the queue". Parts that are
+ * unknown are left out. `cause` is the error if Redis could not be asked.
  */
-export function reasonOf({ holder, position, cause }: Reason): string {
+export function withReason(sentence: string, { holder, position, cause }: Reason): string {
   const who = holder ? `, held by ${holder.label} for ${showTime(holder.heldFor)}` : ''
   const place = position ? `, at position ${position} of the queue` : ''
-  return who + place + (cause ? `; Redis is out of reach: ${messageOf(cause)}` : '')
+  return `${sentence}${who}${place}${cause ? `; Redis is out of reach: ${messageOf(cause)}` : ''}`
 }
 
 interface Reason {

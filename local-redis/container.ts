@@ -33,7 +33,8 @@ async function find(env: NodeJS.ProcessEnv): Promise<Finding> {
   // If the user names an image, only this option is used, so it need not be tried first: the first server reports any
   // trouble. Otherwise there are other options, so find out now whether this one works.
   const { BATON_REDIS_IMAGE: named } = env
-  if (!named && !(await engineAnswers())) return { unavailable: 'no container engine answers' }
+  if (!named && !(await engineAnswers()))
+    return { unavailable: 'no container engine, such as Docker or Podman, answers' }
   const testcontainers = await import('testcontainers')
   const engine = await testcontainers.getContainerRuntimeClient()
   const image = named || 'redis:7'

@@ -25,7 +25,7 @@ export function connect(
     throw new LockArgumentError(
       'replicas',
       settings.replicas,
-      'no replicas option with a quorum, whose servers are independent of each other',
+      'no option `replicas`, because the servers of a quorum are independent of each other',
     )
   }
   return new Quorum(redis, settings, clock, told)

@@ -8,7 +8,7 @@ import type { Via } from './kind.ts'
  * @since 0.1.0
  */
 export interface ClientEvents {
-  /** A call was refused for the first time. `position`: its place in the fair queue, from 1. @since 0.1.0 */
+  /** A call has to wait, because its first request was refused. `position`: its place in the fair queue, from 1. @since 0.1.0 */
   waiting: { key: string; owner: string; position?: number; holder?: HolderInfo }
   /** A lock was granted, `waited` ms after the call. @since 0.1.0 */
   acquired: { key: string; owner: string; fencingToken: number; waited: number; via: Via }
@@ -26,7 +26,7 @@ export interface ClientEvents {
   disconnected: { error: Error }
   /** All connections of this client are up again. @since 0.1.0 */
   reconnected: Record<string, never>
-  /** An error that no promise reports. It is not thrown if nobody listens. @since 0.1.0 */
+  /** An error that no promise reports. If nobody listens, the error is not thrown. @since 0.1.0 */
   error: { error: unknown }
 }
 

@@ -73,7 +73,7 @@ function status(watch: Watch, paused: boolean, interval: number): ['red' | 'yell
   const { picture, age, took, trouble, surveying = 0 } = watch
   const asOf = picture ? `as of ${time(age)} ago` : 'no data yet'
   if (trouble) return ['red', `${asOf}: ${messageOf(trouble)}`]
-  if (surveying > Math.max(LATE, 3 * took)) return ['yellow', `${asOf}: no answer for ${time(surveying)}`]
+  if (surveying > Math.max(LATE, 3 * took)) return ['yellow', `${asOf}: no answer from Redis for ${time(surveying)}`]
   if (paused) return ['yellow', `paused, ${asOf}`]
   if (!picture) return ['dim', 'reading …']
   const pace = watch.pace > interval ? `${time(watch.pace)}, because reading takes ${time(took)}` : time(interval)
@@ -96,7 +96,7 @@ function foot({ help, typing, filter, opened }: View, width: number, colours: Co
 
 const listKeys = '↑↓ move  enter open  s sort  r reverse  / filter  space pause  ? help  q quit'
 const lockKeys = '↑↓ scroll  esc back  space pause  ? help  q quit'
-const anyKey = 'any key goes back'
+const anyKey = 'press any key to go back'
 
 const help = `
   up down j k       move; page up, page down, home, end, g and G go farther

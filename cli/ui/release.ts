@@ -26,8 +26,8 @@ export async function releaseShown(
     if (!holder) return { released: false, said: `${gone} It is now held by ${printable(holderOf(state))}.` }
     if (!(await locks.forceRelease(lock, id))) return { released: false, said: gone }
     const who = printable(`${nameOf(holder)}, for ${showTime(holder.heldFor)}`)
-    log(`${printable(key)} is released; it was held by ${who}`)
-    return { released: true, said: `Released. The lock was held by ${who}.` }
+    log(`the lock ${printable(key)} was released; it was held by ${who}`)
+    return { released: true, said: `The lock was released. It was held by ${who}.` }
   } catch (error) {
     if (!(error instanceof LockConnectionError || error instanceof LockArgumentError)) throw error
     return { released: false, said: `The release failed: ${printable(error.message)}` }

@@ -170,8 +170,14 @@ class Tenure {
     drainOf({ drain })
     if (redis instanceof LockClient) {
       const [option] = Object.entries(options)
-      if (option)
-        throw new LockArgumentError(...option, 'no other option beside a LockClient, which already has its own')
+      if (option) {
+        const [name, value] = option
+        throw new LockArgumentError(
+          name,
+          value,
+          'no such option beside a LockClient, which already has its own options',
+        )
+      }
       this.client = redis
       this.end = async () => {}
     } else {

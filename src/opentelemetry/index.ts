@@ -170,7 +170,7 @@ function tallies(meters: Meters, keyGroup: InstrumentOptions['keyGroup']): (key:
       return tally
     } catch (error) {
       // An error of the caller's function must not break the lock.
-      diag.error('redis-baton: keyGroup threw an error', error)
+      diag.error('redis-baton: the option keyGroup threw an error, so the measurement has no group', error)
       return common
     }
   }

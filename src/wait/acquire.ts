@@ -176,7 +176,7 @@ export class Acquirer {
 
   /** Called while the first connection is being made. The waiters' patience counts from now, but this is no failure. */
   unconnected(): void {
-    this.#outage.begin(new Error('not connected yet'), false)
+    this.#outage.begin(new Error('the client is not connected yet'), false)
   }
 
   reconnected(): void {

@@ -134,9 +134,9 @@ describe('a run', () => {
     expect(left.map(ms => Math.round(ms / one))).toEqual([9, 8, 5, 2, 1, 0])
 
     const text = tables(results)
-    expect(text).toContain(`hanging: failed: ${why} (round 1, not tried again)`)
+    expect(text).toContain(`hanging: failed: ${why} (in round 1; the lock was not tried again)`)
     expect(text).toMatch(/^ *leaving .*\n *1 of 3 rounds .* 1 unfinished/m)
-    expect(text).toContain(`leaving: not tried again: ${gone}`)
+    expect(text).toContain(`leaving: the lock was not tried again: ${gone}`)
     expect(text).not.toContain('skipped')
   })
 

@@ -152,7 +152,7 @@ describe('release', () => {
     const key = freshKey()
     await semaphoreOf(key)
     expect((await baton('release', '--force', '--yes', key)).output).toBe(
-      `${key} is free already, but the semaphore of this key is held: --kind semaphore\n`,
+      `${key} is free already, but the semaphore of this key is held; to release it, give --kind semaphore\n`,
     )
     expect(await taken(key)).toBe(4)
     await client().lock(key)

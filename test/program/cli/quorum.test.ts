@@ -158,7 +158,7 @@ test('five servers: losing two costs a line on stderr, losing a third is fatal',
   await c.kill()
   const none = await ended(...run)
   expect(none).toMatchObject({ code: 69, output: '' })
-  expect(none.errors).toMatch(/^baton: a quorum of 5 servers needs 3 that can be used: [^\n]*\n$/)
+  expect(none.errors).toMatch(/^baton: fewer than 3 of the 5 servers of the quorum can be used: [^\n]*\n$/)
   for (const { port } of [a, b, c]) expect(none.errors).toContain(`Redis at 127.0.0.1:${port} cannot be used`)
 })
 

@@ -156,7 +156,7 @@ describe('at 80 × 24', () => {
     const terminal = await top(freshName())
     await terminal.eventually('no lock is held')
     await terminal.press('?')
-    await terminal.eventually('any key goes back')
+    await terminal.eventually('press any key to go back')
     await terminal.press('x')
     await terminal.eventually('no lock is held')
   })
@@ -276,7 +276,7 @@ test.each(['q', 'C-c'])('%s ends it at once while Redis hangs', async key => {
   const terminal = await top(name, '--url', proxy.url)
   await terminal.eventually('3 held')
   proxy.swallow('down')
-  await terminal.eventually(/no answer for|as of \S+ ago:/)
+  await terminal.eventually(/no answer from Redis for|as of \S+ ago:/)
   await terminal.press(key)
   // If the key did not end the program, it would wait 15 s for Redis to come back.
   expect(await terminal.exitCode(4_000)).toBe(0)
