@@ -109,10 +109,10 @@ export const shareTitles: Readonly<Record<LockState['kind'], string>> = {
   semaphore: 'permits',
 }
 
-/** Describes the holders and how long the first has held the lock: "host:1, for 3s", or "nobody". */
-export function holderOf(state: LockState): string {
+/** Describes the holders and how long the first has held the lock: "held by host:1, for 3s", or "held by nobody". */
+export function heldBy(state: LockState): string {
   const held = heldFor(state)
-  return held === undefined ? 'nobody' : `${namesOf(state)}, for ${showTime(held)}`
+  return held === undefined ? 'held by nobody' : `held by ${namesOf(state)}, for ${showTime(held)}`
 }
 
 /**

@@ -2,7 +2,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { LockState } from '../src/index.ts'
 import { type Connected, type ConnectionOptions, connected, oneLook, withConnection } from './connection.ts'
-import { holderOf, kindNames, nameOf } from './description.ts'
+import { heldBy, kindNames, nameOf } from './description.ts'
 import { exitCodes, Failure } from './failure.ts'
 import { type Kind, kindOption, lockOf, statesOf } from './kinds.ts'
 import { printable } from './printable.ts'
@@ -65,8 +65,8 @@ async function releaseAll(at: Connected, key: string, { kind, yes = false }: Rel
     const other = states.find(({ locked }) => locked)
     return `${key} is free already${other ? `, but the ${kindNames[other.kind]} of this key is held; to release it, give --kind ${other.kind}` : ''}`
   }
-  const who = `${key} is held by ${holderOf(state)}`
-  if (!yes) await agree(who, state.holders.length > 1 ? 'Take the lock from all of them?' : 'Take the lock?')
+  const who = `${key} is ${heldBy(state)}`
+  if (!yes) await agree(who, state.holders.length > 1 ? 'Take the lock from all its holders?' : 'Take the lock?')
   return (await locks.forceRelease(lockOf(locks, key, state.kind))) ? `${key} is released` : `${key} is free already`
 }
 

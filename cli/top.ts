@@ -19,7 +19,11 @@ const orders = { lock: 'key', held: 'heldFor', left: 'timeLeft', queue: 'waiters
 export function addTop(program: Command): void {
   withConnection(program.command('top'))
     .description('shows all locks, their holders and their queues, live')
-    .argument('[pattern]', 'only keys that match this glob pattern: *, ?, [abc]; \\ escapes', '*')
+    .argument(
+      '[pattern]',
+      'only keys that match this glob pattern, which may contain *, ? and [abc]; \\ escapes them',
+      '*',
+    )
     .option('--interval <time>', 'time between two readings of Redis, such as 500ms or 5s (default: 1s)', parseInterval)
     .addOption(
       new Option('--sort <column>', 'column to sort by at first').choices(Object.keys(orders)).default('queue'),

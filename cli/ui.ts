@@ -15,7 +15,11 @@ const interval = new Option('--interval <time>', 'time between two readings of R
 export function addUi(program: Command): void {
   withConnection(program.command('ui'))
     .description('shows all locks, their holders and their queues, live in the browser')
-    .argument('[pattern]', 'only keys that match this glob pattern: *, ?, [abc]; \\ escapes', '*')
+    .argument(
+      '[pattern]',
+      'only keys that match this glob pattern, which may contain *, ? and [abc]; \\ escapes them',
+      '*',
+    )
     .addOption(port)
     .addOption(interval)
     .option('--allow-release', 'let the page take locks away from their holders, after a confirmation')
@@ -28,7 +32,7 @@ Examples:
   baton ui --allow-release --port 8080
   ssh -L 8080:127.0.0.1:8080 bastion baton ui --port 8080    # for the browser of another machine
 
-It prints an address with a new secret each time, and serves the page there until Ctrl-C. Anyone who has the whole address and
+The command prints an address with a new secret each time, and serves the page there until Ctrl-C. Anyone who has the whole address and
 can reach the loopback of this machine can see the page, so do not pass it on. While no page is open, baton does not read from Redis.`,
     )
     .action(async (pattern: string, options: ConnectionOptions & Omit<Showing, 'pattern'>) => {

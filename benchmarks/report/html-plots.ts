@@ -16,7 +16,8 @@ const write = (measure: Measure, spread: Spread | undefined) =>
 function say(measure: Measure, spread: Spread | undefined): string {
   if (!spread) return 'not measured'
   const [low, high] = [spread.low, spread.high].map(value => format(words[measure].unit, value))
-  return `${write(measure, spread)}${spread.rounds > 1 ? `, between ${low} and ${high} in ${spread.rounds} rounds` : ''}`
+  const median = write(measure, spread)
+  return `${median}${spread.rounds > 1 ? `, between ${low} and ${high} in ${spread.rounds} rounds` : ''}`
 }
 
 export function plotsOf(scenario: Scenario, entries: readonly Entry[]): Markup {

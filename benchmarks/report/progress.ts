@@ -54,7 +54,7 @@ class Pace {
     this.#took += performance.now() - this.#currentAt
     this.#current = 0
     this.#total = this.#done + left
-    if (outcome === 'failed') this.failures = `${++this.#failed} trials failed`
+    if (outcome === 'failed') this.failures = `failed trials: ${++this.#failed}`
   }
 
   now(): { readonly share: number; readonly left: number } {

@@ -185,7 +185,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
     tellOthers(null)
     say(
       'plain',
-      `${victim.label} continues after ${seconds(now() - at)} and sets the stock to ${stockRead - 1}; it is ${ledger.stock} now`,
+      `${victim.label} continues after ${seconds(now() - at)} and writes stock ${stockRead - 1}; the stock is ${ledger.stock} now`,
     )
     await until(() => ledger.lateWrite !== null)
     if (ledger.lateWrite === 'accepted')

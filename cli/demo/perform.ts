@@ -95,7 +95,7 @@ async function prepare(named: ServerAddress | undefined, display: Display) {
 }
 
 function startedAt(url: string): ServerAddress {
-  return checkedAddress(url, 'the server that was started') as ServerAddress
+  return checkedAddress(url, 'the address of the server that was started') as ServerAddress
 }
 
 function use({ url, shown }: ServerAddress, announce: (line: string) => void) {

@@ -110,7 +110,7 @@ export function frame(
     )
   } else {
     const inside = labelsInside(stage)
-    lines.push(row('inside', `${strip(inside, crew, colours, room - 13)}  ${inside.length} at once`))
+    lines.push(row('inside', `${strip(inside, crew, colours, room - 28)}  ${inside.length} in the section at once`))
   }
   lines.push('')
   const fitting = events.slice(-Math.max(1, size.rows - lines.length))

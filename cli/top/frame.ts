@@ -71,13 +71,13 @@ export function frame({ view, watch, paused, interval, where }: Seen, size: Size
 /** Says how fresh the picture is, and what is wrong if it is not. */
 function status(watch: Watch, paused: boolean, interval: number): ['red' | 'yellow' | 'dim', string] {
   const { picture, age, took, trouble, surveying = 0 } = watch
-  const asOf = picture ? `as of ${time(age)} ago` : 'no data yet'
+  const asOf = picture ? `data as of ${time(age)} ago` : 'no data yet'
   if (trouble) return ['red', `${asOf}: ${messageOf(trouble)}`]
   if (surveying > Math.max(LATE, 3 * took)) return ['yellow', `${asOf}: no answer from Redis for ${time(surveying)}`]
   if (paused) return ['yellow', `paused, ${asOf}`]
   if (!picture) return ['dim', 'reading …']
-  const pace = watch.pace > interval ? `${time(watch.pace)}, because reading takes ${time(took)}` : time(interval)
-  return ['dim', `every ${pace}`]
+  const pace = watch.pace > interval ? `${time(watch.pace)}, because one reading takes ${time(took)}` : time(interval)
+  return ['dim', `reading every ${pace}`]
 }
 
 function nothing({ filter }: View, { locks }: Picture): string {

@@ -8,7 +8,7 @@
  * result, `[x]` may be absent, `(x|y)` is one of several, and `${…}` is a value.
  */
 import ts from '@typescript/typescript6'
-import { constantOf, isSum, isText, joinedBy, nameOf, Renderer } from './rendered.ts'
+import { constantOf, isPrintable, isSum, isText, joinedBy, nameOf, Renderer } from './rendered.ts'
 import { shownIn, wholeOf } from './shown-in.ts'
 
 export interface Message {
@@ -35,11 +35,11 @@ const codes: Readonly<Record<string, string>> = {
 const helping = /^(?:argument|description|usage|addHelpText|\w*[oO]ption)$/
 /** Texts of several words for machines: selectors, shell commands, settings of other programs, names of symbols. */
 const forMachines =
-  /^#|^\(prefers|redis\.call|^\s*local |exec cat|>&|^deb |^PING\b|^Created-By|already in use\\?\||(?:^| )figure$|^default-src |^entered |^beat |^LockModule options|^Dir::/
+  /^#|^\(prefers|redis\.call|^\s*local |exec cat|>&|^deb |^PING\b|^Created-By|already in use\\?\||(?:^| )figure$|^default-src |^entered |^beat |^LockModule options|^Dir::|^LockClient of @Locked/
 /** Properties that hold the names of columns, rows and scenarios. */
 const naming = /^(?:title|axisTitle|name|head|heads|unit|what|label)$/
 /** Tags within a sentence. The other tags of a page separate its texts. */
-const inline = /<\/?(?:a|abbr|b|bdi|code|em|i|kbd|small|span|strong|sub|sup|var)\b[^>]*>/g
+const inline = /<\/?(?:a|abbr|b|bdi|code|em|i|kbd|span|strong|sub|sup|var)\b[^>]*>/g
 const printed = (file: string) => !file.startsWith('src/')
 
 export function messagesIn(file: string, text: string): Message[] {
@@ -245,7 +245,8 @@ function isName(text: string): boolean {
 
 /** Returns whether the expression is an argument of a function that warns. */
 function isWarned(node: ts.Node): boolean {
-  const call = ancestor(node, ts.isCallExpression)
+  let call = ancestor(node, ts.isCallExpression)
+  if (call && isPrintable(call)) call = ancestor(call, ts.isCallExpression)
   return call !== undefined && /^#?warn(?:ed)?$/.test(nameOf(call) ?? '')
 }
 

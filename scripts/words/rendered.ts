@@ -141,9 +141,9 @@ export function isSum(node: ts.Node): boolean {
   return [node.left, node.right].some(side => isPut(side) || isSum(side))
 }
 
-/** Returns whether the expression escapes control characters of a text. */
+/** Returns whether the expression is a text that is only escaped, or continued with a reason. */
 export function isPrintable(node: ts.Node): node is ts.CallExpression {
-  return ts.isCallExpression(node) && nameOf(node) === 'printable'
+  return ts.isCallExpression(node) && /^(?:printable|withReason)$/.test(nameOf(node) ?? '')
 }
 
 /** Returns whether to insert a constant where it is used: it must be a text, or a choice of texts. */

@@ -31,9 +31,12 @@ describe('unusable arguments: exit code 64 and one line', () => {
     ],
     [
       ['--rival', 'baton-fair,redlock', '--scenario', 'semaphore-one'],
-      'baton: redlock has no lock for any of these scenarios\n',
+      'baton: redlock has no lock for any of these scenarios; choose others with --scenario\n',
     ],
-    [['--url', 'rediss://127.0.0.1:1', '--rtt', '1'], 'baton: --rtt cannot add a delay to a TLS connection\n'],
+    [
+      ['--url', 'rediss://127.0.0.1:1', '--rtt', '1'],
+      'baton: --rtt cannot add a delay to a TLS connection; leave --rtt out, or give an address that begins with redis://\n',
+    ],
   ])('%s', async (args, said) => {
     const { code, output, errors } = await bench(...args)
     expect(output).toBe('')

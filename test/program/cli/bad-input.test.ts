@@ -121,7 +121,7 @@ describe('an invalid time', () => {
     ['--lease', 'soon', 'such as 500ms, 30s or 2m'],
     ['--lease', '0s', 'lease is 0'],
     // A timer with a longer delay would fire at once, and SIGKILL would be sent.
-    ['--grace', '30d', 'at most 24d'],
+    ['--grace', '30d', 'at most 24 days (24d)'],
   ])('%s %j', async (option, value, message) => {
     const ended = await baton('run', 'k', option, value, '--', 'true')
     expect(ended.errors).toContain(message)
@@ -278,6 +278,6 @@ describe('a command that cannot be started: the lock is free afterwards', () => 
     await writeFile(file, '#!/no/such/interpreter\n')
     await chmod(file, 0o755)
     const ended = await baton('run', freshKey(), '--', file)
-    expectRefusal(ended, 127, /the interpreter named in its first line \(#!\) does not exist/)
+    expectRefusal(ended, 127, /the interpreter that the first line of this file names \(#!\) does not exist/)
   })
 })

@@ -193,7 +193,7 @@ describe('no valid quorum: 64, before any connection', () => {
   test.each([[['--permits', '2']], [['--read']], [['--write']]])('a lock of another kind: %j', async kind => {
     const { code, errors } = await ended('run', 'k', ...nowhere(3), ...kind, '--', 'true')
     expect(code).toBe(64)
-    expect(errors).toMatch(/^baton: a quorum \(several --url\) has only mutexes: [^\n]*\n$/)
+    expect(errors).toMatch(/^baton: a quorum \(several --url\) has only mutexes, [^\n]*\n$/)
   })
 
   test.each(['bench', 'demo'])('%s works with one server', async name => {
