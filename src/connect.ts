@@ -20,7 +20,8 @@ export function connect(
   told: WaysListener,
 ): Ways {
   if (!isSeveral(redis)) return Server.at(redis, settings, clock, told)
-  if (!SIZES.includes(redis.length)) throw new LockArgumentError('redis', redis.length, '3, 5 or 7 independent servers')
+  if (!SIZES.includes(redis.length))
+    throw new LockArgumentError('redis', `an array of ${redis.length}`, '3, 5 or 7 independent servers')
   if (settings.replicas) {
     throw new LockArgumentError(
       'replicas',

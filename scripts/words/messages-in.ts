@@ -176,6 +176,9 @@ class Reader {
     const text = this.#render(node)
     const [first] = ancestor(node, ts.isNewExpression)?.arguments ?? call?.arguments ?? []
     const given = defaultOf(ancestor(node, ts.isNewExpression) ?? call)
+    // `urlOption('address of …')` makes the option `--url`.
+    const [, own] = /^([a-z]+)Option$/.exec((call && nameOf(call)) ?? '') ?? []
+    if (first === node && own && own !== 'add') return `--${own} <${own}>  ${text}`
     return first && first !== node && isText(first) && /^(?:-|<|\[)/.test(this.#render(first))
       ? `${this.#render(first)}  ${text}${given && ` (default: ${given})`}`
       : text
