@@ -2,7 +2,7 @@
  * The screen of `baton top`, line by line:
  *
  *      127.0.0.1:6379  12 held  …      which Redis, and its figures
- *      every 1s                        how fresh the figures are
+ *      reading every 1s                how fresh the figures are
  *      …                               the list, or one opened lock, or the help
  *      ↑↓ move  enter open  …          keys, or the filter that is being typed
  */

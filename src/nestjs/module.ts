@@ -175,7 +175,7 @@ class Tenure {
         throw new LockArgumentError(
           name,
           value,
-          'no such option beside a LockClient, which already has its own options',
+          'no other option beside a LockClient, which already has its own options',
         )
       }
       this.client = redis

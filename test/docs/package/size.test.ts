@@ -5,7 +5,7 @@ import { programs, sizeOf } from '../../../scripts/size.ts'
  * In bytes. The goal of 30 KB is missed: the connections of clusters, sentinels and replicas alone need that much
  * (CONTRIBUTING.md, "Size"). This is the present size, so that the test notices any growth.
  */
-const STANDS_AT = 169_700
+const STANDS_AT = 170_000
 
 describe('what a program that bundles the library gets', () => {
   test('does not grow, minified, before dependencies', async () => {

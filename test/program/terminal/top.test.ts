@@ -49,7 +49,7 @@ describe('at 80 × 24', () => {
     const screen = await terminal.eventually('3 waiting')
     const [figures, status, titles, ...rows] = screen.split('\n')
     expect(figures).toMatch(/^127\.0\.0\.1:\d+ {2}3 held {2}2 with a queue {2}3 waiting, longest \S+/)
-    expect(status).toMatch(/^every \d/)
+    expect(status).toMatch(/^reading every \d/)
     expect(titles).toMatch(/^ {2}LOCK +HOLDER +HELD +LEFT +QUEUE▾ +LONGEST$/)
     expect(rows[0]).toMatch(new RegExp(`^> ${name}c +the holder +\\S+ +\\S+ +2 +\\S+$`))
     expect(rows[2]).toMatch(new RegExp(`^ {2}${name}b +the holder +\\S+ +\\S+$`))
@@ -266,7 +266,7 @@ test('Redis goes away and comes back', async () => {
   expect(await terminal.eventually(/as of \S+ ago: .+/)).toContain('3 held')
   await leases.get('b').release()
   proxy.accept()
-  await terminal.eventually(/2 held[^\n]*\nevery/)
+  await terminal.eventually(/2 held[^\n]*\nreading every/)
 })
 
 test.each(['q', 'C-c'])('%s ends it at once while Redis hangs', async key => {
