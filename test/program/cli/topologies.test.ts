@@ -146,7 +146,7 @@ describe.each(cases)('$kind, by TLS: $tls', ({ kind, tls }) => {
       const { port } = servers.servers[0]!
       await refused(
         `redis://:${encoded.data}@127.0.0.1:${port}`,
-        /is a node of a cluster; the address of a cluster begins with redis\+cluster:/,
+        /is a node of a cluster; use an address that begins with redis\+cluster:/,
       )
       await refused(redisUrl().replace('redis:', 'redis+cluster:'), /the server is not a node of a cluster/)
     }
