@@ -183,7 +183,7 @@ class Run {
       this.#absent.get(rival) ??
       skipped(rival, scenario) ??
       unfit(scenario, this.around.servers) ??
-      (elsewhere ? 'it uses its own server, which --rtt does not delay' : undefined) ??
+      (elsewhere ? 'the lock uses a server of its own, which --rtt does not delay' : undefined) ??
       givenUp(earlier)
     )
   }

@@ -70,15 +70,15 @@ const forms = [
 ] as const
 
 export const addressHelp = `
-The address of Redis is --url, or else $REDIS_URL. Other users of the machine can see the arguments of a program, but not its
-environment, so put a password in $REDIS_URL.
+The address of Redis is the value of --url, or else of $REDIS_URL. Other users of the machine can see the arguments of a program,
+but not its environment. So if the address contains a password, put it into $REDIS_URL.
   redis://user:password@host:port/database                      one server
   redis+cluster://user:password@host:port,host:port             a cluster, by some of its nodes
   redis+sentinel://user:password@host:port,host:port/name/0     the master called "name", by its sentinels, and the database
 For a quorum, give --url three, five or seven times: one independent server each.
-For TLS, write rediss instead of redis; NODE_EXTRA_CA_CERTS can name a file with the certificates to trust.
-If the sentinels need a password of their own, append it: ?sentinel_username=user&sentinel_password=password
-In a password, write / ? # @ % : , & as %2F and so on. Everything but the hosts and the name of the master is optional.`
+For TLS, write rediss instead of redis. To trust further certificates, set NODE_EXTRA_CA_CERTS to a file that contains them.
+If the sentinels need a password of their own, append it to the address: ?sentinel_username=user&sentinel_password=password
+In a password, write / ? # @ % : , & as %2F and so on. Only the hosts and the name of the master are required.`
 
 /** Returns undefined if the text is not an address. */
 export function parseAddress(text: string): Address | undefined {

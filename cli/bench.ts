@@ -24,7 +24,9 @@ interface Options {
 }
 
 export function addBench(program: Command): void {
-  const competing = new Option('--rival <names>', 'the locks to compare').argParser(collect).default([], 'all')
+  const competing = new Option('--rival <names>', 'names of the locks to compare, separated by commas')
+    .argParser(collect)
+    .default([], 'all')
   const command = program
     .command('bench')
     .description('measures locks under contention, side by side: latency, throughput, cost, fairness')
@@ -32,16 +34,25 @@ export function addBench(program: Command): void {
     .addOption(competing)
     .option(
       '--rounds <n>',
-      'how often each lock is measured; with fewer than 3 rounds the range means little',
+      'number of rounds; each lock is measured once per round, and fewer than 3 rounds show little of the variation',
       atLeast(1, true),
       3,
     )
-    .option('--seconds <s>', 'how long a loop is measured, in seconds', atLeast(0.1), 2)
+    .option(
+      '--seconds <s>',
+      'how long callers acquire and release a lock in each measurement, in seconds',
+      atLeast(0.1),
+      2,
+    )
     .option('--rtt <ms>', 'round-trip delay to add between clients and server, in ms', atLeast(0), 0)
-    .option('--no-warm-cores', 'let idle cores sleep; each wake-up then takes 50 to 100 µs longer')
-    .addOption(urlOption('one server, not a cluster (default: $REDIS_URL, else a server started for the benchmark)'))
-    .option('--json <file>', 'write the raw results')
-    .option('--html <file>', 'write a page with plots')
+    .option('--no-warm-cores', 'do not keep idle cores awake; each wake-up then takes 50 to 100 µs longer')
+    .addOption(
+      urlOption(
+        'address of one server, not of a cluster (default: $REDIS_URL, else a server started for the benchmark)',
+      ),
+    )
+    .option('--json <file>', 'file to write the raw results to, as JSON')
+    .option('--html <file>', 'file to write a page with plots to, as HTML')
     .addHelpText(
       'after',
       `
@@ -50,11 +61,11 @@ Examples:
   baton bench --rival baton-fair,redlock --scenario 2x8 --rounds 1
   baton bench --rtt 1 --json results.json --html results.html
 
-Locks of other packages are measured if the package is installed in the current folder; those missing are listed at the end.
+Locks of other packages are measured if the package is installed in the current folder. Missing packages are listed at the end.
 Scenarios on several servers (quorum-…) start their own servers, so they run only without --url.
-A server that you name keeps its data: only the keys of the trials are removed.
-If a lock fails in a scenario, or a call never returns, that lock is not measured there in later rounds.
-Ctrl-C ends the run, and shows and writes the results so far; a second Ctrl-C ends it at once, without them.
+A server that you give by --url keeps its data: baton removes only its own keys.
+If a lock fails in a scenario, or a call never returns, later rounds of that scenario leave the lock out.
+Ctrl-C ends the run, and shows and writes the results so far. A second Ctrl-C ends the run at once, without results.
 If stdout is not a terminal, progress is printed to stderr.`,
     )
     .action(async (options: Options) => {
@@ -78,11 +89,17 @@ async function bench({ scenario, rival, url: given, ...options }: Options): Prom
   const competing = await choose('rival', rival, rivals)
   const idle = competing.find(one => !chosen.some(each => takesPart(one, each)))
   if (rival.length > 0 && idle)
-    throw new Failure(`${idle.name} has no lock for any of these scenarios`, exitCodes.usage)
+    throw new Failure(
+      `${idle.name} has no lock for any of these scenarios; choose others with --scenario`,
+      exitCodes.usage,
+    )
   const address = namedServer(given, 'baton bench')
   if (address?.tls && options.rtt > 0)
-    throw new Failure('--rtt cannot add a delay to a TLS connection', exitCodes.usage)
-  // Reports within seconds why a server cannot be used.
+    throw new Failure(
+      '--rtt cannot add a delay to a TLS connection; leave --rtt out, or give an address that begins with redis://',
+      exitCodes.usage,
+    )
+  // If the server cannot be used, this call reports the reason within seconds.
   if (address) (await reachServer(address)).disconnect()
 
   const progress = openProgress(process.stdout, process.stderr, process.env)
@@ -105,7 +122,7 @@ async function bench({ scenario, rival, url: given, ...options }: Options): Prom
     const { aborted, reason } = interruption.signal
     const signal = exitCodes.signal + constants.signals[reason as NodeJS.Signals]
     throw aborted
-      ? new Failure(`interrupted by ${reason}`, signal)
+      ? new Failure(`the run was interrupted by ${reason}`, signal)
       : new Failure(messageOf(error), exitCodes.unavailable)
   } finally {
     for (const name of signals) process.off(name, interrupt)

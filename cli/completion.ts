@@ -29,7 +29,7 @@ export function addCompletion(program: Command): void {
   program
     .command('completion')
     .description('prints a script with which a shell completes commands, options and the names of locks')
-    .addArgument(new Argument('<shell>', 'the shell').choices(shells))
+    .addArgument(new Argument('<shell>', 'the shell to print the script for').choices(shells))
     .addHelpText(
       'after',
       `
@@ -38,7 +38,7 @@ Examples:
   source <(baton completion zsh)                                   # in ~/.zshrc, after compinit
   baton completion fish > ~/.config/fish/completions/baton.fish
 
-The names of locks come from the Redis of --url and --prefix on the command line, or else of $REDIS_URL.`,
+The names of locks come from the Redis that --url and --prefix on the command line name, or else $REDIS_URL.`,
     )
     .action(async (shell: string) => {
       process.stdout.write(await readFile(new URL(`data/completion/baton.${shell}`, packageRoot), 'utf8'))

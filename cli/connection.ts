@@ -37,7 +37,7 @@ const A_MOMENT = 1_000
 export function withConnection(command: Command): Command {
   return command
     .addOption(urlOption(`address of Redis, in a form that baton --help lists (default: $REDIS_URL, else ${local})`))
-    .option('--prefix <text>', 'first part of every key in Redis', 'lock')
+    .option('--prefix <text>', 'first part of every key that locks have in Redis', 'lock')
 }
 
 /**

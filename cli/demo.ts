@@ -6,10 +6,12 @@ export function addDemo(program: Command): void {
   program
     .command('demo')
     .description(
-      'plays a flash sale under one fair lock: 400 orders for 50 coupons, 4 workers; one is killed, one frozen',
+      'plays a flash sale under one fair lock: 4 workers handle 400 orders for 50 coupons; one is killed, one frozen',
     )
-    .option('--no-lock', 'run it without the lock, to see what goes wrong')
-    .addOption(urlOption('one server, not a cluster (default: $REDIS_URL, else a server started for the demo)'))
+    .option('--no-lock', 'play the sale without the lock, to see what goes wrong')
+    .addOption(
+      urlOption('address of one server, not of a cluster (default: $REDIS_URL, else a server started for the demo)'),
+    )
     .addHelpText(
       'after',
       `
@@ -18,7 +20,7 @@ Examples:
   baton demo --no-lock
   baton demo --url redis://127.0.0.1:6379
 
-It takes about ten seconds, and leaves nothing in Redis. Exit codes: 0 nothing went wrong; 1 something did.`,
+The demo takes about ten seconds, and leaves nothing in Redis. Exit codes: 0 if nothing went wrong in the sale, otherwise 1.`,
     )
     .action(async (options: { lock: boolean; url?: readonly string[] }) => {
       const { perform } = await import('./demo/perform.ts')

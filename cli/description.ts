@@ -112,20 +112,20 @@ export const shareTitles: Readonly<Record<LockState['kind'], string>> = {
   semaphore: 'permits',
 }
 
-/** Describes the holders and how long the first has held the lock: "host:1, for 3s", or "nobody". */
-export function holderOf(state: LockState): string {
+/** Describes the holders and how long the first has held the lock: "held by host:1, for 3s", or "held by nobody". */
+export function heldBy(state: LockState): string {
   const held = heldFor(state)
-  return held === undefined ? 'nobody' : `${namesOf(state)}, for ${showTime(held)}`
+  return held === undefined ? 'held by nobody' : `held by ${namesOf(state)}, for ${showTime(held)}`
 }
 
 /**
- * Says why a caller waits: ", held by host:1 for 3s, at position 2 of the queue". Parts that are unknown are left out.
- * `cause` is the error of the inspection, if Redis could not be asked.
+ * Appends to a sentence why a caller waits: ", held by host:1 for 3s, at position 2 of the queue". Parts that are
+ * unknown are left out. `cause` is the error if Redis could not be asked.
  */
-export function reasonOf({ holder, position, cause }: Reason): string {
+export function withReason(sentence: string, { holder, position, cause }: Reason): string {
   const who = holder ? `, held by ${holder.label} for ${showTime(holder.heldFor)}` : ''
   const place = position ? `, at position ${position} of the queue` : ''
-  return who + place + (cause ? `; Redis is out of reach: ${messageOf(cause)}` : '')
+  return `${sentence}${who}${place}${cause ? `; Redis is out of reach: ${messageOf(cause)}` : ''}`
 }
 
 interface Reason {

@@ -29,7 +29,7 @@ Examples:
 
 A mutex, a read-write lock and a semaphore of the same key are three different locks. Each one that is held or has a queue is
 shown. Only fair waiters (--fair, or after --fair-after) are in the queue; Redis does not know of unfair ones.
---json prints one object per line for each of these locks, or the object of the free mutex if there are none:${recordHelp}`,
+--json prints one object per line, for each of these locks. If the key has none, it prints the object of the free mutex:${recordHelp}`,
     )
     .action((key: string, { kind, json, ...options }: InspectOptions) =>
       connected(options, oneLook, async at => {

@@ -10,7 +10,11 @@ import { showTime } from './times.ts'
 export function addList(program: Command): void {
   withConnection(program.command('list'))
     .description('lists all locks that are held or have a queue')
-    .argument('[pattern]', 'only keys that match this glob pattern: *, ?, [abc]; \\ escapes', '*')
+    .argument(
+      '[pattern]',
+      'only keys that match this glob pattern, which may contain *, ? and [abc]; \\ escapes them',
+      '*',
+    )
     .option('--json', 'print a JSON array, for scripts')
     .addHelpText(
       'after',

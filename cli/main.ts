@@ -83,7 +83,7 @@ function complaint(text: string): string {
   const missing = run && missingDashes(words, run, unknown)
   if (missing) return printable(`${line.replace(/ \(Did you mean .*\)$/, '')}; ${missing}`)
   const help = /unknown (command|option)/.test(line) && !line.includes('Did you mean')
-  return printable(help ? `${line}; baton --help lists what there is` : line)
+  return printable(help ? `${line}; baton --help lists the commands and options` : line)
 }
 
 /** Prints the error, and returns its exit code. */

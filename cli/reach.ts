@@ -88,7 +88,10 @@ export async function reachMost(servers: readonly ServerAddress[], away: (why: F
 
 function tooFew(all: number, most: number, failures: readonly Failure[]): Failure {
   const reasons = failures.map(({ message }) => message).join('; ')
-  return new Failure(`a quorum of ${all} servers needs ${most} that can be used: ${reasons}`, exitCodes.unavailable)
+  return new Failure(
+    `fewer than ${most} of the ${all} servers of the quorum can be used: ${reasons}`,
+    exitCodes.unavailable,
+  )
 }
 
 async function reachCluster({ hosts, credentials, tls }: ClusterAddress): Promise<Cluster> {
@@ -190,7 +193,7 @@ async function firmly<T extends Redis | Cluster>(
     reason = error.lastNodeError ?? error
   })
   try {
-    const message = `no answer within ${milliseconds / 1_000} s`
+    const message = `the server gave no answer within ${milliseconds / 1_000} s`
     await within(check(redis), { milliseconds, message, ...(signal && { signal }) })
     // Fails if any error was reported. If the database does not exist, for instance, ioredis would continue with
     // another database.
@@ -210,9 +213,9 @@ async function greet(redis: Redis): Promise<void> {
   const traits = (await redis.call('HELLO').catch(() => [])) as unknown[]
   const mode = traits[traits.indexOf('mode') + 1]
   if (mode === 'cluster')
-    throw new Error('it is a node of a cluster; the address of a cluster begins with redis+cluster://')
+    throw new Error('the server is a node of a cluster; use an address that begins with redis+cluster://')
   if (mode === 'sentinel') {
-    throw new Error('it is a sentinel; use the address redis+sentinel://host:port/<master name>')
+    throw new Error('the server is a sentinel; use the address redis+sentinel://host:port/<master name>')
   }
 }
 
@@ -226,11 +229,11 @@ async function hasSlots(node: Redis): Promise<void> {
   await node.connect()
   const slots = (await node.cluster('SLOTS').catch((error: Error) => {
     if (/cluster support disabled|unknown command/i.test(error.message)) {
-      throw new Error('it is not a node of a cluster; the address of a single server begins with redis://')
+      throw new Error('the server is not a node of a cluster; use an address that begins with redis://')
     }
     throw error
   })) as unknown[]
-  if (slots.length === 0) throw new Error('it is a node of a cluster that has no slots assigned yet')
+  if (slots.length === 0) throw new Error('the server is a node of a cluster that has no slots assigned yet')
 }
 
 /**
@@ -240,18 +243,18 @@ async function hasSlots(node: Redis): Promise<void> {
 function saidBySentinel(error: Error): never {
   if (!/^(NOAUTH|WRONGPASS|NOPERM)\b/.test(error.message)) throw error
   const where = 'append the user and password of the sentinels to the address: ?sentinel_username=…&sentinel_password=…'
-  throw new Error(`a sentinel refused: ${error.message}; ${where}`)
+  throw new Error(`a sentinel refused the connection: ${error.message}; ${where}`)
 }
 
 async function masterAt(sentinel: Redis, name: string): Promise<void> {
   await sentinel.connect()
   const master = await sentinel.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name).catch((error: Error) => {
     if (/^ERR unknown command/i.test(error.message)) {
-      throw new Error('it is not a sentinel; the address of a server begins with redis://')
+      throw new Error('the server is not a sentinel; use an address that begins with redis://')
     }
     throw error
   })
-  if (master === null) throw new Error(`the sentinels know no master named ${name}`)
+  if (master === null) throw new Error(`the sentinels know no master named ${name}; check the name in the address`)
 }
 
 /** Turns the error into a Failure that the user can act on. */
@@ -266,16 +269,17 @@ async function told<T>(address: Address, reached: Promise<T>): Promise<T> {
 /** Returns the error's text from Redis or the network, with advice if there is any. */
 function causeOf(error: unknown, { kind, tls }: Address): string {
   const message = oneLine(messageOf(error))
-  const scheme = (protocol: string) => `its address begins with ${protocol}${kind === 'server' ? '' : `+${kind}`}://`
+  const scheme = (protocol: string) =>
+    `use an address that begins with ${protocol}${kind === 'server' ? '' : `+${kind}`}://`
   if (tls) {
     if (/certificate|altname/i.test(message)) {
-      return `${message}; NODE_EXTRA_CA_CERTS can name a file with the certificates to trust`
+      return `${message}; to trust this certificate, set NODE_EXTRA_CA_CERTS to a file that contains it or its issuer`
     }
     if (/SSL|EPROTO|ETIMEDOUT|no answer|closed|ECONNRESET/i.test(message)) {
       return `the TLS handshake failed (${message}); if the server does not use TLS, ${scheme('redis')}`
     }
   } else if (/Connection is closed|ECONNRESET/.test(message)) {
-    return `it closed the connection without answering; if it expects TLS, ${scheme('rediss')}`
+    return `the server closed the connection without answering; if it expects TLS, ${scheme('rediss')}`
   }
   if (/NOAUTH\b/.test(message) && !message.includes('sentinel_password')) {
     return `${message}; put user:password@ before the host in the address`

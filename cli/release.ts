@@ -2,15 +2,16 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { LockState } from '../src/index.ts'
 import { type Connected, type ConnectionOptions, connected, oneLook, withConnection } from './connection.ts'
-import { holderOf, kindNames, nameOf } from './description.ts'
+import { heldBy, kindNames, nameOf } from './description.ts'
 import { exitCodes, Failure } from './failure.ts'
 import { type Kind, kindOption, lockOf, statesOf } from './kinds.ts'
 import { printable } from './printable.ts'
 import { showTime } from './times.ts'
 
-const holder = new Option('--holder <id>', 'take it only from the holder with this id, which inspect shows').argParser(
-  parseId,
-)
+const holder = new Option(
+  '--holder <id>',
+  'id of the only holder to take the lock from, which baton inspect shows (default: take it from all holders)',
+).argParser(parseId)
 
 interface ReleaseOptions extends ConnectionOptions {
   readonly force?: boolean
@@ -23,8 +24,8 @@ export function addRelease(program: Command): void {
   withConnection(program.command('release'))
     .description('takes a lock away from its holders, and wakes the next waiter')
     .argument('<key>', 'name of the lock')
-    .option('--force', 'required, to confirm that the lock may belong to someone else')
-    .addOption(kindOption('the kind of the lock (default: mutex)'))
+    .option('--force', 'required, to confirm that you may take the lock from another process')
+    .addOption(kindOption('kind of the lock to take (default: mutex)'))
     .addOption(holder)
     .option('--yes', 'do not ask for confirmation')
     .addHelpText(
@@ -44,7 +45,7 @@ fencing token, checked where it writes, prevents that.`,
       // This check is not left to commander, which would ask for --force before it reports a misspelled option.
       if (!options.force) {
         throw new Failure(
-          "required option '--force' not specified; it confirms that the lock may belong to someone else",
+          "required option '--force' not specified; give it to confirm that you may take the lock from another process",
           exitCodes.usage,
         )
       }
@@ -62,10 +63,10 @@ async function releaseAll(at: Connected, key: string, { kind, yes = false }: Rel
   const [state] = states as [LockState, ...LockState[]]
   if (!state.locked) {
     const other = states.find(({ locked }) => locked)
-    return `${key} is free already${other ? `, but the ${kindNames[other.kind]} of this key is held: --kind ${other.kind}` : ''}`
+    return `${key} is free already${other ? `, but the ${kindNames[other.kind]} of this key is held; to release it, give --kind ${other.kind}` : ''}`
   }
-  const who = `${key} is held by ${holderOf(state)}`
-  if (!yes) await agree(who, state.holders.length > 1 ? 'Take the lock from all of them?' : 'Take the lock?')
+  const who = `${key} is ${heldBy(state)}`
+  if (!yes) await agree(who, state.holders.length > 1 ? 'Take the lock from all its holders?' : 'Take the lock?')
   return (await locks.forceRelease(lockOf(locks, key, state.kind))) ? `${key} is released` : `${key} is free already`
 }
 
@@ -89,8 +90,7 @@ async function releaseOne(
 
 async function agree(what: string, question: string): Promise<void> {
   const said = printable(what)
-  if (!process.stdin.isTTY)
-    throw new Failure(`${said}; give --yes to take the lock without being asked`, exitCodes.usage)
+  if (!process.stdin.isTTY) throw new Failure(`${said}; to take it without a terminal, give --yes`, exitCodes.usage)
   const { default: confirm } = await import('@inquirer/confirm')
   // Ctrl-C makes `confirm` reject. This counts as no.
   const yes = await confirm({ message: `${said}. ${question}`, default: false }, { output: process.stderr }).catch(

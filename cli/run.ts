@@ -9,7 +9,7 @@ import { type Command, Option } from 'commander'
 import { messageOf } from '../local-redis/error-message.ts'
 import { LockTimeoutError } from '../src/errors.ts'
 import { type Connected, type ConnectionOptions, connected, withConnection } from './connection.ts'
-import { reasonOf } from './description.ts'
+import { withReason } from './description.ts'
 import { exitCodes, Failure, warn } from './failure.ts'
 import { type Asked, type AskedLock, askedLock, checkAsked, type Hold, withAsked } from './run/asked.ts'
 import { missingDashes } from './run/dashes.ts'
@@ -32,7 +32,10 @@ interface RunOptions extends ConnectionOptions, Asked {
   readonly verbose?: boolean
 }
 
-const grace = new Option('--grace <time>', 'if the lock is lost, time between SIGTERM and SIGKILL')
+const grace = new Option(
+  '--grace <time>',
+  'time between SIGTERM and SIGKILL when the lock is lost and the command has to end',
+)
   .argParser(parseTime)
   .default(parseTime('10s'), '10s')
 
@@ -41,15 +44,26 @@ export function addRun(program: Command): void {
     .description('runs a command while holding a lock')
     .usage('[options] <key> -- <command> [args...]')
     .argument('<key>', 'name of the lock')
-    .argument('<command...>', 'what to run; goes after --, so that its options are not read as options of baton')
-    .option('--fair', 'wait in the fair queue: first come, first served')
-    .option('--fair-after <time>', 'join the fair queue after waiting this long', parseTime)
-    .option('--timeout <time>', 'longest wait for the lock (default: no limit)', parseTime)
+    .argument(
+      '<command...>',
+      'the command to run; it goes after --, so that its options are not read as options of baton',
+    )
+    .option('--fair', 'wait in the fair queue from the start: first come, first served')
+    .option(
+      '--fair-after <time>',
+      'join the fair queue after waiting this long, such as 500ms or 5s (default: 1s)',
+      parseTime,
+    )
+    .option('--timeout <time>', 'longest wait for the lock, such as 30s or 5m (default: no limit)', parseTime)
     .option('--lease <time>', 'how long the lock stays taken if baton dies (default: 30s)', parseTime)
-    .option('--max-hold <time>', 'longest time to hold the lock; after that it is lost', parseTime)
-    .option('--label <text>', 'name that others see for this holder or waiter (default: host:pid)')
+    .option(
+      '--max-hold <time>',
+      'longest time to hold the lock, such as 1h; then the lock is lost (default: no limit)',
+      parseTime,
+    )
+    .option('--label <text>', 'name by which others see this holder or waiter (default: host:pid)')
     .addOption(grace)
-    .option('--verbose', 'log to stderr who holds the lock and how long the wait was, even if stderr is not a terminal')
+    .option('--verbose', 'log to stderr who holds the lock and how long the wait was, also if stderr is not a terminal')
     .addHelpText(
       'after',
       `
@@ -96,7 +110,8 @@ function checkCommand(command: readonly string[], run: Command): void {
     const missing = missingDashes(words, run)
     throw new Failure(missing ?? 'the key is missing; usage: baton run <key> -- <command> [args...]', exitCodes.usage)
   }
-  if (command[0] === '') throw new Failure('the command after -- is empty', exitCodes.usage)
+  if (command[0] === '')
+    throw new Failure('the command after -- is empty; usage: baton run <key> -- <command> [args...]', exitCodes.usage)
 }
 
 async function run(
@@ -134,7 +149,7 @@ async function take(
   } catch (error) {
     if (signal.aborted) return undefined
     if (error instanceof LockTimeoutError) {
-      const why = `${error.key} was not granted within ${showTime(error.waited)}${reasonOf(error)}`
+      const why = withReason(`${error.key} was not granted within ${showTime(error.waited)}`, error)
       throw new Failure(why, exitCodes.timeout)
     }
     throw error

@@ -10,7 +10,7 @@ export function parseTime(text: string): number {
   const parsed = /^\d/.test(text) && /[a-z]$/i.test(text) ? ms(text as StringValue) : undefined
   if (parsed === undefined) throw new InvalidArgumentError('It must be a time with its unit, such as 500ms, 30s or 2m.')
   // A timer with a longer delay would fire at once.
-  if (parsed > LONGEST) throw new InvalidArgumentError('It must be at most 24d.')
+  if (parsed > LONGEST) throw new InvalidArgumentError('It must be at most 24 days (24d).')
   return parsed
 }
 

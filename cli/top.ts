@@ -19,10 +19,14 @@ const orders = { lock: 'key', held: 'heldFor', left: 'timeLeft', queue: 'waiters
 export function addTop(program: Command): void {
   withConnection(program.command('top'))
     .description('shows all locks, their holders and their queues, live')
-    .argument('[pattern]', 'only keys that match this glob pattern: *, ?, [abc]; \\ escapes', '*')
-    .option('--interval <time>', 'how often to read from Redis (default: 1s)', parseInterval)
+    .argument(
+      '[pattern]',
+      'only keys that match this glob pattern, which may contain *, ? and [abc]; \\ escapes them',
+      '*',
+    )
+    .option('--interval <time>', 'time between two readings of Redis, such as 500ms or 5s (default: 1s)', parseInterval)
     .addOption(
-      new Option('--sort <column>', 'column to sort by at the start').choices(Object.keys(orders)).default('queue'),
+      new Option('--sort <column>', 'column to sort by at first').choices(Object.keys(orders)).default('queue'),
     )
     .option('--once', 'print one snapshot as plain text')
     .addOption(new Option('--json', 'print one snapshot as JSON, for scripts').implies({ once: true }))
@@ -35,8 +39,8 @@ Examples:
   baton top --once --sort longest | head
   baton top --json | jq '.waiters'
 
-Keys: arrows move, enter opens a lock with its queue, / filters, s sorts, space pauses, ? shows the others, q quits.
-If reading takes long, because there are many keys or Redis is busy, top then pauses for four times as long.
+Keys: arrows move, enter opens a lock with its queue, / filters, s sorts, space pauses, ? shows all keys, q quits.
+If a reading takes long, because there are many keys or Redis is busy, top pauses four times as long before the next reading.
 
 --json prints { held, queued, waiters, longestWait, locks }. Each of the locks has longestWait, timeLeft (until its first lease
 ends) and the following:${recordHelp}`,
@@ -56,7 +60,7 @@ async function top(at: Connected, pattern: string, options: TopOptions): Promise
   }
   const { stdin, stdout } = process
   if (!stdin.isTTY || !stdout.isTTY || process.env['TERM'] === 'dumb') {
-    throw new Failure('top needs a terminal; use --once to print one snapshot without one', exitCodes.usage)
+    throw new Failure('top needs a terminal; give --once to print one snapshot without a terminal', exitCodes.usage)
   }
   const { showLive } = await import('./top/session.ts')
   const signal = await showLive(at, { pattern, interval, order }, stdin, stdout)

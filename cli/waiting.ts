@@ -7,7 +7,7 @@ import { createLogUpdate } from 'log-update'
 import stringWidth from 'string-width'
 import type { ClientEvents, LockState, WaiterState } from '../src/index.ts'
 import type { Connected } from './connection.ts'
-import { heldFor, nameOf, namesOf, reasonOf } from './description.ts'
+import { heldFor, nameOf, namesOf, withReason } from './description.ts'
 import { warn } from './failure.ts'
 import { printable } from './printable.ts'
 import { showTime, showTimeBriefly } from './times.ts'
@@ -80,7 +80,7 @@ function told({ locks }: Connected): Waiting {
   const waitedFor: string[] = []
   const began = (event: ClientEvents['waiting']) => {
     waitedFor.push(event.key)
-    warn(`waiting for ${event.key}${reasonOf(event)}`)
+    warn(withReason(`waiting for ${event.key}`, event))
   }
   locks.on('waiting', began)
   return {
@@ -108,14 +108,11 @@ export function waitingLine(state: LockState, { owner, waited, age }: Onlooker, 
   const place = position === undefined ? '' : ` (${position} of ${state.waiters.length})`
   const held = writer ? undefined : heldFor(state)
   const names = [printable(state.key), printable(writer ? nameOf(writer) : namesOf(state))] as const
-  const around = [
-    `waiting ${showTimeBriefly(waited)}${place} for `,
-    writer ? ', behind the writer ' : ', held by ',
-    held === undefined ? '' : ` for ${showTimeBriefly(held + age)}`,
-  ] as const
-  const room = columns - stringWidth(around.join(''))
-  const [key, holder] = shared(names, Math.max(room, 2 * LEAST_NAME))
-  return cut(around[0] + key + around[1] + holder + around[2], columns)
+  const since = held === undefined ? '' : ` for ${showTimeBriefly(held + age)}`
+  const line = (key: string, holder: string) =>
+    `waiting ${showTimeBriefly(waited)}${place} for ${key}, ${writer ? 'behind the writer' : 'held by'} ${holder}${since}`
+  const room = columns - stringWidth(line('', ''))
+  return cut(line(...shared(names, Math.max(room, 2 * LEAST_NAME))), columns)
 }
 
 /**

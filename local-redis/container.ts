@@ -37,7 +37,8 @@ async function find(env: NodeJS.ProcessEnv): Promise<Finding> {
   // start of the first server fails and says why. If the user names no image, the test decides whether another option
   // is used.
   const { BATON_REDIS_IMAGE: named } = env
-  if (!named && !(await engineAnswers())) return { unavailable: 'no container engine answers' }
+  if (!named && !(await engineAnswers()))
+    return { unavailable: 'no container engine, such as Docker or Podman, answers' }
   const testcontainers = await import('testcontainers')
   const engine = await testcontainers.getContainerRuntimeClient()
   const image = named || 'redis:7'

@@ -29,7 +29,7 @@ export type Unpacked<T> = { readonly found: T; readonly distribution: string } |
 
 export async function unpackPackages<T>(wanted: Wanted<T>, env: NodeJS.ProcessEnv): Promise<Unpacked<T>> {
   const release = await distribution()
-  if (!release) return { unavailable: 'this is not Debian or Ubuntu' }
+  if (!release) return { unavailable: 'this machine does not run Debian or Ubuntu' }
   const { PATH = '' } = env
   for (const tool of tools) {
     if ((await which(tool, { path: PATH, nothrow: true })) === null)

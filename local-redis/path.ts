@@ -11,7 +11,8 @@ export function onPath({ PATH = '' }: NodeJS.ProcessEnv = process.env): SourceOp
 }
 
 async function find(path: string): Promise<Finding> {
-  if (process.platform === 'win32') return { unavailable: 'a server can be started as a process only where sh exists' }
+  if (process.platform === 'win32')
+    return { unavailable: 'a server cannot be started as a process on Windows, which lacks the shell sh' }
 
   const broken: string[] = []
   for (const name of serverNames) {
@@ -26,5 +27,5 @@ async function find(path: string): Promise<Finding> {
       broken.push(messageOf(error))
     }
   }
-  return { unavailable: broken.join('\n') || `no ${serverNames.join(' or ')} is on it` }
+  return { unavailable: broken.join('\n') || `no ${serverNames.join(' or ')} is on the PATH` }
 }

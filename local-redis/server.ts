@@ -147,7 +147,8 @@ async function launchUntilReady(
   wantedPort: number | undefined,
   options: LaunchOptions,
 ): Promise<{ life: Life; port: number }> {
-  if (wantedPort === reservedPort) throw new Error(`port ${reservedPort} is reserved for a server of your own`)
+  if (wantedPort === reservedPort)
+    throw new Error(`port ${reservedPort} is reserved for a server of your own; choose a different port`)
   if (options.args.includes('--port')) throw new Error('give the port as the option `port`, not in `args`')
 
   for (let attempt = 1; ; attempt++) {
@@ -181,9 +182,9 @@ async function untilReady(life: Life, port: number): Promise<string | undefined>
     // A server that requires a password does not report its process id. So wait a moment: if another server has taken
     // the port, the server of this launch exits.
     if (answer && answer.pid === undefined) await sleep(100)
-    if (!(await life.running())) return 'it exited'
+    if (!(await life.running())) return 'the server exited'
     if (answer) return undefined
     await sleep(15)
   }
-  return `no answer within ${readyWithinMs / 1000} s`
+  return `the server gave no answer within ${readyWithinMs / 1000} s`
 }

@@ -20,12 +20,13 @@ export function connect(
   told: WaysListener,
 ): Ways {
   if (!isSeveral(redis)) return Server.at(redis, settings, clock, told)
-  if (!SIZES.includes(redis.length)) throw new LockArgumentError('redis', redis.length, '3, 5 or 7 independent servers')
+  if (!SIZES.includes(redis.length))
+    throw new LockArgumentError('redis', `an array of ${redis.length}`, '3, 5 or 7 independent servers')
   if (settings.replicas) {
     throw new LockArgumentError(
       'replicas',
       settings.replicas,
-      'no replicas option with a quorum, whose servers are independent of each other',
+      'no option `replicas`, because the servers of a quorum are independent of each other',
     )
   }
   return new Quorum(redis, settings, clock, told)

@@ -398,7 +398,7 @@ function replicasOf({ min, timeout, fsync = false }: Replicas, outageTimeout: nu
     throw new LockArgumentError(
       'replicas.timeout',
       timeout,
-      `at most ${most}: a quarter of outageTimeout, and no more than 3750`,
+      `at most ${most} ms: a quarter of outageTimeout, or 3750 ms if that is less`,
     )
   return Object.freeze({ min, timeout: Math.ceil(timeout), fsync })
 }
@@ -413,7 +413,7 @@ export function callTermsOf(options: SemaphoreOptions, settings: Settings, permi
   const after = options.fairAfter ?? settings.fairAfter
   const fairAfter = fair || after === Number.POSITIVE_INFINITY ? undefined : after
   if (options.headStart !== undefined && !fair && fairAfter === undefined) {
-    const accepted = 'no headStart without fair: true or a finite fairAfter, because only the queue has an order'
+    const accepted = 'no headStart without fair: true or a finite fairAfter, because only the fair queue has an order'
     throw new LockArgumentError('headStart', options.headStart, accepted)
   }
   return {

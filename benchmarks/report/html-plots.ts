@@ -16,7 +16,8 @@ const write = (measure: Measure, spread: Spread | undefined) =>
 function say(measure: Measure, spread: Spread | undefined): string {
   if (!spread) return 'not measured'
   const [low, high] = [spread.low, spread.high].map(value => format(words[measure].unit, value))
-  return `${write(measure, spread)}${spread.rounds > 1 ? `, ${low} to ${high} in ${spread.rounds} rounds` : ''}`
+  const median = write(measure, spread)
+  return `${median}${spread.rounds > 1 ? `, between ${low} and ${high} in ${spread.rounds} rounds` : ''}`
 }
 
 export function plotsOf(scenario: Scenario, entries: readonly Entry[]): Markup {
@@ -39,7 +40,7 @@ const drained: Small = [
 ]
 const nextGrant: Small = [
   'nextGrant',
-  'Time until a waiter has the lock. Less is better. The short stroke is the time without a crash.',
+  'Time until the next waiter has the lock after the crash. Less is better. The short stroke is the same time without a crash.',
   'ordinaryHandoff',
 ]
 
@@ -47,29 +48,38 @@ const nextGrant: Small = [
 const smallPlots: Readonly<Record<Subject, readonly Small[]>> = {
   uncontended: [
     ['cycleP50', 'Time from the call of acquire to the return of release. Less is better.'],
-    ['throughput', 'More is better.'],
+    ['throughput', 'Acquisitions per second. More is better.'],
     commands,
   ],
   mixed: [
-    ['throughput', 'Fair and unfair callers together. More is better.'],
+    ['throughput', 'Acquisitions per second of fair and unfair callers together. More is better.'],
     [
       'waitMaxFair',
-      'A fair caller waits for the fair callers ahead of it and for unfair callers that have joined the queue. Less is better.',
+      'The longest wait of a fair caller, which waits for all callers ahead of it in the queue. Less is better.',
     ],
     [
       'waitMaxUnfair',
-      'An unfair caller that waits too long joins the queue, and then waits for its turn. Less is better.',
+      'The longest wait of an unfair caller, which joins the queue if it waits too long. Less is better.',
     ],
   ],
   loop: [
-    ['throughput', 'More is better, but means little if a few waiters got most acquisitions: see fairness.'],
+    [
+      'throughput',
+      'Acquisitions per second. More is better, but the figure means little if a few waiters got most acquisitions.',
+    ],
     commands,
-    ['waitMax', 'Less is better. The short stroke is the median wait.', 'waitP50'],
+    ['waitMax', 'The longest wait for the lock. Less is better. The short stroke is the median wait.', 'waitP50'],
   ],
   phases: [
-    ['throughput', 'Readers and writers together. More is better.'],
-    ['waitMaxReaders', 'A reader waits for the present readers and for one writer. Less is better.'],
-    ['waitMaxWriters', 'A writer waits for the writers ahead of it and for the readers between them. Less is better.'],
+    ['throughput', 'Acquisitions per second of readers and writers together. More is better.'],
+    [
+      'waitMaxReaders',
+      'The longest wait of a reader, which waits for the present readers and for one writer. Less is better.',
+    ],
+    [
+      'waitMaxWriters',
+      'The longest wait of a writer, which waits for the writers ahead of it and the readers between them. Less is better.',
+    ],
     commands,
   ],
   quorumAlone: [
@@ -78,23 +88,35 @@ const smallPlots: Readonly<Record<Subject, readonly Small[]>> = {
       'Time from the call of acquire to the return of release. Less is better. The short stroke is the p99.',
       'cycleP99',
     ],
-    ['throughput', 'More is better.'],
+    ['throughput', 'Acquisitions per second. More is better.'],
     commands,
   ],
   quorum: [
-    ['throughput', 'More is better, but means little if a few waiters got most acquisitions: see fairness.'],
-    ['waitMax', 'Less is better. The short stroke is the median wait.', 'waitP50'],
-    ['attempts', 'How often a client asked the servers per acquisition. Polls and split votes add attempts that fail.'],
+    [
+      'throughput',
+      'Acquisitions per second. More is better, but the figure means little if a few waiters got most acquisitions.',
+    ],
+    ['waitMax', 'The longest wait for the lock. Less is better. The short stroke is the median wait.', 'waitP50'],
+    [
+      'attempts',
+      'How often a client asked the servers per acquisition. Less is better. Polls and split votes add attempts that fail.',
+    ],
     commands,
   ],
   admission: [
     ['admission', 'Time from the call of the writer’s release until the last reader runs. Less is better.'],
-    ['messages', 'Messages that all clients together received. The minimum is one per client with readers.'],
+    [
+      'messages',
+      'Messages that all clients together received when a writer released. The minimum is one per client with readers.',
+    ],
     commands,
   ],
   burst: [
     drained,
-    ['inversions', 'Share of request pairs that were granted in reverse order. 0 means that the order was kept.'],
+    [
+      'inversions',
+      'Share of the pairs of requests that were granted in reverse order. 0 means that the order was kept.',
+    ],
     commands,
   ],
   drain: [drained, ['releaseCost', 'Server time per release while the queue is drained. Less is better.'], commands],
@@ -165,7 +187,7 @@ function handoffPlot(entries: readonly Entry[]): Markup | undefined {
     description:
       'Time from the call of release until acquire returns to the next holder. The strokes, from long to short, are p50, p90 ' +
       'and p99. Each hill is scaled to its own peak. “Back” is the share of acquisitions that went straight back to the waiter ' +
-      'that had just released; these are no hand-offs, and the hill does not contain them.',
+      'that had just released; these acquisitions are not hand-offs, and the hill does not contain them.',
     heads: columns.map(([, head]) => head),
     axis,
     axisTitle: 'Hand-off latency',
@@ -200,7 +222,7 @@ function fairnessPlot(entries: readonly Entry[]): Markup | undefined {
 const costs: readonly Small[] = [
   [
     'commands',
-    'Redis commands per acquisition. If waiters poll, or all wake up at each release, the line rises with their number.',
+    'Redis commands per acquisition. The line rises with the number of waiters if they poll, or if all wake up at each release.',
   ],
   ['serverCpu', 'CPU time of the server per acquisition.'],
   ['releaseCost', 'Server time per release.'],
@@ -246,9 +268,9 @@ function costPlot(results: Results, all: readonly Column[], [measure, descriptio
     }))
     const points = own.map(({ waiters, entry }): Point => [waiters, entry?.spread(measure)?.median])
     const few = own.filter(({ entry }) => entry?.mark).map(({ waiters }) => format('count', waiters))
-    const mark = few.length > 0 ? `fewer rounds at ${few.join(', ')} waiters` : undefined
+    const mark = few.length > 0 ? `measured in fewer rounds with ${few.join(', ')} waiters` : undefined
     const taken = points.filter((point): point is readonly [number, number] => point[1] !== undefined)
-    const said = taken.map(([x, y]) => `${format(unit, y)} at ${format('count', x)} waiters`).join('; ')
+    const said = taken.map(([x, y]) => `${format(unit, y)} with ${format('count', x)} waiters`).join('; ')
     return taken.length > 0 ? [{ rival, mark, points, taken, words: said }] : []
   })
   const xs = [...new Set(columns.map(({ waiters }) => waiters))]

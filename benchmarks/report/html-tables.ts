@@ -120,7 +120,7 @@ function winner(
     .sort((a, b) => (more ? b.spread.median - a.spread.median : a.spread.median - b.spread.median))[0]
   if (!found) return markup`<td><span class="none">–</span></td>`
   const jain = shared ? found.entry.spread('jain') : undefined
-  const fairness = jain && `, Jain ${format('index', jain.median)}`
+  const fairness = jain && `, Jain’s index ${format('index', jain.median)}`
   const { rival, mark } = found.entry
   return markup`<td class="${kind}">${format(words[measure].unit, found.spread.median)}<small>${rival.name}${fairness}${mark && `, ${mark}`}</small></td>`
 }

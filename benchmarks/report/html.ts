@@ -16,7 +16,8 @@ const policy = "default-src 'none'; style-src 'unsafe-inline'"
 
 export function htmlReport(results: Results): string {
   const cost = costOfWaiting(results)
-  const { goals = [] } = results
+  const { goals = [], options } = results
+  const [rounds, seconds] = [plural(options.rounds, 'round'), plural(options.seconds, 'second')]
   const page = markup`<!doctype html>
 <html lang="en">
 <head>
@@ -29,10 +30,10 @@ export function htmlReport(results: Results): string {
 </head>
 <body>
 <header><h1>Locks under contention</h1>
-<p>${results.rivals.length} locks, ${results.scenarios.length} scenarios, ${plural(results.options.rounds, 'round')} of ${plural(results.options.seconds, 'second')}, ${day(results)}.</p>
+<p>Measured on ${day(results)}: ${results.rivals.length} locks in ${results.scenarios.length} scenarios, in ${rounds} of ${seconds} each.</p>
 ${warnings(results)}
 <nav aria-label="Contents"><ul>
-<li><a href="#glance">At a glance</a></li><li><a href="#reading">How to read this</a></li>
+<li><a href="#glance">At a glance</a></li><li><a href="#reading">How to read this page</a></li>
 ${cost && markup`<li><a href="#cost">Cost by number of waiters</a></li>`}
 ${goals.length > 0 && markup`<li><a href="#goals">Goals</a></li>`}
 ${results.scenarios.map(({ title }, i) => markup`<li><a href="#scenario-${i}">${capital(title)}</a></li>`)}
@@ -66,16 +67,16 @@ function scenarioSection(results: Results, i: number): Markup {
   const { processes, waiters, keys, hold, mixed, permits, inUse, writerEvery, servers, frozen, apart } = scenario
   const many = [
     plural(processes, 'process', 'processes'),
-    `${plural(waiters, 'waiter')} in each`,
+    `${plural(waiters, 'waiter')} in each process`,
     plural(keys, 'key'),
-    `each holds for ${number(hold)} ms`,
-    ...(mixed ? ['every other waiter is fair'] : []),
+    `each waiter holds the lock for ${number(hold)} ms`,
+    ...(mixed ? ['every second waiter is fair'] : []),
     ...(permits ? [plural(permits, 'permit')] : []),
-    ...(inUse ? [`${plural(inUse, 'more permit')} in use by another process`] : []),
+    ...(inUse ? [`another process uses ${plural(inUse, 'more permit')}`] : []),
     ...(writerEvery ? [`1 waiter in ${writerEvery} is a writer`] : []),
     ...(servers ? [plural(servers, 'server')] : []),
     ...(frozen ? [`${number(frozen)} frozen`] : []),
-    ...(apart ? ['one client per waiter'] : []),
+    ...(apart ? ['each waiter has its own client'] : []),
   ]
   // For crash and idle scenarios, the title already describes the participants.
   const about = ['loop', 'burst', 'drain', 'admission'].includes(scenario.kind) ? many : []
@@ -90,7 +91,8 @@ function warnings(results: Results): Markup | undefined {
   const broken = results.trials.filter(({ figures }) => (figures.overlaps ?? 0) > 0)
   const names = [...new Set(broken.map(({ rival, scenario }) => `${rival} in ${scenario}`))]
   const overlaps =
-    names.length > 0 && `Two callers held the lock at the same time: ${names.join(', ')}. Such a lock does not exclude.`
+    names.length > 0 &&
+    `These locks do not exclude, because two callers held the lock at the same time: ${names.join(', ')}.`
   const lines = [overlaps, ...results.notes].filter(line => line !== false)
   if (lines.length === 0) return undefined
   return markup`<ul class="notes">${lines.map(line => markup`<li${line === overlaps && markup` class="alarm"`}>${line}</li>`)}</ul>`
@@ -106,19 +108,19 @@ function runSection({ machine, options, date }: Results): Markup {
     ['Server', machine.redis],
     [
       'Rounds',
-      `${number(options.rounds)}, in which the locks take turns; a loop is measured for ${plural(options.seconds, 'second')}`,
+      `${number(options.rounds)}. The locks take turns in each round, and each loop is measured for ${number(options.seconds)} s.`,
     ],
     [
       'Cores kept awake',
       machine.warmCores
-        ? 'yes, by one idle-priority busy loop per core, because a halted virtual core takes 50–100 µs to wake up'
-        : 'no: a halted virtual core takes 50–100 µs to wake up, which slows locks that leave cores idle more than others',
+        ? 'yes: a busy loop of idle priority keeps each core awake, because a halted virtual core takes 50–100 µs to wake up'
+        : 'no: a halted virtual core takes 50–100 µs to wake up, so locks that leave cores idle are slower',
     ],
     [
       'Added round trip',
       machine.rtt > 0
-        ? `${number(machine.rtt)} ms, by a proxy`
-        : 'none: all traffic is on loopback, where round trips cost little',
+        ? `a proxy adds ${number(machine.rtt)} ms to each round trip between clients and server`
+        : 'none: clients and servers are on one machine, where round trips cost little',
     ],
   ]
   return markup`<section id="run"><h2>Machine, versions, options</h2>
@@ -144,9 +146,9 @@ function notMeasured(results: Results): Markup | false {
   if (where.size === 0) return complete && markup`<p>Every lock was measured in every round of its scenarios.</p>`
   const all = (titles: readonly string[]) =>
     titles.length === results.scenarios.length ? 'all scenarios' : titles.join(' · ')
-  return markup`<h3>Failed, skipped or not tried again</h3><ul class="failures">${[...where.values()].map(
-    ({ name, why, titles }) => markup`<li><b>${name}</b>: ${why} <span>(${all(titles)})</span></li>\n`,
-  )}</ul>`
+  return markup`<h3>Locks that failed, were skipped or were not tried again</h3><ul class="failures">${[
+    ...where.values(),
+  ].map(({ name, why, titles }) => markup`<li><b>${name}</b>: ${why} <span>(${all(titles)})</span></li>\n`)}</ul>`
 }
 
 const day = ({ date }: Results): string => date.slice(0, 10)

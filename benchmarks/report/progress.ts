@@ -54,7 +54,7 @@ class Pace {
     this.#took += performance.now() - this.#currentAt
     this.#current = 0
     this.#total = this.#done + left
-    if (outcome === 'failed') this.failures = `${++this.#failed} failed`
+    if (outcome === 'failed') this.failures = `failed trials: ${++this.#failed}`
   }
 
   now(): { readonly share: number; readonly left: number } {
@@ -130,7 +130,7 @@ class Lines implements Progress {
   }
 
   look(): void {
-    this.#say('Trying each lock briefly before the measurement', '')
+    this.#say('Trying each lock briefly before the measurement')
   }
 
   begin(rounds: number, expected: number): void {
@@ -142,8 +142,11 @@ class Lines implements Progress {
     this.#pace.trial(expected)
     const { share, left } = this.#pace.now()
     const { failures } = this.#pace
-    const far = `: ${Math.floor(share * 100)} % done, about ${roughly(left)} left${failures && `, ${failures}`}`
-    this.#say(`${scenario}, round ${round} of ${this.#rounds}`, far)
+    const what = `${scenario}, round ${round} of ${this.#rounds}`
+    this.#say(
+      `${what}: ${Math.floor(share * 100)} % done, about ${roughly(left)} left${failures && `, ${failures}`}`,
+      what,
+    )
   }
 
   ended(trial: Trial, left: number): void {
@@ -153,8 +156,8 @@ class Lines implements Progress {
   end(): void {}
 
   /** Prints a line, unless `what` is the same as in the last call. */
-  #say(what: string, more: string): void {
-    if (what !== this.#last) this.errors.write(`${what}${more}\n`)
+  #say(line: string, what = line): void {
+    if (what !== this.#last) this.errors.write(`${line}\n`)
     this.#last = what
   }
 }

@@ -142,7 +142,7 @@ export function goalsTable({ goals = [] }: Results): string {
     chars: { ...noBorders, mid: '─' },
   })
   for (const { what, goal, measured, verdict } of goals) rows.push([what.replaceAll('`', ''), goal, measured, verdict])
-  return `Goals of the project for redis-baton\n${rows}`
+  return `The project’s goals for redis-baton\n${rows}`
 }
 
 function table({ rivals, trials, options }: Results, scenario: Scenario): string {
@@ -192,7 +192,7 @@ function faultsOf(trials: readonly Trial[]): string {
   })
   const tried = trials.filter(({ outcome }) => outcome !== 'skipped')
   const failed = tried.filter(({ outcome }) => outcome === 'failed')
-  if (failed.length > 0) found.push(`${failed.length} of ${tried.length} failed`)
+  if (failed.length > 0) found.push(`${failed.length} of ${tried.length} trials failed`)
   return found.join('\n') || '0'
 }
 

@@ -18,7 +18,7 @@ export async function keysFor({ beginning, urls, prefix = 'lock' }: KeysWanted):
       const { key, locked } = state
       // A name that the user cannot type is no help, and a name that begins with - would be taken for an option.
       if (printable(key) !== key || key.startsWith('-')) continue
-      const description = locked ? `held by ${printable(namesOf(state))}` : 'free, with a queue'
+      const description = locked ? `held by ${printable(namesOf(state))}` : 'free, but has a queue'
       if (locked || !found.has(key)) found.set(key, { value: key, description })
       if (found.size >= MOST) break
     }

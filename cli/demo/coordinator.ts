@@ -145,20 +145,20 @@ export async function runSale(options: SaleOptions): Promise<History> {
     const at = now()
     victim.signal('SIGKILL')
     victim.state = 'killed'
-    say(
-      'bad',
-      `${victim.label} killed (SIGKILL) ${locked ? 'holding the lock' : 'at work'}: ${order} paid, not written`,
-    )
+    say('bad', `SIGKILL ended ${victim.label}${locked ? ', which held the lock' : ''}; ${order} is paid, but not saved`)
     await hasEnded(victim)
     ledger.killed(victim.pid, at) // not before the victim's last message has been read
     const returned = [...victim.inHand.values()]
     line.unshift(...returned)
     const heir = start(victim.place)
     await until(() => heir.state !== 'starting')
-    say('plain', `${heir.label} started again as process ${heir.pid}; its ${returned.length} orders are dealt again`)
+    say(
+      'plain',
+      `${heir.label} started again as process ${heir.pid}; its ${returned.length} orders are given out again`,
+    )
     const next = () => timeToNext([...ledger.sections.values()], at)
     await until(() => next() !== null)
-    if (locked) say('good', `lock passed on ${seconds(next()!)} after the kill, when the lease had run out`)
+    if (locked) say('good', `the lock passed on ${seconds(next()!)} after the kill, when its lease had run out`)
   }
 
   async function freeze(victim: Worker): Promise<void> {
@@ -176,7 +176,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
     tellOthers(victim.pid)
     say(
       'bad',
-      `${victim.label} frozen (SIGSTOP) ${locked ? 'holding the lock' : 'at work'}: ${order}, stock read: ${stockRead}`,
+      `SIGSTOP froze ${victim.label}${locked ? ', which held the lock' : ''}; it had read the stock: ${stockRead}`,
     )
     await until(() => now() - at > sale.lease + sale.frozenBeyondLease)
     ledger.thawed(now())
@@ -185,10 +185,11 @@ export async function runSale(options: SaleOptions): Promise<History> {
     tellOthers(null)
     say(
       'plain',
-      `${victim.label} continues after ${seconds(now() - at)} and writes stock ${stockRead - 1}; it is ${ledger.stock} now`,
+      `${victim.label} continues after ${seconds(now() - at)} and writes stock ${stockRead - 1}; the stock is ${ledger.stock} now`,
     )
     await until(() => ledger.lateWrite !== null)
-    if (ledger.lateWrite === 'accepted') say('bad', `late write accepted: stock set to ${stockRead - 1}, ${order} sold`)
+    if (ledger.lateWrite === 'accepted')
+      say('bad', `late write accepted: it set the stock to ${stockRead - 1}, and sold ${order}`)
     else say('good', 'late write refused: the shop has seen newer fencing tokens')
   }
 
@@ -266,7 +267,7 @@ function theCoupon(orders: readonly Order[]): string {
   const coupons = new Set(orders.map(order => order.coupon))
   const [coupon] = coupons
   if (coupon === undefined || coupons.size > 1)
-    throw new Error(`the orders must be for one coupon, but are for ${coupons.size}`)
+    throw new Error(`the orders must be for one coupon, but they are for ${coupons.size} coupons`)
   return coupon
 }
 
@@ -280,11 +281,11 @@ async function wipe(redis: Redis, prefix: string): Promise<void> {
 function describeStuck({ startedAt, orders, ledger, crew, queue }: Stage, line: readonly Order[]): string {
   const { latest, lateWrite } = ledger
   return [
-    `The sale did not end in ${seconds(now() - startedAt)}: ${ledger.answered} of ${orders} orders answered, ${line.length} not dealt`,
+    `The sale did not end in ${seconds(now() - startedAt)}: ${ledger.answered} of ${orders} orders answered, ${line.length} not given out yet`,
     ...crew.map(
       worker => `${worker.label} (process ${worker.pid}) is ${worker.state}, with ${worker.inHand.size} orders in hand`,
     ),
-    `last section: ${latest ? `${latest.order} in process ${latest.pid}, ${latest.how}, begun ${seconds(now() - latest.begin)} ago` : 'none'}`,
+    `last critical section: ${latest ? `${latest.order} in process ${latest.pid}, ${latest.how}, begun ${seconds(now() - latest.begin)} ago` : 'none'}`,
     `waiting in the queue: ${queue.join(' ') || 'nobody'}`,
     `killed: ${ledger.killedAt !== null}, frozen: ${ledger.frozen !== null}, late write: ${lateWrite ?? 'not seen'}`,
   ].join('\n  ')

@@ -96,7 +96,7 @@ export function openLedger(stock: number) {
 
   function conclude(id: string, how: Section['how'], end: number): void {
     const section = sections.get(id)
-    if (!section) throw new Error(`critical section ${id} ended, but never began`)
+    if (!section) throw new Error(`the critical section ${id} ended, but had never begun`)
     section.how = how
     section.end = end
   }

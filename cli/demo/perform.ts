@@ -25,7 +25,10 @@ interface Options {
 /** Resolves to the exit code: 0 if nothing went wrong in the sale. Rejects with Failure. */
 export async function perform({ lock, url }: Options): Promise<number> {
   if (process.platform === 'win32') {
-    throw new Failure('the demo freezes a process with SIGSTOP, which Windows does not have', exitCodes.unavailable)
+    throw new Failure(
+      'the demo freezes a process with SIGSTOP, which Windows does not have; run the demo on Linux or macOS',
+      exitCodes.unavailable,
+    )
   }
   const address = namedServer(url, 'baton demo')
   const display = openDisplay(process.stdout, process.env)
@@ -92,7 +95,7 @@ async function prepare(named: ServerAddress | undefined, display: Display) {
 }
 
 function startedAt(url: string): ServerAddress {
-  return checkedAddress(url, 'the server that was started') as ServerAddress
+  return checkedAddress(url, 'the address of the server that was started') as ServerAddress
 }
 
 function use({ url, shown }: ServerAddress, announce: (line: string) => void) {
@@ -111,7 +114,7 @@ function listenForInterruption() {
   const interrupt = (name: 'SIGINT' | 'SIGTERM' | 'SIGHUP' | 'SIGPIPE') => {
     if (controller.signal.aborted && name !== 'SIGPIPE') process.exit(exitCodes.signal + number)
     number ||= constants.signals[name]
-    controller.abort(new Error(`interrupted by ${name}`))
+    controller.abort(new Error(`the demo was interrupted by ${name}`))
   }
   const brokenPipe = () => interrupt('SIGPIPE')
   for (const name of names) process.on(name, interrupt)

@@ -90,7 +90,7 @@ export function frame(
   const { ledger, crew, queue, orders, locked } = stage
   const room = size.columns - 10 // the columns that the row names leave
   const bar = (share: number, colour: (text: string) => string) => {
-    const length = Math.max(10, room - 16)
+    const length = Math.max(10, room - 22)
     const full = Math.min(length, Math.max(0, Math.round(share * length)))
     return colour('█'.repeat(full)) + colours.dim('░'.repeat(length - full))
   }
@@ -98,8 +98,8 @@ export function frame(
 
   const lines = [
     '',
-    row('orders', `${bar(ledger.answered / orders, colours.cyan)}  ${ledger.answered} of ${orders}`),
-    row('stock', `${bar(ledger.stock / sale.stock, colours.green)}  ${ledger.stock} of ${sale.stock}`),
+    row('orders', `${bar(ledger.answered / orders, colours.cyan)}  ${ledger.answered} of ${orders} answered`),
+    row('stock', `${bar(ledger.stock / sale.stock, colours.green)}  ${ledger.stock} of ${sale.stock} left`),
     row('workers', crew.map(worker => describe(worker, colours)).join('   ')),
   ]
   if (locked) {
@@ -110,7 +110,7 @@ export function frame(
     )
   } else {
     const inside = labelsInside(stage)
-    lines.push(row('inside', `${strip(inside, crew, colours, room - 13)}  ${inside.length} at once`))
+    lines.push(row('inside', `${strip(inside, crew, colours, room - 28)}  ${inside.length} in the section at once`))
   }
   lines.push('')
   const fitting = events.slice(-Math.max(1, size.rows - lines.length))

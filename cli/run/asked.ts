@@ -28,11 +28,17 @@ export interface AskedLock {
 }
 
 export function withAsked(command: Command): Command {
-  const permits = new Option('--permits <n>', 'take a semaphore that has this many permits').argParser(parseCount)
-  const take = new Option('--take <n>', 'how many permits to take (default: 1)').argParser(parseCount)
-  const read = new Option('--read', 'take a read-write lock to read, together with other readers')
-  const write = new Option('--write', 'take a read-write lock to write, alone')
-  const and = new Option('--and <key>', 'take this mutex as well; repeatable; all are taken or none').argParser(collect)
+  const permits = new Option(
+    '--permits <n>',
+    'take a semaphore instead of a mutex; it has this many permits',
+  ).argParser(parseCount)
+  const take = new Option('--take <n>', 'how many permits of the semaphore to take (default: 1)').argParser(parseCount)
+  const read = new Option('--read', 'take a read-write lock as a reader, together with other readers')
+  const write = new Option('--write', 'take a read-write lock as its only writer, without readers')
+  const and = new Option(
+    '--and <key>',
+    'key of another mutex to take as well; may be repeated; baton takes all of them or none',
+  ).argParser(collect)
   return command
     .addOption(permits.conflicts(['read', 'write', 'and']))
     .addOption(take)
@@ -45,14 +51,18 @@ export function withAsked(command: Command): Command {
 export function checkAsked({ permits, take, read, write }: Asked, urls: readonly string[] = []): void {
   if (urls.length > 1 && (permits !== undefined || read || write)) {
     throw new Failure(
-      'a quorum (several --url) has only mutexes: --permits, --read and --write do not work with it',
+      'a quorum (several --url) has only mutexes, so --permits, --read and --write cannot be used with it',
       exitCodes.usage,
     )
   }
   if (take === undefined) return
   if (permits === undefined)
     throw new Failure('--take needs --permits, the number of permits of the semaphore', exitCodes.usage)
-  if (take > permits) throw new Failure(`--take ${take} is more than --permits ${permits}`, exitCodes.usage)
+  if (take > permits)
+    throw new Failure(
+      `--take ${take} is more than --permits ${permits}; a caller cannot take more permits than the semaphore has`,
+      exitCodes.usage,
+    )
 }
 
 export function askedLock(locks: LockClient, key: string, asked: Asked): AskedLock {

@@ -82,7 +82,7 @@ function notStarted(file: string, { code, message }: NodeJS.ErrnoException): Fai
   const missing = code === 'ENOENT'
   const why =
     missing && file.includes('/') && existsSync(file)
-      ? 'the interpreter named in its first line (#!) does not exist'
+      ? 'the interpreter that the first line of this file names (#!) does not exist'
       : ''
   const what = why || (missing ? 'command not found' : message)
   return new Failure(`${printable(file)}: ${what}`, missing ? exitCodes.notFound : exitCodes.notStarted)

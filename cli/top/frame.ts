@@ -2,7 +2,7 @@
  * The screen of `baton top`, line by line:
  *
  *      127.0.0.1:6379  12 held  …      which Redis, and its figures
- *      every 1s                        how fresh the figures are
+ *      reading every 1s                how fresh the figures are
  *      …                               the list, or one opened lock, or the help
  *      ↑↓ move  enter open  …          keys, or the filter that is being typed
  */
@@ -71,13 +71,13 @@ export function frame({ view, watch, paused, interval, where }: Seen, size: Size
 /** Says how fresh the picture is, and why it is not fresh if something is wrong. */
 function status(watch: Watch, paused: boolean, interval: number): ['red' | 'yellow' | 'dim', string] {
   const { picture, age, took, trouble, surveying = 0 } = watch
-  const asOf = picture ? `as of ${time(age)} ago` : 'no data yet'
+  const asOf = picture ? `data as of ${time(age)} ago` : 'no data yet'
   if (trouble) return ['red', `${asOf}: ${messageOf(trouble)}`]
-  if (surveying > Math.max(LATE, 3 * took)) return ['yellow', `${asOf}: no answer for ${time(surveying)}`]
+  if (surveying > Math.max(LATE, 3 * took)) return ['yellow', `${asOf}: no answer from Redis for ${time(surveying)}`]
   if (paused) return ['yellow', `paused, ${asOf}`]
   if (!picture) return ['dim', 'reading …']
-  const pace = watch.pace > interval ? `${time(watch.pace)}, because reading takes ${time(took)}` : time(interval)
-  return ['dim', `every ${pace}`]
+  const pace = watch.pace > interval ? `${time(watch.pace)}, because one reading takes ${time(took)}` : time(interval)
+  return ['dim', `reading every ${pace}`]
 }
 
 function nothing({ filter }: View, { locks }: Picture): string {
@@ -96,7 +96,7 @@ function foot({ help, typing, filter, opened }: View, width: number, colours: Co
 
 const listKeys = '↑↓ move  enter open  s sort  r reverse  / filter  space pause  ? help  q quit'
 const lockKeys = '↑↓ scroll  esc back  space pause  ? help  q quit'
-const anyKey = 'any key goes back'
+const anyKey = 'press any key to go back'
 
 const help = `
   up down j k       move; page up, page down, home, end, g and G go farther

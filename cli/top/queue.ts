@@ -51,7 +51,7 @@ export function queue(
   const first = Math.min(place, Math.max(0, rowsOf(lock) - page))
   const lines = rowsFrom(lock, first, first + page).map(cells => row(laid, cells))
   const titles = columns.map(({ title }) => title)
-  const table = lines.length > 0 ? [colours.bold(row(laid, titles)), ...lines] : ['  its queue is empty']
+  const table = lines.length > 0 ? [colours.bold(row(laid, titles)), ...lines] : ['  the queue is empty']
   return [
     colours.bold(cut(key, width, 'middle')),
     ...factsOf(name, lock).map(line => cut(line, width, kind === 'mutex' ? 'middle' : 'end')),
@@ -78,7 +78,7 @@ function rowsFrom(lock: SeenLock | undefined, from: number, to: number): string[
 
 /** Returns the same number of lines for every lock, so that the table below does not move. */
 function factsOf({ kind }: LockName, lock: SeenLock | undefined): string[] {
-  if (!lock) return ['  it is free', '', '']
+  if (!lock) return ['  the lock is free', '', '']
   const { label, owner = '', locked, holds, holders, heldFor = 0, timeLeft = 0, fencingToken } = lock
   if (kind !== 'mutex') {
     const [most, least] = holders.length > 1 ? ['up to ', 'at least '] : ['', '']

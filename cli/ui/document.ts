@@ -30,7 +30,7 @@ export function documentOf(place: string, prefix: string, mayRelease: boolean): 
 ${trend('all', 'Wait times in all queues')}
 </section>
 <section id="list" aria-label="Locks">
-<div class="tools"><label for="filter">Filter</label><input id="filter" type="search" aria-label="Filter" placeholder="lock, holder or waiter" autocomplete="off" spellcheck="false" maxlength="200"><p id="count" role="status"></p></div>
+<div class="tools"><label for="filter">Filter</label><input id="filter" type="search" aria-label="Filter" placeholder="filter by lock, holder or waiter" autocomplete="off" spellcheck="false" maxlength="200"><p id="count" role="status"></p></div>
 <table role="table" id="locks">
 <thead role="rowgroup"><tr role="row">${columns.map(
     ({ name, order, figure }) => markup`

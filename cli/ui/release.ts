@@ -1,7 +1,7 @@
 /** Takes a lock away at the page's request. */
 import { LockArgumentError, LockConnectionError } from '../../src/index.ts'
 import type { Connected } from '../connection.ts'
-import { holderOf, nameOf } from '../description.ts'
+import { heldBy, nameOf } from '../description.ts'
 import { lockOf } from '../kinds.ts'
 import { printable } from '../printable.ts'
 import { showTime } from '../times.ts'
@@ -23,11 +23,11 @@ export async function releaseShown(
     const state = await lock.inspect()
     if (!state.locked) return { released: false, said: 'The lock was already free.' }
     const holder = state.holders.find(each => each.id === id)
-    if (!holder) return { released: false, said: `${gone} It is now held by ${printable(holderOf(state))}.` }
+    if (!holder) return { released: false, said: `${gone} It is now ${printable(heldBy(state))}.` }
     if (!(await locks.forceRelease(lock, id))) return { released: false, said: gone }
     const who = printable(`${nameOf(holder)}, for ${showTime(holder.heldFor)}`)
-    log(`${printable(key)} is released; it was held by ${who}`)
-    return { released: true, said: `Released. The lock was held by ${who}.` }
+    log(`the lock ${printable(key)} was released; it was held by ${who}`)
+    return { released: true, said: `The lock was released. It was held by ${who}.` }
   } catch (error) {
     if (!(error instanceof LockConnectionError || error instanceof LockArgumentError)) throw error
     return { released: false, said: `The release failed: ${printable(error.message)}` }

@@ -1,5 +1,6 @@
 /** Finds the comments of a source file. Adjacent lines of `//` or `--` are one comment. */
 import ts from '@typescript/typescript6'
+import { enclosing } from './enclosing.ts'
 
 export interface Comment {
   /** The number of the comment's first line, from 1. */
@@ -8,6 +9,8 @@ export interface Comment {
   readonly text: string
   /** The next lines of code, which the comment describes. */
   readonly code: readonly string[]
+  /** The first line of the function, class, interface or test that the comment is in. Undefined if it is in none. */
+  readonly within: string | undefined
 }
 
 /** The positions in the file where a comment begins and ends. */
@@ -26,6 +29,7 @@ export function commentsIn(file: string, text: string): Comment[] {
   const lineAt = (position: number) => starts.findLastIndex(start => start <= position)
   const ranges = rangesIn(file, text).filter(([from, to]) => !directive.test(text.slice(from, to)))
   const hasCodeBefore = ([from]: Range) => text.slice(starts[lineAt(from)]!, from).trim() !== ''
+  const within = enclosing(file, text)
   const blocks: [Range, ...Range[]][] = []
   for (const range of ranges) {
     const before = blocks.at(-1)?.at(-1)
@@ -48,7 +52,7 @@ export function commentsIn(file: string, text: string): Comment[] {
     const beside = hasCodeBefore(block[0])
     const after = text.slice(beside ? starts[lineAt(from)] : to).split('\n')
     const code = after.filter(line => line.trim() !== '').slice(0, LINES_OF_CODE)
-    return [{ line: lineAt(from) + 1, text: dedent(words), code }]
+    return [{ line: lineAt(from) + 1, text: dedent(words), code, within: within(from) }]
   })
 }
 

@@ -8,12 +8,13 @@
  * How to measure: give the document, and nothing else, to an engineer who knows Node and Redis and has never seen this
  * code. For each comment and message, the reader writes down what it means after one reading, and marks items that
  * needed a second one. A person who knows the code compares. An item fails if the reader missed its meaning or marked
- * it. For each page, three questions are made up that a newcomer would have, and the reader answers them from the page.
- * The aims: at most 3 of 60 comments fail, none of 30 messages does, and all answers are right.
+ * it. For each page, the reader first reads only its title, and writes down three questions that this title raises for a
+ * newcomer. Then the reader opens the page, and answers them from it. The questions come from the title, which every
+ * reader of the page sees, and not from the name of its file. The aims: at most 3 of 60 comments fail, none of 30 messages does, and all answers are right.
  *
  * The draw depends only on the seed and the files. Each comment in the sources has the same chance, whichever file it
- * is in. So has each page, and each message of at least four words; shorter messages are column titles and the like,
- * which mean nothing alone. Use a new seed for each measurement, because the words of an earlier draw may have been
+ * is in. So has each page, and each message of at least four words; a shorter message mostly means nothing without the
+ * lines around it. Use a new seed for each measurement, because the words of an earlier draw may have been
  * improved because of it.
  */
 import { parseArgs } from 'node:util'
@@ -43,8 +44,11 @@ function draw(tree: Tree): string {
     .flatMap(file => commentsIn(file, tree.read(file)).map(comment => ({ file, ...comment })))
   const messages = messagesOf(tree).filter(({ text }) => isWhole(text))
   const documents = tree.files.filter(file => pages.test(file))
-  const drawnComments = drawn(comments, COMMENTS, 1).map(({ file, line, text, code }, i) =>
-    [`### ${i + 1}. ${file}:${line}`, '', FENCE, text, FENCE, '', 'code', '', FENCE, ...code, FENCE, ''].join('\n'),
+  const drawnComments = drawn(comments, COMMENTS, 1).map(({ file, line, text, code, within }, i) =>
+    [
+      ...[`### ${i + 1}. ${file}:${line}`, '', ...(within === undefined ? [] : [`in: \`${within}\``, ''])],
+      ...[FENCE, text, FENCE, '', 'code', '', FENCE, ...code, FENCE, ''],
+    ].join('\n'),
   )
   const drawnMessages = drawn(messages, MESSAGES, 2).map(({ file, line, kind, detail, text }, i) =>
     [`### ${i + 1}. ${kind}${detail && ` (${detail})`}, ${file}:${line}`, '', FENCE, text.trim(), FENCE, ''].join('\n'),
@@ -62,8 +66,13 @@ function draw(tree: Tree): string {
     ...drawnMessages,
     `## Pages: ${PAGES} of ${documents.length}`,
     '',
-    ...drawn(documents, PAGES, 3).map(file => `* ${file}`),
+    ...drawn(documents, PAGES, 3).map(file => `* ${file}: “${titleOf(tree.read(file))}”`),
   ].join('\n')
+}
+
+/** Returns the first heading of a page. */
+function titleOf(page: string): string {
+  return /^# (.*)/m.exec(page)?.[1] ?? 'no title'
 }
 
 function isWhole(message: string): boolean {

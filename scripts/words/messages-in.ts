@@ -2,10 +2,14 @@
  * Finds the messages for users in a source file, from its syntax tree.
  *
  * Every text of several words counts as a message, because programs often assemble messages far from where they print
- * them. The surrounding call determines the kind of message. Constants of the same function are inserted. In the
+ * them. The surrounding call determines the kind of message. A text that is part of a larger one in the same file is
+ * shown in it: constants are inserted, lines that are printed together are joined, and a reason that a function returns
+ * or receives is shown in the sentence that contains it. Names are left out, such as the titles of columns. In the
  * result, `[x]` may be absent, `(x|y)` is one of several, and `${…}` is a value.
  */
 import ts from '@typescript/typescript6'
+import { constantOf, isPrintable, isSum, isText, joinedBy, nameOf, Renderer } from './rendered.ts'
+import { shownIn, wholeOf } from './shown-in.ts'
 
 export interface Message {
   readonly file: string
@@ -29,9 +33,13 @@ const codes: Readonly<Record<string, string>> = {
 }
 
 const helping = /^(?:argument|description|usage|addHelpText|\w*[oO]ption)$/
-/** Texts of several words for machines: selectors, shell commands, settings of other programs. */
+/** Texts of several words for machines: selectors, shell commands, settings of other programs, names of symbols. */
 const forMachines =
-  /^#|^\(prefers|redis\.call|^\s*local |exec cat|>&|^deb |^PING\n|^Created-By|already in use\\?\||(?:^| )figure$/
+  /^#|^\(prefers|redis\.call|^\s*local |exec cat|>&|^deb |^PING\b|^Created-By|already in use\\?\||(?:^| )figure$|^default-src |^entered |^beat |^LockModule options|^Dir::|^LockClient of @Locked/
+/** Properties that hold the names of columns, rows and scenarios. */
+const naming = /^(?:title|axisTitle|name|head|heads|unit|what|label)$/
+/** Tags within a sentence. The other tags of a page separate its texts. */
+const inline = /<\/?(?:a|abbr|b|bdi|code|em|i|kbd|span|strong|sub|sup|var)\b[^>]*>/g
 const printed = (file: string) => !file.startsWith('src/')
 
 export function messagesIn(file: string, text: string): Message[] {
@@ -41,9 +49,8 @@ export function messagesIn(file: string, text: string): Message[] {
 class Reader {
   readonly #file: string
   readonly #source: ts.SourceFile
-  readonly #found: Message[] = []
-  /** Texts that are already part of a message. */
-  readonly #used = new Set<ts.Node>()
+  readonly #found = new Map<ts.Node, Message[]>()
+  readonly #renderer = new Renderer()
 
   constructor(file: string, text: string) {
     this.#file = file
@@ -52,8 +59,9 @@ class Reader {
 
   read(): Message[] {
     this.#errors(this.#source)
+    this.#joined(this.#source)
     this.#others(this.#source)
-    return this.#found.sort((a, b) => a.line - b.line)
+    return [...this.#found.values()].flat().sort((a, b) => a.line - b.line)
   }
 
   #errors(node: ts.Node): void {
@@ -65,7 +73,7 @@ class Reader {
     ts.forEachChild(node, child => this.#errors(child))
   }
 
-  #error(node: ts.Node, name: string, args: readonly ts.Expression[], own = false): void {
+  #error(node: ts.Node, name: string, args: readonly ts.Expression[], own = false, at = node): void {
     if (!/(?:Error|^Failure|^WrongServer)$/.test(name)) return
     const [first, second, third] = args
     const warning = isWarned(node)
@@ -75,47 +83,104 @@ class Reader {
       if (first && ts.isStringLiteral(first)) detail = own ? detail : `${name}, ${first.text}`
       text = second && this.#render(second)
     } else if (name === 'LockArgumentError') {
-      text = third && `${this.#render(first!)} is ${this.#render(second!)}; accepted: ${this.#render(third)}`
+      text = third && `${this.#render(first!)} is ${this.#render(second!)}; expected ${this.#render(third)}`
     } else if (name === 'LockLostError') {
       text = second && `lock "\${key}" was lost: ${this.#render(second)}`
     } else if (name === 'LockConnectionError') {
       text = first && `${this.#render(first)}${second ? `: ${this.#render(second)}` : ''}`
     } else if (name !== 'LockTimeoutError' && name !== 'LockClosedError' && name !== 'LockDeadlockError') {
       text = first && this.#render(first)
-      if (name === 'Failure' && second) detail = `baton, exit code ${second.getText().replace('exitCodes.', '')}`
-      if (name === 'InvalidArgumentError') detail = 'baton, exit code usage'
+      if (name === 'Failure' && second) detail = `baton, exit code ${exitCodeOf(second)}`
+      if (name === 'InvalidArgumentError') {
+        detail = 'baton, exit code usage'
+        text = text && `option '\${option}' argument '\${value}' is invalid. ${text}`
+      }
     }
     if (text === undefined || !/\p{L}{2}/u.test(text.replaceAll(/\$\{.*?\}/g, ''))) return
-    this.#add(node, warning ? 'warning' : 'error', detail, text)
+    // The key is known if the error is of a certain lock.
+    const prefix = name === 'LockConnectionError' && !own ? '[lock "\u0024{key}": ]' : ''
+    this.#add(at, warning ? 'warning' : 'error', detail, prefix + text)
+  }
+
+  #joined(node: ts.Node): void {
+    if (joinedBy(node) && this.#isNew(node)) this.#text(node as ts.Expression)
+    ts.forEachChild(node, child => this.#joined(child))
   }
 
   #others(node: ts.Node): void {
     if (ts.isImportDeclaration(node) || ts.isExportDeclaration(node) || ts.isTypeNode(node)) return
     if (ts.isInterfaceDeclaration(node) && node.name.text === 'ClientEvents') this.#events(node)
     if (ts.isTaggedTemplateExpression(node)) this.#page(node)
-    else if (ts.isCallExpression(node) && isLines(node) && !this.#used.has(node.expression.expression.elements[0]!)) {
-      this.#literal(node)
-    } else if (isText(node) && !this.#used.has(node)) this.#literal(node)
+    else if (ts.isArrayLiteralExpression(node) && !joinedBy(node.parent.parent)) this.#array(node)
+    else if ((isText(node) || isSum(node)) && !this.#isUsed(node)) this.#text(node as ts.Expression)
     ts.forEachChild(node, child => this.#others(child))
   }
 
-  #literal(node: ts.Expression): void {
+  #isUsed(node: ts.Node): boolean {
+    return isSum(node) ? !this.#isNew(node) : this.#renderer.used.has(node)
+  }
+
+  /** Returns whether no text in this expression is part of a message yet. */
+  #isNew(node: ts.Node): boolean {
+    return (
+      !this.#renderer.used.has(node) &&
+      (ts.forEachChild(node, child => !this.#isNew(child) || undefined) ?? false) === false
+    )
+  }
+
+  /** Adds the lines of a list that a function returns. Leaves out a list of names. */
+  #array(node: ts.ArrayLiteralExpression): void {
+    const texts = node.elements.filter(isText)
+    if (texts.length > 1 && texts.every(text => ts.isStringLiteral(text) && isName(text.text))) {
+      for (const text of texts) this.#renderer.used.add(text)
+    } else if (ts.isReturnStatement(node.parent) && texts.some(ts.isTemplateExpression) && this.#isNew(node)) {
+      this.#text(node)
+    }
+  }
+
+  /** Adds a text, or the larger text of this file that contains it. `at` is the place of the text itself. */
+  #text(node: ts.Expression, at: ts.Node = node, depth = 0): void {
+    const use = depth < 4 ? shownIn(node) : undefined
+    if (use === 'inserted') return
+    if (use === undefined) return this.#literal(node, at)
+    const text = this.#renderer.render(node)
+    if (depth === 0 && (!isProse(text) || isName(text))) return
+    this.#renderer.instead.set(use, text)
+    const whole = wholeOf(use)
+    const { parent } = whole
+    const made = ts.isNewExpression(parent) ? parent.expression.getText() : undefined
+    if (made === 'Option') this.#literal(whole, at)
+    else if (ts.isNewExpression(parent))
+      this.#error(parent, parent.expression.getText(), parent.arguments ?? [], false, at)
+    else this.#text(joinedBy(parent.parent?.parent) ? (parent.parent.parent as ts.Expression) : whole, at, depth + 1)
+    this.#renderer.instead.delete(use)
+    // The message with the parameter's name instead of this text says less.
+    if (ts.isIdentifier(use) && !constantOf(use)) this.#found.delete(ts.isNewExpression(parent) ? parent : whole)
+  }
+
+  #literal(node: ts.Expression, at: ts.Node): void {
     const call = ancestor(node, ts.isCallExpression)
     const callee = call && nameOf(call)
+    if (/^(?:option|argument)$/.test(callee ?? '') && call?.arguments[2] === node) return // a default
     const made = ancestor(node, ts.isNewExpression)?.expression.getText()
     const help = (callee && helping.test(callee)) || made === 'Option' || made === 'Argument'
     const text = help ? this.#help(node, call) : this.#render(node)
-    if (!isProse(text)) return
+    const named = ts.isPropertyAssignment(node.parent) && naming.test(node.parent.name.getText())
+    if (!isProse(text) || (!help && (named || isName(text)))) return
     const kind = help ? 'help' : isWarned(node) ? 'warning' : printed(this.#file) ? 'line' : 'part'
-    this.#add(node, kind, help ? (callee === 'addHelpText' || callee === 'description' ? callee : '') : '', text)
+    this.#add(at, kind, help ? (callee === 'addHelpText' || callee === 'description' ? callee : '') : '', text)
   }
 
-  /** Returns the text of an option's help, with the option's name. */
+  /** Returns the text of an option's help, with the option's name and its default, as commander prints them. */
   #help(node: ts.Expression, call: ts.CallExpression | undefined): string {
     const text = this.#render(node)
     const [first] = ancestor(node, ts.isNewExpression)?.arguments ?? call?.arguments ?? []
+    const given = defaultOf(ancestor(node, ts.isNewExpression) ?? call)
+    // `urlOption('address of …')` makes the option `--url`.
+    const [, own] = /^([a-z]+)Option$/.exec((call && nameOf(call)) ?? '') ?? []
+    if (first === node && own && own !== 'add') return `--${own} <${own}>  ${text}`
     return first && first !== node && isText(first) && /^(?:-|<|\[)/.test(this.#render(first))
-      ? `${this.#render(first)}  ${text}`
+      ? `${this.#render(first)}  ${text}${given && ` (default: ${given})`}`
       : text
   }
 
@@ -130,100 +195,24 @@ class Reader {
   #page(node: ts.TaggedTemplateExpression): void {
     const text = this.#render(node.template)
     const attributes = [...text.matchAll(/(?:aria-label|title|placeholder)="([^"]*)"/g)].map(([, words]) => words!)
-    for (const words of [...text.split(/<[^>]*>/), ...attributes]) {
-      if (isProse(words)) this.#add(node, 'page', '', words.trim())
+    const texts = text
+      .replaceAll(/<\/dt>\s*<dd[^>]*>/g, ': ')
+      .replaceAll(inline, '')
+      .split(/<[^>]*>/)
+    for (const words of [...texts, ...attributes]) {
+      if (isProse(words) && !isName(words)) this.#add(node, 'page', '', words.trim())
     }
   }
 
   #add(node: ts.Node, kind: Kind, detail: string, text: string): void {
     const { line } = this.#source.getLineAndCharacterOfPosition(node.getStart(this.#source))
-    this.#found.push({ file: this.#file, line: line + 1, kind, detail, text })
+    const own = this.#found.get(node) ?? []
+    this.#found.set(node, [...own, { file: this.#file, line: line + 1, kind, detail, text }])
   }
 
-  /** Returns the text of an expression, as far as the source shows it. */
-  #render(node: ts.Expression, depth = 0): string {
-    if (ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node)) {
-      this.#used.add(node)
-      return node.text
-    }
-    if (ts.isTemplateExpression(node)) {
-      this.#used.add(node)
-      const spans = node.templateSpans.map(span => `${this.#render(span.expression, depth)}${span.literal.text}`)
-      return node.head.text + spans.join('')
-    }
-    if (ts.isParenthesizedExpression(node)) return this.#render(node.expression, depth)
-    if (isLines(node)) return node.expression.expression.elements.map(line => this.#render(line, depth)).join('\n')
-    if (ts.isNewExpression(node) && /Error$/.test(node.expression.getText())) {
-      const [first, second] = node.arguments ?? []
-      const message = node.expression.getText() === 'AggregateError' ? second : first
-      if (message) return this.#render(message, depth)
-    }
-    if (ts.isBinaryExpression(node)) {
-      const { operatorToken, left, right } = node
-      if (operatorToken.kind === ts.SyntaxKind.PlusToken && (isPut(left) || isPut(right))) {
-        return this.#render(left, depth) + this.#render(right, depth)
-      }
-      if (operatorToken.kind === ts.SyntaxKind.AmpersandAmpersandToken) return optional(this.#render(right, depth))
-    }
-    if (ts.isConditionalExpression(node)) {
-      const [one, other] = [this.#render(node.whenTrue, depth), this.#render(node.whenFalse, depth)]
-      if (one === '' || other === '') return optional(one || other)
-      return one === other ? one : `(${one}|${other})`
-    }
-    if (ts.isIdentifier(node) && depth < 3) {
-      const value = constantOf(node)
-      if (value && isPut(value)) return this.#render(value, depth + 1)
-    }
-    return placeholder(node)
+  #render(node: ts.Expression): string {
+    return this.#renderer.render(node)
   }
-}
-
-function optional(text: string): string {
-  return text === '' ? '' : `[${text}]`
-}
-
-const VALUE = '\u0024{…}'
-
-/** Returns what stands for a value in a message: its expression if that is short, otherwise `${…}`. */
-function placeholder(node: ts.Expression): string {
-  const name = node.getText().replaceAll(/\s+/g, ' ')
-  return name.length <= 40 && !/['"`{}]/.test(name) ? `\${${name}}` : VALUE
-}
-
-/** Returns whether the expression has the form `[…].join('\\n')`. */
-function isLines(
-  node: ts.Expression,
-): node is ts.CallExpression & { expression: { expression: ts.ArrayLiteralExpression } } {
-  if (!ts.isCallExpression(node) || nameOf(node) !== 'join' || node.arguments[0]?.getText() !== "'\\n'") return false
-  return ts.isPropertyAccessExpression(node.expression) && ts.isArrayLiteralExpression(node.expression.expression)
-}
-
-type TextNode = ts.StringLiteral | ts.NoSubstitutionTemplateLiteral | ts.TemplateExpression
-
-function isText(node: ts.Node): node is TextNode {
-  return ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node) || ts.isTemplateExpression(node)
-}
-
-/** Returns whether to insert a constant where it is used: it must be a text, or a choice of texts. */
-function isPut(node: ts.Expression): boolean {
-  if (ts.isParenthesizedExpression(node)) return isPut(node.expression)
-  if (ts.isConditionalExpression(node)) return isPut(node.whenTrue) && isPut(node.whenFalse)
-  if (ts.isBinaryExpression(node)) return isPut(node.right)
-  if (ts.isNewExpression(node)) return /Error$/.test(node.expression.getText())
-  return isText(node)
-}
-
-/** Returns the value of a constant of the same function or file. */
-function constantOf(use: ts.Identifier): ts.Expression | undefined {
-  for (let at: ts.Node = use.parent; at; at = at.parent) {
-    if (!ts.isBlock(at) && !ts.isSourceFile(at)) continue
-    for (const statement of at.statements) {
-      if (!ts.isVariableStatement(statement) || !(statement.declarationList.flags & ts.NodeFlags.Const)) continue
-      const found = statement.declarationList.declarations.find(({ name }) => name.getText() === use.text)
-      if (found) return found.initializer
-    }
-  }
-  return undefined
 }
 
 /** Returns whether the text has two adjacent words, and is not for machines. */
@@ -232,15 +221,36 @@ function isProse(text: string): boolean {
   return /\p{L}[\p{L}'-]*[,;:]? \p{L}{2}|… \p{L}{2,}|\p{L}{2,} …/u.test(words) && !forMachines.test(text)
 }
 
-/** Returns whether the expression is an argument of a function that warns. */
-function isWarned(node: ts.Node): boolean {
-  const call = ancestor(node, ts.isCallExpression)
-  return call !== undefined && /^#?warn(?:ed)?$/.test(nameOf(call) ?? '')
+/** Returns the default of an option: the last argument of `.option`, or what `.default` after `new Option` gets. */
+function defaultOf(node: ts.Node | undefined): string {
+  for (let at = node; at && !ts.isStatement(at) && !ts.isVariableDeclaration(at); at = at.parent) {
+    const call = at !== node && ts.isCallExpression(at) && nameOf(at) === 'default' ? at : undefined
+    if (call) return call.arguments.at(-1)!.getText().replaceAll("'", '')
+    if (at === node && ts.isCallExpression(at)) {
+      const last = at.arguments.length > 2 ? at.arguments.at(-1)! : undefined
+      return last && (ts.isNumericLiteral(last) || ts.isStringLiteral(last)) ? last.text : ''
+    }
+  }
+  return ''
 }
 
-function nameOf({ expression }: ts.CallExpression): string | undefined {
-  if (ts.isPropertyAccessExpression(expression)) return expression.name.text
-  return ts.isIdentifier(expression) ? expression.text : undefined
+/** Returns the name of an exit code, or its names: `a or b`. */
+function exitCodeOf(node: ts.Expression): string {
+  const text = node.getText().replaceAll('exitCodes.', '')
+  return text.replace(/^.*\? (.*) : /, '$1 or ')
+}
+
+/** Returns whether the text is only a name, such as the title of a column: short, and not a sentence. */
+function isName(text: string): boolean {
+  const words = text.replace(/:\s*–?\s*$/, '').trim()
+  return !/[.?!…]$|\$\{/.test(words) && words.split(/\s+/).length < 4
+}
+
+/** Returns whether the expression is an argument of a function that warns. */
+function isWarned(node: ts.Node): boolean {
+  let call = ancestor(node, ts.isCallExpression)
+  if (call && isPrintable(call)) call = ancestor(call, ts.isCallExpression)
+  return call !== undefined && /^#?warn(?:ed)?$/.test(nameOf(call) ?? '')
 }
 
 /** Returns the nearest enclosing node of this kind within the same statement. */

@@ -3,8 +3,8 @@ import { type Message, messagesIn } from './messages-in.ts'
 import type { Tree } from './tree.ts'
 
 const rooms = /^(?:src|cli|local-redis|benchmarks\/(?:report|scenarios|run))\b.*\.ts$/
-/** Files whose texts are for machines. */
-const notForPeople = /style\.ts$|^cli\/ui\/assets|html-style/
+/** Files whose texts are for machines, or are the names of goals. */
+const notForPeople = /style\.ts$|^cli\/ui\/assets|html-style|^benchmarks\/report\/goals?\.ts$/
 
 export function messagesOf(tree: Tree): Message[] {
   const files = tree.files.filter(file => rooms.test(file) && !notForPeople.test(file))

@@ -151,7 +151,11 @@ export class Renewal {
     this.expire(hold)
     const { state } = hold
     if (state.is !== 'held') {
-      throw new LockLostError(hold.key, 'it is no longer held', state.is === 'lost' ? state.loss : undefined)
+      throw new LockLostError(
+        hold.key,
+        'it is no longer held, so it cannot be renewed',
+        state.is === 'lost' ? state.loss : undefined,
+      )
     }
     const question = hold.renew(ms)
     const asked = this.#kind.renew([question]).finally(() => hold.renewed())
@@ -263,7 +267,7 @@ export class Renewal {
     if (hold.state.is !== 'held' || renewed === 'unknown') return
     if (renewed === undefined) return this.#lose(hold, 'Redis no longer knows this hold')
     if (renewed === 'anew')
-      return this.#leaveBehind(hold, 'this grant was taken away, and Redis has granted the lock again since')
+      return this.#leaveBehind(hold, 'this grant was taken away, and Redis has granted the lock anew since')
     hold.confirmed(question, renewed, this.#clock.now())
     if (question.ms > 0) this.#listener.renewed(hold)
   }

@@ -91,7 +91,7 @@ function methodOf(target: unknown, name: unknown, descriptor: PropertyDescriptor
     throw new LockArgumentError(
       `@Locked static ${String(name)}`,
       target,
-      'a method of instances, because Nest injects the client into those',
+      'a method of instances, because Nest injects the client only into instances',
     )
   }
   if (typeof descriptor?.value !== 'function') {
@@ -128,6 +128,6 @@ function injectedInto(self: object, property: symbol): LockClient {
   throw new LockArgumentError(
     `${property.description}`,
     client,
-    `a client that Nest has injected; let Nest create the ${self.constructor.name}`,
+    `a client that Nest has injected; let Nest create the ${self.constructor.name} instead of calling its constructor`,
   )
 }

@@ -177,8 +177,14 @@ class Tenure {
     drainOf({ drain })
     if (redis instanceof LockClient) {
       const [option] = Object.entries(options)
-      if (option)
-        throw new LockArgumentError(...option, 'no other option beside a LockClient, which already has its own')
+      if (option) {
+        const [name, value] = option
+        throw new LockArgumentError(
+          name,
+          value,
+          'no other option beside a LockClient, which already has its own options',
+        )
+      }
       this.client = redis
       this.end = async () => {}
     } else {
@@ -217,7 +223,7 @@ function providersOf(token: symbol, options: LockModuleAsyncOptions): Provider[]
   if (useFactory) return [{ provide: token, useFactory, inject }]
   const factory = useClass ?? useExisting
   if (!factory) {
-    throw new LockArgumentError('forRootAsync', options, 'one of useFactory, useClass and useExisting')
+    throw new LockArgumentError('forRootAsync', options, 'an object with one of useFactory, useClass and useExisting')
   }
   const made = {
     provide: token,

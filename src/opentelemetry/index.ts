@@ -174,7 +174,7 @@ function tallies(meters: Meters, keyGroup: InstrumentOptions['keyGroup']): (key:
       return tally
     } catch (error) {
       // If the user's function throws, the lock must continue to work.
-      diag.error('redis-baton: keyGroup threw an error', error)
+      diag.error('redis-baton: the option keyGroup threw an error, so the measurement has no group', error)
       return common
     }
   }

@@ -26,17 +26,21 @@ function instruments(meter: Meter) {
   const gauge = (name: string, unit: string, description: string) =>
     meter.createUpDownCounter(name, { description, unit })
   return {
-    wait: histogram('redis_baton.wait.duration', 'Time from a call until it ends, with or without the lock.', BOUNDS),
+    wait: histogram(
+      'redis_baton.wait.duration',
+      'Time from a call for a lock until the call ends, with or without the lock.',
+      BOUNDS,
+    ),
     hold: histogram('redis_baton.hold.duration', 'Time from a grant until the end of the hold.', BOUNDS),
     handoff: histogram(
       'redis_baton.handoff.duration',
-      'Time from a release to the next grant of the lock, if its waiter was in the same client.',
+      'Time from a release of a lock to its next grant, if the waiter was in the same client.',
       HANDOFF_BOUNDS,
     ),
-    waiters: gauge('redis_baton.waiters', '{waiter}', 'Calls that are waiting now.'),
-    leases: gauge('redis_baton.leases', '{lease}', 'Leases held now.'),
-    grants: counter('redis_baton.grants', '{grant}', 'Grants, by how they came about.'),
-    timeouts: counter('redis_baton.timeouts', '{call}', 'Calls that timed out.'),
+    waiters: gauge('redis_baton.waiters', '{waiter}', 'Calls that are waiting for a lock now.'),
+    leases: gauge('redis_baton.leases', '{lease}', 'Leases that are held now.'),
+    grants: counter('redis_baton.grants', '{grant}', 'Grants of locks, by how the lock was obtained.'),
+    timeouts: counter('redis_baton.timeouts', '{call}', 'Calls that waited longer than their timeout.'),
     losses: counter('redis_baton.losses', '{lease}', 'Holds that ended without being released.'),
     renewals: counter('redis_baton.renewals', '{renewal}', 'Leases renewed.'),
     disconnections: counter('redis_baton.disconnections', '{disconnection}', 'Connections to Redis that were lost.'),

@@ -145,7 +145,7 @@ function fromUrl(url: string): Redis {
     throw new LockArgumentError(
       'redis',
       '(not shown)',
-      'a URL that begins with redis:// or rediss://; for a cluster, an ioredis Cluster',
+      'a URL that begins with redis:// or rediss://; for a cluster, pass an ioredis Cluster',
     )
   }
   const own = new URL(url)
@@ -161,7 +161,7 @@ function installed(): ReturnType<typeof load> {
   } catch (error) {
     throw new LockError(
       'ERR_LOCK_IOREDIS',
-      'cannot load ioredis, which makes the connections; install it: npm install ioredis',
+      'cannot load ioredis, which redis-baton needs for its connections; install it: npm install ioredis',
       undefined,
       error,
     )

@@ -38,7 +38,12 @@ export function glob(pattern: string): (text: string) => boolean {
 function rangesOf(set: string, pattern: string): (readonly [string, string])[] {
   return [...set.matchAll(member)].map(([, escaped, from = escaped, to, single]) => {
     const [first, last] = [from ?? single!, to ?? from ?? single!]
-    if (first > last) throw new LockArgumentError('pattern', pattern, 'a pattern of *, ?, [abc], [^abc] and [a-c]')
+    if (first > last)
+      throw new LockArgumentError(
+        'pattern',
+        pattern,
+        'a pattern of *, ?, [abc], [^abc] and [a-c]; a range begins with its lower character',
+      )
     return [first, last]
   })
 }

@@ -317,7 +317,7 @@ export class Link {
   #counted(listeners: number): void {
     if (listeners !== 0 || !this.#whole) return
     this.#beat.heard = this.#beat.sent
-    this.#single?.connection.reset(new Error('messages come from a different server than replies'))
+    this.#single?.connection.reset(new Error('messages and replies come from different servers'))
   }
 
   #warn(error: LockError): void {

@@ -103,7 +103,7 @@ export function readNodeRedis(client: NodeRedisInstance): Reach {
     throw new LockArgumentError(
       'redis',
       'a client with a credentialsProvider for its sentinels',
-      'their username and password',
+      'the username and password of the sentinels',
     )
   }
   const { host, port, ...each } = reach(nodeClientOptions)
@@ -146,7 +146,7 @@ function optionsOf(client: NodeRedisInstance): Options {
   }
   if (found) return found
   const accepted =
-    'a client made by createClient or createCluster of node-redis 5 or 6, or createSentinel of 6; or the ioredis options { sentinels: [{ host, port }], name }'
+    'a client made by createClient or createCluster of node-redis 5 or 6, or by createSentinel of node-redis 6, or the ioredis options { sentinels: [{ host, port }], name }'
   throw new LockArgumentError('redis', `an instance of ${client.constructor.name}`, accepted)
 }
 

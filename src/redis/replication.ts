@@ -119,7 +119,7 @@ export class Replication implements Executor {
   #missing(count: number): LockConnectionError | undefined {
     const { min, timeout } = this.#replicas
     if (count >= min) return undefined
-    const cause = new Error(`${count} of ${min} replicas confirmed it within ${timeout} ms`)
+    const cause = new Error(`${count} of ${min} required replicas confirmed the grant within ${timeout} ms`)
     return new LockConnectionError('the lock was not replicated', cause)
   }
 }

@@ -184,7 +184,7 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
     const found = await Promise.all(names.map(name => server.run(redis => redis.type(name)))).catch(() => [])
     const at = found.findIndex((type, i) => type !== 'none' && type !== (i === 0 ? 'hash' : 'zset'))
     if (at < 0) throw error
-    const what = `the key "${names[at]}" is a ${found[at]} that no lock has written: remove it, or use a different prefix for the locks`
+    const what = `the key "${names[at]}" is a ${found[at]} that no lock has written; remove this key, or use a different prefix for the locks`
     throw new LockConnectionError(what, error.cause)
   }
 }
@@ -208,7 +208,7 @@ function withRights(error: LockConnectionError, commands: readonly string[], pat
   if (!/NOPERM|user executing the script/i.test(error.cause.message)) return error
   const rights = ['EVALSHA', 'EVAL', ...commands].map(command => `+${command.toLowerCase()}`).join(' ')
   return new LockConnectionError(
-    `Redis refused, because its user lacks a right; it needs ~${pattern} &${pattern} ${rights}`,
+    `Redis refused, because its user lacks a right; give the user ~${pattern} &${pattern} ${rights}`,
     error.cause,
   )
 }

@@ -100,3 +100,53 @@ test('such words are found in comments of TypeScript and Lua and in messages, an
     'lua/made-up.lua:1: "Extends", say: renew',
   ])
 })
+
+test('a text that is part of a message is shown in the message', () => {
+  const code = [
+    "const titles = ['lease ends in', 'fencing token']",
+    'function reasonOf(error: Error): string {',
+    "  return late ? 'no answer arrived in time' : error.message",
+    '}',
+    "const place = position ? `, at position \u0024{position}` : ''",
+    'throw new Failure(`Redis cannot be used: \u0024{reasonOf(error)}\u0024{place}`, exitCodes.unavailable)',
+    "const lines = ['The first line is here.', ...all.map(one => `  and one for \u0024{one}`)]",
+    "console.log(lines.map(printable).join('\\n'))",
+  ]
+  const texts = messagesIn('cli/made-up.ts', code.join('\n')).map(({ line, kind, text }) => [line, kind, text])
+  expect(texts).toEqual([
+    [3, 'error', 'Redis cannot be used: no answer arrived in time[, at position \u0024{position}]'],
+    [6, 'error', 'Redis cannot be used: \u0024{reasonOf(error)}[, at position \u0024{position}]'],
+    [8, 'line', 'The first line is here.\n  and one for \u0024{one}'],
+  ])
+})
+
+test('a comment is shown with the function, class or test that it is in', () => {
+  const within = (file: string, code: string[]) => commentsIn(file, code.join('\n')).map(comment => comment.within)
+  expect(
+    within('src/made-up.ts', [
+      '/** Describes the class. */',
+      'export class Queue {',
+      '  /** Describes the method. */',
+      '  async join(',
+      '    key: string,',
+      '  ) {',
+      '    all.forEach(one => {',
+      '      // Is in the method.',
+      '    })',
+      '  }',
+      '}',
+      "test.each(all)('the queue keeps its order', () => {",
+      '  // Is in the test.',
+      '})',
+    ]),
+  ).toEqual([undefined, 'export class Queue {', 'async join(', "test.each(all)('the queue keeps its order', () => {"])
+  const lua = [
+    'local function wake(key)',
+    '  if key then',
+    '    -- Is in the function.',
+    '  end',
+    'end',
+    '-- Is in none.',
+  ]
+  expect(within('lua/made-up.lua', lua)).toEqual(['local function wake(key)', undefined])
+})

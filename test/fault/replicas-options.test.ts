@@ -31,7 +31,7 @@ test.each([
   [40_000, 3_750],
 ])('unusable with an outageTimeout of %d: a timeout of more than %d', (outageTimeout, most) => {
   const made = (timeout: number) => client({ outageTimeout, replicas: { min: 1, timeout } })
-  expect(() => made(most + 1)).toThrow(`expected at most ${most}: a quarter of outageTimeout`)
+  expect(() => made(most + 1)).toThrow(`expected at most ${most} ms: a quarter of outageTimeout`)
   expect(() => made(most)).not.toThrow()
 })
 
@@ -41,5 +41,5 @@ test('the client waits for a WAIT with the longest timeout', async () => {
   const { url } = await ownServer()
   const locks = client({ outageTimeout: 40_000, replicas: { min: 1, timeout: 3_750 } }, url)
   const { error } = await within(12_000, outcomeOf(locks.tryLock(freshKey())))
-  expect(wordsOf(error)).toBe('0 of 1 replicas confirmed it within 3750 ms')
+  expect(wordsOf(error)).toBe('0 of 1 required replicas confirmed the grant within 3750 ms')
 })

@@ -108,7 +108,7 @@ describe('with a replica that does not receive writes', () => {
     await loseWrites()
     const { error } = await outcomeOf(locks.tryLock(key, { fair }))
     expect(error).toBeInstanceOf(LockConnectionError)
-    expect(wordsOf(error)).toBe('0 of 1 replicas confirmed it within 100 ms')
+    expect(wordsOf(error)).toBe('0 of 1 required replicas confirmed the grant within 100 ms')
     const free = await within(3_000, other.lock(key))
     expect(free.held).toBe(true)
   })
@@ -215,7 +215,7 @@ describe('with a replica that does not receive writes', () => {
 test('without any replica a call reports how many replicas it found', async () => {
   const { url } = await ownServer()
   const { error } = await outcomeOf(client({ replicas: { min: 2, timeout: 50 } }, url).tryLock(freshKey()))
-  expect(wordsOf(error)).toBe('0 of 2 replicas confirmed it within 50 ms')
+  expect(wordsOf(error)).toBe('0 of 2 required replicas confirmed the grant within 50 ms')
 })
 
 // This test fails if `...(waits ? [[waits]] : [])` is removed in src/redis/rights.ts: the rule does not contain the
@@ -232,7 +232,10 @@ test('the right to WAIT is in the rule, and is named if it is missing', async ()
     locks.on('error', ({ error }) => errors.push(error as Error))
     return { errors, reason: wordsOf((await outcomeOf(locks.tryLock(freshKey()))).error) }
   }
-  expect(await come('all', rule)).toEqual({ errors: [], reason: '0 of 1 replicas confirmed it within 100 ms' })
+  expect(await come('all', rule)).toEqual({
+    errors: [],
+    reason: '0 of 1 required replicas confirmed the grant within 100 ms',
+  })
   const { errors, reason } = await come(
     'most',
     rule.filter(right => right !== '+wait'),
@@ -257,7 +260,7 @@ test('a grant that lapses during its confirmation: I6, a single attempt ends wit
   const held = await other.lock(key)
   const { error } = await within(4_000, attempt)
   expect(error).toBeInstanceOf(LockConnectionError)
-  expect(wordsOf(error)).toBe('its lease ended before enough replicas confirmed it')
+  expect(wordsOf(error)).toBe('its lease ended before enough replicas confirmed the grant')
   expect(await held.release()).toBe(true)
 })
 

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { glob } from '../../src/redis/glob.ts'
 import { freshKey, plainRedis } from '../kit/redis.ts'
 
-const wrong = 'a pattern of *, ?, [abc], [^abc] and [a-c]'
+const wrong = 'a pattern of *, ?, [abc], [^abc] and [a-c]; a range begins with its lower character'
 
 test.each([
   ['*', 'order:1', true],

@@ -64,7 +64,7 @@ export class List {
     show(element('none'), rows.length === 0)
     say(element('none'), locks === 0 ? 'No lock is held, and nobody waits.' : 'No lock matches the filter.')
     show(this.#more, matching > rows.length)
-    say(this.#more, `Show ${Math.min(STEP, matching - rows.length)} more of ${grouped(matching - rows.length)}`)
+    say(this.#more, `Show ${Math.min(STEP, matching - rows.length)} of ${grouped(matching - rows.length)} more locks`)
   }
 
   /** Returns the focus to the lock that was opened. */

@@ -87,7 +87,7 @@ export class LockPanel {
     for (const head of this.#panel.querySelectorAll('.part-title')) say(head, title)
     this.#holders.show(holders)
     show(this.#others, more > 0)
-    say(this.#others, `Show ${Math.min(STEP, more)} more of ${more} other holders`)
+    say(this.#others, `Show ${Math.min(STEP, more)} of ${more} more holders`)
   }
 
   focus(): void {
@@ -117,7 +117,7 @@ function holderRow(take: ((holder: HolderRow) => void) | undefined): RowOf<Holde
       shown = row
       say(holder, row.holder)
       name.title = row.holder
-      button.title = `Take it from ${row.holder}`
+      button.title = `Take the lock from ${row.holder}`
       say(part, row.part)
       say(heldFor, row.heldFor)
       say(left, row.left)

@@ -59,18 +59,18 @@ export class Member {
 
   /** Why this server cannot be used now; undefined: it can be used. */
   get problem(): Error | undefined {
-    if (!this.up) return this.down ?? new Error('not connected yet')
+    if (!this.up) return this.down ?? new Error('the client is not connected to this server yet')
     if (this.standing.counts === false) return this.standing.reason
     const { trouble } = this.server
     if (trouble) return trouble
     const { silence } = this.server.link.commands
-    return silence > SILENT ? new Error(`no answer for ${Math.round(silence)} ms`) : undefined
+    return silence > SILENT ? new Error(`the server has not answered for ${Math.round(silence)} ms`) : undefined
   }
 }
 
 /** Returns why this server has not answered. */
 export function reasonOf({ problem }: Member): Error {
-  return problem ?? new Error('no answer')
+  return problem ?? new Error('the server has not answered')
 }
 
 /**

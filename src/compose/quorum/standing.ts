@@ -59,9 +59,14 @@ export class Standing {
   /** Why the server's votes do not count. */
   get reason(): Error {
     if (this.#error)
-      return new LockConnectionError('its votes do not count, because its uptime could not be read', this.#error)
-    const needs = `its votes count in ${Math.ceil(this.wait)} ms, when all earlier leases have ended`
-    return new Error(`it may have restarted without its data: ${needs} (at once with appendfsync always)`)
+      return new LockConnectionError(
+        'the votes of this server do not count, because its uptime could not be read',
+        this.#error,
+      )
+    const needs = `so its votes count only in ${Math.ceil(this.wait)} ms, when all earlier leases have ended`
+    return new Error(
+      `the server may have restarted without its data, ${needs}; with appendfsync always, they count at once`,
+    )
   }
 
   /** Forgets the server's report. Called when the connection is lost, because the server may have been restarted. */

@@ -34,9 +34,13 @@ export class Semaphore extends QueuedKind {
   protected override differs({ key, wants }: Claim, among: string, label: string): void {
     if (this.#warned.has(key) || this.#warned.size === MOST_WARNED) return
     this.#warned.add(key)
-    const numbers = `${wants?.split('/')[1]} permits according to this call, but ${among} according to its holder ${label}`
+    const numbers = `${wants?.split('/')[1]} permits in this call, but ${among} in the call of its holder ${label}`
     this.#warn(
-      new LockError('ERR_LOCK_PERMITS', `semaphore "${key}" has ${numbers}; each call counts with its own number`, key),
+      new LockError(
+        'ERR_LOCK_PERMITS',
+        `semaphore "${key}" has ${numbers}; give the same number in all calls, because each call counts with its own`,
+        key,
+      ),
     )
   }
 }

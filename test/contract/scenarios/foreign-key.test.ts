@@ -31,7 +31,7 @@ test('a lock is refused if one of its keys has another type; the error names the
     await redis.set(name, 'mine')
     const string = await rejection(lock.tryLock(), LockConnectionError)
     expect(string.message).toMatch(
-      `the key "${name}" is a string that no lock has written: remove it, or use a different prefix for the locks: WRONG`,
+      `the key "${name}" is a string that no lock has written; remove this key, or use a different prefix for the locks: WRONG`,
     )
     expect(string).toMatchObject({ key, cause: { message: expect.stringMatching(/^WRONGTYPE/) } })
     await redis.del(name)

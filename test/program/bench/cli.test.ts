@@ -31,9 +31,12 @@ describe('unusable arguments: exit code 64 and one line', () => {
     ],
     [
       ['--rival', 'baton-fair,redlock', '--scenario', 'semaphore-one'],
-      'baton: redlock has no lock for any of these scenarios\n',
+      'baton: redlock has no lock for any of these scenarios; choose others with --scenario\n',
     ],
-    [['--url', 'rediss://127.0.0.1:1', '--rtt', '1'], 'baton: --rtt cannot add a delay to a TLS connection\n'],
+    [
+      ['--url', 'rediss://127.0.0.1:1', '--rtt', '1'],
+      'baton: --rtt cannot add a delay to a TLS connection; leave --rtt out, or give an address that begins with redis://\n',
+    ],
   ])('%s', async (args, said) => {
     const { code, output, errors } = await bench(...args)
     expect(output).toBe('')
@@ -99,7 +102,7 @@ describe('interrupted', () => {
     const said = printed.errors.split('\n')
     expect(said[0]).toBe('Trying each lock briefly before the measurement')
     expect(said[1]).toMatch(/^uncontended, round 1 of 2000: 0 % done, about \d+ (min|h \d+ min) left$/)
-    expect(said.at(-2)).toMatch(/^baton: interrupted by SIGTERM$/)
+    expect(said.at(-2)).toMatch(/^baton: the run was interrupted by SIGTERM$/)
     const note = /The run was interrupted by SIGTERM after (\d+) of 2000 trials\./
     expect(printed.output).toMatch(/^Redis: .*, as it is\n/)
     expect(printed.output).toMatch(/^ *floor-set .*\n *\d of 2000 rounds/m)
@@ -127,7 +130,7 @@ describe('interrupted', () => {
     child.kill('SIGINT')
     expect(await ended).toBe(128 + 2)
     expect(printed.errors).toMatch(
-      /^(Trying each lock briefly before the measurement\n)?baton: interrupted by SIGINT\n$/,
+      /^(Trying each lock briefly before the measurement\n)?baton: the run was interrupted by SIGINT\n$/,
     )
     expect(printed.output).toMatch(/^Redis: .*\n$/)
     expect(existsSync(json)).toBe(false)

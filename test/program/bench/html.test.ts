@@ -36,7 +36,7 @@ describe('the page', () => {
 
   test('says which rivals failed or were skipped, and why', () => {
     const shown = text(page)
-    expect(shown).toContain('failed: did not answer within 30 s (1 of 3 rounds)')
+    expect(shown).toContain('failed: did not answer within 30 s (in 1 of 3 rounds)')
     expect(shown).toContain('skipped: no Java 17 and no Maven were found')
     expect(shown).toContain('failed: ExecutionError: The operation was unable to achieve a quorum')
   })
@@ -153,7 +153,7 @@ describe('figures', () => {
     const rounds = [30, 10, 20, 90].map((throughput, i) => ({ round: i, figures: { throughput } }))
     const shown = text(htmlReport(withTrials(rounds)))
     expect(shown).toContain('25/s 10/s – 90/s')
-    expect(shown).toContain('25/s, 10/s to 90/s in 4 rounds')
+    expect(shown).toContain('25/s, between 10/s and 90/s in 4 rounds')
   })
 
   test('rounds are added up even if their buckets differ', () => {
@@ -188,10 +188,10 @@ describe('figures', () => {
     expect(section(shown, 0)).toContain('<th scope="row"><span>baton-fair</span><small>1 of 3 rounds</small></th>')
     expect(section(shown, 0)).toContain('<span class="name">baton-fair<small>1 of 3 rounds</small></span>')
     expect(section(shown, 0)).toContain('<title>baton-fair, 1 of 3 rounds: 43/s</title>')
-    expect(text(section(shown, 0))).toContain(`baton-fair: not tried again: ${gone}`)
-    expect(text(section(shown, 0))).toContain('failed: no answer (round 1, not tried again)')
+    expect(text(section(shown, 0))).toContain(`baton-fair: the lock was not tried again: ${gone}`)
+    expect(text(section(shown, 0))).toContain('failed: no answer (in round 1; the lock was not tried again)')
     expect(text(shown)).toContain('43/s baton-fair, 1 of 3 rounds')
-    expect(shown).toContain('baton-fair<small>fewer rounds at 16, 18 waiters</small>')
+    expect(shown).toContain('baton-fair<small>measured in fewer rounds with 16, 18 waiters</small>')
     expect(text(shown)).not.toContain('skipped:')
   })
 
@@ -204,7 +204,7 @@ describe('figures', () => {
 
   test('two holders at once, and calls that never ended, are highlighted', () => {
     const shown = htmlReport(withTrials([{ figures: { overlaps: 2, unfinished: 0, starved: 3 } }]))
-    expect(text(shown)).toContain('Two callers held the lock at the same time: baton-fair in 2x8.')
+    expect(text(shown)).toContain('two callers held the lock at the same time: baton-fair in 2x8.')
     expect(shown.match(/<td class="alarm"><strong>! [23]<\/strong>/g)).toHaveLength(2)
   })
 

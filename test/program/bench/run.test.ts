@@ -134,9 +134,9 @@ describe('a run', () => {
     expect(left.map(ms => Math.round(ms / one))).toEqual([9, 8, 5, 2, 1, 0])
 
     const text = tables(results)
-    expect(text).toContain(`hanging: failed: ${why} (round 1, not tried again)`)
+    expect(text).toContain(`hanging: failed: ${why} (in round 1; the lock was not tried again)`)
     expect(text).toMatch(/^ *leaving .*\n *1 of 3 rounds .* 1 unfinished/m)
-    expect(text).toContain(`leaving: not tried again: ${gone}`)
+    expect(text).toContain(`leaving: the lock was not tried again: ${gone}`)
     expect(text).not.toContain('skipped')
   })
 
@@ -209,7 +209,7 @@ test('a scenario is only for rivals with its kind of lock, and the results show 
   const [semaphore, mutex] = results.trials.map(({ figures }) => figures)
   const near = (['handoffP50', 'crossP50'] as const).every(one => semaphore![one]! / mutex![one]! <= 1.15)
   expect(handoff).toMatchObject({ goal: '≤ 1.15', verdict: near ? 'reached' : 'missed' })
-  expect(goalsTable(results)).toMatch(/^Goals of the project for redis-baton\n.*(\n.*)* reached/m)
+  expect(goalsTable(results)).toMatch(/^The project’s goals for redis-baton\n.*(\n.*)* reached/m)
   expect(htmlReport(results)).toContain('<h2>Goals</h2>')
 })
 

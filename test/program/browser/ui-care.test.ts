@@ -90,12 +90,12 @@ describe('releasing', () => {
 
     await page.locator('#release').click()
     await page.locator('.danger').click()
-    await expectTexts(page, '#outcome', [/^Released. The lock was held by the holder, for \S+\.$/])
+    await expectTexts(page, '#outcome', [/^The lock was released. It was held by the holder, for \S+\.$/])
     await expectTexts(page, '#holder', ['the next'])
     await eventually(() => lease!.signal.aborted)
     // The release was requested once, and only after "yes".
-    expect(running.output().match(/ is released; it was held by .*/g)).toEqual([
-      expect.stringMatching(/^ is released; it was held by the holder, for /),
+    expect(running.output().match(/ was released; it was held by .*/g)).toEqual([
+      expect.stringMatching(/^ was released; it was held by the holder, for /),
     ])
     expect(complaints).toEqual([])
   })
@@ -112,7 +112,7 @@ describe('releasing', () => {
     await page.locator('#holding tr:nth-child(2) button').click()
     await expectTexts(page, '#from', [/^Held by two for \S+. Its queue is empty.$/])
     await page.locator('.danger').click()
-    await expectTexts(page, '#outcome', [/^Released. The lock was held by two, for \S+\.$/])
+    await expectTexts(page, '#outcome', [/^The lock was released. It was held by two, for \S+\.$/])
     await expectTexts(page, '#holding td:nth-child(1)', ['one'])
     await eventually(() => second.signal.aborted)
     expect(first.held).toBe(true)

@@ -192,7 +192,7 @@ describe('one lock', () => {
     const { page, complaints } = await openPage(browser, address, { width: 400, height: 800 })
     await page.locator(`${keys} button`).click()
     await expect.poll(() => texts(page, '#holding tr')).toHaveLength(20)
-    await expectTexts(page, '#others', ['Show 10 more of 10 other holders'])
+    await expectTexts(page, '#others', ['Show 10 of 10 more holders'])
     await expectTexts(page, queue, ['crowd'])
     expect(await overflow(page)).toBe(0)
     await page.click('#others')

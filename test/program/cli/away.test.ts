@@ -116,7 +116,9 @@ describe('at the start: 69, one line, and soon', () => {
     const server = await silent()
     const ended = await endOf(at(urlOf(server.port), 'list'), () => server.since)
     expect(ended.code).toBe(69)
-    expect(ended.errors).toMatch(/127\.0\.0\.1:\d+: no answer within 3\.5 s; 127\.0\.0\.1:1: .*ECONNREFUSED/)
+    expect(ended.errors).toMatch(
+      /127\.0\.0\.1:\d+: the server gave no answer within 3\.5 s; 127\.0\.0\.1:1: .*ECONNREFUSED/,
+    )
     expect(ended.took).toBeLessThan(CONNECT + SLACK)
   })
 })

@@ -36,8 +36,8 @@ async function refuses(url: string, message: RegExp): Promise<void> {
 describe('unknown words: 64, and the nearest known one', () => {
   test.each([
     [['runn'], `unknown command 'runn' (Did you mean run?)`],
-    [['zzzzzz'], `unknown command 'zzzzzz'; baton --help lists what there is`],
-    [['--fiar'], `unknown option '--fiar'; baton --help lists what there is`],
+    [['zzzzzz'], `unknown command 'zzzzzz'; baton --help lists the commands and options`],
+    [['--fiar'], `unknown option '--fiar'; baton --help lists the commands and options`],
     [['run', 'k', '--fiar', '--', 'true'], `unknown option '--fiar' (Did you mean --fair?)`],
     [['release', '--froce', 'k'], `unknown option '--froce' (Did you mean --force?)`],
     [['release', 'k'], `required option '--force' not specified`],
@@ -49,8 +49,8 @@ describe('unknown words: 64, and the nearest known one', () => {
     [['inspect', 'a', '--kind', 'lock'], 'Allowed choices are mutex, readWrite, semaphore.'],
     [['release', '--force', 'a', '--holder', 'x'], 'It must be the id of a holder, as inspect shows it.'],
     [['--url', 'redis://127.0.0.1:1', 'lst'], `unknown command 'lst' (Did you mean list?)`],
-    [['--json', 'list'], `unknown option '--json'; baton --help lists what there is`],
-    [['--prefix', 'x', 'demo'], `unknown option '--prefix'; baton --help lists what there is`],
+    [['--json', 'list'], `unknown option '--json'; baton --help lists the commands and options`],
+    [['--prefix', 'x', 'demo'], `unknown option '--prefix'; baton --help lists the commands and options`],
   ])('%j', async (args, message) => {
     const ended = await baton(...args)
     expect(ended.errors).toContain(message)
@@ -122,7 +122,7 @@ describe('an invalid time', () => {
     ['--lease', '0s', 'lease is 0'],
     // A timer of Node with a delay of 25 days or more fires at once. With such a --grace, SIGKILL would be sent at
     // once.
-    ['--grace', '30d', 'at most 24d'],
+    ['--grace', '30d', 'at most 24 days (24d)'],
   ])('%s %j', async (option, value, message) => {
     const ended = await baton('run', 'k', option, value, '--', 'true')
     expect(ended.errors).toContain(message)
@@ -171,7 +171,10 @@ describe('a Redis that cannot be used: 69, and why', () => {
     const silent = createServer(() => {})
     await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve))
     onTestFinished(() => void silent.close())
-    await refuses(`redis://:${encoded}@127.0.0.1:${(silent.address() as AddressInfo).port}`, /no answer within 5 s/)
+    await refuses(
+      `redis://:${encoded}@127.0.0.1:${(silent.address() as AddressInfo).port}`,
+      /the server gave no answer within 5 s/,
+    )
   })
 
   test('wrong password, wrong user, no password, no such database', async () => {
@@ -193,14 +196,17 @@ describe('a Redis that cannot be used: 69, and why', () => {
     const servers = await tls.start()
     onTestFinished(() => servers.stop())
     const { port } = servers.client.kind === 'server' ? servers.client.options : {}
-    await refuses(`redis://:${encoded}@127.0.0.1:${port}`, /if it expects TLS, its address begins with rediss:\/\//)
+    await refuses(
+      `redis://:${encoded}@127.0.0.1:${port}`,
+      /if it expects TLS, use an address that begins with rediss:\/\//,
+    )
     await refuses(`rediss://:${encoded}@127.0.0.1:${port}`, /certificate.*NODE_EXTRA_CA_CERTS/)
   })
 
   test('a node of a cluster', async () => {
     const { url } = await ownServer('--cluster-enabled', 'yes')
-    await refuses(url, /it is a node of a cluster; the address of a cluster begins with redis\+cluster:/)
-    await refuses(url.replace('redis:', 'redis+cluster:'), /it is a node of a cluster that has no slots/)
+    await refuses(url, /the server is a node of a cluster; use an address that begins with redis\+cluster:/)
+    await refuses(url.replace('redis:', 'redis+cluster:'), /the server is a node of a cluster that has no slots/)
   })
 
   test('a replica: locks can be inspected, but not taken', async () => {
@@ -273,6 +279,6 @@ describe('a command that cannot be started: the lock is free afterwards', () => 
     await writeFile(file, '#!/no/such/interpreter\n')
     await chmod(file, 0o755)
     const ended = await baton('run', freshKey(), '--', file)
-    expectRefusal(ended, 127, /the interpreter named in its first line \(#!\) does not exist/)
+    expectRefusal(ended, 127, /the interpreter that the first line of this file names \(#!\) does not exist/)
   })
 })

@@ -47,7 +47,7 @@ test('guard a job on two machines, see who holds, find out why the other one wai
   const lost = await hanging.ended
   expect(lost.code).toBe(75)
   // The job's shell may report that the SIGTERM ended its `sleep`.
-  expect(lost.errors).toMatch(/^baton: .*was lost.*; ending the command\n(Terminated\n)*$/)
+  expect(lost.errors).toMatch(/^baton: .*was lost.*; baton ends the command\n(Terminated\n)*$/)
   const won = await waiting.ended
   expect(won).toMatchObject({ code: 0, output: '' })
   // The second job has reported what it waited for.

@@ -158,7 +158,7 @@ test('five servers: losing two costs a line on stderr, losing a third is fatal',
   await c.kill()
   const none = await ended(...run)
   expect(none).toMatchObject({ code: 69, output: '' })
-  expect(none.errors).toMatch(/^baton: a quorum of 5 servers needs 3 that can be used: [^\n]*\n$/)
+  expect(none.errors).toMatch(/^baton: fewer than 3 of the 5 servers of the quorum can be used: [^\n]*\n$/)
   for (const { port } of [a, b, c]) expect(none.errors).toContain(`Redis at 127.0.0.1:${port} cannot be used`)
 })
 
@@ -193,7 +193,7 @@ describe('no valid quorum: 64, before any connection', () => {
   test.each([[['--permits', '2']], [['--read']], [['--write']]])('a lock of another kind: %j', async kind => {
     const { code, errors } = await ended('run', 'k', ...nowhere(3), ...kind, '--', 'true')
     expect(code).toBe(64)
-    expect(errors).toMatch(/^baton: a quorum \(several --url\) has only mutexes: [^\n]*\n$/)
+    expect(errors).toMatch(/^baton: a quorum \(several --url\) has only mutexes, [^\n]*\n$/)
   })
 
   test.each(['bench', 'demo'])('%s works with one server', async name => {

@@ -172,7 +172,7 @@ describe('--and', () => {
     expect(await locks.forceRelease(b)).toBe(true)
     const { code, errors } = await running.ended
     expect(code).toBe(75)
-    expect(errors).toMatch(new RegExp(`${b}" was lost: .*; ending the command\n`))
+    expect(errors).toMatch(new RegExp(`${b}" was lost: .*; baton ends the command\n`))
     expect(await locks.isLocked(a)).toBe(false)
   })
 })

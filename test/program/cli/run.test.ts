@@ -104,7 +104,7 @@ describe('a limit for how long', () => {
     expect(await client().tryLock(key, { timeout: 15_000 })).not.toBeNull()
     const { code, errors } = await running.ended
     expect(code).toBe(75)
-    expect(errors).toContain('ending the command')
+    expect(errors).toContain('baton ends the command')
   })
 })
 
@@ -144,7 +144,7 @@ describe('while the command runs', () => {
     expect(await client().forceRelease(key)).toBe(true)
     const { code, errors } = await running.ended
     expect(code).toBe(75)
-    expect(errors).toContain('ending the command')
+    expect(errors).toContain('baton ends the command')
   })
 
   test('by SIGKILL if SIGTERM is not enough, after --grace', async () => {

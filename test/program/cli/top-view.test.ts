@@ -107,11 +107,11 @@ describe('keys', () => {
 describe('the screen', () => {
   test('shows how fresh it is', () => {
     const status = (...[shown, more]: [Picture?, Parameters<typeof shownBy>[2]?]) => shownBy(firstView, shown, more)[1]!
-    expect(status(many)).toBe('every 1s')
-    expect(status(many, { took: 400, pace: 2_000 })).toBe('every 2s, because reading takes 400ms')
-    expect(status(many, { paused: true, age: 65_000 })).toBe('paused, as of 1m 5s ago')
-    expect(status(many, { surveying: 5_000, age: 6_000 })).toBe('as of 6s ago: no answer for 5s')
-    expect(status(many, { trouble: new Error('gone\u001b[2J'), age: 6_000 })).toBe('as of 6s ago: gone\\u{1b}[2J')
+    expect(status(many)).toBe('reading every 1s')
+    expect(status(many, { took: 400, pace: 2_000 })).toBe('reading every 2s, because one reading takes 400ms')
+    expect(status(many, { paused: true, age: 65_000 })).toBe('paused, data as of 1m 5s ago')
+    expect(status(many, { surveying: 5_000, age: 6_000 })).toBe('data as of 6s ago: no answer from Redis for 5s')
+    expect(status(many, { trouble: new Error('gone\u001b[2J'), age: 6_000 })).toBe('data as of 6s ago: gone\\u{1b}[2J')
     expect(status(undefined)).toBe('reading …')
     expect(status(undefined, { trouble: new Error('gone') })).toBe('no data yet: gone')
   })
@@ -164,7 +164,7 @@ describe('the screen', () => {
     expect(titles).toMatch(/^ +# WAITER +OWNER +WAITED EXPIRES$/)
     expect(first).toMatch(/^ +2 waiter-2 +owner-2 +9\.9s +9s$/)
     const gone = shownBy(view, many)
-    expect(gone.slice(2, 4)).toEqual(['busy', '  it is free'])
+    expect(gone.slice(2, 4)).toEqual(['busy', '  the lock is free'])
   })
 
   test('an opened lock of several holders: all of them and then its queue, on the same lines as any other', () => {
@@ -186,7 +186,7 @@ describe('the screen', () => {
     expect(rows[1]).toMatch(/^ holds web-2 +1 +5s +7s an owner$/)
     expect(rows[2]).toMatch(/^ +1 waiter-1 +2 +4s +9s owner-1$/)
     expect(rows[3]).toBe('')
-    expect(shownBy(view, picture(lockSeen('quota'))).slice(2, 4)).toEqual(['quota', '  it is free'])
+    expect(shownBy(view, picture(lockSeen('quota'))).slice(2, 4)).toEqual(['quota', '  the lock is free'])
   })
 
   test('readers and writers', () => {

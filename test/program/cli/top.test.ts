@@ -91,7 +91,7 @@ test('names and labels of others are shown, not obeyed', async () => {
 test('without a terminal it requires --once', async () => {
   const { code, output, errors } = await baton('top')
   expect({ code, output }).toEqual({ code: 64, output: '' })
-  expect(errors).toBe('baton: top needs a terminal; use --once to print one snapshot without one\n')
+  expect(errors).toBe('baton: top needs a terminal; give --once to print one snapshot without a terminal\n')
 })
 
 test.each([

@@ -134,25 +134,28 @@ describe.each(cases)('$kind, by TLS: $tls', ({ kind, tls }) => {
     await refused(url.replace(encoded.data, 'another'), /WRONGPASS/)
     await refused(url.replace(`default:${encoded.data}@`, ''), /NOAUTH .*user:password@ before the host/)
     if (kind === 'sentinel') {
-      await refused(url.replace(/\?.*/, ''), /a sentinel refused: NOAUTH .*\?sentinel_username=/)
-      await refused(url.replace(encoded.sentinels, 'another'), /a sentinel refused: WRONGPASS .*\?sentinel_username=/)
+      await refused(url.replace(/\?.*/, ''), /a sentinel refused the connection: NOAUTH .*\?sentinel_username=/)
+      await refused(
+        url.replace(encoded.sentinels, 'another'),
+        /a sentinel refused the connection: WRONGPASS .*\?sentinel_username=/,
+      )
       await refused(url.replace(masterName, 'nobody'), /the sentinels know no master named nobody/)
       const master = `redis+sentinel://127.0.0.1:${servers.servers[0]!.port}/m?sentinel_password=${encoded.data}`
-      await refused(master, /it is not a sentinel/)
+      await refused(master, /the server is not a sentinel/)
     } else {
       const { port } = servers.servers[0]!
       await refused(
         `redis://:${encoded.data}@127.0.0.1:${port}`,
-        /is a node of a cluster; the address of a cluster begins with redis\+cluster:/,
+        /is a node of a cluster; use an address that begins with redis\+cluster:/,
       )
-      await refused(redisUrl().replace('redis:', 'redis+cluster:'), /it is not a node of a cluster/)
+      await refused(redisUrl().replace('redis:', 'redis+cluster:'), /the server is not a node of a cluster/)
     }
     const swapped = tls ? url.replace('rediss', 'redis') : url.replace('redis', 'rediss')
     await refused(
       swapped,
       tls
-        ? /if it expects TLS, its address begins with rediss\+/
-        : /if the server does not use TLS, its address begins with redis\+/,
+        ? /if it expects TLS, use an address that begins with rediss\+/
+        : /if the server does not use TLS, use an address that begins with redis\+/,
     )
   })
 

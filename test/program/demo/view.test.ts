@@ -70,7 +70,7 @@ describe('the picture', () => {
   })
 
   test('shows how many are inside without the lock', () => {
-    expect(strip(frame(stage(false), events, colours, sizes[0]!))).toContain('60 at once')
+    expect(strip(frame(stage(false), events, colours, sizes[0]!))).toContain('60 in the section at once')
   })
 })
 

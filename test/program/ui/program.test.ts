@@ -47,7 +47,7 @@ describe('releasing', () => {
     expect(status).toBe(200)
     expect(JSON.parse(body)).toMatchObject({ released: true, said: expect.stringContaining('held by somebody, for ') })
     await told(() => lease.signal.aborted)
-    await told(() => site.running.output().includes(`${key} is released; it was held by somebody, for `))
+    await told(() => site.running.output().includes(`the lock ${key} was released; it was held by somebody, for `))
     expect(JSON.parse((await post(site, { key, id: lease.id })).body)).toMatchObject({ released: false })
   })
 

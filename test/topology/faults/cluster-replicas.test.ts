@@ -34,7 +34,7 @@ test('I1: grants and hand-offs count only on masters whose replica works', { tim
     expect({ ...place, status: outcome.status }).toEqual({ ...place, status })
     if (outcome.status === 'rejected') {
       expect(outcome.reason).toBeInstanceOf(LockConnectionError)
-      expect(outcome.reason.message).toContain('0 of 1 replicas confirmed it within 400 ms')
+      expect(outcome.reason.message).toContain('0 of 1 required replicas confirmed the grant within 400 ms')
     }
   }
 })

@@ -138,7 +138,7 @@ export async function saysSoWhereNestHasNotMadeTheObject() {
     assert.ok(error instanceof LockArgumentError)
     assert.match(
       error.message,
-      /LockModule\.forRoot.* is undefined; expected a client that Nest has injected; let Nest create the Orders$/,
+      /LockModule\.forRoot.* is undefined; expected a client that Nest has injected; let Nest create the Orders instead of calling its constructor$/,
     )
     return true
   })
