@@ -16,7 +16,14 @@ function scene() {
   const asked: string[] = []
   const places = [0, 1, 2].map(server => ({
     member: { up: true, counts: true, epoch: 0 },
-    kind: {},
+    kind: {
+      queue: {
+        tend: () => {
+          asked.push(`tend ${server}`)
+          return new Promise(() => {})
+        },
+      },
+    },
     voting: {
       vote: (_: Claim, mode: string) => {
         asked.push(`${mode} ${server}`)
@@ -59,4 +66,14 @@ test('I2, I5: nor one whose token was lowered since to that of the majority', ()
   ballots.voted(ballot, 2, granted(OLD))
   expect(ballots.told(2, claim.id, AGREED, 'handoff')).toBe(true)
   expect(ballots.election.votes(ballot)).toHaveLength(3)
+})
+
+/** Server 1 forgets its vote and the lock's clock in a restart. Then it grants the claim again, with a smaller token. */
+test('I4: a message with a small token makes the client ask a server whose vote is gone', () => {
+  const { ballots, ballot, granted, asked } = scene()
+  ballot.ticket = '1'
+  ballots.voted(ballot, 1, granted(AGREED))
+  ballots.taken(1, claim.id, AGREED)
+  expect(ballots.told(1, claim.id, OLD, 'handoff')).toBe(true)
+  expect(asked).toEqual(['tend 1'])
 })

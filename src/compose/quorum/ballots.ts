@@ -167,7 +167,11 @@ export class Ballots implements BallotBox {
     const seat = ballot.seats[server] as Seat
     const { lease } = ballot.claim
     // The message is not newer than a vote that this client knows: it was slower than an answer.
-    if (token <= seat.latest) return true
+    if (token <= seat.latest) {
+      // Or the server has lost its data, and its clock is behind.
+      if (!seat.vote && !ballot.granted && !ballot.over) this.looks.lookSoon(ballot, server)
+      return true
+    }
     const now = this.#clock.now()
     const deadline = seat.seen && surelyUntil(seat.seen.sent, lease)
     if (ballot.over || seat.clearing) this.voted(ballot, server, { granted: true, token, deadline: 0, via })
