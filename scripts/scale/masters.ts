@@ -9,7 +9,7 @@ import { each, Meter, round } from './meter.ts'
 import { startCluster } from './server.ts'
 
 const KEYS = 3_000
-/** Acquisitions per process and master, so that each master serves the same number in every cluster. */
+/** Acquisitions per process and master. So each master serves the same number in every cluster. */
 const CYCLES = 10_000
 const CALLERS = 50
 const PROCESSES = 2
