@@ -154,7 +154,7 @@ mtype = { idle, waiting, holding, over, quit };
 mtype = { nothing, sent, refused, stale, granted, late };
 mtype = { plain, lost, cut, counted };
 
-/* ---- Redis ------------------------------------------------------------------------------------------------------- */
+/* ---- the state of Redis ------------------------------------------------------------------------------------------ */
 
 byte hold = NONE;      /* the field `holder`, as the id of the hold; NONE: the field is absent */
 bool lapsed;           /* the lease has lapsed; `hold` is still set */
@@ -174,7 +174,7 @@ byte scores;
 byte unwritten;        /* grants that are published but not written yet */
 #endif
 
-/* ---- clients ----------------------------------------------------------------------------------------------------- */
+/* ---- the state of the clients ------------------------------------------------------------------------------------ */
 
 /*
  * The state of each round. idle: the round has not begun. waiting: the client waits, in any of the places that
@@ -193,7 +193,7 @@ byte overdue;                 /* holds whose local deadline has passed */
 byte hears;                   /* clients that are subscribed to the unlock channel */
 byte crashed;
 
-/* ---- under way --------------------------------------------------------------------------------------------------- */
+/* ---- what is under way between clients and Redis ----------------------------------------------------------------- */
 
 #define NEW 1          /* a message about a grant that is newer than the last look that Redis ran */
 #define MID 2          /* a message about a grant that is older than a look whose reply is under way */
@@ -214,7 +214,7 @@ byte losses = LOSSES, cuts = CUTS, crashes = CRASHES, quits = QUITS, lates = LAT
 mtype fate = plain;
 bool again;            /* the request of the next script stays under way, and will run once more */
 
-/* ---- for the properties ------------------------------------------------------------------------------------------ */
+/* ---- variables for the properties -------------------------------------------------------------------------------- */
 
 byte holders, waiters;
 
@@ -274,7 +274,7 @@ inline tidy() {
   fate = plain; again = false
 }
 
-/* ---- scripts: lua/shared/ ---------------------------------------------------------------------------------------- */
+/* ---- scripts of lua/shared/ -------------------------------------------------------------------------------------- */
 
 inline grant(i) {
   k = 0;
@@ -382,7 +382,7 @@ inline join(i) {
   queued = true; blank = false
 }
 
-/* ---- scripts: lua/mutex/ ----------------------------------------------------------------------------------------- */
+/* ---- scripts of lua/mutex/ --------------------------------------------------------------------------------------- */
 
 /*
  * Whether a refusal has news for the waiter. The refusal may show that messages under way are old, or let later
@@ -518,7 +518,7 @@ inline request(i) {
   tidy()
 }
 
-/* ---- clients: src/wait/, src/lease/ ------------------------------------------------------------------------------ */
+/* ---- steps of the clients, as in src/wait/, src/lease/ ----------------------------------------------------------- */
 
 /* Begins the next round. Its request is sent after the release of the previous round. */
 inline next() {
@@ -633,7 +633,7 @@ end:
   od
 }
 
-/* ---- network and time -------------------------------------------------------------------------------------------- */
+/* ---- steps of the network, and of time --------------------------------------------------------------------------- */
 
 /* The steps that no client causes: requests, replies and messages arrive, and leases lapse. */
 

@@ -169,7 +169,7 @@ mtype = { nothing, sent, refused, granted };
 mtype = { plain, lost, cut, counted };
 mtype = { none, releasing, leaving, sweeping, downgrading };
 
-/* ---- Redis ------------------------------------------------------------------------------------------------------- */
+/* ---- the state of Redis ------------------------------------------------------------------------------------------ */
 
 byte holds;            /* the ids that are recorded in the hash as holders */
 byte taken;            /* the field `taken` */
@@ -189,7 +189,7 @@ byte down;             /* writers that have ended the write, and still hold the 
 #define share(i) WANTS(i)
 #endif
 
-/* ---- clients ----------------------------------------------------------------------------------------------------- */
+/* ---- the state of the clients ------------------------------------------------------------------------------------ */
 
 mtype st[IDS] = over;         /* idle: not come yet; waiting: in any of the places in src/local/states.ts */
 mtype ask[IDS] = nothing;     /* the state of each id's acquire or tend: sent, or the reply that is under way */
@@ -199,7 +199,7 @@ byte kept;                    /* holds that never end */
 byte hears;                   /* lines that are subscribed to the unlock channel */
 byte crashed;
 
-/* ---- under way --------------------------------------------------------------------------------------------------- */
+/* ---- what is under way between clients and Redis ----------------------------------------------------------------- */
 
 byte inbox;            /* waiters to which a grant message is under way */
 byte unlocked;         /* lines with a wake-up that is under way, or that has not led to an attempt yet */
@@ -218,7 +218,7 @@ mtype fate = plain;
 byte victim = NONE;
 mtype job = none;      /* the script that `finish` runs next */
 
-/* ---- for the properties ------------------------------------------------------------------------------------------ */
+/* ---- variables for the properties -------------------------------------------------------------------------------- */
 
 byte held;             /* the sum of the permits that the clients count as theirs */
 bool stuck;
@@ -323,7 +323,7 @@ inline tidy() {
   fate = plain; victim = NONE; job = none
 }
 
-/* ---- scripts: lua/shared/ ---------------------------------------------------------------------------------------- */
+/* ---- scripts of lua/shared/ -------------------------------------------------------------------------------------- */
 
 inline grant(i) {
   overtaken = false; k = 0;
@@ -599,7 +599,7 @@ inline admit() {
   fi
 }
 
-/* ---- scripts: lua/permits/ --------------------------------------------------------------------------------------- */
+/* ---- scripts of lua/permits/ ------------------------------------------------------------------------------------- */
 
 /* If the reply to a heartbeat has no news for the waiter, its arrival needs no step of its own. */
 inline answer(i) {
@@ -784,7 +784,7 @@ inline finish(i) {
   tidy()
 }
 
-/* ---- clients: src/wait/, src/lease/, src/local/line.ts ----------------------------------------------------------- */
+/* ---- steps of the clients, as in src/wait/, src/lease/, src/local/line.ts ---------------------------------------- */
 
 /* Begins a call. A fair caller asks Redis at once. An unfair caller asks only if it is the head of its line. */
 inline begin(i) {

@@ -160,7 +160,7 @@ mtype = { idle, waiting, holding, over };
 mtype = { nothing, asking, raising, renewing, granted, refused };
 mtype = { plain, unasked, unheard, ahead, disputed };
 
-/* ---- servers ----------------------------------------------------------------------------------------------------- */
+/* ---- the state of the servers ------------------------------------------------------------------------------------ */
 
 byte hold[SERVERS] = NONE;    /* the id that has the server's vote; NONE: no id has it, or the vote has lapsed */
 byte clock[SERVERS];          /* the field `clock`: the last token */
@@ -168,7 +168,7 @@ byte queue[SERVERS];          /* the ids in the queue */
 bool down;                    /* server 0 has stopped */
 byte memory;                  /* the last token that server 0 had issued when it stopped */
 
-/* ---- clients ----------------------------------------------------------------------------------------------------- */
+/* ---- the state of the clients ------------------------------------------------------------------------------------ */
 
 mtype st[IDS] = over;         /* idle: not called yet; waiting: in any of the places in src/local/states.ts */
 byte trying;                  /* unfair waiters whose attempt is undecided */
@@ -181,7 +181,7 @@ byte lease[IDS];              /* the token of each id's lease */
 byte least[IDS];              /* the floor of each id's attempt */
 byte seen[2];                 /* the largest token that each client has seen */
 
-/* ---- under way --------------------------------------------------------------------------------------------------- */
+/* ---- what is under way between clients and servers --------------------------------------------------------------- */
 
 /* What is under way between a caller and a server: a request, the reply to it, or the message of a promotion. */
 mtype ask[12] = nothing;
@@ -198,7 +198,7 @@ byte crashes = CRASHES, restarts = RESTARTS, losses = LOSSES, lates = LATES, pau
   quits = QUITS, earlies = EARLIES, aheads = AHEAD, disputes = DISPUTES;
 mtype fate = plain;
 
-/* ---- for the properties ------------------------------------------------------------------------------------------ */
+/* ---- variables for the properties -------------------------------------------------------------------------------- */
 
 byte holders, waiters, last;
 
@@ -206,7 +206,7 @@ byte holders, waiters, last;
 hidden byte w, k, x, y, used;
 hidden byte overlap, unsaid, minority;
 
-/* ---- what a caller counts ---------------------------------------------------------------------------------------- */
+/* ---- the votes that a caller counts ------------------------------------------------------------------------------ */
 
 #define votes(i) ((((proved) >> ((i) * SERVERS)) & 7 & ~in(fresh, client(i))) | in(old, i))
 #ifdef LATEST_DEADLINE
@@ -271,7 +271,7 @@ inline tidy() {
   fate = plain
 }
 
-/* ---- scripts ----------------------------------------------------------------------------------------------------- */
+/* ---- scripts of lua/mutex/ --------------------------------------------------------------------------------------- */
 
 #define larger(a, b) ((a) > (b) -> (a) : (b))
 
@@ -404,7 +404,7 @@ inline leave(v) {
   :: disputes > 0 && queue[at(v)] != 0 -> fate = disputed \
   fi
 
-/* ---- callers -------------------------------------------------------------------------------------------------------- */
+/* ---- steps of the callers ---------------------------------------------------------------------------------------- */
 
 #define REQUEST(v) (ask[v] == asking || ask[v] == raising || ask[v] == renewing)
 
@@ -579,7 +579,7 @@ end:
   od
 }
 
-/* ---- network and time -------------------------------------------------------------------------------------------- */
+/* ---- steps of the network, and of time --------------------------------------------------------------------------- */
 
 #define LEAVES(v) (in(leaves, v) && !REQUEST(v))
 #define GIVES(v) (ask[v] == granted || ask[v] == refused)

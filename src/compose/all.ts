@@ -6,8 +6,8 @@
  * deadlock in multitasking systems", 1968).
  *
  *   1. All parts are tried at once. If they are all free, this takes one round trip.
- *   2. The parts before the first refused part are kept, and all later parts are given back. Otherwise A, which has y
- *      and waits for x, and B, which has x and waits for y, would wait for ever.
+ *   2. The parts before the first refused part are kept, and all later parts are given back. Otherwise caller A, which
+ *      has y and waits for x, and caller B, which has x and waits for y, would wait for ever.
  *   3. The missing parts are waited for one after the other, within the rest of the timeout.
  *
  * If a part is lost while another is waited for, the wait ends. Whenever a wait fails, the parts that it has taken are

@@ -59,7 +59,7 @@ export class Election {
   /** Grants the claim if a majority has voted with the same token. If their tokens differ, makes the servers agree. */
   #elect(ballot: Ballot): void {
     if (ballot.over || ballot.granted) return
-    // A server whose vote has lapsed may have granted the lock to another claim since.
+    // A server whose vote has lapsed may have granted the lock to another claim since, so only live votes count.
     const votes = this.live(ballot)
     const { token: before } = ballot
     ballot.token = undefined

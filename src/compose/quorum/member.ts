@@ -54,8 +54,8 @@ export class Member {
   }
 
   /**
-   * Whether this server is connected, and its votes count or may count. They may count while the server has not yet
-   * reported its uptime.
+   * Whether this server is connected and its votes may count. Until the server has reported its uptime, it is unknown
+   * whether its votes count.
    */
   get mayCount(): boolean {
     return this.up && this.standing.counts !== false
@@ -78,8 +78,8 @@ export function reasonOf({ problem }: Member): Error {
 }
 
 /**
- * Returns the error that says that no majority has answered. `reasons`: why each server has not answered; undefined for
- * a server that has answered.
+ * Returns the error for the case that no majority of the servers has answered. `reasons`: for each server, why it has
+ * not answered; undefined if it has answered.
  */
 export function noMajority(reasons: readonly (Error | undefined)[]): LockError {
   const { length } = reasons
@@ -93,7 +93,9 @@ export function noMajority(reasons: readonly (Error | undefined)[]): LockError {
   return new LockConnectionError("no majority of the quorum's servers", new AggregateError(errors, answered))
 }
 
-/** Returns the error of the server or the socket that caused this error; if it is not known, the error itself. */
+/**
+ * Returns the error of the server or the socket that caused `error`. If no such cause is known, returns `error` itself.
+ */
 function causeOf(error: Error): Error {
   return error instanceof LockConnectionError && error.cause instanceof Error ? error.cause : error
 }

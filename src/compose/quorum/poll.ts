@@ -40,7 +40,7 @@ export class Poll {
   readonly #resolve: (outcome: Outcome) => void
   readonly #reject: (error: Error) => void
   #timer: Timer | undefined
-  /** Whether the servers whose leases ended before the grant have been asked again. */
+  /** Whether the servers whose votes lapsed before the claim was granted have been asked again. */
   #askedAgain = false
   /** Whether the poll no longer waits for servers that have not answered. */
   #late = false
@@ -142,8 +142,8 @@ export class Poll {
   }
 
   /**
-   * Returns whether the poll waits until the votes of this server count. If so, the poll is judged again when they may
-   * count.
+   * Returns whether the poll waits until the votes of this server count. If so, the poll checks its outcome again when
+   * these votes may count.
    */
   #awaits({ standing }: Member): boolean {
     const left = this.#begun + this.#patience - this.#clock.now()
@@ -224,7 +224,7 @@ export function merged(refusals: readonly Refused[], spare: number, since: numbe
   return {
     granted: false,
     sent: refusals.length > 0 ? Math.min(...refusals.map(({ sent }) => sent)) : since,
-    // When this lease ends, a majority of the servers may be free.
+    // After this time, a majority of the servers may be free.
     ttl: byEnd[Math.max(0, byEnd.length - 1 - spare)]?.ttl ?? 0,
     position: places[places.length >> 1] ?? 0,
     ticket: String(Math.max(0, ...tickets)),
