@@ -10,8 +10,8 @@
  *      has y and waits for x, and caller B, which has x and waits for y, would wait for ever.
  *   3. The missing parts are waited for one after the other, within the rest of the timeout.
  *
- * If a part is lost while another is waited for, the wait ends. Whenever a wait fails, the parts that it has taken are
- * given back in the background.
+ * If a part is lost while another is waited for, the wait ends. Whenever a wait fails, the parts that were taken before
+ * are given back in the background.
  */
 import { LockConnectionError, LockTimeoutError } from '../errors.ts'
 import type { Lease } from '../lease/lease.ts'

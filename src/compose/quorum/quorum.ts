@@ -211,8 +211,8 @@ export class Quorum implements Ways {
   }
 
   /**
-   * Returns the lock's name on the first server, because the session uses that name. Returns undefined if it is not a
-   * lock of this kind.
+   * Returns the lock's name on the first server, because the session uses that name. Returns undefined if `lock` is not
+   * the name of a lock of this kind.
    */
   #nameOf(server: number, lock: string): string | undefined {
     const key = this.#keysOf(server)?.keyOf(lock)

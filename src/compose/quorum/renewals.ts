@@ -1,6 +1,7 @@
 /**
  * Renews holds on a quorum. A hold is prolonged if a majority prolongs it, and gone if no majority has it any more. If
- * a server does not answer, nothing changes: the hold there counts until the last deadline that the server has given.
+ * a server does not answer, nothing changes: the hold on that server counts until the last deadline that the server has
+ * given.
  *
  * A server that does not have the hold is asked to grant it too, with the token that the other servers have. Such a
  * server was away when the lock was granted, or had voted for another claim that has given the vote back since. If such

@@ -1,7 +1,7 @@
 /**
  * One question to all servers. The round is over when a majority has answered and no other answer can make a
- * difference. If another answer can, the round waits for the other servers, but only a few times as long as the
- * majority took. The round also waits that long if so many servers have failed that no majority can answer. Most
+ * difference. While another answer can make one, the round waits for the other servers, but only a few times as long as
+ * the majority took. The round also waits that long if so many servers have failed that no majority can answer. Most
  * servers fail at about the same moment, and the error should name the reason of each.
  */
 import type { Clock, Timer } from '../../clock.ts'
