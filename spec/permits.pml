@@ -191,7 +191,7 @@ byte down;             /* writers that have ended the write, and still hold the 
 
 /* ---- the state of the clients ------------------------------------------------------------------------------------ */
 
-mtype st[IDS] = over;         /* idle: not come yet; waiting: in any of the places in src/local/states.ts */
+mtype st[IDS] = over;         /* idle: the caller has not come yet; waiting: in any place of src/local/states.ts */
 mtype ask[IDS] = nothing;     /* the state of each id's acquire or tend: sent, or the reply that is under way */
 byte known;                   /* waiters that know their ticket; a fair one then calls tend instead of acquire */
 byte overdue;                 /* holds whose local deadline has passed */

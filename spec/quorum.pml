@@ -170,7 +170,7 @@ byte memory;                  /* the last token that server 0 had issued when it
 
 /* ---- the state of the clients ------------------------------------------------------------------------------------ */
 
-mtype st[IDS] = over;         /* idle: not called yet; waiting: in any of the places in src/local/states.ts */
+mtype st[IDS] = over;         /* idle: the caller has not called yet; waiting: in any place of src/local/states.ts */
 byte trying;                  /* unfair waiters whose attempt is undecided */
 short proved;                 /* votes that their caller still counts */
 byte old;                     /* callers that count a vote of server 0 from before it stopped */
@@ -455,7 +455,10 @@ inline hope(i) {
   od
 }
 
-/* Decides about caller `i` again, after the votes that it counts have changed. */
+/*
+ * Decides again whether caller `i` gets or keeps the lock, or has to take its votes back. Called after the votes that
+ * the caller counts have changed.
+ */
 inline settle(i) {
   if
   :: st[i] == waiting && many(votes(i)) ->

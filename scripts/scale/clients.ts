@@ -4,7 +4,7 @@ import { Cluster } from 'ioredis'
 import type { Lease, LockClient } from '../../src/index.ts'
 import type { Op, Order, Orders, Reply } from './orders.ts'
 
-/** The number of calls under way at a time. */
+/** How many calls may be under way at the same time. */
 const BATCH = 500
 const STATS = 100
 

@@ -44,7 +44,7 @@ async function cluster(count: number): Promise<Masters> {
     acquisitions,
     cycle: each(busy, acquisitions),
     each: servers.map((_, i) => {
-      // A lock and its release are two calls.
+      // An acquisition and its release are two script calls.
       const served = (after[i]!.calls - before[i]!.calls) / 2
       const inScripts = round((after[i]!.micros - before[i]!.micros) / served)
       return { acquisitions: served, server: round(busy.servers[i]! / served), inScripts }

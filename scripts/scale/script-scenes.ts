@@ -19,7 +19,7 @@ import { HEARD, type ScriptTime } from './figures.ts'
 import { scriptTimes, startServer } from './server.ts'
 
 const SIZES = [1, 1_000, 50_000]
-/** The number of calls under way at a time. */
+/** How many calls may be under way at the same time. */
 const BATCH = 1_000
 /** Connections opened at a time: fewer than the server's backlog of connections to accept. */
 const CONNECTING = 100

@@ -196,8 +196,8 @@ export class Ballots implements BallotBox {
   }
 
   /**
-   * Records that the claim still waits in the queues. If it was granted before, the grant reached its caller too late
-   * to be used.
+   * Records that the claim still waits in the queues. If the claim was granted before, the grant reached its caller too
+   * late to be used.
    */
   waits({ claim, ticket }: Queued): void {
     const ballot = this.of(claim)
