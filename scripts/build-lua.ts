@@ -6,7 +6,7 @@
  * caller cannot disagree about positions. The syntax tree is checked for other errors:
  * - Every name of the header is used, and every global is one that Redis offers.
  * - The code does not use KEYS and ARGV directly.
- * - A file that makes a key not in KEYS checks that this node serves the key (scripts/lua/keys.ts).
+ * - A file that builds a key which is not in KEYS checks that this node serves that key (scripts/lua/keys.ts).
  * - The first words of the replies, arrays or texts, are those that the header lists.
  *
  * In a header, a trailing `?` marks an argument that may be absent, and a trailing `...` the rest of the list.

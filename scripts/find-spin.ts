@@ -24,7 +24,7 @@ export async function findSpin(): Promise<Spin> {
   throw new Error(`${help}\n${unpacked.unavailable}`)
 }
 
-/** Checks that the program is the model checker: other programs are also called spin. */
+/** Checks that the program is the model checker, because other programs are also called spin. */
 async function spinAt(binary: string): Promise<Spin | undefined> {
   const printed = await run(binary, ['-V'], { timeoutMs: 10_000 }).catch(() => '')
   return printed.startsWith('Spin Version') ? { binary, version: printed.trim() } : undefined

@@ -1,5 +1,5 @@
-// Exits with 0 if BATON_BUILT says that dist/ is already built. So a check of many steps builds only once: this saves
-// time, and a second build would remove dist/ while other steps use it.
+// Exits with 0 if BATON_BUILT says that dist/ is already built. So a check of many steps builds only once. A second
+// build would cost time, and would remove dist/ while other steps use it.
 import { existsSync } from 'node:fs'
 
 const made = ['../dist/index.js', '../dist/cli/main.js'].every(path => existsSync(new URL(path, import.meta.url)))

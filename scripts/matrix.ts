@@ -25,8 +25,8 @@ import { complaintsOf, endSuites, isVersionOf, notedIn, type Outcome, runSuites,
 import { testFilesIn } from './test-files.ts'
 
 /**
- * These tests check what a client does while servers of a quorum are away, which does not depend on the kind of server.
- * test/contract/quorum.test.ts tests what each kind of server answers.
+ * Tests that the matrix leaves out. They check what a client does while servers of a quorum are away, and this does not
+ * depend on the kind of server. test/contract/quorum.test.ts tests what each kind of server answers.
  */
 const elsewhere: readonly string[] = ['test/contract/quorum-away.test.ts', 'test/contract/quorum-errors.test.ts']
 
@@ -84,8 +84,8 @@ function tableOf(rows: readonly ServerRow[], images: readonly Image[], outcomes:
 }
 
 /**
- * Returns the rows with these names, or all if no names are given; without the row whose version the report `beside`
- * covers.
+ * Returns the rows with these names, or all rows if no names are given. Leaves out the row of the server on which the
+ * tests of the report `beside` ran.
  */
 async function rowsOf(only: readonly string[] | undefined, beside: string | undefined): Promise<ServerRow[]> {
   const named = servers.filter(({ name }) => only?.includes(name) ?? true)

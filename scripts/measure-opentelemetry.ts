@@ -5,13 +5,13 @@
  *  nobody     no listener
  *  api        instrumented, with no SDK registered: the calls of @opentelemetry/api do nothing
  *  sdk        instrumented, with an SDK that makes every span and counts every metric, and exports nothing
- *  links      the same with `links`: one more command for each grant, for which no caller waits
+ *  links      as sdk, with the option `links`: one more command for each grant, for which no caller waits
  *
  * The variants take turns in short rounds, in another order each time, so that other load on the machine affects all
  * alike. The result is the median, over the rounds, of the ratio to `nobody` in the same round: once for the elapsed
  * time, and once for the processor time of this process, which other programs disturb less.
  *
- * It measures the built package:
+ * The script measures the built package:
  *
  *   npm run build
  *   tsx scripts/measure-opentelemetry.ts [rounds] [locks in each] > benchmarks/results/opentelemetry.json

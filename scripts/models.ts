@@ -1,12 +1,15 @@
 /**
- * What run-model.ts checks: configurations that must hold, and mutants that must be refuted for the reason named here.
- * docs/model.md has the results.
+ * What run-model.ts checks: configurations that must hold, and mutants that must be refuted for the reason that
+ * `because` names. docs/model.md has the results.
  */
 export type Property = 'I1' | 'I2' | 'I3' | 'I4' | 'I8'
 
 export interface Subject {
   readonly name: string
-  /** Without the leading -D. PROGRESS also checks I4, which costs three times as much as I1 and I3. */
+  /**
+   * The macros to define, without the leading -D. PROGRESS adds the check of I4, which costs three times as much as the
+   * check of I1 and I3.
+   */
   readonly defines: readonly string[]
 }
 
@@ -20,11 +23,13 @@ export interface Model {
   readonly file: string
   /** The folder of the scripts that the model describes. */
   readonly scripts: string
-  /** For the C compiler. With a small search, -O2 takes longer to compile than it saves. */
+  /** The optimization for the C compiler. If a search is small, -O2 takes longer to compile than it saves. */
   readonly optimize: '-O1' | '-O2'
-  /** What a configuration shows, besides I4, which only those with PROGRESS show. */
+  /** The properties that each configuration shows. A configuration with PROGRESS also shows I4. */
   readonly shows: readonly Property[]
-  /** The text of each property's failing assertion. I4 can also fail without one: by a run without progress. */
+  /**
+   * The text of each property's failing assertion. I4 can also fail without an assertion, by a run without progress.
+   */
   readonly assertions: Readonly<Partial<Record<Property, RegExp>>>
   readonly configurations: readonly Subject[]
   readonly mutants: readonly Mutant[]
@@ -33,9 +38,9 @@ export interface Model {
 const of = (name: string, defines: string): Subject => ({ name, defines: defines.split(' ') })
 
 /**
- * The most expensive configurations come first, so that no core is idle at the end. Unless FAIR says otherwise, two of
- * three clients are fair. The checker also searches the runs in which a fault of a configuration does not happen: so
- * "one and a lost message" includes all runs of "one" and of "a lost message".
+ * The most expensive configurations come first, so that no core is idle at the end. Unless a configuration sets FAIR,
+ * two of the three clients are fair. The checker also searches the runs in which a fault of a configuration does not
+ * happen. So "a crash, a lost message" includes all runs with only a crash or only a lost message.
  */
 const baton: Model = {
   file: 'baton.pml',
@@ -118,8 +123,8 @@ const baton: Model = {
 }
 
 /**
- * Unless FAIR says otherwise, all clients are fair. LARGE, WRITERS and CALLERS are bit sets of callers, with two bits
- * for each client.
+ * Unless a configuration sets FAIR, all clients are fair. LARGE, WRITERS and CALLERS are bit sets of callers, with two
+ * bits for each client.
  */
 const permits: Model = {
   file: 'permits.pml',
@@ -223,8 +228,9 @@ const permits: Model = {
 }
 
 /**
- * Unless FAIR says otherwise, no client is fair. With CALLERS=5 each client has one caller; otherwise the first has
- * two, one after the other. PROGRESS is left out where it would take half a minute.
+ * Unless a configuration sets FAIR, no client is fair. With CALLERS=5 each of the two clients has one caller. Otherwise
+ * the first client has two callers, one after the other. PROGRESS is left out of configurations in which it would take
+ * half a minute.
  */
 const quorum: Model = {
   file: 'quorum.pml',

@@ -68,8 +68,8 @@ async function check({ spin, cc }: Tools, subject: Of<Subject>, folder: string, 
   const { compile = [model.optimize], run } = manners[manner]
   await copyFile(join(spec, model.file), join(folder, model.file))
   await runIn(folder, spin.binary, [...defines.map(define => `-D${define}`), '-a', model.file])
-  // The processes share all variables, so partial-order reduction would save nothing and cost time. NOFAIR: the model
-  // needs no fairness, because a check that changes nothing is not a step of the model.
+  // The processes share all variables, so partial-order reduction would save nothing and cost time. NOFAIR leaves out
+  // support for fairness, which the models do not need: looks that change nothing are not steps.
   const flags = ['-w', '-DNOREDUCE', '-DMEMLIM=4000', progress ? '-DNOFAIR' : '-DSAFETY']
   await runIn(folder, cc, [...compile, ...flags, '-o', 'pan', 'pan.c'])
   const begin = performance.now()
@@ -172,7 +172,7 @@ async function tell(tools: Tools, name: string): Promise<boolean> {
     return false
   }
   console.log(breaks ? `${name} breaks ${breaks}: ${because}.\n` : `${name}:\n`)
-  // If several assertions fail in one step, the checker has stopped at the first.
+  // If several assertions fail in one step, the first one counts, because the checker stopped there.
   let broken: string | undefined
   for (const line of trail.split('\n')) {
     const step = /^\s*(redis: .*|client .*|lost: .*)$/.exec(line)?.[1]

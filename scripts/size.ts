@@ -14,7 +14,7 @@ const root = fileURLToPath(new URL('../', import.meta.url))
 export interface Size {
   readonly minified: number
   readonly gzipped: number
-  /** Bytes of each source file in it, minified. */
+  /** The bytes that each source file contributes to the minified program. */
   readonly files: ReadonlyMap<string, number>
 }
 

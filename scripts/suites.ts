@@ -33,7 +33,9 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const vitest = join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs')
 const suiteWithinMs = 900_000
 const tailLines = 120
-/** The number of test files that run at the same time, in all suites and in one suite. These suites mostly wait. */
+/**
+ * The number of test files that run at the same time, in all suites together and in one suite. The tests mostly wait.
+ */
 const [filesTogether, filesOfOne] = [12, 6]
 
 const running = new Set<ChildProcess>()

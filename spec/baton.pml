@@ -1,6 +1,6 @@
 /*
- * The protocol of redis-baton, as a model for the checker Spin. `npm run model` checks it; docs/model.md says what that
- * shows.
+ * The protocol of redis-baton, as a model for the checker Spin. `npm run model` checks it; docs/model.md says what the
+ * check shows.
  *
  * Each client takes the one lock in several rounds. Some clients are fair (they queue). The others try when they are
  * woken. The checker follows every possible order of the steps below, and every combination of faults.
@@ -61,7 +61,7 @@
  *       library does not promise it: after a loss of all data, and after a force-release until its message arrives
  *   I3  grant(): no grant passes over a live queued waiter with a smaller ticket, and no grant to a client that is not
  *       queued passes over any live queued waiter
- *   I4  ltl progress: a state in which nobody holds and somebody waits never lasts. Rounds are bounded and holders
+ *   I4  ltl progress: a state in which no client holds and a client waits never lasts. Rounds are bounded and holders
  *       release, so every wait of a live client ends. No fairness is assumed. Only looks that change nothing could go
  *       on for ever, and MATTERS leaves them out. So each run continues until no step is left
  *
@@ -154,7 +154,7 @@ mtype = { idle, waiting, holding, over, quit };
 mtype = { nothing, sent, refused, stale, granted, late };
 mtype = { plain, lost, cut, counted };
 
-/* ---- Redis ------------------------------------------------------------------------------------------------------- */
+/* ---- the state of Redis ------------------------------------------------------------------------------------------ */
 
 byte hold = NONE;      /* the field `holder`, as the id of the hold; NONE: the field is absent */
 bool lapsed;           /* the lease has lapsed; `hold` is still set */
@@ -174,26 +174,30 @@ byte scores;
 byte unwritten;        /* grants that are published but not written yet */
 #endif
 
-/* ---- clients ----------------------------------------------------------------------------------------------------- */
+/* ---- the state of the clients ------------------------------------------------------------------------------------ */
 
 /*
- * The state of each round, as in src/local/states.ts. idle: not begun; waiting: in any of its places; quit: given up,
- * which only a mutant distinguishes from over.
+ * The state of each round. idle: the round has not begun. waiting: the client waits, in any of the places that
+ * src/local/states.ts lists. quit: the client has given up; only some mutants distinguish this state from over.
  */
 mtype st[IDS] = idle;
-mtype ask[IDS] = nothing;     /* each id's acquire or tend: sent, then the reply; stale: a refusal too late to be proof */
-byte known;                   /* waiters that know their ticket: they tend, the others acquire */
-byte doubt;                   /* waiters whose last look is too long ago to prove a grant by message */
-byte unsure;                  /* waiters that look again as soon as their reply has arrived */
+/*
+ * The state of each id's acquire or tend: sent, or the reply that is under way. A lease may lapse while the reply is
+ * under way. Then a grant becomes late, and a refusal becomes stale, because neither proves anything any more.
+ */
+mtype ask[IDS] = nothing;
+byte known;                   /* waiters that know their ticket; a fair one then calls tend instead of acquire */
+byte doubt;                   /* waiters whose last look is so old that a grant message proves no lease */
+byte unsure;                  /* waiters that look again as soon as the reply to their present look has arrived */
 byte overdue;                 /* holds whose local deadline has passed */
 byte hears;                   /* clients that are subscribed to the unlock channel */
 byte crashed;
 
-/* ---- under way --------------------------------------------------------------------------------------------------- */
+/* ---- what is under way between clients and Redis ----------------------------------------------------------------- */
 
-#define NEW 1          /* a grant that is newer than the last look that ran */
-#define MID 2          /* a grant that is older than a look whose reply is under way */
-#define OLD 4          /* a grant that is older than a look whose reply has arrived */
+#define NEW 1          /* a message about a grant that is newer than the last look that Redis ran */
+#define MID 2          /* a message about a grant that is older than a look whose reply is under way */
+#define OLD 4          /* a message about a grant that is older than a look whose reply has arrived */
 byte inbox[IDS];       /* the grant messages under way to each waiter: NEW, MID and OLD ones */
 byte unlocked;         /* clients to which a message "the lock is free" is under way */
 byte releases;
@@ -203,14 +207,18 @@ byte leaves;
 
 byte losses = LOSSES, cuts = CUTS, crashes = CRASHES, quits = QUITS, lates = LATES, lapses = LAPSES, repeats = REPEATS,
   wipes = WIPES, forces = FORCES;
-mtype fate = plain;    /* lost: its messages; cut: it passes over a live waiter; counted: a dead inbox has a subscriber */
+/*
+ * What goes wrong in the next script. lost: its messages are lost. cut: the script passes over a live waiter. counted:
+ * the inbox of a dead client still has a subscriber.
+ */
+mtype fate = plain;
 bool again;            /* the request of the next script stays under way, and will run once more */
 
-/* ---- for the properties ------------------------------------------------------------------------------------------ */
+/* ---- variables for the properties -------------------------------------------------------------------------------- */
 
 byte holders, waiters;
 
-/* Used only within one step. */
+/* These variables are used only within one step. */
 hidden byte w, k, won, asker, mates, told, heard;
 
 inline become(i, state) {
@@ -225,7 +233,7 @@ inline become(i, state) {
 
 /* ---- merging states whose difference does not matter ------------------------------------------------------------- */
 
-/* Removes the rank of `i`; the ranks above it move down. */
+/* Removes the rank of the ticket of `i`. All larger ranks move down by one. */
 inline strike(i) {
   k = 0;
   do
@@ -256,7 +264,7 @@ inline forget(i) {
   fi
 }
 
-/* The end of every step. */
+/* Called at the end of every step. */
 inline tidy() {
   w = 0;
   do
@@ -266,7 +274,7 @@ inline tidy() {
   fate = plain; again = false
 }
 
-/* ---- scripts: include/ ------------------------------------------------------------------------------------------- */
+/* ---- scripts of lua/shared/ -------------------------------------------------------------------------------------- */
 
 inline grant(i) {
   k = 0;
@@ -281,7 +289,7 @@ inline grant(i) {
   printf("  redis: %d.%d is the holder\n", client(i), i % ROUNDS)
 }
 
-/* Sets `w` to the first of the queue. */
+/* Sets `w` to the first waiter of the queue. */
 inline firstOf() {
   w = NONE; k = 0;
   do
@@ -292,10 +300,10 @@ inline firstOf() {
 }
 
 /*
- * Makes the first waiter of the queue the holder, and sets `won` to it. A dead client's waiter is passed over, and so
- * leaves the queue, unless its inbox still counts as subscribed. A cut also passes over a live waiter, or one whose wait
- * is over. `asker` needs no message; with `mates`, its client's other waiters need none either.
- * PUBLISH comes before the write, as in promote.lua; no step sees the state in between.
+ * Makes the first waiter of the queue the holder, and sets `won` to it. A dead client's waiter is passed over and
+ * leaves the queue, unless its inbox still has a subscriber. With the fault `cut`, a live client's waiter is passed
+ * over, even if its wait is over. The waiter `asker` needs no message. If `mates` is set, the other waiters of its
+ * client need none either. PUBLISH comes before the write, as in promote.lua. No step sees the state between the two.
  */
 inline promote() {
   won = NONE;
@@ -353,7 +361,7 @@ inline open() {
   fi
 }
 
-/* Draws a ticket above all tickets in use. */
+/* Gives `i` a ticket whose rank is larger than that of every ticket in use. */
 inline draw(i) {
   w = 0; k = 0; ticket[i] = 0;
   do
@@ -364,7 +372,7 @@ inline draw(i) {
   ticket[i] = w + 1
 }
 
-/* A waiter that knows its ticket joins with it. */
+/* Puts `i` into the queue. A waiter that knows its ticket keeps this ticket. */
 inline join(i) {
   if
   :: in(queue, i)
@@ -374,16 +382,19 @@ inline join(i) {
   queued = true; blank = false
 }
 
-/* ---- scripts ----------------------------------------------------------------------------------------------------- */
+/* ---- scripts of lua/mutex/ --------------------------------------------------------------------------------------- */
 
-/* Whether a refusal has news for the waiter: it proves later grants, or shows that messages under way are old. */
+/*
+ * Whether a refusal has news for the waiter. The refusal may show that messages under way are old, or let later
+ * messages prove a grant.
+ */
 #define TELLS(i) (in(doubt, i) || (inbox[i] & (NEW | MID)))
 
 /* Makes the reply to a look. A look that finds its waiter queued is newer than every message under way. */
 inline answer(i) {
   if
   :: hold == i && !lapsed -> ask[i] = granted
-  /* The reply to a heartbeat has no news for the waiter, so its arrival needs no step of its own. */
+  /* This reply to a heartbeat has no news for the waiter, so its arrival is not a step of its own. */
   :: !(hold == i && !lapsed) && st[i] == waiting && in(known, i) && !TELLS(i) && !in(unsure, i) -> ask[i] = nothing
   :: else ->
      ask[i] = refused;
@@ -443,7 +454,10 @@ inline tend(i) {
   answer(i)
 }
 
-/* If the next holder is a waiter of the same client, the reply says so; here, that reply is modelled as a message. */
+/*
+ * If the next holder is a waiter of the same client, the reply to the release reports the grant. In this model, a grant
+ * message stands for that reply.
+ */
 inline release(i) {
   printf("redis: release of %d.%d\n", client(i), i % ROUNDS);
   asker = i; mates = true;
@@ -504,7 +518,7 @@ inline request(i) {
   tidy()
 }
 
-/* ---- clients: src/wait/, src/lease/ ------------------------------------------------------------------------------ */
+/* ---- steps of the clients, as in src/wait/, src/lease/ ----------------------------------------------------------- */
 
 /* Begins the next round. Its request is sent after the release of the previous round. */
 inline next() {
@@ -526,7 +540,7 @@ inline lookFirst(i) {
   fi
 }
 
-/* A waiter that still waits receives the reply. */
+/* A waiter that still waits receives the reply to its look. */
 inline receive() {
   if
   :: ask[i] == granted -> ask[i] = nothing; become(i, holding)
@@ -539,7 +553,7 @@ inline receive() {
      :: else
      fi;
      if
-     /* After the first refusal, it subscribes and tries once more. */
+     /* After its first refusal, an unfair waiter subscribes to the unlock channel and tries once more. */
      :: !fair(i) && !in(hears, c) -> put(hears, c); ask[i] = sent
      :: in(unsure, i) -> take(unsure, i); ask[i] = sent
      :: else -> ask[i] = nothing
@@ -557,7 +571,7 @@ inline giveUp() {
   become(i, GIVEN_UP); next(); tidy()
 }
 
-/* Ends client `c` for good. `stays`: the client's requests have reached the server, and will run. */
+/* Ends client `c` for good. `stays`: whether the client's requests have reached the server, and so will run. */
 inline crash(stays) {
   crashes--; put(crashed, c); take(hears, c); take(unlocked, c);
   printf("client %d crashes\n", c);
@@ -584,7 +598,7 @@ inline crash(stays) {
 }
 
 /*
- * Whether a look now would change anything. This can be checked: with EVERY_LOOK and without PROGRESS, each
+ * Whether a look now would change anything. This definition can be checked: with EVERY_LOOK and without PROGRESS, each
  * configuration must have the same number of states as without EVERY_LOOK.
  */
 #ifdef EVERY_LOOK
@@ -619,11 +633,11 @@ end:
   od
 }
 
-/* ---- network and time -------------------------------------------------------------------------------------------- */
+/* ---- steps of the network, and of time --------------------------------------------------------------------------- */
 
-/* All events at a client that the client does not cause. */
+/* The steps that no client causes: requests, replies and messages arrive, and leases lapse. */
 
-/* Takes the oldest message to `i`: a channel keeps its order. */
+/* Takes the oldest message to `i`, because a channel keeps the order of its messages. */
 inline unwrap(i) {
   if
   :: inbox[i] & OLD -> inbox[i] = inbox[i] & ~OLD
@@ -634,9 +648,9 @@ inline unwrap(i) {
 }
 
 /*
- * The message does not prove the grant, so it is dropped, and the grant counts only if a look finds it. The token also
- * comes from that look, because the lock may have been granted again since. If the grant has lapsed, the look joins
- * the queue again.
+ * Receives a message that does not prove its grant. The message is dropped, and the grant counts only if a look finds
+ * it. The token also comes from that look, because the lock may have been granted again since. If the grant has lapsed,
+ * the look joins the queue again.
  */
 inline doubtful(i) {
   unwrap(i); lookFirst(i); tidy()

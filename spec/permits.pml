@@ -1,6 +1,6 @@
 /*
  * A semaphore, or with READ_WRITE a read-write lock, as a model for the checker Spin. `npm run model` checks both;
- * docs/model.md says what that shows. The two kinds share one set of scripts in lua/permits/, and one model here.
+ * docs/model.md says what the check shows. The two kinds share one set of scripts in lua/permits/, and this one model.
  *
  * There are three clients with two callers each. Each caller asks once. The callers of one client come one after the
  * other, or together (PAIRS). Some clients are fair: their callers queue. The callers of an unfair client wait in a
@@ -66,7 +66,7 @@
  *       writer, unless a writer's turn has just ended: so the end of each writer admits readers once. And no writer
  *       passes a reader that has waited for another writer's turn
  *   I4  admit(): `behind`. After a writer's end, all readers that have waited for it are admitted
- *       ltl progress: a state in which somebody waits who could be admitted (`stuck`) never lasts. The number of
+ *       ltl progress: a state in which a caller waits that could be admitted (`stuck`) never lasts. The number of
  *       callers is bounded, so each run ends. No fairness is assumed: looks that would change nothing are not steps
  *       (MATTERS)
  *
@@ -81,7 +81,7 @@
 #define CALLERS 63 /* a set of ids: the callers that exist */
 #endif
 #ifndef PAIRS
-#define PAIRS 0 /* a set of clients whose two callers come together; of the others, the second comes after the first */
+#define PAIRS 0 /* a set of clients whose two callers come together; the others' callers come in succession */
 #endif
 #ifndef LIMIT
 #define LIMIT 250
@@ -143,7 +143,7 @@
 #define LARGE 0 /* a set of ids: they want both permits */
 #endif
 #ifndef RAISED
-#define RAISED 0 /* a set of clients: their claims state three permits, the others' two */
+#define RAISED 0 /* a set of clients: their claims state that there are three permits, the others' claims two */
 #endif
 #define writes(i) 0
 #define WANTS(i) (1 + in(LARGE, i))
@@ -151,7 +151,10 @@
 #define MOST (2 + ((RAISED) != 0))
 #endif
 
-/* Lines are numbered like ids: of(c) is the set of client c's lines. Its readers and writers have separate lines. */
+/*
+ * Lines are numbered like ids, so of(c) is the set of client c's lines. A client's readers and writers have separate
+ * lines.
+ */
 #define line(i) (client(i) * 2 + writes(i))
 #define fits(i) (taken + WANTS(i) <= OF(i))
 
@@ -166,7 +169,7 @@ mtype = { nothing, sent, refused, granted };
 mtype = { plain, lost, cut, counted };
 mtype = { none, releasing, leaving, sweeping, downgrading };
 
-/* ---- Redis ------------------------------------------------------------------------------------------------------- */
+/* ---- the state of Redis ------------------------------------------------------------------------------------------ */
 
 byte holds;            /* the ids that are recorded in the hash as holders */
 byte taken;            /* the field `taken` */
@@ -186,20 +189,20 @@ byte down;             /* writers that have ended the write, and still hold the 
 #define share(i) WANTS(i)
 #endif
 
-/* ---- clients ----------------------------------------------------------------------------------------------------- */
+/* ---- the state of the clients ------------------------------------------------------------------------------------ */
 
-mtype st[IDS] = over;         /* as in src/local/states.ts. idle: not come yet; waiting: in any of its places */
-mtype ask[IDS] = nothing;     /* each id's acquire or tend: sent, then the reply */
-byte known;                   /* waiters that know their ticket: they tend, the others acquire */
+mtype st[IDS] = over;         /* idle: the caller has not come yet; waiting: in any place of src/local/states.ts */
+mtype ask[IDS] = nothing;     /* the state of each id's acquire or tend: sent, or the reply that is under way */
+byte known;                   /* waiters that know their ticket; a fair one then calls tend instead of acquire */
 byte overdue;                 /* holds whose local deadline has passed */
 byte kept;                    /* holds that never end */
 byte hears;                   /* lines that are subscribed to the unlock channel */
 byte crashed;
 
-/* ---- under way --------------------------------------------------------------------------------------------------- */
+/* ---- what is under way between clients and Redis ----------------------------------------------------------------- */
 
 byte inbox;            /* waiters to which a grant message is under way */
-byte unlocked;         /* lines to which a wake-up is under way, or which have not used one up */
+byte unlocked;         /* lines with a wake-up that is under way, or that has not led to an attempt yet */
 byte releases;
 byte leaves;
 byte sweeps;
@@ -207,11 +210,15 @@ byte sweeps;
 /* ---- faults that may still happen, and what is chosen for the next script ---------------------------------------- */
 
 byte losses = LOSSES, cuts = CUTS, crashes = CRASHES, quits = QUITS, lates = LATES, keeps = KEEPS, downgrades = DOWNGRADES;
-mtype fate = plain;    /* lost, cut: the script's messages to `victim`; counted: a dead client's inbox, as subscribed */
+/*
+ * What goes wrong in the next script. lost: its messages to the client `victim` are lost. cut: the inbox of `victim`
+ * has no subscriber. counted: the inbox of a dead client still has a subscriber.
+ */
+mtype fate = plain;
 byte victim = NONE;
-mtype job = none;      /* which script runs next, if `finish` has to choose it */
+mtype job = none;      /* the script that `finish` runs next */
 
-/* ---- for the properties ------------------------------------------------------------------------------------------ */
+/* ---- variables for the properties -------------------------------------------------------------------------------- */
 
 byte held;             /* the sum of the permits that the clients count as theirs */
 bool stuck;
@@ -220,7 +227,7 @@ byte waited;           /* readers in the queue that have waited for at least a p
 bool ended;            /* a writer's turn has ended, and the next turn has not begun */
 #endif
 
-/* Used only within one step. */
+/* These variables are used only within one step. */
 hidden byte w, k, c, x, asker, by, mates, candidates, picked, ids, deafs, room, admitted, vacates, more, unfinished, deaf,
   overtaken, behind;
 
@@ -233,12 +240,12 @@ inline become(i, state) {
 
 /* Whether `i` is a live waiter in the queue. */
 #define stands(i) (in(queue, i) && st[i] == waiting && !in(expired, i))
-/* Whether `i` is the head of its line, in an unfair client. */
+/* Whether `i`, a caller of an unfair client, is the head of its line. */
 #define atHead(i) (!second(i) || st[other(i)] != waiting || line(other(i)) != line(i))
 
 /* ---- merging states whose difference does not matter ------------------------------------------------------------- */
 
-/* Removes the rank of `i`; the ranks above it move down. */
+/* Removes the rank of the ticket of `i`. All larger ranks move down by one. */
 inline strike(i) {
   k = 0;
   do
@@ -277,7 +284,7 @@ inline forget(i) {
   fi
 }
 
-/* Whether `k`, a fair waiter, comes before `i`. */
+/* Whether the fair waiter `k` has to be admitted before `i`. */
 #ifdef READ_WRITE
 #define ahead(k, i) (!fair(i) || (writes(k) && (!writes(i) || ticket[k] < ticket[i])))
 #else
@@ -285,7 +292,7 @@ inline forget(i) {
 #endif
 #define couldEnter(i) (st[i] == waiting && held + WANTS(i) <= OF(i) && (fair(i) || atHead(i)))
 
-/* Sets `stuck`: whether somebody waits who could be admitted, given what the clients hold. */
+/* Sets `stuck`: whether a caller waits that could be admitted, given what the clients hold. */
 inline judge() {
   stuck = false; w = 0;
   do
@@ -302,7 +309,7 @@ inline judge() {
   od
 }
 
-/* The end of every step. */
+/* Called at the end of every step. */
 inline tidy() {
   w = 0; x = 0;
   do
@@ -316,7 +323,7 @@ inline tidy() {
   fate = plain; victim = NONE; job = none
 }
 
-/* ---- scripts: include/ ------------------------------------------------------------------------------------------- */
+/* ---- scripts of lua/shared/ -------------------------------------------------------------------------------------- */
 
 inline grant(i) {
   overtaken = false; k = 0;
@@ -341,7 +348,7 @@ inline grant(i) {
   printf("  redis: %d.%d is a holder\n", client(i), i % 2)
 }
 
-/* Grants the lock to a newcomer. */
+/* Grants the lock to a caller that is not queued. */
 inline let(i) {
   taken = taken + WANTS(i); grant(i)
 }
@@ -362,7 +369,7 @@ inline lapse() {
   od
 }
 
-/* Draws a ticket above all tickets in use. */
+/* Gives `i` a ticket whose rank is larger than that of every ticket in use. */
 inline draw(i) {
   w = 0; k = 0; ticket[i] = 0;
   do
@@ -373,7 +380,7 @@ inline draw(i) {
   ticket[i] = w + 1
 }
 
-/* A waiter that knows its ticket joins with it. */
+/* Puts `i` into the queue. A waiter that knows its ticket keeps this ticket. */
 inline join(i) {
   if
   :: !in(queue, i) && !in(known, i) -> draw(i)
@@ -399,7 +406,10 @@ inline firstOf(set) {
   od
 }
 
-/* `asker` needs no message: the reply reaches it. With `mates`, that is also true for its client's waiters in its line. */
+/*
+ * Whether the script's reply reports the grant of `i`, so that `i` needs no message. This is true of `asker` and, if
+ * `mates` is set, of the other waiter in its line.
+ */
 #define told(i) (i == asker || (mates && asker != NONE && line(i) == line(asker)))
 #define gone(i) (in(expired, i) || (in(deafs, client(i)) && !told(i)))
 
@@ -536,7 +546,10 @@ inline deliver() {
 #define OWN_LINES(i) of(client(i))
 #endif
 
-/* The releasing client ignores the message: the reply to its release wakes its lines. */
+/*
+ * Sends the message that the lock may be free. The releasing client ignores this message, because the reply to the
+ * release wakes the client's lines.
+ */
 inline tellFree() {
   x = hears & ~(by == NONE -> 0 : of(client(by)));
   if
@@ -548,7 +561,7 @@ inline tellFree() {
   printf("  redis: free\n")
 }
 
-/* Sets `admitted`, and `unfinished` if the next call has to continue. */
+/* Admits waiters. Sets `admitted` to them, and `unfinished` if another call has to continue the admission. */
 inline admit() {
   admitted = 0; deafs = 0; room = LIMIT; more = queued; candidates = queue;
   do
@@ -586,7 +599,7 @@ inline admit() {
   fi
 }
 
-/* ---- scripts ----------------------------------------------------------------------------------------------------- */
+/* ---- scripts of lua/permits/ ------------------------------------------------------------------------------------- */
 
 /* If the reply to a heartbeat has no news for the waiter, its arrival needs no step of its own. */
 inline answer(i) {
@@ -597,7 +610,7 @@ inline answer(i) {
   fi
 }
 
-/* If the call is unfinished, its client asks again. */
+/* If the admission is unfinished, the client calls acquire again. */
 inline acquire(i) {
   printf("redis: acquire of %d.%d\n", client(i), i % 2);
   asker = i; mates = false; by = NONE; unfinished = false;
@@ -639,7 +652,7 @@ inline tend(i) {
   fi
 }
 
-/* Ends a hold. Followed by `vacate` if the hold existed and there is a queue. */
+/* Ends a hold. `vacate` follows if the hold existed and there is a queue. */
 inline release(i) {
   printf("redis: release of %d.%d\n", client(i), i % 2);
   take(releases, i); asker = i; mates = true; by = i; vacates = in(holds, i) && queued;
@@ -658,7 +671,10 @@ inline release(i) {
   fi
 }
 
-/* A waiter leaves, which may free what it had: wakes its client's lines. Followed by `vacate` if it held or was queued. */
+/*
+ * Removes a waiter, and wakes its client's lines, because permits of the waiter may be free now. `vacate` follows if
+ * the waiter held or was queued.
+ */
 inline leave(i) {
   printf("redis: leave of %d.%d\n", client(i), i % 2);
   take(leaves, i); asker = NONE; mates = false; by = NONE; vacates = in(holds, i);
@@ -673,14 +689,14 @@ inline leave(i) {
   unlocked = unlocked | (dead(i) -> 0 : of(client(i)))
 }
 
-/* Continues an admission. Followed by `vacate`. */
+/* Continues an admission. `vacate` follows. */
 inline sweep(i) {
   printf("redis: sweep by client %d\n", client(i));
   take(sweeps, i); asker = NONE; mates = false; by = NONE; vacates = true
 }
 
 #ifdef READ_WRITE
-/* A writer also acquires the read lock. Its client holds throughout, so the reply is not a step. */
+/* A writer also acquires the read lock. The client already holds, so the reply is not a step. */
 inline enter(i) {
   printf("redis: %d.%d reads as well\n", client(i), i % 2);
   downgrades--; taken++; put(both, i);
@@ -689,7 +705,7 @@ inline enter(i) {
 #endif
 }
 
-/* A writer that also reads ends the write. Followed by `vacate` if there is a queue. */
+/* A writer that also reads ends the write. `vacate` follows if there is a queue. */
 inline downgrade(i) {
   printf("redis: %d.%d ends the write\n", client(i), i % 2);
   asker = i; mates = true; by = i; vacates = queued;
@@ -702,8 +718,8 @@ inline downgrade(i) {
 #endif
 
 /*
- * lua/shared/vacate.lua: admits the next waiters. If waiters of the releasing client are admitted, the reply says so;
- * here, that reply is modelled as a message.
+ * lua/shared/vacate.lua: admits the next waiters. If waiters of the releasing client are admitted, the reply to the
+ * release reports these grants. In this model, a grant message stands for that reply.
  */
 inline vacate(i) {
   lapse(); admit();
@@ -751,7 +767,7 @@ inline request(i) {
   tidy()
 }
 
-/* Runs the script that `job` names: each ends a hold or a wait, or continues an admission. */
+/* Runs the script that `job` names. Each of these scripts ends a hold or a wait, or continues an admission. */
 inline finish(i) {
   if
   :: job == releasing -> release(i)
@@ -768,9 +784,9 @@ inline finish(i) {
   tidy()
 }
 
-/* ---- clients: src/wait/, src/lease/, src/local/line.ts ----------------------------------------------------------- */
+/* ---- steps of the clients, as in src/wait/, src/lease/, src/local/line.ts ---------------------------------------- */
 
-/* A fair caller asks at once; an unfair one only as the head of its line. */
+/* Begins a call. A fair caller asks Redis at once. An unfair caller asks only if it is the head of its line. */
 inline begin(i) {
   become(i, waiting);
   if
@@ -779,7 +795,7 @@ inline begin(i) {
   fi
 }
 
-/* Begins the second caller's call. Its request is sent after the release of the first. */
+/* Begins the second caller's call. Its request is sent after the first caller's release. */
 inline next(i) {
   if
   :: !second(i) && exists(other(i)) && st[other(i)] == idle -> begin(other(i))
@@ -794,8 +810,8 @@ inline next(i) {
 #endif
 
 /*
- * A waiter that still waits receives the reply. After a grant, the next caller in the line may fit, too, so it is
- * woken.
+ * A waiter that still waits receives the reply to its look. After a grant, the next caller in the line may fit, too, so
+ * that caller is woken.
  */
 inline receive(i) {
   if
@@ -805,7 +821,7 @@ inline receive(i) {
   :: else ->
      put(known, i);
      if
-     /* After the first refusal, it subscribes and tries once more. */
+     /* After its first refusal, an unfair waiter subscribes to the unlock channel and tries once more. */
      :: !fair(i) && !in(hears, line(i)) -> put(hears, line(i)); ask[i] = sent
      :: else -> ask[i] = nothing
      fi
@@ -843,7 +859,7 @@ inline giveUp(i) {
   become(i, over); next(i); tidy()
 }
 
-/* Ends a client for good. `stays`: the client's requests have reached the server, and will run. */
+/* Ends a client for good. `stays`: whether the client's requests have reached the server, and so will run. */
 inline crash(i, stays) {
   crashes--; put(crashed, client(i)); hears = hears & ~of(client(i)); unlocked = unlocked & ~of(client(i));
   printf("client %d crashes\n", client(i));
@@ -870,8 +886,8 @@ inline crash(i, stays) {
 }
 
 /*
- * Whether a look now would change anything. This can be checked: with EVERY_LOOK and without PROGRESS, each
- * configuration must have the same number of states as without EVERY_LOOK.
+ * MATTERS(i): whether a look now would change anything. This definition can be checked: with EVERY_LOOK and without
+ * PROGRESS, each configuration must have the same number of states as without EVERY_LOOK.
  */
 #define before(set, k, i) (in(set, k) && ticket[k] < ticket[i])
 #define firstIn(set, i) (in(set, i) && !(before(set, 0, i) || before(set, 1, i) || before(set, 2, i) || \
@@ -893,14 +909,14 @@ inline crash(i, stays) {
 #else
 #define MATTERS(i) (TIMER && (in(holds, i) || DUE || (fair(i) -> !in(queue, i) || in(expired, i) : !queued && fits(i))))
 #endif
-/* A line has at most one attempt under way. */
+/* Whether a line makes an attempt now, for its head. A line has at most one attempt under way. */
 #define TRIES(i) (atHead(i) && (line(other(i)) != line(i) || ask[other(i)] == nothing) && (in(unlocked, line(i)) || MATTERS(i)))
 /* Whether a caller asks now: for the first time, because of the slow timer, or after a wake-up. */
 #define ASKS(i) (st[i] == waiting && (ask[i] == sent && (paired(i) || !second(i) || !in(releases, other(i))) || \
   ask[i] == nothing && (fair(i) -> MATTERS(i) : TRIES(i))))
 #define STRAY(i) (st[i] != waiting && ask[i] != nothing)
 #define BUSY(i) (st[i] == waiting || st[i] == holding)
-/* A client's own steps are in the process of its first caller. */
+/* Whether a client may crash. Such steps of a whole client are in the process of its first caller. */
 #define ENDS(i) (crashes > 0 && !second(i) && !dead(i) && (BUSY(i) || BUSY(other(i))))
 #define HOLDS(i) (st[i] == holding && !in(kept, i))
 /* The requests of one caller run in the order in which they were sent. */

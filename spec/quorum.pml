@@ -1,9 +1,10 @@
 /*
- * A mutex over a quorum of three independent servers, for the model checker Spin. `npm run model` checks it; docs/model.md explains
- * what that shows. A quorum is a kind of lock that combines one mutex on each server, and has no scripts of its own.
+ * A mutex over a quorum of three independent servers, as a model for the checker Spin. `npm run model` checks it;
+ * docs/model.md says what the check shows. A quorum is a kind of lock that combines one mutex on each server, and has
+ * no scripts of its own.
  *
- * Two clients take one lock, the first one twice. A vote is one server's grant to one id; two votes are a majority. The checker
- * follows every order of the steps below, and every choice of what goes wrong.
+ * Two clients take one lock. The first client takes it twice. A vote is one server's grant to one id; two votes are a
+ * majority. The checker follows every possible order of the steps below, and every combination of faults.
  *
  *      Caller(i)                      Vote(v)                                 Faults
  *      ─────────                      ───────                                 ──────
@@ -11,83 +12,89 @@
  *      puts back, holds, releases,    and server at(v), both ways;            without its data, and counts again
  *      gives up                       the leases at both ends
  *
- * A server runs each script atomically, so a script is one step (d_step). spec/baton.pml shows what a single server does with the
- * lock. So a server has only the state of its votes here: the id that has its vote, the queued ids, and the last token.
+ * A server runs each script atomically, so a script is one step (d_step). spec/baton.pml shows what a single server
+ * does with the lock. So a server has only the state of its votes here: the id that has its vote, the queued ids, and
+ * the last token.
  *
  *      lua/mutex/acquire.lua   serve, asking    lua/shared/promote.lua   promote
  *      lua/mutex/tend.lua      serve, asking    lua/shared/enqueue.lua   in serve
  *      lua/mutex/release.lua   leave            lua/shared/grant.lua     grant
  *      lua/mutex/leave.lua     leave            lua/shared/open.lua      endVote
- *      lua/mutex/renew.lua     serve, renewing: only where it makes a server join a hold. Any other renewed vote just does not end
- *      lua/mutex/force-release.lua, lua/mutex/pass.lua, lua/mutex/inspect.lua, lua/mutex/sweep.lua   not modelled: on each
+ *      lua/mutex/renew.lua     serve, renewing: only where it makes a server join a hold. Any other renewed vote just
+ *                              does not end
+ *      lua/mutex/force-release.lua, lua/mutex/pass.lua, lua/mutex/inspect.lua, lua/mutex/sweep.lua   left out: on each
  *                              server they do what spec/baton.pml shows
  *
  * A request and its reply are two steps. The requests of one id to one server run in the order in which they were sent.
- * An attempt asks a server only after all earlier requests of that id have run there, including the leave that takes
- * back the previous attempt. A leave is repeated until it has run: it may be late, but is not lost. The same is true of
- * a raise and a renewal.
+ * An attempt asks a server only after all earlier requests of that id have run on that server, including the leave that
+ * takes back the previous attempt. A leave is repeated until it has run: it may be late, but is not lost. The same is
+ * true of a raise and of a renewal.
  *
- * AN ATTEMPT asks all servers at once, with a floor: the largest token that the client has seen, plus 1. The replies of a majority
- * decide it. If a majority has the largest token of the votes, the caller holds with that token. Otherwise this token is written
- * back (`raising`) to the other voters until a majority has it. If no majority is possible any more, all votes are taken back
- * (`takeBack`).
- *   - An unfair caller then tries again when a majority may be free. In the client, a message or the slow timer makes it do so; here
- *     they are no steps.
- *   - A fair caller is queued by each server that refuses it. When a vote ends, the server promotes the first in its queue, and the
- *     message of the promotion is a vote. A caller with the votes of a minority looks, puts back its votes, and joins again.
+ * AN ATTEMPT asks all servers at once, with a floor: the largest token that the client has seen, plus 1. The replies of
+ * a majority decide the attempt. If a majority has the largest token of the votes, the caller holds with that token.
+ * Otherwise this token is written back (`raising`) to the other voters until a majority has it. If no majority is
+ * possible any more, all votes are taken back (`takeBack`).
+ *   - An unfair caller then tries again when a majority may be free. In the client, a message or the slow timer causes
+ *     this attempt. The model has no steps for them.
+ *   - A fair caller is queued by each server that refuses it. When a vote ends, the server promotes the first in its
+ *     queue, and the message of the promotion is a vote.
+ *   - A look of a fair caller asks a server whether it has voted for the caller. A caller with the votes of only a
+ *     minority looks, puts its votes back, and joins the queues again.
  * A renewal makes a free server that does not have the hold join it, with the token of the hold.
  *
- * TOKENS are counted. A server issues the largest of: its last token plus 1, the floor, and its own time. The time is a choice: it
- * is ahead of the other two by 1, AHEAD times. A release sends each server the token of its lease, which is a floor for the
- * promotion that follows.
+ * TOKENS are counted. A server issues the largest of: its last token plus 1, the floor, and its own time. The time is a
+ * choice: it is ahead of the other two by 1, AHEAD times. A release sends each server the token of its lease. This
+ * token is a floor for the promotion that follows.
  *
- * TICKETS are not counted, and I3 is not checked. All servers promote in the same order, that of the ids, except DISPUTES times.
+ * TICKETS are not counted, and I3 is not checked. All servers promote in the same order, that of the ids, except
+ * DISPUTES times.
  *
- * A SERVER THAT COMES BACK without its data (`fresh`) votes, but a client does not count its votes until the server has been up for
- * longer than the longest lease of all clients. Until then, a client may still count the server's vote from before (`old`); for a
- * waiter, the first vote after the restart replaces that. A vote for a waiter from the time when the server did not count never
- * counts, because its token may be too small: the vote is put back (`putBackYoung`) and asked for again.
- * The server's replies that were under way when it stopped are lost. A reply that would still arrive is equivalent to one that
- * arrived before the stop.
+ * A SERVER THAT COMES BACK without its data (`fresh`) votes, but a client does not count its votes until the server has
+ * been up for longer than the longest lease of all clients. Until then, a client may still count the server's vote from
+ * before the stop (`old`). For a waiter, the first vote after the restart replaces that old vote. A vote for a waiter
+ * from the time when the server did not count never counts, because its token may be too small: the vote is put back
+ * (`putBackYoung`) and asked for again. The server's replies that were under way when it stopped are lost. A reply that
+ * would still arrive is equivalent to one that arrived before the stop.
  *
  * TIME is not counted. The rules of time on which the clients rely are built in:
- *   - A client counts a vote for no longer than the server does (`proved` ends before the vote), because src/clock.ts counts from
- *     before the request. The deadline of a hold is the majority-th latest of its votes, so it holds while it counts a majority
- *     of votes (HELD).
+ *   - A client stops counting a vote no later than the server does (`proved` ends before the vote), because
+ *     src/clock.ts counts from before the request. A hold lasts while a majority of its votes counts (HELD), so its
+ *     deadline is that of the majority-th longest vote.
  *   - A reply that was under way when its vote lapsed arrives too late to be used, and is no vote.
- *   - When a server has been up for longer than the longest lease, no client counts an old vote of it. Its time of day is then past
- *     the last token that it had issued: the clocks of the servers differ by less than that lease.
+ *   - When a server has been up for longer than the longest lease, no client counts an old vote of it. Its time of day
+ *     is then past the last token that it had issued: the clocks of the servers differ by less than that lease.
  *   - A running process signals the loss of a hold at its deadline, which is before that of the servers.
  * Votes for a live caller are renewed, and lapse only by LATES, PAUSES and LAPSES. Progress never relies on a lapse. A
  * renewal that finds the hold gone on a majority is not a step: it only ends the hold earlier than its deadline would.
  *
- * CHANCE. A refused caller tries again after a random pause that grows, so at some time it tries while the others do nothing
- * (ALONE). How soon that happens is measured, not modelled. Here a caller tries again, or puts back, only when it is alone, except
- * EARLIES times.
+ * CHANCE. A refused caller tries again after a random pause that grows. So at some time it tries while the others do
+ * nothing (ALONE). How soon that happens is measured, not modelled. In the model, a caller tries again, or puts its
+ * votes back, only when it is alone, except EARLIES times.
  *
- * A number bounds each kind of accident:
- *   CRASHES   server 0 stops. By symmetry it stands for any server
- *   RESTARTS  it restarts without its data
+ * Each kind of fault has a number that bounds it:
+ *   CRASHES   server 0 stops. By symmetry, server 0 stands for any server
+ *   RESTARTS  server 0 restarts without its data
  *   LOSSES    an acquire or tend does not run, or a reply or the message of a promotion is lost
- *   LATES     a holder cannot renew any more; its process runs
- *   PAUSES    the same, and its process is stopped until after its deadline
- *   LAPSES    the vote for a live waiter lapses, or its client no longer counts it
+ *   LATES     a holder cannot renew any more, but its process runs
+ *   PAUSES    a holder cannot renew any more, because its process is stopped until after its deadline
+ *   LAPSES    the vote for a live waiter lapses, or its client no longer counts the vote
  *   QUITS     a waiter gives up
- *   EARLIES   an unfair caller tries although it cannot get a majority, or during another's attempt; a fair one puts back at any time
+ *   EARLIES   an unfair caller tries although it cannot get a majority, or during another caller's attempt; a fair
+ *             caller puts its votes back at any time
  *
  * Properties:
- *   I1  become(): when a caller is granted the lock, no other caller counts itself as its holder (`overlap`), and a majority has
- *       voted for it: the votes of a minority never suffice (`minority`)
- *   I2  become(): its token is larger than that of every earlier grant, by whichever majority
- *   I4  ltl progress: there is never a state for ever in which a caller waits and none holds, so each wait ends: with the lock, or
- *       given up. Servers 1 and 2 are always up. No fairness is assumed. As in spec/baton.pml, looks that would change nothing are
- *       no steps
+ *   I1  become(): when a caller is granted the lock, no other caller counts itself as the holder (`overlap`), and a
+ *       majority has voted for the new holder: the votes of a minority never suffice (`minority`)
+ *   I2  become(): the token of a grant is larger than that of every earlier grant, by whichever majority
+ *   I4  ltl progress: a state in which a caller waits and none holds never lasts, so each wait ends: with the lock, or
+ *       given up. Servers 1 and 2 are always up. No fairness is assumed. As in spec/baton.pml, looks that would change
+ *       nothing are no steps
  *   I8  become(): every earlier hold that was lost has been signalled (`unsaid`), except that of a stopped process
  *
- * UNORDERED switches off I2, and UNVOTED the second half of I1, so that a mutant shows the worse accident.
+ * UNORDERED switches off I2, and UNVOTED the second half of I1, so that a mutant shows a worse violation than these.
  *
- * Each mutant removes one rule: NO_WRITE_BACK, SET_BACK, COUNT_RESTARTED, COUNT_YOUNG, OWN_LEASE, FROM_REPLY, LATEST_DEADLINE,
- * KEEP_MINORITY, LATE_LEAVE, UNSAID. scripts/models.ts says what each of them breaks.
+ * Each mutant removes one rule: NO_WRITE_BACK, SET_BACK, COUNT_RESTARTED, COUNT_YOUNG, OWN_LEASE, FROM_REPLY,
+ * LATEST_DEADLINE, KEEP_MINORITY, LATE_LEAVE, UNSAID. scripts/models.ts says what each of them breaks.
  */
 
 #ifndef FAIR
@@ -131,7 +138,7 @@
 #define IDS 4
 #define NONE IDS
 
-/* Sets of ids, clients, servers or votes are bit masks. */
+/* A set of ids, of clients, of servers or of votes has one bit for each member. */
 #define in(set, i) (((set) >> (i)) & 1)
 #define put(set, i) set = (set) | (1 << (i))
 #define take(set, i) set = (set) & ~(1 << (i))
@@ -153,52 +160,53 @@ mtype = { idle, waiting, holding, over };
 mtype = { nothing, asking, raising, renewing, granted, refused };
 mtype = { plain, unasked, unheard, ahead, disputed };
 
-/* ---- servers ----------------------------------------------------------------------------------------------------- */
+/* ---- the state of the servers ------------------------------------------------------------------------------------ */
 
-byte hold[SERVERS] = NONE;    /* the id that has the server's vote; NONE: none has, or its lease has lapsed */
+byte hold[SERVERS] = NONE;    /* the id that has the server's vote; NONE: no id has it, or the vote has lapsed */
 byte clock[SERVERS];          /* the field `clock`: the last token */
 byte queue[SERVERS];          /* the ids in the queue */
 bool down;                    /* server 0 has stopped */
 byte memory;                  /* the last token that server 0 had issued when it stopped */
 
-/* ---- clients ----------------------------------------------------------------------------------------------------- */
+/* ---- the state of the clients ------------------------------------------------------------------------------------ */
 
-mtype st[IDS] = over;         /* as in src/local/states.ts: waiting in any of its places, holding, over; idle: has not called yet */
+mtype st[IDS] = over;         /* idle: the caller has not called yet; waiting: in any place of src/local/states.ts */
 byte trying;                  /* unfair waiters whose attempt is undecided */
 short proved;                 /* votes that their caller still counts */
 byte old;                     /* callers that count a vote of server 0 from before it stopped */
 byte fresh;                   /* clients that do not count server 0, because it has not been up for long enough */
 byte overdue;                 /* holders that cannot renew any more */
 byte stopped;                 /* holders whose process is stopped */
-byte lease[IDS];              /* the token of the lease */
-byte least[IDS];              /* the floor of the attempt */
+byte lease[IDS];              /* the token of each id's lease */
+byte least[IDS];              /* the floor of each id's attempt */
 byte seen[2];                 /* the largest token that each client has seen */
 
-/* ---- under way --------------------------------------------------------------------------------------------------- */
+/* ---- what is under way between clients and servers --------------------------------------------------------------- */
 
-mtype ask[12] = nothing;      /* under way between caller and server: a request, then its reply; or the message of a promotion */
-byte token[12];               /* the token of the vote; of a raise: the token to be written */
+/* What is under way between a caller and a server: a request, the reply to it, or the message of a promotion. */
+mtype ask[12] = nothing;
+byte token[12];               /* the token of each vote, or the token that a raise writes */
 short leaves;
 #ifdef LATE_LEAVE
 short again;                  /* leaves that have run but will be repeated, because their client has no answer */
 byte repeats = 1;
 #endif
 
-/* ---- what may still go wrong, and what is chosen for the next script --------------------------------------------- */
+/* ---- faults that may still happen, and what is chosen for the next script ---------------------------------------- */
 
 byte crashes = CRASHES, restarts = RESTARTS, losses = LOSSES, lates = LATES, pauses = PAUSES, lapses = LAPSES,
   quits = QUITS, earlies = EARLIES, aheads = AHEAD, disputes = DISPUTES;
 mtype fate = plain;
 
-/* ---- for the properties ------------------------------------------------------------------------------------------ */
+/* ---- variables for the properties -------------------------------------------------------------------------------- */
 
 byte holders, waiters, last;
 
-/* Used within one step only. */
+/* These variables are used only within one step. */
 hidden byte w, k, x, y, used;
 hidden byte overlap, unsaid, minority;
 
-/* ---- what a caller counts ---------------------------------------------------------------------------------------- */
+/* ---- the votes that a caller counts ------------------------------------------------------------------------------ */
 
 #define votes(i) ((((proved) >> ((i) * SERVERS)) & 7 & ~in(fresh, client(i))) | in(old, i))
 #ifdef LATEST_DEADLINE
@@ -235,7 +243,7 @@ inline become(i, state) {
   fi
 }
 
-/* ---- states without a relevant difference are merged ------------------------------------------------------------- */
+/* ---- merging states whose difference does not matter ------------------------------------------------------------- */
 
 #define known(v) (in(proved, v) || (at(v) == 0 && in(old, of(v))) || ask[v] != nothing || hold[at(v)] == of(v))
 
@@ -263,7 +271,7 @@ inline tidy() {
   fate = plain
 }
 
-/* ---- scripts ----------------------------------------------------------------------------------------------------- */
+/* ---- scripts of lua/mutex/ --------------------------------------------------------------------------------------- */
 
 #define larger(a, b) ((a) > (b) -> (a) : (b))
 
@@ -277,8 +285,8 @@ inline grant(i, s, floor) {
 }
 
 /*
- * Grants to the first in the queue, in an order that is the same on all servers; in a dispute, to the last. If a
- * request of the first is under way, no message is needed, because that request will find the vote.
+ * Gives the vote to the first id in the queue. All servers have the same order. In a dispute, the last id gets the vote
+ * instead. If a request of that id is under way, no message is needed, because the request will find the vote.
  */
 inline promote(s, floor) {
   if
@@ -305,7 +313,7 @@ inline endVote(s, floor) {
   hold[s] = NONE; promote(s, floor)
 }
 
-/* An acquire, or the tend of a fair waiter. The reply of a refusal contains the clock. */
+/* Runs an acquire, or the tend of a fair waiter. A refusal contains the server's clock. */
 inline answer(i, s, v) {
   printf("redis: server %d is asked by %d.%d\n", s, client(i), second(i));
   if
@@ -324,7 +332,7 @@ inline answer(i, s, v) {
   fi
 }
 
-/* Writes the token to a voter with a smaller one. */
+/* Writes a token to a server that has voted for `i` with a smaller token. */
 inline raise(i, s, v) {
   printf("redis: server %d receives token %d from %d.%d\n", s, token[v], client(i), second(i));
   if
@@ -333,7 +341,7 @@ inline raise(i, s, v) {
   fi
 }
 
-/* A free server joins the hold, with the token of the hold. */
+/* Runs a renewal, by which a free server joins the hold with the token of the hold. */
 inline renew(i, s, v) {
   printf("redis: server %d is asked to join the hold of %d.%d\n", s, client(i), second(i));
   if
@@ -350,7 +358,10 @@ inline renew(i, s, v) {
   fi
 }
 
-/* A stopped server does not answer, which is no vote. The reply to an attempt that was taken back is ignored. */
+/*
+ * Runs a request. A stopped server does not answer, and that counts as a refusal. The reply to an attempt that was
+ * taken back is ignored.
+ */
 inline serve(v) {
   if
   :: at(v) == 0 && down -> ask[v] = refused
@@ -383,7 +394,7 @@ inline leave(v) {
   tidy()
 }
 
-/* The accidents that may happen to the next script. */
+/* The faults that may happen to the next script. */
 #define CHOICES(v) \
   if \
   :: true \
@@ -393,7 +404,7 @@ inline leave(v) {
   :: disputes > 0 && queue[at(v)] != 0 -> fate = disputed \
   fi
 
-/* ---- callers -------------------------------------------------------------------------------------------------------- */
+/* ---- steps of the callers ---------------------------------------------------------------------------------------- */
 
 #define REQUEST(v) (ask[v] == asking || ask[v] == raising || ask[v] == renewing)
 
@@ -410,7 +421,10 @@ inline takeBack(i) {
   take(old, i); take(trying, i)
 }
 
-/* Sets `w` to the largest token of the votes, and `k` to how many servers have it. Writes it to those with a smaller one. */
+/*
+ * Sets `w` to the largest token of the votes, and `k` to the number of servers that have this token. Writes this token
+ * to the servers that have voted with a smaller one.
+ */
 inline compare(i) {
   w = 0; k = 0; x = vote(i, 0);
   do
@@ -431,7 +445,7 @@ inline compare(i) {
 #endif
 }
 
-/* Sets `y` to the servers that count and have voted, or may still vote. */
+/* Sets `y` to the servers whose votes count, and that have voted for `i` or may still vote for it. */
 inline hope(i) {
   y = votes(i); x = vote(i, 0);
   do
@@ -441,7 +455,10 @@ inline hope(i) {
   od
 }
 
-/* Decides about caller `i` again, after the votes that it counts have changed. */
+/*
+ * Decides again whether caller `i` gets or keeps the lock, or has to take its votes back. Called after the votes that
+ * the caller counts have changed.
+ */
 inline settle(i) {
   if
   :: st[i] == waiting && many(votes(i)) ->
@@ -500,21 +517,27 @@ inline begin(i) {
 #define COUNTS(i, s) (!((s) == 0 && (down || in(fresh, client(i)))))
 #define COULD(i, s) (READY(vote(i, s)) && COUNTS(i, s))
 #define FREE(i, s) (COULD(i, s) && hold[s] == NONE && queue[s] == 0)
-/* Whether no message of the id is under way. */
+/* Whether no message of the id `i` is under way. */
 #define QUIET(i) (ask[vote(i, 0)] == nothing && ask[vote(i, 1)] == nothing && ask[vote(i, 2)] == nothing && \
   ((leaves >> vote(i, 0)) & 7) == 0)
 #define STILL(i, k) ((k) == (i) || !exists(k) || QUIET(k))
 #define ALONE(i) (STILL(i, 0) && STILL(i, 1) && STILL(i, 2) && STILL(i, 3))
-/* Whether the caller is unfair and has been refused. */
+/* Whether the caller `i` is unfair and has been refused. */
 #define WAITS(i) (st[i] == waiting && !fair(i) && !in(trying, i))
 #define TRIES(i) (WAITS(i) && FREE(i, 0) + FREE(i, 1) + FREE(i, 2) >= 2 && ALONE(i))
 #define TRIES_EARLY(i) (WAITS(i) && earlies > 0 && !TRIES(i) && COULD(i, 0) + COULD(i, 1) + COULD(i, 2) >= 2)
 
-/* Whether a look of a fair waiter would find a vote or change anything: the waiter joins a queue that has lost it. */
+/*
+ * Whether a look of a fair waiter would find a vote or change anything. The look puts the waiter back into a queue that
+ * has lost it.
+ */
 #define LOOKS(v) (st[of(v)] == waiting && fair(of(v)) && READY(v) && !in(proved, v) && !(at(v) == 0 && down) && \
   (hold[at(v)] == of(v) || hold[at(v)] == NONE || !in(queue[at(v)], of(v))))
 
-/* A fair waiter that has the votes of a minority, and no message under way, puts its votes back if another has votes, too. */
+/*
+ * The conditions of PUTS_BACK. A fair waiter puts its votes back if they are those of a minority, no message of the
+ * waiter is under way, and another waiter has votes, too.
+ */
 #define WANTED(i, k) ((k) != (i) && exists(k) && st[k] == waiting && (hold[0] == (k) || hold[1] == (k) || hold[2] == (k)))
 #define MINOR(i) (st[i] == waiting && fair(i) && QUIET(i) && ((proved >> vote(i, 0)) & 7) != 0 && !many(votes(i)))
 #define LOOKED(k) (!LOOKS(vote(k, 0)) && !LOOKS(vote(k, 1)) && !LOOKS(vote(k, 2)))
@@ -559,15 +582,15 @@ end:
   od
 }
 
-/* ---- network and time -------------------------------------------------------------------------------------------- */
+/* ---- steps of the network, and of time --------------------------------------------------------------------------- */
 
 #define LEAVES(v) (in(leaves, v) && !REQUEST(v))
 #define GIVES(v) (ask[v] == granted || ask[v] == refused)
 #define HAS(v) (hold[at(v)] == of(v))
-/* The client no longer counts the vote. */
+/* Whether the client stops counting the vote. */
 #define ENDS(v) (in(proved, v) && (in(overdue, of(v)) || !HAS(v)))
 #define ENDS_EARLY(v) (in(proved, v) && !ENDS(v) && lapses > 0 && st[of(v)] == waiting)
-/* After its client, the server no longer counts the vote. */
+/* Whether the vote lapses on its server. The client has already stopped counting it. */
 #define LAPSES_NOW(v) (HAS(v) && !in(proved, v) && (in(overdue, of(v)) || (lapses > 0 && st[of(v)] == waiting)))
 
 inline lapse(v) {
@@ -597,7 +620,7 @@ end:
   od
 }
 
-/* Server 0 stops. The replies under way are lost. A leave has nothing left to take back. */
+/* Server 0 stops. The replies under way are lost. A leave has nothing left to take back on this server. */
 inline crash() {
   printf("redis: server 0 stops\n");
   crashes--; down = true; memory = clock[0]; clock[0] = 0; hold[0] = NONE; queue[0] = 0;
@@ -629,7 +652,10 @@ inline restart() {
 #define LONG_UP(c) (old == 0)
 #endif
 
-/* Before this moment, server 0's vote for a waiter may have a token that is too small, so the vote is put back. */
+/*
+ * Called when the client counts server 0 again. The server's earlier vote for a waiter may have a token that is too
+ * small, so this vote is put back.
+ */
 inline putBackYoung(i) {
 #ifndef COUNT_YOUNG
   if

@@ -55,7 +55,10 @@ export async function extract(): Promise<Entry[]> {
   }
 }
 
-/** With `own`, types that are named but not exported belong to this entry, otherwise to the first. */
+/**
+ * A signature may name a type that the entry does not export. The report contains such types only with `own`, which is
+ * set for the main entry.
+ */
 function configOf(folder: string, file: string, entry: string, own: boolean): ExtractorConfig {
   return ExtractorConfig.prepare({
     packageJsonFullPath: join(root, 'package.json'),

@@ -1,5 +1,6 @@
 /**
- * Writes the reports of the public surface, and prints what doc comments lack. A test compares both with the sources.
+ * Writes the reports of the public surface, and prints what doc comments lack. A test checks that the reports are up to
+ * date, and that doc comments lack nothing.
  *
  *   npm run api
  */

@@ -6,7 +6,7 @@ import { missing } from './missing.ts'
 const root = new URL('../../', import.meta.url)
 
 export interface Surface {
-  /** A report of the bare signatures for each entry, by its path in the project. */
+  /** A report of the bare signatures of each entry, by the report's path in the project. */
   readonly reports: ReadonlyMap<string, string>
   /** What doc comments lack, and comments that cannot be parsed. */
   readonly complaints: readonly string[]

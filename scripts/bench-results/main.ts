@@ -12,7 +12,7 @@ const root = new URL('../../', import.meta.url)
 const begin = '<!-- from benchmarks/results by scripts/bench-results -->\n'
 const end = '<!-- end of results -->\n'
 
-/** The text between the two marks of each page. */
+/** Returns the text that belongs between the marks `begin` and `end` of each page. */
 const pages = {
   'docs/benchmarks.md': () =>
     [
@@ -24,7 +24,7 @@ const pages = {
   'README.md': () => summary(read('all.json')),
 } as const
 
-/** The files and headings of runs with other kinds of lock. A file may be missing. */
+/** The result files of runs with other locks than a mutex on one server, with their headings. A file may be missing. */
 const ofKinds = {
   'semaphores.json': 'Semaphores',
   'semaphore-and-mutex.json': 'Semaphore and mutex, seven rounds',
@@ -45,7 +45,7 @@ function read(name: string): Results {
   return JSON.parse(readFileSync(new URL(name, results), 'utf8'))
 }
 
-/** Reads the repeated runs of the same code, if there are any: all-2.json, rtt-1-2.json, and so on. */
+/** Reads the results of repeated runs of the same code, if there are any: all-2.json, rtt-1-2.json, and so on. */
 function repetitions(): Record<string, Results> {
   const names = readdirSync(results).filter(name => /^(all|rtt-1)-\d+\.json$/.test(name))
   return Object.fromEntries(names.sort().map(name => [name, read(name)]))

@@ -58,7 +58,10 @@ const columns: Readonly<Record<Subject, readonly Column[]>> = {
   ],
 }
 
-/** The first table: work inside the lock, as users have it. The last column comes from the scenario idle-1000. */
+/**
+ * The scenario of the first table: callers do some work while they hold the lock, as users do. Only the last column of
+ * the table comes from another scenario, idle-1000.
+ */
 const headline: ScenarioName = '2x8-hold5'
 const headlines: readonly Column[] = [
   ...[speed, cross, longest, starved, commands],
@@ -70,8 +73,8 @@ const pollers =
   'Its throughput is then that of a single caller, and it has few hand-offs: see [why pollers look fast](#why-pollers-look-fast).'
 
 /**
- * Describes the main runs. `others` are repetitions, by file name: a goal that one of them missed does not count as
- * reached.
+ * Describes the main runs. `others` are repetitions of these runs, by file name. A goal that one repetition missed does
+ * not count as reached.
  */
 export function section(all: Results, rtt: Results, others: Readonly<Record<string, Results>> = {}): string {
   const tables = (which: (scenario: Scenario) => boolean) =>
@@ -108,7 +111,7 @@ export function section(all: Results, rtt: Results, others: Readonly<Record<stri
   ].join('\n')
 }
 
-/** Returns the section for a run with another kind of lock. */
+/** Returns the section for a run with another lock than a mutex on one server. */
 export function sectionOfKind(title: string, file: string, results: Results): string {
   const goals = [...otherKinds, ...quorum].filter(goal => verdict(goal, results, []) !== 'not measured')
   const own = ordered(results).filter(scenario => lockOf(scenario) !== 'mutex')
@@ -209,8 +212,8 @@ function table(results: Results, scenario: Scenario, chosen = columns[subjectOf(
 }
 
 /**
- * Returns text that says how many rounds a figure covers, to follow a lock's name or the figure. Empty if the figure
- * covers all rounds of the run.
+ * Returns a note that says how many rounds a figure covers. The note follows the name of a lock, or the figure. It is
+ * empty if the figure covers all rounds of the run.
  */
 function fewer(trials: readonly Trial[], rounds: number): string {
   const { measured, mark } = roundsOf(trials, rounds)

@@ -34,7 +34,10 @@ interface Place {
 }
 
 const opening = /^( *)(test|describe)(?:\.\w+)?\(/
-/** Matches the line with the title: the first line of the call or, after a table of several lines, the one that ends it. */
+/**
+ * Matches the line with a test's title. This is the first line of the call or, after a table of several lines, the last
+ * line of the table.
+ */
 const titled = /(?:^ *(?:test|describe)(?:\.\w+\(.*\))?|^ *\]\))\((?:['"`]|$)/
 const commented = /^ *\/\/ ?(.*)$/
 const change = /`([^`]+)` (?:becomes `([^`]*)`|is removed) in ((?:[\w-]+\/)+[\w.-]+\.(?:ts|lua))/g
@@ -70,7 +73,7 @@ function changesIn(words: string): Change[] {
   return [...words.matchAll(change)].map(([, from, to = '', path]) => ({ path: path!, from: from!, to }))
 }
 
-/** Returns the lines of tests that have no break, and are not in a group that has one. */
+/** Returns the lines of tests for which no comment names a break, neither above the test nor above its group. */
 export function unbroken(text: string): number[] {
   const groups: Place[] = []
   return placesIn(text).flatMap(place => {

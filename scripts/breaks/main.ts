@@ -6,8 +6,9 @@
  *  npm run test:breaks -- test/fault/messages.test.ts        of one file
  *  npm run test:breaks -- test/fault/messages.test.ts:270    of one test
  *
- * It works on a copy of the project, where the unchanged tests must pass first. The exit code is 1 if a test did not
- * notice its break. Any failure counts. Compare the printed message with what the comment predicts.
+ * The program works on a copy of the project, where the unchanged tests must pass first. The exit code is 1 if a test
+ * passes although its line is broken. Any failure of the test counts, so compare the printed message with what the
+ * comment predicts.
  */
 import { stripVTControlCharacters } from 'node:util'
 import { type Break, troubleOf } from './comments.ts'

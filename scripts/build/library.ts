@@ -1,6 +1,6 @@
 /**
- * Builds the library in two forms: as ES modules, and as CommonJS for loaders that know nothing else (Jest has such a
- * loader).
+ * Builds the library in two forms: as ES modules, and as CommonJS for loaders that cannot load ES modules, such as
+ * Jest's.
  */
 import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -15,8 +15,8 @@ const esOnly = ['p-timeout']
 
 /**
  * The file that loads ioredis on demand stays a separate CommonJS file among the ES modules. So a user's bundler sees
- * its `require`, and includes ioredis. The bundler would not see a `require` created from `import.meta.url`, which also
- * does not exist in every bundle.
+ * its `require`, and includes ioredis. The bundler would not see a `require` that is created from `import.meta.url`,
+ * and some bundles have no `import.meta.url`.
  */
 const loader = 'ioredis.cjs'
 const apart: Plugin = {

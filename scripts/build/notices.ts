@@ -1,4 +1,4 @@
-/** Collects the licences of all packages that are bundled into dist/: their authors require it. */
+/** Collects the licences of all packages that are bundled into dist/, as these licences require. */
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import { manifest, root } from './entries.ts'

@@ -1,7 +1,7 @@
 /**
- * The program `baton` and the programs that it starts. Each is bundled with everything that it uses, except what is
- * installed with the package anyway. So users of the library do not get the command line's packages in their
- * node_modules.
+ * The program `baton` and the programs that it starts. Each program is bundled with the packages that it uses, except
+ * those that are installed with this package anyway. So users of the library do not get the command line's packages in
+ * their node_modules.
  */
 import { join } from 'node:path'
 import { rolldown } from 'rolldown'
@@ -22,8 +22,8 @@ export async function program(): Promise<string[]> {
     dir: dist,
     format: 'es',
     entryFileNames: '[name].js',
-    // Shared parts are named after their sources, because package.json excludes by name the files that only a checkout
-    // uses.
+    // Shared parts are named after their sources. package.json uses these names to exclude files that only a checkout
+    // of the project needs.
     chunkFileNames: 'cli/parts/[name].js',
     minify: true,
   })

@@ -4,7 +4,7 @@ export interface Consumer {
   readonly name: string
   /** The installation that this consumer uses. */
   readonly set: SetName
-  /** The consumer's own files, by name; an object is written as JSON. */
+  /** The text of each of the consumer's own files, by the file's name. An object is written as JSON. */
   readonly files: Readonly<Record<string, string | object>>
   /**
    * Commands that run one after the other in the consumer's folder, with the programs of the installation on the PATH.
@@ -17,8 +17,8 @@ export interface Consumer {
 export interface ConsumerSet {
   readonly packages: readonly string[]
   /**
-   * Whether some of the packages may be unavailable on a machine, e.g. because one downloads its program. If they are,
-   * the consumers of this installation count as not run.
+   * Whether the packages may be impossible to install on some machines, for instance because a package downloads its
+   * program. On such a machine, the consumers of this installation count as not run.
    */
   readonly mayBeMissing?: boolean
 }

@@ -1,9 +1,9 @@
 /**
  * Finds a container engine that answers, or starts one here, as root, which ends with this process.
  *
- * The engine's programs come from the PATH, or from the distribution's packages, unpacked into the cache: nothing is
- * installed. The engine works in a temporary folder with a socket of its own. It changes neither the firewall nor
- * routing: its proxy publishes ports on loopback.
+ * The engine's programs come from the PATH, or from the distribution's packages. The packages are unpacked into the
+ * cache, and nothing is installed. The engine works in a temporary folder with a socket of its own. It changes neither
+ * the firewall nor routing, because its proxy publishes ports on loopback.
  *
  *   this process ──pipe──> watching sh       when the pipe closes: ends the engine with its containers,
  *        │                      ▲ forked by   then removes the folder
@@ -33,7 +33,10 @@ export interface Engine {
   stop(): Promise<void>
 }
 
-/** What an engine leaves outside its folders, and how to remove it: a network interface, and an unused key. */
+/**
+ * Paths that an engine creates outside its folders, with the commands that remove them: a network interface, and a
+ * folder with a key that is not used.
+ */
 const engineTraces = new Map<string, readonly [string, ...string[]]>([
   ['/sys/class/net/docker0', ['ip', 'link', 'delete', 'docker0']],
   ['/etc/docker', ['rm', '-r', '/etc/docker']],
@@ -79,7 +82,7 @@ async function programsIn(folders: readonly string[], libraries: NodeJS.ProcessE
   for (const name of ['docker-proxy', 'containerd-shim-runc-v2', 'containerd', 'runc', 'dockerd']) {
     const program = await which(name, { path: env.PATH, nothrow: true })
     if (program === null) return undefined
-    // these two have no option that prints a version
+    // These two programs have no option that prints a version.
     if (name === 'docker-proxy' || name === 'containerd-shim-runc-v2') continue
     const line = await run(program, ['--version'], { timeoutMs: 10_000, env }).catch(() => undefined)
     if (line === undefined) return undefined
@@ -93,8 +96,9 @@ const obeysWithinMs = 30_000
 const tailLines = 12
 
 /**
- * In this script, $0 is the folder and $$ the engine. The wait is bounded, because an ended engine whose status nobody
- * collects would stay a zombie for ever.
+ * The shell script that becomes the engine, and its watcher. $0 is the folder, and $$ the engine's process id. The
+ * watcher waits at most 30 s for the engine's end, because an ended process whose status is not collected looks alive
+ * for ever.
  */
 const underWatch = [
   'ended() { for _ in $(seq 300); do kill -0 $$ || return; sleep 0.1; done; }',
@@ -116,7 +120,8 @@ async function start({ dockerd, version, env }: Programs): Promise<Engine> {
   const log = openSync(logFile, 'a')
   const child = spawn('/bin/sh', ['-c', underWatch, folder, ...words], {
     stdio: ['ignore', log, log, 'pipe'],
-    detached: true, // keeps Ctrl-C from the engine, in which this process still has to remove containers
+    // Keeps Ctrl-C from the engine, because this process still has to remove the engine's containers.
+    detached: true,
     env: { ...process.env, ...env },
   })
   closeSync(log)
@@ -147,9 +152,11 @@ class EngineLife {
     this.#child = child
     this.#lifeline = child.stdio[3] as Socket
     const unwatched = new Promise(resolve => this.#lifeline.once('close', resolve))
-    this.#lifeline.on('error', () => {}) // the close event follows, and is enough
+    // An error needs no handling, because the close event follows.
+    this.#lifeline.on('error', () => {})
     this.#lifeline.resume()
-    // From now on the engine's id may belong to another process, which the watcher must not kill.
+    // After the engine's exit, its process id may belong to another process. The line `over` tells the watcher not to
+    // kill that process.
     const exited = new Promise(resolve => child.once('exit', resolve)).then(() => this.#lifeline.end('over\n'))
     this.#ended = Promise.all([exited, unwatched])
     child.unref()

@@ -1,9 +1,10 @@
 /**
- * An image for each row: the one that its variable names; otherwise the official one, from the engine or its registry;
- * otherwise, if no registry can be reached, one that is made here from Debian's packages of that version.
+ * Finds an image for each row of the matrix. If the row's environment variable names an image, that image is used.
+ * Otherwise the official image is used, from the engine or its registry. If no registry can be reached, an image is
+ * made from Debian's packages of that version.
  *
- * A made image consists of the server and the libraries that its package names, as files. Its entry point is the
- * server, so that arguments which begin with a dash go to the server, as with the official images.
+ * Such an image consists of the server and the libraries that the server's package names. The image's entry point is
+ * the server. So arguments that begin with a dash go to the server, as with the official images.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -26,7 +27,7 @@ const pullWithinMs = 180_000
 
 export class Images {
   readonly #engine: Dockerode
-  /** Why no image could be pulled. Once set, no other pull is tried. */
+  /** Why no image could be pulled. Once the reason is set, no other pull is tried. */
   #unreachable: string | undefined
 
   private constructor(engine: Dockerode) {
@@ -78,7 +79,8 @@ export class Images {
         // base-files has the links by which programs find the C library's loader.
         choices: [['base-files', `${product}-server`, `${product}-tools`]],
         suite,
-        // `find` does not run the server: it is built for another release, and only a container shows whether it runs.
+        // `find` does not run the server, because the server is built for another release. Only a container shows
+        // whether it runs.
         find: tree =>
           access(join(tree, server)).then(
             () => tree,
@@ -88,8 +90,7 @@ export class Images {
       process.env,
     )
     if ('unavailable' in unpacked) throw new Error(unpacked.unavailable)
-    // The tag contains the time at which the tree was made, so that the image of an older tree is not used for this
-    // one.
+    // The tag contains the time at which the tree was unpacked, so that an image of an older tree is not used.
     const { ctimeMs } = await stat(unpacked.found)
     const [repo, tag] = [`redis-baton/${product}`, `${suite}-${Math.round(ctimeMs)}`]
     const name = `${repo}:${tag}`

@@ -14,7 +14,7 @@ export interface NodeRow {
   readonly version: string
 }
 
-/** The first is exactly the lowest version that package.json admits. */
+/** The first row is exactly the lowest version that package.json admits. */
 export const nodes: readonly NodeRow[] = [
   { name: 'Node 20.19', version: '20.19.0' },
   { name: 'Node 22', version: '22' },
@@ -25,8 +25,8 @@ export const nodes: readonly NodeRow[] = [
 const installWithinMs = 300_000
 
 /**
- * The package of Node's program for this platform. The package for all platforms would fetch this one by a script,
- * which npm may not run.
+ * The package of Node's program for this platform. The package `node` would fetch this package by an install script,
+ * and npm may be set not to run such scripts.
  */
 const packageName = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`
 const program = join('node_modules', packageName, 'bin', process.platform === 'win32' ? 'node.exe' : 'node')

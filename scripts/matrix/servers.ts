@@ -1,7 +1,10 @@
-/** The servers on which the contract is tested. A row that is unavailable is a failure, and is never left out. */
+/**
+ * The servers on which the contract is tested. If a row's server is unavailable, the run fails. The row is never left
+ * out.
+ */
 
 export interface ServerRow {
-  /** The name that the server itself must report, without the last parts of the version. */
+  /** The product and version that the server itself must report. The last parts of the version are omitted. */
   readonly name: string
   /** The official image. */
   readonly image: string
@@ -39,9 +42,9 @@ const row = (
 
 /** From the oldest to the newest, because the first row of a run uses the oldest Node. */
 export const servers: readonly ServerRow[] = [
-  // The oldest supported version. It has no sharded pub/sub. It lacks HELLO, so a client has to use RESP2. Its errors
-  // quote a script's error in the middle. It knows no rights on channels: test/topology/matrix/older-refusals.test.ts
-  // tests what it refuses.
+  // The oldest supported version. It has no sharded pub/sub. It lacks HELLO, so a client has to use RESP2. If a script
+  // fails, this server puts the script's error into the middle of its own error. It knows no rights on channels, so
+  // test/topology/matrix/older-refusals.test.ts tests what it refuses.
   row('Redis 6.0', 'bullseye', {
     args: ['--rename-command', 'HELLO', 'GONE'],
     note: 'RESP2, no sharded pub/sub',

@@ -13,11 +13,11 @@ const end = '<!-- made until here -->'
 /** The scripts of one folder of lua/. */
 interface Scripts {
   readonly folder: string
-  /** The end of the scripts' titles, which says whose scripts they are. */
+  /** The end of each script's title. It says to which kinds of lock the scripts belong. */
   readonly whose: string
-  /** The texts of each kind that has these scripts, by the titles of their columns. */
+  /** The scripts' texts for each kind of lock that has these scripts, by the title of the kind's column. */
   readonly texts: Readonly<Record<string, Readonly<Record<string, string>>>>
-  /** Includes with replies of their own, which only some of these kinds have. */
+  /** Includes that only some of these kinds of lock use, and that have replies of their own. */
   readonly besides: readonly string[]
 }
 
@@ -31,7 +31,7 @@ const all: readonly Scripts[] = [
   },
 ]
 
-/** Returns the page with this part up to date. */
+/** Returns the page with the scripts' arguments and replies up to date. */
 export function withReference(page: string): string {
   const [from, to] = [page.indexOf(begin), page.indexOf(end)]
   if (from < 0 || to < from) throw new Error(`the page has no place for the scripts, between ${begin} and ${end}`)

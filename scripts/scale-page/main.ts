@@ -1,6 +1,6 @@
 /**
  * Writes the tables of docs/scale.md, and the figures computed from them, from the raw run in
- * benchmarks/results/scale.json, so that every figure is backed by a run. A test compares them.
+ * benchmarks/results/scale.json, so that every figure comes from a run. A test compares the page with the run.
  *
  *   npx tsx scripts/scale-page/main.ts
  */

@@ -192,7 +192,7 @@ function shown(figure: number): string {
   return figure >= 100 ? whole(figure) : figure.toLocaleString('en', { maximumSignificantDigits: 3 })
 }
 
-/** Rounds to two digits, because computed figures are no more exact. */
+/** Rounds to two digits, because computed figures are not more exact than that. */
 function rounded(figure: number): string {
   return Number.isFinite(figure) ? figure.toLocaleString('en', { maximumSignificantDigits: 2 }) : '–'
 }

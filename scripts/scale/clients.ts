@@ -4,7 +4,7 @@ import { Cluster } from 'ioredis'
 import type { Lease, LockClient } from '../../src/index.ts'
 import type { Op, Order, Orders, Reply } from './orders.ts'
 
-/** The number of calls under way at a time. */
+/** How many calls may be under way at the same time. */
 const BATCH = 500
 const STATS = 100
 
@@ -13,7 +13,7 @@ const baton: typeof import('../../src/index.ts') = await import(library)
 
 const clients: LockClient[] = []
 const leases: Lease[] = []
-/** The most CPU used between two readings, in µs: that of one long turn of the event loop, or of several short ones. */
+/** The most CPU used between two readings, in µs. One long turn of the event loop used it, or several short turns. */
 let longestTurn = 0
 let watching: NodeJS.Timeout | undefined
 let looked = process.cpuUsage()

@@ -15,7 +15,7 @@ export class Crew implements AsyncDisposable {
     this.#members = Array.from({ length: processes }, () => new Member())
   }
 
-  /** Gives all processes the same order, or each its own. Returns the sum of their answers. */
+  /** Gives all processes the same order, or each process its own. Returns the sum of their answers. */
   async ask<O extends Op>(op: O, terms: Terms<O> | ((process: number) => Terms<O>)): Promise<number> {
     const of = (i: number) => (typeof terms === 'function' ? terms(i) : terms)
     const answers = await Promise.all(this.#members.map((member, i) => member.ask({ op, ...of(i) } as Order<O>)))
@@ -30,7 +30,7 @@ export class Crew implements AsyncDisposable {
 class Member {
   readonly #child: ChildProcess
   readonly #ended: Promise<unknown>
-  /** Settles the order that is about to be answered. */
+  /** Settles the promise of the order that the process is carrying out. */
   #settle: ((reply: Reply) => void) | undefined
 
   constructor() {

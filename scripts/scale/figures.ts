@@ -32,7 +32,10 @@ export type Part = keyof Measured
 /** How long one script call occupied the server, in µs by SLOWLOG. */
 export interface ScriptTime {
   readonly what: string
-  /** The number of waiters in the key's queue, of holds of its owner, or (for `HEARD`) of subscribed clients. */
+  /**
+   * The number of waiters in the key's queue, of holds of the key's owner, or (in the case `HEARD`) of subscribed
+   * clients.
+   */
   readonly size: number
   readonly calls: number
   readonly least: number
@@ -43,7 +46,7 @@ export interface ScriptTime {
 /** The name of the case whose size is a number of clients, not of waiters. */
 export const HEARD = 'acquire and release, heard by so many clients'
 
-/** During the measurement: the longest script call, the number of calls, and how many took longer than 5 ms. */
+/** The longest script call during the measurement, the number of calls, and how many calls took longer than 5 ms. */
 export interface Longest {
   readonly micros: number
   readonly calls: number
@@ -68,7 +71,7 @@ export interface Parked {
   /** CPU per second of all waiters together, while nothing happens. */
   readonly idling: Spent
   readonly commandsPerSecond: number
-  /** From the first wait to the end of the observed heartbeats. */
+  /** The longest script call from the first wait to the end of the observed heartbeats. */
   readonly longest: Longest
   /** `close()` of a client with all of these waiters: total CPU, ms until it resolved, and the longest script call. */
   readonly closing: Spent & { readonly ms: number; readonly longest: Longest }

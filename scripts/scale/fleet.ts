@@ -35,7 +35,7 @@ export async function fleet(progress: (line: string) => void): Promise<Fleet[]> 
     all.push({
       what,
       clients,
-      // Does not count the connection of this process.
+      // The connection of this process is not counted.
       connections: Number(connections) - 1,
       bytes: each(gained(before, after), clients),
       ...idle,
@@ -49,7 +49,9 @@ export async function fleet(progress: (line: string) => void): Promise<Fleet[]> 
     const terms = { count: CYCLES, callers: 50, keys: 1_000, once: false }
     return crew.ask('cycle', process => ({ prefix: `cycle ${process}`, ...terms }))
   }
-  /** Makes all clients wait for one lock, which a client of the first (or the second) process holds. */
+  /**
+   * Makes all clients wait for one lock. A client of the first process (`of` = 0) or of the second (`of` = 1) holds it.
+   */
   const park = (of: number, fair: boolean) => crew.ask('park', { prefix: `mine ${of}`, count: SHARE, keys: 1, fair })
 
   clients = PROCESSES

@@ -6,7 +6,7 @@ import { each, gained, Meter, memories, round } from './meter.ts'
 import { startServer, watchScripts } from './server.ts'
 
 const LOCKS = 100_000
-/** In s: the length of one lease, in which each lock is renewed three times. */
+/** How long the renewals are observed, in s: one lease, in which each lock is renewed three times. */
 const WATCHED = 30
 
 export async function held(progress: (line: string) => void): Promise<Held> {

@@ -9,7 +9,7 @@ import { each, Meter, round } from './meter.ts'
 import { startCluster } from './server.ts'
 
 const KEYS = 3_000
-/** Acquisitions per process and master, so that each master serves the same number in every cluster. */
+/** Acquisitions per process and master. So each master serves the same number in every cluster. */
 const CYCLES = 10_000
 const CALLERS = 50
 const PROCESSES = 2
@@ -44,7 +44,7 @@ async function cluster(count: number): Promise<Masters> {
     acquisitions,
     cycle: each(busy, acquisitions),
     each: servers.map((_, i) => {
-      // A lock and its release are two calls.
+      // An acquisition and its release are two script calls.
       const served = (after[i]!.calls - before[i]!.calls) / 2
       const inScripts = round((after[i]!.micros - before[i]!.micros) / served)
       return { acquisitions: served, server: round(busy.servers[i]! / served), inScripts }

@@ -9,7 +9,10 @@ interface Moment {
   readonly client: number
   /** One figure per server. */
   readonly servers: readonly number[]
-  /** The number of script calls and published messages. As no script publishes here, clients sent all of them. */
+  /**
+   * The number of commands that clients sent: script calls and published messages. No script publishes a message during
+   * these measurements.
+   */
   readonly commands: number
 }
 

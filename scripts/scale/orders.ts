@@ -8,13 +8,13 @@ export interface Orders {
   /** Takes the lock of one key `count` times, with the same owner. */
   reenter(order: { prefix: string; count: number }): void
   releaseAll(order: object): void
-  /** Parks `count` waiters, spread over `keys` keys. Unfair waiters stay unfair. */
+  /** Parks `count` waiters, spread over `keys` keys. Unfair waiters never become fair. */
   park(order: { prefix: string; count: number; keys: number; fair: boolean }): void
   /** Locks and releases `count` times, with `callers` concurrent callers, on `keys` keys in turn. */
   cycle(order: { prefix: string; count: number; callers: number; keys: number; once: boolean }): void
   /** Returns the CPU for one `stats()`, in µs. */
   stats(order: object): number
-  /** Closes all clients; returns the ms that it took. */
+  /** Closes all clients. Returns how long that took, in ms. */
   close(order: object): number
   /** Returns the CPU used so far, in µs. */
   cpu(order: object): number

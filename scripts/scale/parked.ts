@@ -6,8 +6,8 @@ import { startServer, watchScripts } from './server.ts'
 
 const WAITERS = 50_000
 /**
- * The number of keys in the cases with a key for each waiter. A client checks its waiters key by key, so fewer waiters
- * cause the same load.
+ * The number of keys in the cases with a key for each waiter. A client asks Redis about its waiters key by key. So
+ * these waiters cause more load than the same number of waiters of one key.
  */
 const KEYS = 10_000
 /** How long idle waiters are observed, in s: six heartbeats. */
@@ -45,7 +45,7 @@ async function one({ what, fair, waiters, keys }: (typeof settings)[number]): Pr
   const longest = await watchScripts(server)
   const parking = await meter.of(() => waiting.ask('park', order))
   const after = await memories(waiting, server)
-  // The meter excludes the process of the holders, which renews their locks meanwhile.
+  // The process of the holders renews its locks meanwhile. The meter does not measure that process.
   const idle = await meter.idle(WATCHED)
   const alone = await longest()
   const watch = await watchScripts(server)

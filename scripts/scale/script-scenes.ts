@@ -19,7 +19,7 @@ import { HEARD, type ScriptTime } from './figures.ts'
 import { scriptTimes, startServer } from './server.ts'
 
 const SIZES = [1, 1_000, 50_000]
-/** The number of calls under way at a time. */
+/** How many calls may be under way at the same time. */
 const BATCH = 1_000
 /** Connections opened at a time: fewer than the server's backlog of connections to accept. */
 const CONNECTING = 100
@@ -104,7 +104,7 @@ class Scene {
     await this.#server.redis.hset(lock, 'holder', [token, begun * 1_000, ...claim].join(' '))
   }
 
-  /** From now on, another thread of the server frees expired keys. */
+  /** Makes another thread of the server free expired keys from now on. */
   async freeLazily(): Promise<void> {
     await this.#server.redis.config('SET', 'lazyfree-lazy-expire', 'yes')
   }
@@ -137,7 +137,7 @@ type Case = (scene: Scene, size: number) => Promise<() => Promise<unknown>>
 const expired: Case = async (scene, size) => {
   await scene.hold()
   await scene.queue(size, undefined, SHORT)
-  // The keys exist for at most twice as long as the waiters' expiry.
+  // The queue's keys exist for at most twice as long as the waiters' expiry.
   await sleep(2 * SHORT + 500)
   await scene.lapse()
   return () => scene.kind.attempt(scene.claim(), 0)
@@ -181,7 +181,7 @@ const cases: Record<string, Case> = {
   },
   'release and sweep, all waiters expired at once': async (scene, size) => {
     const { id } = await scene.hold()
-    // The last waiter keeps the queue alive.
+    // The waiter that is added last has a longer expiry, so the queue itself does not expire.
     await scene.queue(size, undefined, SHORT)
     await scene.queue(1)
     await sleep(2 * SHORT)
@@ -242,7 +242,7 @@ const released: Case = async (scene, size) => {
 
 const all: readonly (readonly [what: string, prepare: Case, sizes: readonly number[]])[] = [
   ...Object.entries(cases).map(([what, prepare]) => [what, prepare, SIZES] as const),
-  // As many clients as Redis accepts by default.
+  // By default, Redis accepts 5,000 clients with two connections each.
   [HEARD, released, [1, 1_000, 5_000]],
 ]
 
@@ -264,8 +264,8 @@ export async function scripts(progress: (line: string) => void): Promise<ScriptT
       newId: () => newHoldId(newClientId()),
       warn() {},
     })
-  // Turns off background expiry, so that an expired key is removed by the first command that touches it: the measured
-  // script.
+  // Turns off expiry in the background. So an expired key is removed by the first command that touches it, and that
+  // command is the measured script.
   await server.redis.call('DEBUG', 'SET-ACTIVE-EXPIRE', '0')
   const times: ScriptTime[] = []
   for (const [what, prepare, sizes] of all) {

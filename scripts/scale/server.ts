@@ -5,7 +5,7 @@ import { Server, type Snapshot } from '../../benchmarks/harness/server.ts'
 import { findServerSource, type RunningServer } from '../../local-redis/index.ts'
 import type { Longest } from './figures.ts'
 
-/** In µs: a script call must not occupy the server for longer. */
+/** The longest time for which a script call may occupy the server, in µs. */
 const TOO_LONG = 5_000
 const SLOTS = 16_384
 
@@ -85,7 +85,7 @@ export async function scriptTimes({ redis }: Server, action: () => Promise<unkno
     .sort((a, b) => a - b)
 }
 
-/** Returns a function that returns the longest script call since now. */
+/** Starts to watch script calls. The returned function returns the longest call since then. */
 export async function watchScripts(server: Server): Promise<() => Promise<Longest>> {
   const { redis } = server
   await redis.config('SET', 'slowlog-max-len', '100000', 'slowlog-log-slower-than', '500')

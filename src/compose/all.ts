@@ -1,17 +1,17 @@
 /**
- * Several locks as one: all of them or none.
+ * Takes several locks together: all of them or none. Each of these locks is called a part.
  *
  * The parts are always taken in the order of their names in Redis, whatever order the caller gave. So a caller that
  * waits for a part never holds a later one, and callers cannot wait for each other in a circle (Havender, "Avoiding
  * deadlock in multitasking systems", 1968).
  *
  *   1. All parts are tried at once. If they are all free, this takes one round trip.
- *   2. The parts before the first refused part are kept, and all later parts are given back. Otherwise A, which has y
- *      and waits for x, and B, which has x and waits for y, would wait for ever.
+ *   2. The parts before the first refused part are kept, and all later parts are given back. Otherwise caller A, which
+ *      has y and waits for x, and caller B, which has x and waits for y, would wait for ever.
  *   3. The missing parts are waited for one after the other, within the rest of the timeout.
  *
- * If a part is lost while another is waited for, the wait ends. Whenever a wait fails, the parts that it has taken are
- * given back in the background.
+ * If a part is lost while another is waited for, the wait ends. Whenever a wait fails, the parts that were taken before
+ * are given back in the background.
  */
 import { LockConnectionError, LockTimeoutError } from '../errors.ts'
 import type { Lease } from '../lease/lease.ts'
@@ -20,7 +20,7 @@ import { callTermsOf, type LockOptions, type Settings } from '../options.ts'
 import { type Holdable, type Using, using, wrapped } from '../using.ts'
 import { MultiLease } from './multi-lease.ts'
 
-/** A part that has been granted. */
+/** One of the locks that are taken together, and its lease. */
 interface Taken {
   readonly lock: KeyedLock
   readonly lease: Lease
@@ -31,7 +31,7 @@ interface Taken {
  * @since 0.2.0
  */
 export class MultiLock {
-  /** Each part once, in the order in which they are taken. */
+  /** Each lock once, in the order in which the locks are taken. */
   readonly #parts: readonly KeyedLock[]
   readonly #settings: Settings
   readonly #holdable: Holdable<MultiLease> = {
@@ -56,7 +56,7 @@ export class MultiLock {
   }
 
   /**
-   * Waits until all are granted.
+   * Waits until all of the locks are granted.
    * @param options options of each part, except `timeout`, which applies to all of them together
    * @returns a lease of all of them, to be released
    * @throws LockTimeoutError after `timeout`, with the key of the part that was waited for
@@ -89,7 +89,8 @@ export class MultiLock {
       }
       return new MultiLease(leases)
     } catch (error) {
-      // Given back in the background: if Redis does not answer, the caller would otherwise wait for too long (I6).
+      // The leases are given back in the background, because a Redis that does not answer must not delay the caller
+      // (I6).
       for (const [i, lease] of leases.entries()) giveBack({ lock: this.#parts[i]!, lease })
       if (!(error instanceof LockTimeoutError)) throw error
       const { key, holder, position, cause } = error
@@ -98,7 +99,7 @@ export class MultiLock {
   }
 
   /**
-   * Makes one attempt at each part. With `timeout`, waits that long for all of them together.
+   * Makes one attempt at each lock. If the option `timeout` is set, waits up to that long for all of them together.
    * @returns a lease of all of them, or null if one of them is taken
    * @throws what `lock` throws, except LockTimeoutError
    * @since 0.2.0
@@ -119,7 +120,8 @@ export class MultiLock {
   }
 
   /**
-   * Runs `fn` while all are held, and always releases them afterwards. Inside `fn`, calls on the same keys re-enter.
+   * Runs `fn` while all of the locks are held, and always releases the locks afterwards. Inside `fn`, calls on the same
+   * keys re-enter.
    * @param fn receives the lease, which it need not release
    * @returns what `fn` returns
    * @throws what `fn` throws
@@ -129,8 +131,8 @@ export class MultiLock {
    */
   using<T>(fn: (lease: MultiLease) => T | PromiseLike<T>): Promise<T>
   /**
-   * The same, with options for this call.
-   * @throws as above
+   * Does the same as `using(fn)`, with options for this call.
+   * @throws what `using(fn)` throws
    * @since 0.2.0
    */
   using<T>(options: LockOptions, fn: (lease: MultiLease) => T | PromiseLike<T>): Promise<T>
@@ -139,7 +141,7 @@ export class MultiLock {
   }
 
   /**
-   * Wraps `fn` in a function that runs it while all are held.
+   * Wraps `fn` in a function that runs `fn` while all of the locks are held.
    * @param options options of each call
    * @returns a function with the parameters of `fn`; its promise settles like that of `using`
    * @throws LockArgumentError when `fn` or an option is wrong
@@ -180,7 +182,10 @@ export class MultiLock {
   }
 }
 
-/** Gives the part back. Never rejects. Redis handles this client's later requests after this one. */
+/**
+ * Gives the part back. Never rejects. A caller need not wait for the result, because Redis handles this client's later
+ * requests after this one.
+ */
 function giveBack({ lock, lease }: Taken): Promise<boolean> {
   return lock.giveBack(lease)
 }

@@ -1,7 +1,7 @@
 import type { Lease } from '../lease/lease.ts'
 
 /**
- * One hold of several locks, from their grant to their end. Made by a `MultiLock`; `await using` releases it.
+ * A hold of several locks that were granted together. Made by a `MultiLock`; `await using` releases it.
  * @since 0.2.0
  */
 export class MultiLease implements AsyncDisposable {
@@ -17,29 +17,29 @@ export class MultiLease implements AsyncDisposable {
     this.fencingTokens = new Map(leases.map(({ key, fencingToken }) => [key, fencingToken]))
   }
 
-  /** Whether all of them are certainly still held. @since 0.2.0 */
+  /** Whether all of the locks are certainly still held. @since 0.2.0 */
   get held(): boolean {
     return this.remaining() > 0
   }
 
   /**
-   * For how long all of them are certainly still held.
-   * @returns ms; 0 when one is not held
+   * For how long all of the locks are certainly still held.
+   * @returns ms; 0 when one of the locks is no longer held
    * @since 0.2.0
    */
   remaining(): number {
     return Math.min(...this.leases.map(lease => lease.remaining()))
   }
 
-  /** Aborts when the first of them is lost, with its reason. @since 0.2.0 */
+  /** Aborts as soon as one of the leases is lost, with the abort reason of that lease. @since 0.2.0 */
   get signal(): AbortSignal {
     this.#signal ??= AbortSignal.any(this.leases.map(({ signal }) => signal))
     return this.#signal
   }
 
   /**
-   * Renews all of them.
-   * @param ms how many ms they last from now; default: the length of each lease
+   * Renews all of the leases.
+   * @param ms how long each lease lasts from now, in ms; default: the length of that lease
    * @throws what `Lease.renew` throws, for the first lease that cannot be renewed, after all have been tried
    * @since 0.2.0
    */
@@ -48,8 +48,8 @@ export class MultiLease implements AsyncDisposable {
   }
 
   /**
-   * Releases all of them. May be called late and repeatedly.
-   * @returns true: this call ended a live hold of each; false: at least one had ended already
+   * Releases all of the locks. May be called late and repeatedly.
+   * @returns true: this call ended a live hold of each lock; false: at least one hold had ended already
    * @throws what `Lease.release` throws, for the first lease that cannot be released, after all have been tried
    * @since 0.2.0
    */

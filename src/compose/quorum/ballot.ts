@@ -1,13 +1,14 @@
 /**
- * A ballot: one claim, and for each server, its vote and the requests that it has not answered yet.
+ * A claim is a caller's request for the lock. A vote is the grant of one server to a claim. The ballot of a claim
+ * records, for each server, the server's vote and the requests that the server has not answered yet.
  *
  *      asked ──▶ voted ──▶ held          at each server
  *        │         │
  *        └─────────┴──▶ cleared          the server has no vote and no queue entry of the claim any more
  *
- * A vote is the grant of one server. After this client has asked a server to clear a claim, it sends no other request
- * of that claim to the server until the server has answered. Otherwise an answer from before the clearing could be
- * mistaken for an answer from after the clearing.
+ * After this client has asked a server to clear a claim, it sends no other request of that claim to the server until
+ * the server has answered. Otherwise an answer from before the clearing could be mistaken for an answer from after the
+ * clearing.
  */
 import type { Claim, Granted, Refused, VoteMode } from '../../kind.ts'
 import type { Member } from './member.ts'
@@ -20,7 +21,7 @@ import type { Place } from './place.ts'
 export interface Sight {
   /** When the refused request was sent, in monotonic ms. */
   readonly sent: number
-  /** The lock's clock at the refusal: every later grant has a larger token. */
+  /** The server's counter of tokens at the refusal. Every later grant has a larger token. */
   readonly clock: number
 }
 
@@ -32,8 +33,8 @@ export class Seat {
   /** When the vote arrived or was last confirmed, in monotonic ms. */
   votedAt = 0
   /**
-   * Whether the vote is valid. Before a majority has granted the claim: whether `Ballots.counts` was true for the
-   * server when it voted. After that: whether the vote has the hold's token.
+   * Whether the vote is valid. Before the claim is granted, a vote is valid if the server's votes counted when it voted
+   * (standing.ts). After the grant, a vote is valid if it has the token of the hold.
    */
   counted = false
   /** `Member.epoch` when the server voted. Identifies the connection on which the vote came. */
@@ -55,24 +56,30 @@ export class Seat {
   told = false
   /** Pending while the claim is being taken back from this server. */
   clearing: Promise<void> | undefined
-  /** The latest attempt to take the claim back. */
+  /** The latest attempt to take the claim back from this server. */
   trying: Promise<void> | undefined
   /** Whether the latest attempt to take the claim back has failed, so that another one follows. */
   failed = false
-  /** Whether a request was answered while the claim was being taken back. The server may have run it afterwards. */
+  /**
+   * Whether a request was answered while the claim was being taken back. The server may have run that request after it
+   * had removed the claim.
+   */
   late = false
-  /** Called when the last unanswered request is answered. */
+  /** Called once the server has answered all requests of the claim. */
   idle: (() => void) | undefined
 }
 
 export class Ballot {
   readonly claim: Claim
   readonly seats: readonly Seat[]
-  /** The grant that the caller receives. From then on, the votes are those of a hold. */
+  /** The grant that the caller receives. Once the grant is set, the votes are those of a hold. */
   granted: Granted | undefined
   /** How many calls wait for the outcome of the claim (poll.ts). */
   polls = 0
-  /** The token that the voters are being made to agree on; undefined: no majority has voted. */
+  /**
+   * The token on which the servers that have voted are about to agree; undefined: they agree already, or no majority
+   * has voted.
+   */
   token: number | undefined
   /** Until when the claim waits for the votes of the remaining servers, in monotonic ms (`Election.#mayShare`). */
   sharesUntil: number | undefined
@@ -93,7 +100,10 @@ export class Ballot {
   }
 }
 
-/** Returns until when a majority has a hold, from its end on each server that has it; 0: no majority has it. */
+/**
+ * Returns the time until which a majority of the servers has a hold; 0 if no majority has it. `ends`: the hold's end on
+ * each server that has it.
+ */
 export function untilMajority(ends: readonly number[], majority: number): number {
   return ends.length < majority ? 0 : [...ends].sort((a, b) => b - a)[majority - 1]!
 }
@@ -115,6 +125,6 @@ export interface BallotBox {
   voted(ballot: Ballot, server: number, grant: Granted): void
   /** Records that the server has refused the claim, or queued it at `position`. */
   refused(ballot: Ballot, server: number, seen: Sight, position?: number): void
-  /** Judges the claim again, after its votes or its state have changed. */
+  /** Checks again whether the claim can be granted. Called after its votes or its state have changed. */
   changed(ballot: Ballot): void
 }

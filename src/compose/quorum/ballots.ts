@@ -8,12 +8,13 @@
  *   3. When a majority agrees, the claim is granted if the leases of a majority still run. The grant goes to the call
  *      that waits for it; if no call waits, the listener receives the grant.
  *
- * The reason for rule 2: of three servers, server 1 grants the lock to A with token 5, and server 2 with token 9.
- * Suppose that A held the lock with token 9 at once. After A's release, servers 1 and 3 might grant the lock to B. They
- * know only of token 5, so B might get token 6. So A holds the lock only once a majority has token 9.
+ * An example shows why rule 2 is needed. Of three servers, server 1 grants the lock to A with token 5, and server 2
+ * grants it to A with token 9. Suppose that A held the lock with token 9 at once. After A's release, servers 1 and 3
+ * might grant the lock to B. These two servers know only of token 5, so B might get token 6, which is smaller than A's.
+ * So A holds the lock only once a majority has token 9.
  *
- * election.ts has rules 2 and 3, clearing.ts takes claims back, looks.ts checks on waiters, and poll.ts has the calls
- * that wait.
+ * election.ts has rules 2 and 3, clearing.ts takes claims back, looks.ts asks the servers about waiters, and poll.ts
+ * has the calls that wait for a grant.
  */
 import { type Clock, surelyUntil } from '../../clock.ts'
 import type { Claim, Granted, HoldName, Queued, Refused, Via, VoteMode } from '../../kind.ts'
@@ -31,7 +32,7 @@ const DRIFT = 0.01
 export interface BallotsListener {
   /** Called when a claim has been granted while no call waited for it. */
   won(claim: Claim, grant: Granted): void
-  /** Called with the length of each claim's lease, in ms, before the servers are asked. */
+  /** Called with the length of each claim's lease, in ms, before the servers are asked for their votes. */
   asks(lease: number): void
 }
 
@@ -86,7 +87,10 @@ export class Ballots implements BallotBox {
     }
   }
 
-  /** Judges all ballots again: a server was connected or lost, its clock was read, or its votes count from now on. */
+  /**
+   * Checks again which claims can be granted. Called when a server was connected or lost, when its clock was read, and
+   * when its votes begin to count.
+   */
   reconsider(): void {
     for (const ballot of [...this.#all.values()]) this.changed(ballot)
   }
@@ -95,7 +99,6 @@ export class Ballots implements BallotBox {
     return (this.places[server] as Place).member.counts
   }
 
-  /** Asks one server for its vote. Calls `answered` after the answer has taken effect on the ballot. */
   ask(ballot: Ballot, server: number, mode: VoteMode, floor: number, answered?: (answer: Answer) => void): void {
     const seat = ballot.seats[server] as Seat
     if (seat.clearing) {
@@ -104,7 +107,8 @@ export class Ballots implements BallotBox {
         this.changed(ballot)
       }
       const cleared = () => {
-        // The caller has given up, and may have closed the client. Nothing would take back a grant made now (I7).
+        // The caller has given up, and may have closed the client. So nothing would take back a grant that the server
+        // made now (I7).
         if (ballot.over) failed(new Error('the caller of the lock has given up'))
         else this.ask(ballot, server, mode, floor, answered)
       }
@@ -118,7 +122,8 @@ export class Ballots implements BallotBox {
     const sent = this.#clock.now()
     const settled = (answer: Answer) => {
       seat.asked -= 1
-      // A refused attempt leaves nothing to take back, so a client that loses sends each server one request (I9).
+      // A refused attempt leaves nothing on the server to take back. So a client that is refused sends each server only
+      // one request (I9).
       const refused = mode === 'try' && answer && 'granted' in answer && !answer.granted
       if (refused && !touched && !seat.vote && !seat.clearing && seat.asked === 0) seat.touched = false
       if (!refused) seat.late = true
@@ -150,13 +155,13 @@ export class Ballots implements BallotBox {
     seat.votedAt = this.#clock.now()
   }
 
-  /** Records that the server has refused the claim, or queued it at `position`. */
   refused(ballot: Ballot, server: number, { sent, clock }: Pick<Refused, 'sent' | 'clock'>, position = 0): void {
     const seat = ballot.seats[server] as Seat
     if (seat.clearing) return
     seat.seen = { sent, clock }
     seat.position = position
-    // Only a vote from before the request is outdated. A message may bring a newer vote ahead of this answer.
+    // The refusal outdates only a vote that arrived before the request was sent. A newer vote may have arrived in a
+    // message while the request was under way.
     if (seat.vote && seat.votedAt < sent) seat.vote = undefined
   }
 
@@ -166,9 +171,9 @@ export class Ballots implements BallotBox {
     if (!ballot) return false
     const seat = ballot.seats[server] as Seat
     const { lease } = ballot.claim
-    // The message is not newer than a vote that this client knows: it was slower than an answer.
+    // This client already knows of the reported grant, or of a later one.
     if (token <= seat.latest) {
-      // Or the server has lost its data, and its clock is behind.
+      // But if the vote is gone, the server may have lost its data, and granted the claim again with its clock behind.
       if (!seat.vote && !ballot.granted && !ballot.over) this.looks.lookSoon(ballot, server)
       return true
     }
@@ -186,15 +191,18 @@ export class Ballots implements BallotBox {
   }
 
   /**
-   * Called when the claim has its ticket. Asks the servers whose messages about a grant came before the ticket, because
-   * that question needs the ticket.
+   * Called when the claim has received its ticket. Asks the servers that reported a grant before the claim had its
+   * ticket, because the question contains the ticket.
    */
   queued(ballot: Ballot): void {
     for (const [i, { told }] of ballot.seats.entries()) if (told) this.looks.lookSoon(ballot, i)
     this.changed(ballot)
   }
 
-  /** Records that the claim waits in the queues. A grant that its caller received before came too late to be used. */
+  /**
+   * Records that the claim still waits in the queues. If the claim was granted before, the grant reached its caller too
+   * late to be used.
+   */
   waits({ claim, ticket }: Queued): void {
     const ballot = this.of(claim)
     ballot.ticket ??= ticket
@@ -203,7 +211,7 @@ export class Ballots implements BallotBox {
     if (this.election.until(ballot) <= this.#clock.now()) ballot.granted = undefined
   }
 
-  /** Records the message that the server has taken the hold away. */
+  /** Records a server's message that it has taken the hold away. */
   taken(server: number, id: string, token: number): void {
     const seat = this.#all.get(id)?.seats[server]
     if (!seat?.vote || seat.vote.token > token) return
@@ -218,7 +226,8 @@ export class Ballots implements BallotBox {
     ballot.reported = false
     this.changed(ballot)
     const clears = ballot.seats.map((_, i) => this.clearing.clear(ballot, i))
-    // Only now: another attempt of a claim that was forgotten too early would not wait for these requests.
+    // The claim is forgotten only after these requests have begun. Otherwise a new attempt of the same claim would not
+    // wait for them.
     this.#forget(ballot)
     return this.most(clears)
   }
@@ -240,7 +249,7 @@ export class Ballots implements BallotBox {
   released(ballot: Ballot, server: number): void {
     const seat = ballot.seats[server] as Seat
     seat.vote = undefined
-    // The server may run a still unanswered request after the release.
+    // If a request is still unanswered, the server may run it after the release.
     if (seat.asked > 0) this.clearing.clear(ballot, server)
     else seat.touched = false
     this.#forget(ballot)
@@ -261,7 +270,8 @@ export class Ballots implements BallotBox {
   #answered(ballot: Ballot, server: number, answer: Answer, mode: VoteMode, sent: number): void {
     const seat = ballot.seats[server] as Seat
     if (answer instanceof Error) {
-      // The outcome is unknown. If the request was to replace the vote's token, the vote is unknown, too.
+      // It is unknown whether the server has run the request. If the request replaces the vote's token, the token is
+      // unknown, too.
       if (mode === 'raise' || mode === 'same') seat.vote = undefined
       if (ballot.over) this.clearing.clear(ballot, server)
     } else if (answer?.granted) {
@@ -272,7 +282,6 @@ export class Ballots implements BallotBox {
     } else if (seat.vote && seat.votedAt < sent) seat.vote = undefined
   }
 
-  /** Judges the claim again, after this claim or another claim on which it depends has changed. */
   changed(ballot: Ballot): void {
     this.election.changed(ballot)
     const watchers = this.#watchers.get(ballot)

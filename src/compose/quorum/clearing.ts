@@ -9,7 +9,7 @@ import { LockClosedError } from '../../errors.ts'
 import type { Ballot, Seat } from './ballot.ts'
 import type { Place } from './place.ts'
 
-/** The pause between attempts, in ms. */
+/** The pause between two attempts to take a claim back, in ms. */
 const PAUSE = 1_000
 
 export class Clearing {
@@ -17,9 +17,12 @@ export class Clearing {
   readonly #clock: Clock
   readonly #waiterTtl: number
   readonly #cleared: (ballot: Ballot) => void
-  /** The seats whose claim is being taken back, each with the number of its server. */
+  /**
+   * One entry for each claim and each server that it is being taken back from: the claim's `Seat`, and the server's
+   * number.
+   */
   readonly #clearing = new Map<Seat, number>()
-  /** The releases under way, each with the number of its server. */
+  /** The releases under way, each with the number of the server to which it was sent. */
   readonly #releases = new Map<Promise<unknown>, number>()
 
   /** `cleared` is called when a server has neither a vote nor a queue entry for the claim any more. */
@@ -31,9 +34,9 @@ export class Clearing {
   }
 
   /**
-   * Takes the claim back from one server, with repeated attempts until one succeeds or the claim has lapsed. The
-   * returned promise rejects as soon as an attempt fails. Otherwise, if the server refuses, the caller would wait for
-   * the whole lease.
+   * Takes the claim back from one server. Repeats a failed attempt in the background until the claim has lapsed. The
+   * returned promise settles like the current attempt. So a caller does not wait for the whole lease if the server
+   * keeps refusing.
    */
   clear(ballot: Ballot, server: number): Promise<void> {
     const seat = ballot.seats[server] as Seat
@@ -53,7 +56,10 @@ export class Clearing {
     return seat.trying as Promise<void>
   }
 
-  /** Resolves when all claims are taken back from the servers that are connected and do not refuse. */
+  /**
+   * Resolves once all claims are taken back and all releases are answered. Does not wait for servers that are not
+   * connected, or that have refused the latest attempt to take a claim back.
+   */
   async rest(): Promise<void> {
     for (;;) {
       const under = [...this.#clearing].filter(([{ failed }, server]) => !failed && this.#places[server]?.member.up)
@@ -66,7 +72,9 @@ export class Clearing {
     }
   }
 
-  /** Makes `rest` wait for a release on one server. The release's caller waits only until a majority has answered. */
+  /**
+   * Makes `rest` wait for a release on one server. The caller of the release waits only for a majority of the servers.
+   */
   releasing(server: number, release: Promise<unknown>): void {
     const over = () => void this.#releases.delete(release)
     this.#releases.set(release, server)
@@ -96,12 +104,13 @@ export class Clearing {
     for (;;) {
       seat.late = false
       await kind.leave(claim)
-      // A request that was unanswered when `leave` was sent may have been sent again and run after `leave`. It may have
-      // joined the queue or been granted.
+      // A request that was unanswered when `leave` was sent may have been sent again and run after `leave`. Then the
+      // claim may be queued or have the server's vote again.
       if (seat.asked === 0 && !seat.late) break
       if (seat.asked > 0) await new Promise<void>(resolve => (seat.idle = resolve))
     }
-    // A `leave` that was sent over a lost connection may arrive late, and would end a grant that was made meanwhile.
+    // A `leave` that was sent over a lost connection may arrive late, and would end a new grant to the same claim. The
+    // pause gives this `leave` time to arrive.
     if (member.epoch !== epoch) await this.#pause()
   }
 

@@ -1,7 +1,7 @@
 /**
- * Decides when a claim is granted the lock: when a majority has voted for it with the same token, and the leases of
- * that majority still run. If a majority has voted with different tokens, makes its servers agree on one token;
- * ballots.ts gives the reason.
+ * Grants the lock to a claim when a majority has voted for the claim with the same token, and the leases of that
+ * majority still run. If a majority has voted with different tokens, makes its servers agree on one token. ballots.ts
+ * gives the reason.
  */
 import type { Clock } from '../../clock.ts'
 import type { Granted, Via } from '../../kind.ts'
@@ -11,7 +11,7 @@ import type { Member } from './member.ts'
 import { tellOutcome } from './outcomes.ts'
 import type { Place } from './place.ts'
 
-/** How long the grant of a named owner's claim waits for the votes of the remaining servers, in ms (`#mayShare`). */
+/** How long a grant to a claim with a named owner waits for the votes of the remaining servers, in ms (`#mayShare`). */
 const SHARING = 20
 
 export class Election {
@@ -25,7 +25,7 @@ export class Election {
     this.#floor = floor
   }
 
-  /** Judges the claim again, after its votes or its state have changed. */
+  /** Checks again whether the claim can be granted. Called after its votes or its state have changed. */
   changed(ballot: Ballot): void {
     this.#askYoung(ballot)
     this.#elect(ballot)
@@ -33,7 +33,10 @@ export class Election {
     if (ballot.granted) this.#agree(ballot, ballot.granted.token, true)
   }
 
-  /** Returns until when a majority has granted the claim, as far as this client knows; 0: no majority has. */
+  /**
+   * Returns the time until which a majority has granted the claim, as far as this client knows; 0: no majority has
+   * granted it.
+   */
   until(ballot: Ballot): number {
     const votes = this.votes(ballot)
     return untilMajority(
@@ -42,12 +45,12 @@ export class Election {
     )
   }
 
-  /** Returns the votes that count. */
+  /** Returns the valid votes for the claim (`Seat.counted`). */
   votes({ seats }: Ballot): Granted[] {
     return seats.flatMap(({ vote, counted }) => (vote && counted ? [vote] : []))
   }
 
-  /** Returns the votes that count and whose leases have not ended. */
+  /** Returns the valid votes for the claim whose leases have not ended. */
   live(ballot: Ballot): Granted[] {
     const now = this.#clock.now()
     return this.votes(ballot).filter(({ deadline }) => deadline > now)
@@ -56,7 +59,7 @@ export class Election {
   /** Grants the claim if a majority has voted with the same token. If their tokens differ, makes the servers agree. */
   #elect(ballot: Ballot): void {
     if (ballot.over || ballot.granted) return
-    // A server whose vote has lapsed may have granted the lock to another claim since.
+    // A server whose vote has lapsed may have granted the lock to another claim since, so only live votes count.
     const votes = this.live(ballot)
     const { token: before } = ballot
     ballot.token = undefined
@@ -79,16 +82,18 @@ export class Election {
     }
   }
 
-  /** Grants a claim although leases of its votes have ended. The caller sees that from the deadline. */
+  /**
+   * Grants a claim although the leases of some of its votes have ended. The caller sees this from the grant's deadline.
+   */
   grantLapsed(ballot: Ballot): void {
     const votes = this.votes(ballot)
     ballot.granted = { granted: true, token: this.#largest(votes), deadline: this.until(ballot), via: viaOf(votes) }
   }
 
   /**
-   * Writes the token to the servers that have voted with a smaller one. Replaces larger tokens only if `lower` is set,
-   * which requires that a majority has this token already. Before that, the servers with larger tokens may be the only
-   * ones that know of the latest grant.
+   * Writes the token to the servers that have voted with a smaller one. If `lower` is set, also replaces larger tokens.
+   * A caller may set `lower` only when a majority has the token already. Before that, the servers with larger tokens
+   * may be the only ones that know of the latest grant.
    */
   #agree(ballot: Ballot, token: number, lower: boolean): void {
     for (const [i, seat] of ballot.seats.entries()) {
@@ -101,7 +106,10 @@ export class Election {
     }
   }
 
-  /** Returns a token that every later grant by any majority exceeds: a majority's common token, or else the largest. */
+  /**
+   * Returns a token that every later grant by any majority exceeds. This is the token that a majority has in common. If
+   * a majority has none in common, it is the largest token.
+   */
   #largest(votes: readonly Granted[]): number {
     const tokens = votes.map(({ token }) => token)
     const most = tokens.find(token => tokens.filter(same => same === token).length >= this.#ballots.majority)
@@ -137,9 +145,9 @@ export class Election {
   }
 
   /**
-   * Makes votes valid that a server gave before its votes counted, once they count. Such a vote may have a smaller
-   * token than one that the server has issued and forgotten, so its token is raised to the current floor (I2). Most of
-   * the vote's lease is over by then, so the vote is renewed first.
+   * A server may vote before its votes count (standing.ts). Makes such a vote valid once the server's votes count. The
+   * server may have forgotten that it has issued a larger token, so the vote's token is raised to the current floor
+   * (I2). Most of the vote's lease is over by then, so the vote is renewed first.
    */
   #askYoung(ballot: Ballot): void {
     if (ballot.over || ballot.granted) return
@@ -151,7 +159,7 @@ export class Election {
         continue
       }
       const floor = this.#floor.next
-      // No clock has been read yet. After the first reading, all ballots are judged again.
+      // No server's clock has been read yet. After the first reading, `changed` is called for all claims.
       if (floor === 0) return
       seat.agreeing = true
       const raise = () => {

@@ -3,25 +3,27 @@
  * the floor, and each server then issues exactly this number. So all servers issue the same number: a grant needs no
  * second round trip, and all queues have the same order.
  *
- * A floor that is too low costs the second round trip. A floor that is too high is ahead of the time of day. A server
- * that has lost its data continues from the time of day, so its next token would be smaller (I2).
+ * If the floor is too low, a grant needs a second round trip. If the floor is too high, tokens are far ahead of the
+ * time of day. A server that has lost its data continues from the time of day, so its next token would be smaller than
+ * an earlier one (I2).
  *
  * The floor follows the servers' time of day, never the tokens that they issue. Tokens are ahead of the time of day
- * because of earlier floors: two clients that learned from each other's tokens would drive them further and further
- * into the future.
+ * because of earlier floors. If two clients computed their floors from each other's tokens, the tokens would move
+ * further and further into the future.
  */
 
 /** How far the floor is ahead of the fastest clock when a request arrives at a server, in µs. */
 const AHEAD = 5_000
 /**
- * The longest round trip that the floor takes into account, in ms: a slow answer says little about the server's time.
+ * The round trip of a reading counts as this many ms at most, because a slow answer says little about the server's
+ * time.
  */
 const SLOWEST = 20
 /** How long a reading of a clock is used, in ms. The clocks are read again after half of this time. */
 const MEMORY = 10_000
 
 interface Reading {
-  /** By how much the server's clock was at least ahead of this client's, in µs. */
+  /** The least by which the server's clock was ahead of this client's, in µs. */
   readonly ahead: number
   /** The round trip of the reading, in ms, at most SLOWEST. */
   readonly took: number
@@ -56,8 +58,8 @@ export class Floor {
   }
 
   /**
-   * Records a server's clock, in µs, from the answer to a request sent at `sent`. The quickest answer is the most
-   * precise.
+   * Records a server's clock, in µs, from the answer to a request sent at `sent`. Of several answers, the quickest is
+   * kept, because it is the most precise.
    */
   reading(server: number, clock: number, sent: number): void {
     const at = this.#now()

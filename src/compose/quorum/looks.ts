@@ -1,8 +1,9 @@
 /**
- * Asks the servers whether they have granted or queued this client's waiters: with each heartbeat, when a message
- * proves too little, and when a waiter has too few votes. A waiter with too few votes gives them back if they cannot
- * become a majority. Before that it pauses for a random time, which grows with each attempt. So of two waiters with one
- * vote each, one gives its vote back first, and that server can vote for the other.
+ * Asks the servers whether they have granted or queued this client's waiters. This happens with each heartbeat, when a
+ * message reports a grant but does not prove that its lease still runs, and when a waiter has votes but no majority. A
+ * waiter without a majority pauses for a random time, asks all servers, and gives its votes back if they are still too
+ * few. The pauses grow with each attempt. So of two waiters with one vote each, one gives its vote back first, and that
+ * server can vote for the other waiter.
  */
 import type { Clock } from '../../clock.ts'
 import type { Queued, Tended } from '../../kind.ts'
@@ -13,7 +14,8 @@ import type { Place } from './place.ts'
 import { Round } from './round.ts'
 
 /**
- * The average pause before a waiter with too few votes asks the servers again, in ms: the first pause, and the longest.
+ * The average pause, in ms, before a waiter whose votes are no majority asks the servers again: the first pause, and
+ * the longest.
  */
 const PATIENCE = { first: 10, longest: 250 }
 
@@ -22,7 +24,7 @@ export class Looks {
   readonly #clock: Clock
   readonly #election: Election
   readonly #clearing: Clearing
-  /** Waiters with too few votes for which the servers will be asked again soon. */
+  /** Waiters with votes but no majority, about which the servers will be asked again soon. */
   readonly #hoping = new Set<Ballot>()
 
   constructor(ballots: BallotBox, clock: Clock, election: Election, clearing: Clearing) {
@@ -32,7 +34,7 @@ export class Looks {
     this.#clearing = clearing
   }
 
-  /** Plans to ask the servers again about a waiter that has votes, but too few. */
+  /** Plans to ask the servers again about a waiter that has votes but no majority. */
   hope(ballot: Ballot): void {
     if (this.#hoping.has(ballot) || !ballot.seats.some(({ vote }) => vote)) return
     this.#hoping.add(ballot)
@@ -50,7 +52,7 @@ export class Looks {
             error => round.failed(i, error),
           )
         }
-        // Without the answers of a majority, no other waiter can win either, so the votes are kept.
+        // If no majority answers, no other waiter can get a majority of votes either, so this waiter keeps its votes.
         const looked = await round.over.catch(() => undefined)
         if (looked && few()) {
           ballot.putBack += 1
@@ -77,9 +79,9 @@ export class Looks {
   }
 
   /**
-   * Sends the heartbeat of waiters of one lock to one server. Omits waiters whose claims are being taken back there; if
-   * that is all of them, sends the heartbeat once one claim has been taken back. Resolves to undefined if none of them
-   * waits any more.
+   * Sends the heartbeat of waiters of one lock to one server. Omits waiters whose claims are being taken back from this
+   * server. If all claims are being taken back, waits for the end of one of them first. Resolves to undefined if none
+   * of the waiters waits any more.
    */
   async tend(server: number, waiters: readonly Queued[]): Promise<Tended | undefined> {
     const { queue } = (this.#ballots.places[server] as Place).kind

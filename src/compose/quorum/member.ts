@@ -30,7 +30,10 @@ export class Member {
     return !this.up && this.down !== undefined
   }
 
-  /** `host:port` or a path; undefined: a cluster, or a server behind sentinels, has more than one address. */
+  /**
+   * `host:port` or a path. Undefined for a cluster and for a server behind sentinels, because they have several
+   * addresses.
+   */
   get address(): string | undefined {
     const { redis } = this.server.link.commands
     if ('nodes' in redis || redis.options.sentinels) return undefined
@@ -45,13 +48,14 @@ export class Member {
     this.standing.forget()
   }
 
-  /** Whether this server's votes count now. */
+  /** Whether this server's votes count now (standing.ts). */
   get counts(): boolean {
     return this.standing.counts === true
   }
 
   /**
-   * Whether this server's votes may count now: they do, or the server has not yet reported for how long it has been up.
+   * Whether this server is connected and its votes may count. Until the server has reported its uptime, it is unknown
+   * whether its votes count.
    */
   get mayCount(): boolean {
     return this.up && this.standing.counts !== false
@@ -74,11 +78,12 @@ export function reasonOf({ problem }: Member): Error {
 }
 
 /**
- * Returns the error that no majority has answered. `reasons`: why each server has not; undefined: it has answered.
+ * Returns the error for the case that no majority of the servers has answered. `reasons`: for each server, why it has
+ * not answered; undefined if it has answered.
  */
 export function noMajority(reasons: readonly (Error | undefined)[]): LockError {
   const { length } = reasons
-  // An error that is not about a connection, such as LockClosedError, is the same for all servers.
+  // An error that is not about a connection, such as LockClosedError, is the same for all servers, so one is enough.
   const own = reasons.find(reason => reason instanceof LockError && !(reason instanceof LockConnectionError))
   if (own) return own as LockError
   const errors = reasons.flatMap((error, i) =>
@@ -88,7 +93,9 @@ export function noMajority(reasons: readonly (Error | undefined)[]): LockError {
   return new LockConnectionError("no majority of the quorum's servers", new AggregateError(errors, answered))
 }
 
-/** Returns the error from the server or the socket, if it is known. */
+/**
+ * Returns the error of the server or the socket that caused `error`. If no such cause is known, returns `error` itself.
+ */
 function causeOf(error: Error): Error {
   return error instanceof LockConnectionError && error.cause instanceof Error ? error.cause : error
 }

@@ -4,13 +4,15 @@
  * message would wake them in vain, and a later one would wake them a second time.
  */
 
-/** A message that arrives more than this many ms after the first one is about another release. */
+/**
+ * Messages about the same release arrive within this many ms of each other. A later message is about another release.
+ */
 const TOGETHER = 1_000
 
 interface Opening {
   readonly since: number
   readonly servers: Set<number>
-  /** The client that has released the lock; undefined: unknown, or more than one client. */
+  /** The client that has released the lock; undefined: the client is unknown, or there was more than one. */
   by: string | undefined
 }
 
@@ -26,8 +28,8 @@ export class Openings {
   }
 
   /**
-   * Records a message of this server, caused by the client `by`. Returns undefined unless this message completes a
-   * majority.
+   * Records a message of this server, caused by the client `by`. If this message completes a majority, returns which
+   * client has released the lock; otherwise returns undefined.
    */
   said(what: string, server: number, by?: string): Pick<Opening, 'by'> | undefined {
     const now = this.#now()
@@ -36,7 +38,8 @@ export class Openings {
       this.#open.delete(old)
     }
     let opening = this.#open.get(what)
-    // On a second message of the same server, the lock was taken and released in the meantime.
+    // A second message of the same server shows that the lock was taken and released in the meantime. The count begins
+    // again.
     if (!opening || opening.servers.has(server)) {
       this.#open.delete(what)
       opening = { since: now, servers: new Set(), by }

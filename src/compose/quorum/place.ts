@@ -1,4 +1,4 @@
-/** One of the servers, and the mutex on it. */
+/** One server of a quorum, and the mutex on it. */
 import type { Kind, Voting } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
 import type { Keys } from '../../redis/keys.ts'

@@ -7,8 +7,9 @@
  *   an error   so many servers have failed that no majority can answer
  *
  * The poll waits as long as the missing answers could still complete a majority of votes. But once a majority of the
- * servers has answered, it waits for the others only a few times as long as that majority took. Otherwise, of three
- * servers with one of them dead, two callers with one vote each would both wait for the dead one's vote.
+ * servers has answered, the poll waits for the other servers only a few times as long as that majority took. Otherwise
+ * two callers could block each other: if one of three servers is dead and each caller has one vote, both would wait for
+ * the vote of the dead server.
  */
 import type { Clock, Timer } from '../../clock.ts'
 import type { Granted, Refused, VoteMode } from '../../kind.ts'
@@ -20,7 +21,10 @@ import { graceAfter } from './round.ts'
 
 export interface Outcome {
   readonly answer: Granted | Refused
-  /** Whether the claim is refused although some servers have voted for it. Other claims may have the other votes. */
+  /**
+   * Whether the claim is refused although some servers have voted for it. Other claims may have the votes of the other
+   * servers.
+   */
   readonly split: boolean
 }
 
@@ -36,16 +40,19 @@ export class Poll {
   readonly #resolve: (outcome: Outcome) => void
   readonly #reject: (error: Error) => void
   #timer: Timer | undefined
-  /** Whether the servers whose leases ended before the grant have been asked again. */
+  /** Whether the servers whose votes lapsed before the claim was granted have been asked again. */
   #askedAgain = false
   /** Whether the poll no longer waits for servers that have not answered. */
   #late = false
-  /** For how many ms after its beginning the poll waits for votes that do not count yet (standing.ts). */
+  /** For how long after its beginning the poll waits for servers whose votes do not count yet, in ms (standing.ts). */
   #patience = 0
   #counting: Timer | undefined
   #done = false
 
-  /** Starts a poll. `patience`: for how many ms it waits for votes that do not count yet (standing.ts). */
+  /**
+   * Starts a poll. `patience`: for how long the poll waits for servers whose votes do not count yet, in ms
+   * (standing.ts).
+   */
   static ask(
     ballots: Ballots,
     ballot: Ballot,
@@ -127,16 +134,16 @@ export class Poll {
     if (answered < majority) return
     if (voted + open >= majority) return this.#waitForOthers()
     const answer = this.#refusal()
-    // Set at once, because another call of the same claim may end with the same answer. Without a ticket here, it would
-    // take the claim out of the queue.
+    // The ticket is set at once, because another call of the same claim may end with the same answer. If the ticket
+    // were not set, that call would take the claim out of the queue.
     if (this.#mode === 'queue') ballot.ticket = answer.ticket
     tellOutcome(ballot.claim, voted > 0 ? 'split' : 'refused')
     this.#end(() => this.#resolve({ answer, split: voted > 0 }))
   }
 
   /**
-   * Returns whether to wait for a vote of this server that does not count yet. If so, the poll judges again when the
-   * vote may count.
+   * Returns whether the poll waits until the votes of this server count. If so, the poll checks its outcome again when
+   * these votes may count.
    */
   #awaits({ standing }: Member): boolean {
     const left = this.#begun + this.#patience - this.#clock.now()
@@ -152,7 +159,7 @@ export class Poll {
   #askLapsed(): void {
     const now = this.#clock.now()
     if (this.#ballot.seats.every(({ vote }) => !vote || vote.deadline > now)) return
-    // Servers are asked again only once, because a lease may be shorter than the round trip to them.
+    // Servers are asked again only once, because a lease may be shorter than the round trip to the servers.
     if (this.#askedAgain) {
       this.#ballots.election.grantLapsed(this.#ballot)
       return this.#judge()
@@ -203,8 +210,8 @@ export class Poll {
 }
 
 /**
- * Merges the refusals of several servers. `spare`: how many servers a majority can do without. `since`: when the
- * servers were asked, in monotonic ms.
+ * Merges the refusals of several servers. `spare`: how many servers a majority does not need. `since`: when the servers
+ * were asked, in monotonic ms.
  */
 export function merged(refusals: readonly Refused[], spare: number, since: number): Refused {
   const byEnd = [...refusals].sort((a, b) => a.ttl - b.ttl)
@@ -217,13 +224,14 @@ export function merged(refusals: readonly Refused[], spare: number, since: numbe
   return {
     granted: false,
     sent: refusals.length > 0 ? Math.min(...refusals.map(({ sent }) => sent)) : since,
-    // When this lease ends, a majority of the servers may be free.
+    // After this time, a majority of the servers may be free.
     ttl: byEnd[Math.max(0, byEnd.length - 1 - spare)]?.ttl ?? 0,
     position: places[places.length >> 1] ?? 0,
     ticket: String(Math.max(0, ...tickets)),
     holder: says?.holder,
     owner: says?.owner,
-    // Not needed: a server's message is checked against the refusal by the same server (`Seat.seen`).
+    // A merged clock is not needed, because a server's message is compared with the refusal of the same server
+    // (`Seat.seen`).
     clock: 0,
   }
 }

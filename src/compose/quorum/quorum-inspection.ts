@@ -1,6 +1,6 @@
 /**
- * Inspects a lock on all servers of a quorum, and merges their answers. A holder or waiter that is known only to a
- * minority is not shown: it is about to come or go.
+ * Inspects a lock on all servers of a quorum, and merges their answers. A holder or waiter that only a minority knows
+ * is not shown, because it is just arriving or leaving.
  */
 import type { Clock } from '../../clock.ts'
 import type { Inspection } from '../../kind.ts'
@@ -10,9 +10,9 @@ import type { Place } from './place.ts'
 import { Round } from './round.ts'
 import { Tally } from './tally.ts'
 
-/** How long a forced release waits at least for slow servers, in ms. */
+/** The least time for which a forced release waits for slow servers, in ms. */
 const SLOW = 1_000
-/** How often a forced release looks up the holder, at most. */
+/** The largest number of times that a forced release looks up the holder. */
 const ATTEMPTS = 5
 
 export class QuorumInspection implements Inspection<LockState> {
@@ -41,12 +41,14 @@ export class QuorumInspection implements Inspection<LockState> {
   }
 
   /**
-   * Looks up the holder first. Each server is then asked to take the lock from that holder only. Otherwise a request that
-   * reaches a slow server late would take the lock there from a later holder, who may need that server for its majority
-   * (I5). If the holder releases the lock before the requests arrive, they take nothing, and the next holder is looked up.
+   * Looks up the holder first. Each server is then asked to take the lock from that holder only. Otherwise a request
+   * that reaches a slow server late would take the lock on that server from a later holder. The later holder may need
+   * that server for its majority (I5). If the holder releases the lock before the requests arrive, the requests take
+   * nothing, and the next holder is looked up.
    *
-   * If no holder has a majority, votes of clients that have died may block the lock. So each server is then asked to take
-   * the lock from its own holder. The result is true if votes of a majority may have been taken (tally.ts).
+   * If no holder has a majority, votes of clients that have died may block the lock. In that case each server is asked
+   * to take the lock from the holder that it has itself. The result is true if votes of a majority may have been taken
+   * (tally.ts).
    */
   async forceRelease(key: string, only?: string): Promise<boolean> {
     for (let attempt = 1; ; attempt++) {
@@ -67,7 +69,7 @@ export class QuorumInspection implements Inspection<LockState> {
 
   /**
    * Asks all servers. Resolves to their answers, by server, once a majority has answered and `decided` returns true for
-   * the number of answers. It waits for the others for a limited time, at least `least` ms.
+   * the number of answers. Waits for the remaining servers for a limited time, which is at least `least` ms.
    */
   async #ask<T>(
     ask: (place: Place, server: number) => Promise<T>,
@@ -145,8 +147,9 @@ export class QuorumInspection implements Inspection<LockState> {
 }
 
 /**
- * Returns the id by which a server knows the holder: that of the holder's first hold there. If one owner has several
- * holds, they may have reached the servers in different orders. Without a holder, returns the id of the server's own.
+ * Returns the id by which a server knows the holder: the id of the holder's first hold on that server. The holds of one
+ * owner may have reached the servers in different orders. If `holder` is undefined, returns the id of the server's own
+ * holder.
  */
 function nameOn(state: LockState | undefined, holder: HolderState | undefined): string | undefined {
   if (!holder) return state?.holders[0]?.id

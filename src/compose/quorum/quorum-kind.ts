@@ -1,7 +1,7 @@
 /**
- * A mutex that is made of the same mutex on N independent servers. It is held while a majority of them agrees. It has
- * no scripts of its own: it forwards each call of its `Kind` methods to every server. ballots.ts combines the answers;
- * the calls that wait for an outcome are here and in poll.ts.
+ * A mutex that is made of the same mutex on N independent servers. It is held while a majority of the servers has the
+ * hold. It has no scripts of its own: it forwards each call of its `Kind` methods to every server. ballots.ts combines
+ * the answers; the calls that wait for an outcome are here and in poll.ts.
  */
 import type { Clock } from '../../clock.ts'
 import type {
@@ -29,7 +29,10 @@ import { Round } from './round.ts'
 import { Tally } from './tally.ts'
 import { tendAll } from './tending.ts'
 
-/** While votes are split: how many attempts are made, and the first pause between two, in ms. Each pause is doubled. */
+/**
+ * An attempt is repeated if the votes were split between several claims. `attempts`: how many attempts are made.
+ * `pause`: the first pause between two attempts, in ms. Each further pause is twice as long.
+ */
 const SPLIT = { attempts: 4, pause: 2 }
 
 export class QuorumKind implements Kind<LockState>, FairQueue {
@@ -37,7 +40,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
   readonly reentrant = true
   readonly inTurns = true
   readonly queue: FairQueue = this
-  /** None: a hand-off within the client would count only after a majority has recorded it. */
+  /** A quorum has no hand-off within the client, because a majority would first have to record the new holder. */
   readonly handOff = undefined
   readonly confirmation = undefined
   readonly inspection: Inspection<LockState>
@@ -46,10 +49,13 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
   readonly #clock: Clock
   readonly #patience: number
   readonly #renewals: Renewals
-  /** Attempts that pause before they ask again. `left`: the claim has been taken back, so they must not ask (I7). */
+  /**
+   * Attempts that pause before they ask the servers again. `left`: the claim has been taken back, so the attempt must
+   * not ask again (I7).
+   */
   readonly #pausing = new Set<{ readonly id: string; left: boolean }>()
 
-  /** `patience`: for how many ms a call waits for servers whose votes do not count yet. */
+  /** `patience`: for how long a call waits for servers whose votes do not count yet, in ms (standing.ts). */
   constructor(ballots: Ballots, floor: Floor, clock: Clock, patience: number) {
     this.#ballots = ballots
     this.#floor = floor
@@ -66,7 +72,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
       this.#putBack(claim)
       if (!split) return answer
       const pause = SPLIT.pause * 2 ** (attempt - 1) * (0.5 + Math.random())
-      // A waiter tries again on its own when `ttl` is over.
+      // A waiter tries again by itself after `ttl` ms.
       if (attempt === SPLIT.attempts) return { ...answer, ttl: Math.max(answer.ttl, 2 * pause) }
       const pausing = { id: claim.id, left: false }
       this.#pausing.add(pausing)
@@ -133,7 +139,8 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
     for (const [i, { kind }] of places.entries()) {
       const { vote, goneAt } = ballot.seats[i] as Seat
       const voted = vote !== undefined
-      // Without a vote the server may have the hold all the same, unless it has reported that the hold is gone.
+      // A server whose vote is not known may have the hold all the same. The hold is certainly gone only if the server
+      // has reported so.
       if (!voted && goneAt > Number.NEGATIVE_INFINITY) tally.add('gone')
       const release = async () => {
         if (!voted) return clearing.clear(ballot, i)
@@ -164,8 +171,8 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
   }
 
   /**
-   * Raises the first hold's deadline separately for each server that has granted the re-entry, because that server has
-   * also prolonged the first hold. The re-entry and the first hold may have different majorities.
+   * A server that grants a re-entry also prolongs the owner's first hold. Raises the first hold's deadline for each
+   * such server separately, because the re-entry and the first hold may have different majorities.
    */
   raised(first: HoldName, longer: HoldName): number {
     const [ballot, other] = [this.#ballots.get(first.id), this.#ballots.get(longer.id)]

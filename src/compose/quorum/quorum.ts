@@ -1,6 +1,6 @@
 /**
- * Presents the connections to N independent servers as one Redis, which is up while a majority of them is. The servers'
- * messages go to the ballots (ballots.ts), and the client receives what a majority says.
+ * Presents the connections to N independent servers as one Redis, which is up while a majority of the servers is up.
+ * The servers' messages go to the ballots (ballots.ts), and the client receives what a majority says.
  *
  *      Session ──▶ Quorum ─┬─▶ Server ──▶ Redis 1       QuorumKind ─┬─▶ Mutex of server 1
  *                          ├─▶ Server ──▶ Redis 2                   ├─▶ Mutex of server 2
@@ -37,13 +37,13 @@ export class Quorum implements Ways {
   readonly #floor: Floor
   readonly #openings: Openings
   /**
-   * The ballots of the kind of lock that is made first. Only locks of that kind are taken; later kinds are only
-   * inspected.
+   * The ballots of the kind of lock that is made first. Only locks of that kind are taken. Locks of kinds that are made
+   * later are only inspected.
    */
   #ballots: Ballots | undefined
   /** The longest lease that this client has asked for, in ms. */
   #longest: number
-  /** Whether a majority was up at the last change. */
+  /** Whether a majority of the servers was up at the latest call of `#changed`. */
   #whole: boolean | undefined
   #reported = false
   /** For each server whose votes do not count yet, the timer until they do. */
@@ -156,7 +156,7 @@ export class Quorum implements Ways {
     const errors = [...(await round.over)]
     const seen = new Set<string>()
     for (const [i, { pages, first }] of lists.entries()) {
-      // Servers that have sent no page by now are skipped.
+      // A server that has sent no page of its list by now is skipped.
       if (!round.has(i)) continue
       try {
         for (let page = await first; !page.done; page = await pages.next()) {
@@ -200,7 +200,7 @@ export class Quorum implements Ways {
           this.#floor.reading(index, Number(seconds) * 1e6 + Number(micros), sent)
           this.#ballots?.reconsider()
         },
-        // Without a reading, grants take a second round trip.
+        // A failed reading is ignored. Without any reading, grants take a second round trip.
         () => {},
       )
     }
@@ -210,7 +210,10 @@ export class Quorum implements Ways {
     return this.#ballots?.places[server]?.keys
   }
 
-  /** Returns the lock's name on the first server, which the session uses; undefined: not a lock of this kind. */
+  /**
+   * Returns the lock's name on the first server, because the session uses that name. Returns undefined if `lock` is not
+   * the name of a lock of this kind.
+   */
   #nameOf(server: number, lock: string): string | undefined {
     const key = this.#keysOf(server)?.keyOf(lock)
     return key === undefined ? undefined : this.#keysOf(0)?.of(key).lock
@@ -266,7 +269,7 @@ export class Quorum implements Ways {
     }
   }
 
-  /** Calls `#changed` when the votes of this server count, and at least once a second until then. */
+  /** Calls `#changed` when the votes of this server begin to count, and at least once a second until then. */
   #waitFor(standing: Standing): void {
     const { wait } = standing
     if (standing.counts !== false || wait === Number.POSITIVE_INFINITY) return
@@ -280,15 +283,15 @@ export class Quorum implements Ways {
   }
 
   /**
-   * Whether no majority is left without the servers that are away and those whose votes do not count. A server whose
-   * first connection is still being made is not away.
+   * Whether so many servers are away, or have votes that do not count, that the others are no majority. While the first
+   * connection to a server is being made, the server is not away.
    */
   get #lacking(): boolean {
     const useless = this.#members.filter(({ away, standing }) => away || standing.counts === false)
     return useless.length > this.#members.length - this.#majority
   }
 
-  /** Called after a server was connected or lost, and when its votes count from now on. */
+  /** Called after a server was connected or lost, and when its votes begin to count. */
   #changed(): void {
     const whole = this.up
     if (whole !== this.#whole || !whole) {
@@ -301,7 +304,7 @@ export class Quorum implements Ways {
     this.#ballots?.reconsider()
   }
 
-  /** Emits `disconnected` when the majority is lost, and `reconnected` when it is back. */
+  /** Emits `disconnected` when a majority is no longer available, and `reconnected` when one is available again. */
   #report(): void {
     const { trouble, up } = this
     if (!up && trouble && this.#lacking && this.#members.some(({ away }) => away) && !this.#reported) {

@@ -1,10 +1,12 @@
 /**
  * Renews holds on a quorum. A hold is prolonged if a majority prolongs it, and gone if no majority has it any more. If
- * a server does not answer, nothing changes: the hold there counts until the last deadline that the server has given.
+ * a server does not answer, nothing changes: the hold on that server counts until the last deadline that the server has
+ * given.
  *
- * A server that does not have the hold is asked to grant it too, with the token that the other servers have. It was
- * away when the lock was granted, or it had voted for another claim that has given the vote back since. Otherwise
- * servers could lose the hold one after the other until it ends, although a majority was up at any time (I8).
+ * A server that does not have the hold is asked to grant it too, with the token that the other servers have. Such a
+ * server was away when the lock was granted, or had voted for another claim that has given the vote back since. If such
+ * servers were not asked, the servers could lose the hold one after the other. The hold would end although a majority
+ * was up at any time (I8).
  */
 import type { Clock } from '../../clock.ts'
 import type { Prolonging, Renewed, VoteMode } from '../../kind.ts'
@@ -33,7 +35,7 @@ export class Renewals {
 
   /**
    * Renews the holds on all servers. Rejects if the outcome is unknown for every hold, because too few servers have
-   * answered. `again`: whether to renew once more after correcting tokens.
+   * answered. `again`: whether to renew once more if tokens had to be corrected.
    */
   async renew(asked: readonly Prolonging[], again = true): Promise<Renewed[]> {
     const { places, members, majority } = this.#ballots
@@ -53,7 +55,7 @@ export class Renewals {
     }
     const errors = await round.over
     const settled = await Promise.all(questions.map(({ ballot }) => ballot && this.#settle(ballot)))
-    // Correcting a token does not prolong the lease.
+    // Correcting a token does not prolong the lease, so the holds are renewed once more.
     if (!questions.every(decided) && again && settled.some(Boolean)) return this.renew(asked, false)
     const renewed = questions.map((question): Renewed => {
       const { ballot } = question
@@ -94,9 +96,10 @@ export class Renewals {
   }
 
   /**
-   * Corrects the token on servers that have the hold with another token. Resolves to whether there were any. Some have
-   * granted the hold again, with a token that this client does not know. Others had another token when a majority
-   * agreed. Their votes do not count until the token is right, so this waits for their answers.
+   * Corrects the token on servers that have the hold with another token. Resolves to whether there were such servers.
+   * Some of them have granted the hold again, with a token that this client does not know. The others had another token
+   * when a majority agreed on one. Votes with a wrong token do not count, so this method waits for the servers'
+   * answers.
    */
   async #settle(ballot: Ballot): Promise<boolean> {
     const token = ballot.granted?.token
@@ -127,9 +130,9 @@ export class Renewals {
   }
 
   /**
-   * Asks the servers that do not have the hold to grant it too, except those that have lost it within the last TAKING
-   * ms. A forced release takes the hold from one server after the other, and would never finish if servers granted the
-   * hold again at once.
+   * Asks the servers that do not have the hold to grant it, too, except servers that have lost it within the last
+   * TAKING ms. A forced release takes the hold from one server after the other, and would never finish if servers
+   * granted the hold again at once.
    */
   #join(ballot: Ballot): void {
     const token = ballot.granted?.token

@@ -1,8 +1,8 @@
 /**
  * One question to all servers. The round is over when a majority has answered and no other answer can make a
- * difference. If one can, the round waits for the other servers, but only a few times as long as the majority took. It
- * also waits that long when so many servers have failed that no majority can answer: most servers fail at about the
- * same moment, and the error should name the reason of each.
+ * difference. While another answer can make one, the round waits for the other servers, but only a few times as long as
+ * the majority took. The round also waits that long if so many servers have failed that no majority can answer. Most
+ * servers fail at about the same moment, and the error should name the reason of each.
  */
 import type { Clock, Timer } from '../../clock.ts'
 import { type Member, noMajority, reasonOf } from './member.ts'
@@ -16,14 +16,17 @@ export function graceAfter(begun: number, now: number, least = OTHERS.least): nu
 }
 
 export class Round {
-  /** Resolves to the error of each server; undefined: this server has not failed. */
+  /**
+   * Resolves to the error of each server; undefined for a server that has not failed. Rejects if no majority has
+   * answered.
+   */
   readonly over: Promise<readonly (Error | undefined)[]>
   readonly #members: readonly Member[]
   readonly #majority: number
   readonly #clock: Clock
   readonly #begun: number
   readonly #least: number | undefined
-  /** For each server: its error, or that it has answered; undefined: neither. */
+  /** For each server, its error or 'answered'; undefined while the server has done neither. */
   readonly #outcomes: (Error | 'answered' | undefined)[]
   #resolve!: (errors: readonly (Error | undefined)[]) => void
   #reject!: (error: Error) => void

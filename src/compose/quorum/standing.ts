@@ -4,9 +4,9 @@
  *
  *   A holds the lock on servers 1 and 2. Server 2 comes back empty. Servers 2 and 3 grant the lock to B: two holders.
  *
- * So a server's votes do not count until all leases that it may have granted before its start have ended: until it has
- * been up for longer than the longest lease of this client. They count at once if the server reports that it writes
- * each change to disk before it answers, because then it loses nothing.
+ * So a server's votes do not count until all leases that it may have granted before its start have ended. That is
+ * certain once the server has been up for longer than the longest lease of this client. The votes count at once if the
+ * server reports that it writes each change to disk before it answers, because such a server loses nothing.
  */
 import type { Redis } from 'ioredis'
 import { LockConnectionError } from '../../errors.ts'
@@ -19,7 +19,7 @@ interface Account {
   readonly persists: boolean
 }
 
-/** How many times as fast as this client's clock a server's clock may run. */
+/** The largest factor by which a server's clock may run faster than this client's clock. */
 const DRIFT = 1.01
 
 export class Standing {
@@ -27,7 +27,7 @@ export class Standing {
   readonly #longest: () => number
   #account: Account | undefined
   #looks = 0
-  /** Why `#account` is not known. */
+  /** Why the server's report could not be read. */
   #error: Error | undefined
 
   /** `longest`: the longest lease of this client, in ms. */
@@ -42,7 +42,7 @@ export class Standing {
     return this.#account && this.wait === 0
   }
 
-  /** Returns whether the server's votes counted at `time`, as far as its later report shows. */
+  /** Returns whether the server's votes counted already at `time`, according to its latest report. */
   countedAt(time: number): boolean {
     if (!this.#account) return false
     const { since, persists } = this.#account
@@ -85,7 +85,7 @@ export class Standing {
         said => [said, undefined] as const,
         refused => [undefined, refused as Error] as const,
       )
-    // The connection has been lost since, so the answer is outdated.
+    // The connection was lost after the question was sent, so the answer is outdated.
     if (look !== this.#looks) return
     this.#account = account
     this.#error = error
@@ -102,7 +102,8 @@ export class Standing {
         ])
         const uptime = Number(/uptime_in_seconds:(\d+)/.exec(server)?.[1] ?? 0)
         const persists = /aof_enabled:1/.test(persistence) && fsync.includes('always')
-        // A server that starts at 10.9 s and reports at 12.1 s reports 2 s: it subtracts the whole seconds.
+        // Redis computes its uptime from whole seconds: if it starts at 10.9 s and answers at 12.1 s, it reports 2 s.
+        // So the uptime may be one second too long.
         return { since: this.#now() - Math.max(0, (uptime - 1) * 1000), persists }
       }),
     )

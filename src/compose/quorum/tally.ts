@@ -1,4 +1,4 @@
-/** Counts the servers on which a hold has been ended, and on which it was gone already. */
+/** Counts the servers on which a hold was ended, and the servers on which the hold was gone already. */
 export class Tally {
   readonly #servers: number
   readonly #majority: number
@@ -15,7 +15,10 @@ export class Tally {
     else this.#gone += 1
   }
 
-  /** Whether a server has ended the hold, and a majority may have had it. A server that has not answered may have. */
+  /**
+   * Whether a server has ended the hold, and a majority may have had it. A server that has not answered may have had
+   * it, too.
+   */
   get ended(): boolean {
     return this.#ended > 0 && this.#servers - this.#gone >= this.#majority
   }

@@ -11,10 +11,11 @@ import { Round } from './round.ts'
 export async function tendAll(ballots: Ballots, waiters: readonly Queued[], clock: Clock): Promise<Tended> {
   const { places, members, majority } = ballots
   const answers: (Tended | undefined)[] = places.map(() => undefined)
-  // The callers of these waiters still wait, even if a claim of theirs was granted or taken back before.
+  // The callers of these waiters still wait, even if their claims were granted or taken back before.
   for (const waiter of waiters) ballots.waits(waiter)
   const round = new Round(members, majority, clock)
-  // Waits for the other servers while a waiter has too few votes, because their answers may bring more.
+  // While a waiter has votes but no majority, the round waits for the other servers, because their answers may be
+  // votes.
   const settled = ({ claim }: Queued) => {
     const ballot = ballots.get(claim.id)
     return !ballot || ballot.granted !== undefined || ballots.election.votes(ballot).length === 0
