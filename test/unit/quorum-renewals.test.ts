@@ -34,3 +34,36 @@ test('a server that does not have the hold’s token is not part of the majority
   prolong[1]!(clock.now() + 20_000)
   expect((await now(renewing)) as number[]).toEqual([clock.now() + 19_800])
 })
+
+/**
+ * Servers 0 and 1 have lost the hold. If the client gave back the vote of server 2 before it notified the holder,
+ * another client could be granted the lock by server 2 and another server, while the holder still counts on its hold.
+ */
+test('I1 I8: the remaining votes of a lost hold are given back only after the holder was notified', async () => {
+  const clock = new FakeClock()
+  const events: string[] = []
+  const places = [0, 1, 2].map(server => ({
+    member: { up: true, counts: true, epoch: 0 },
+    kind: {
+      renew: async () => [server === 2 ? clock.now() + 600 : undefined],
+      leave: async () => void events.push(`leave ${server}`),
+    },
+    voting: { vote: () => new Promise(() => {}) },
+  }))
+  const ballots = ballotsOver(places, clock)
+  const ballot = ballots.of(claim)
+  for (const server of places.keys()) {
+    ballots.voted(ballot, server, { granted: true, token: 1_000, deadline: clock.now() + 600, via: 'immediate' })
+  }
+  ballots.changed(ballot)
+  // The answers come later than the votes.
+  clock.block(1)
+  const renewing = new Renewals(ballots, clock).renew([{ hold, token: 1_000, ms: 600 }])
+  renewing.then(renewed => events.push(`renewed ${renewed[0]}`))
+  await now(renewing)
+  expect(events).toEqual(['renewed undefined'])
+  const rest = ballots.clearing.rest().then(() => events.push('at rest'))
+  await clock.advance(1)
+  await rest
+  expect(events.slice(1)).toEqual(['leave 0', 'leave 1', 'leave 2', 'at rest'])
+})

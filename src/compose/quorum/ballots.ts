@@ -232,6 +232,20 @@ export class Ballots implements BallotBox {
     return this.most(clears)
   }
 
+  /**
+   * Takes a lost hold back from every server, in the next turn of the event loop. By then its holder has been notified.
+   * Otherwise another client could be granted the lock before that, with the votes that this client gives back (I1, I8).
+   */
+  endLost(ballot: Ballot): void {
+    const ended = new Promise<void>(resolve => {
+      this.#clock.after(0, () => {
+        this.end(ballot).catch(() => {})
+        resolve()
+      })
+    })
+    for (const i of this.places.keys()) this.clearing.releasing(i, ended.then())
+  }
+
   /** Resolves once a majority of `parts` has resolved, and rejects once no majority can resolve any more. */
   most(parts: readonly Promise<unknown>[]): Promise<void> {
     return new Promise((resolve, reject) => {

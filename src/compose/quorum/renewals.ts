@@ -62,7 +62,7 @@ export class Renewals {
       if (!ballot?.granted) return undefined
       const until = decided(question) ? this.#ballots.election.until(ballot) : 'unknown'
       if (until === 0) {
-        this.#ballots.end(ballot).catch(() => {})
+        this.#ballots.endLost(ballot)
         return undefined
       }
       this.#join(ballot)
