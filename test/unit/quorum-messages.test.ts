@@ -77,3 +77,13 @@ test('I4: a message with a small token makes the client ask a server whose vote 
   expect(ballots.told(1, claim.id, OLD, 'handoff')).toBe(true)
   expect(asked).toEqual(['tend 1'])
 })
+
+/** The vote of server 0 lapses. The server then grants another claim of the same owner, and this claim as a re-entry. */
+test('I2: a vote that a server gives anew says how it came about', () => {
+  const { ballots, ballot, granted } = scene()
+  ballots.voted(ballot, 0, granted(OLD))
+  ballots.voted(ballot, 0, { ...granted(OLD), via: 'reentry' })
+  expect(ballot.seats[0]!.vote!.via).toBe('handoff')
+  ballots.voted(ballot, 0, { ...granted(AGREED), via: 'reentry' })
+  expect(ballot.seats[0]!.vote!.via).toBe('reentry')
+})

@@ -149,8 +149,9 @@ export class Ballots implements BallotBox {
     const confirms = vote !== undefined && seat.counted && seat.epoch === epoch
     seat.counted = ballot.granted ? grant.token === ballot.granted.token : confirms || this.counts(server)
     seat.epoch = epoch
-    // A confirmation does not say how the vote came about, so the first `via` is kept.
-    seat.vote = { ...grant, via: vote?.via ?? grant.via, deadline: grant.deadline - lease * DRIFT }
+    // An answer that confirms a vote, or raises its token, does not say how the vote came about.
+    const via = vote && (vote.token === grant.token || seat.agreeing) ? vote.via : grant.via
+    seat.vote = { ...grant, via, deadline: grant.deadline - lease * DRIFT }
     seat.latest = Math.max(seat.latest, grant.token)
     seat.votedAt = this.#clock.now()
   }
