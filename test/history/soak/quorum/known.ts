@@ -39,22 +39,35 @@ export function inDoubt(before: Sight, after: Sight, servers: number, lost: Sigh
   })
 }
 
-/**
- * Calls `happen`, which makes the fault of the servers `lost`. Returns the keys of the locks that are then in doubt.
- */
+/** The keys of the locks that a fault may have taken away. */
+export interface Lost {
+  /** The locks in doubt. */
+  readonly inDoubt: string[]
+  /**
+   * Other locks for which an affected server had voted. Their holders may count on that vote: a holder whose connection
+   * to another server is broken does not know that server's vote. Such a holder may be notified early, but no other
+   * caller gets the lock before that.
+   */
+  readonly voted: string[]
+}
+
+/** Calls `happen`, which makes the fault of the servers `lost`, and returns what the fault may have taken away. */
 export async function lostBy(
   all: readonly QuorumServer[],
   lost: readonly number[],
   keys: readonly string[],
   happen: () => Promise<void>,
   patience = PATIENCE,
-): Promise<string[]> {
+): Promise<Lost> {
   const others = all.filter(({ number }) => !lost.includes(number))
   const meant = all.filter(({ number }) => lost.includes(number))
   const [before, votes] = await Promise.all([sight(others, keys, patience), sight(meant, keys, patience)])
   await happen()
   const after = await sight(others, keys, patience)
-  return inDoubt(before, after, all.length, votes).map(lock => keys[lock]!)
+  const doubts = new Set(inDoubt(before, after, all.length, votes))
+  const voted = (_: string, lock: number) =>
+    !doubts.has(lock) && votes.some(list => list[lock] !== undefined && list[lock] !== 'free')
+  return { inDoubt: keys.filter((_, lock) => doubts.has(lock)), voted: keys.filter(voted) }
 }
 
 function sight(servers: readonly QuorumServer[], keys: readonly string[], patience: number): Promise<Sight> {

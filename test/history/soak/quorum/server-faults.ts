@@ -84,12 +84,14 @@ function sizeOf(dice: number): number {
 
 /**
  * Steps a server's clock forward, past the ends of all leases on this server. If the servers that know a hold are a
- * majority even without this server, nothing changes. Otherwise another caller may get the lock.
+ * majority even without this server, no other caller gets the lock. But a holder that counts on this server's vote may
+ * be notified early. Otherwise another caller may get the lock.
  */
 async function stepAhead(stage: QuorumStage, server: QuorumServer, size: number): Promise<void> {
   const from = now()
   const lost = await lostBy(stage.servers, [server.number], stage.keys, () => step(stage, server, size))
-  for (const key of lost) stage.recorder.record('taken', { key, from, how: 'clock' })
+  for (const key of lost.inDoubt) stage.recorder.record('taken', { key, from, how: 'clock' })
+  for (const key of lost.voted) stage.recorder.record('taken', { key, from, how: 'clock', closed: true })
 }
 
 /** Steps the clock. Reads the clock right before and after, so that the history shows when the step happened. */
@@ -116,7 +118,8 @@ async function forgetting(stage: QuorumStage, lost: readonly number[], forget: (
     await forget()
     recorder.record('taken', fields)
   } else {
-    for (const key of await lostBy(servers, lost, keys, forget)) recorder.record('taken', { key, ...fields })
+    const { inDoubt, voted } = await lostBy(servers, lost, keys, forget)
+    for (const key of [...inDoubt, ...voted]) recorder.record('taken', { key, ...fields })
   }
 }
 
