@@ -5,8 +5,9 @@
  * the sources with their keys, and dpkg's record of what is installed. From that record, apt works out which libraries
  * are missing. It downloads those with the package; the others are used where they are installed.
  *
- * A package from another suite of Debian is fetched with all its libraries, down to the C library, because those of
- * this machine may not fit it. For this, apt gets an empty record of what is installed, and a source of its own.
+ * A package from another suite of Debian is fetched with all its libraries, down to the C library, because this
+ * machine's libraries may be too old or too new for it. For this, apt gets an empty record of what is installed, and a
+ * source of its own.
  */
 import { access, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -100,7 +101,7 @@ async function foreignSuite(workshop: string, suite: string): Promise<string[]> 
     `Dir::State::status "${status}";`,
     `Dir::Etc::SourceList "${source}";`,
     'Dir::Etc::SourceParts "/dev/null";',
-    'Dir::Etc::PreferencesParts "/dev/null";', // pins are meant for the machine's own release
+    'Dir::Etc::PreferencesParts "/dev/null";', // without pins, which are meant for the machine's own release
     'Dir::Etc::Preferences "/dev/null";',
   ]
 }

@@ -78,7 +78,8 @@ export async function monitor(url: string, heard: (line: string) => void): Promi
         rest = lines.pop()!
         for (const line of lines) {
           if (line.startsWith('-')) reject(new Error(`MONITOR is refused: ${line.slice(1)}`))
-          // With a password there are two OKs, one for AUTH and one for MONITOR, one right after the other.
+          // With a password, the server replies +OK twice in a row, to AUTH and to MONITOR. The second call of
+          // `resolve` has no effect.
           if (line === '+OK') resolve(void socket.setTimeout(0))
           else heard(line)
         }

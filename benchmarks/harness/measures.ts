@@ -34,7 +34,7 @@ export interface Handoffs {
    * are not counted.
    */
   readonly backToReleaser: number
-  /** The number of acquisitions that violated mutual exclusion, in the window or outside it. */
+  /** The number of acquisitions that violated mutual exclusion, inside or outside the measured window. */
   readonly overlaps: number
 }
 
@@ -177,8 +177,8 @@ export function quantile(values: Float64Array, share: number): number {
 
 const low = 1
 /**
- * The upper limit of a bucket divided by its lower limit. Twenty buckets per decade are narrower than the differences
- * between rounds.
+ * The upper limit of a bucket divided by its lower limit. With this step, a factor of ten has 20 buckets. A bucket is
+ * then narrower than the usual difference between two rounds.
  */
 const step = 10 ** (1 / 20)
 const buckets = 160

@@ -12,7 +12,7 @@
  *     lost the lock, and requests the lock again for the same order.
  *  4. When every order has an answer, the workers leave, and the coordinator reads the shop's final state.
  *
- * Without the lock the same happens, except that no request waits and the late write succeeds.
+ * Without the lock, the story is the same, except that no request waits and the late write succeeds.
  *
  * However the run ends, it leaves no process and no key behind. Instead of waiting for ever, the run fails if a worker
  * or Redis dies unexpectedly, or if the sale takes longer than `patience`.
@@ -31,7 +31,7 @@ import { type History, timeToNext } from './witness.ts'
 
 export interface SaleOptions {
   redis: Redis
-  /** The server's URL, with which the workers connect, too. */
+  /** The server's URL. The coordinator and the workers connect to this server. */
   url: string
   /** The beginning of every key of this run. */
   prefix: string

@@ -70,7 +70,10 @@ export interface Left {
   stock: number
 }
 
-/** The lock was lost during a section, or while waiting for one. The worker will ask again for the same order. */
+/**
+ * The lock was lost during a section, or before the section began (`section` is null). The worker requests the lock
+ * again for the same order.
+ */
 export interface Lost {
   kind: 'lost'
   section: string | null

@@ -140,7 +140,8 @@ function holder({ ledger, crew, startedAt }: Stage, colours: Colors): string {
   const worker = crew.find(one => one.pid === latest.pid)
   const who = worker ? hue(worker.place, colours)(`■ ${worker.label}`) : colours.red('■ killed')
   const since = Math.max(0, now() - latest.begin)
-  // A hold of up to 200 ms is ordinary, and its length would change too fast to read.
+  // A hold of up to 200 ms is ordinary, and its length would change too fast to read. So the length is shown only for
+  // longer holds.
   const long = latest.how !== 'released' && since > 200 ? colours.red(`  for ${seconds(since)}`) : ''
   return startedAt > latest.begin ? '-' : `${who}  ${latest.order}${long}`
 }

@@ -8,12 +8,12 @@
  * Critical sections: a section begins with the first statement under the lock and ends with the last one before the
  * release. Both times come from the machine's monotonic clock. A section ends in one of three ways:
  *
- *  released   it ends when the worker is about to release
- *  killed     the process died inside. No other process could know that, so the section counts until its lease ends, as
- *             the worker itself last calculated it; without the lock, until the kill
- *  lost       the process was frozen and continued, and the shop refused its late write. The section had no effect
- *             after the refusal, so it too counts until its lease ends. If the shop had accepted the write, the section
- *             would count until the write, and would overlap with all sections in between
+ *  released   The worker is about to release the lock: the section ends then.
+ *  killed     The process died inside the section. No other process could know that. So the section ends when its lease
+ *             ends, by the last calculation of the worker itself. Without the lock, the section ends with the kill.
+ *  lost       The process was frozen and continued, and the shop refused its late write. The section had no effect
+ *             after the end of its lease, so it ends when its lease ends. If the shop had accepted the late write, the
+ *             section would end with that write, and would overlap with all sections in between.
  *
  * Two sections overlap if one begins before the other has ended: one may then overwrite a value that the other has
  * read. A second check needs no clock: each section writes its mark into the shop and removes it at the end. If a

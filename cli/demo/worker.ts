@@ -56,8 +56,8 @@ interface Visit {
 }
 
 /**
- * Handles one order until it has an answer. If the lock is lost, the worker requests it again, so an order is processed
- * at least once.
+ * Handles one order until it has an answer. If the lock is lost, the worker requests the lock again for the same order.
+ * So an order may be processed more than once.
  */
 async function handle(order: OrderInHand): Promise<void> {
   const { shop, locks } = counter!

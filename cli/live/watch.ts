@@ -17,14 +17,17 @@ const REST = 4
 export interface WatchOptions {
   /** A pattern as for `locks.list`. Default: all locks. */
   readonly pattern?: string
-  /** The time from the start of one survey to the start of the next, in ms. If surveys take long, it is longer. */
+  /**
+   * The time from the start of one survey to the start of the next, in ms. If surveys take long, this time becomes
+   * longer.
+   */
   readonly interval: number
 }
 
 export interface Watch {
   /** The result of the last survey that succeeded. */
   readonly picture: Picture | undefined
-  /** The ms since the last successful survey ended, and the ms that it took. */
+  /** The ms since the last successful survey ended, and the ms that this survey took. */
   readonly age: number
   readonly took: number
   /** The current time from the start of one survey to the start of the next, in ms: `interval`, or longer. */
@@ -62,8 +65,8 @@ export function watch(at: Connected, { pattern, interval }: WatchOptions, change
   let begun: number | undefined
   let gone = false
   /**
-   * Whether the connection was lost during this survey. If so, the survey's duration does not show how much work it
-   * was.
+   * Whether the connection was lost during this survey. If so, the survey's duration does not show how much work Redis
+   * had with it.
    */
   let interrupted = false
   let due = performance.now()

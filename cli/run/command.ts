@@ -15,8 +15,9 @@ import { printable } from '../printable.ts'
 import { onlyDead } from './process-table.ts'
 
 /**
- * Whether the command has a process group of its own. Keys such as Ctrl-C send no signal to that group. (This does not
- * use `process.stdin`, which would make its pipe non-blocking, and the command shares that pipe.)
+ * Whether the command has a process group of its own. Keys such as Ctrl-C send no signal to that group.
+ * (`process.stdin` is not used here. Its use would make the pipe of stdin non-blocking, and the command shares that
+ * pipe.)
  */
 export const grouped = !isatty(0)
 

@@ -1,4 +1,4 @@
-/** Makes what one viewer sees of the picture. */
+/** Selects and formats the parts of the picture that one viewer sees. */
 import { count, holderCell, kindNames, nameOf, sharedBy, shareOf, shareTitles } from '../description.ts'
 import { lockNamed, matching, type Order, orders, type Picture, type SeenLock, seen, sorted } from '../live/picture.ts'
 import { printable } from '../printable.ts'
@@ -9,7 +9,7 @@ import { lockName } from './page/name.ts'
 
 /** The most rows of a table that one frame contains. */
 const ROWS = 2_000
-/** Longer names are cut in tables. The opened lock shows its name in full. */
+/** In tables, names are cut to this many characters. The panel of an opened lock shows the whole name. */
 const NAME = 160
 const nothing = '–'
 

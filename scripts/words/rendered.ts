@@ -72,7 +72,7 @@ export class Renderer {
       const lines = list.elements.map(line =>
         ts.isSpreadElement(line) ? this.#lines(line.expression, depth, separator) : this.render(line, depth),
       )
-      // A single word is not a line, but for instance its colour.
+      // An item that is a single word is not a line of text, but for instance the colour of a line.
       return lines
         .filter((line, i) => (line === '' ? isText(list.elements[i]!) : !/^[a-z]+$/.test(line)))
         .join(separator)

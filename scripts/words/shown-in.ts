@@ -116,7 +116,7 @@ function all<T extends ts.Node>(within: ts.Node, is: (node: ts.Node) => node is 
   return found
 }
 
-/** Returns whether a part of the expression is such a node. What is only compared is not a part. */
+/** Returns whether a part of the expression is such a node. An operand of `===` or `!==` does not count as a part. */
 function some(within: ts.Node, is: (node: ts.Node) => boolean): boolean {
   if (ts.isBinaryExpression(within) && /^[!=]==$/.test(within.operatorToken.getText())) return false
   return is(within) || (ts.forEachChild(within, child => some(child, is) || undefined) ?? false)

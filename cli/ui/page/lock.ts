@@ -42,7 +42,7 @@ export class LockPanel {
     })
   }
 
-  /** Shows this lock from now on, or none. */
+  /** Shows this lock from now on. If `lock` is null, hides the panel. */
   open(lock: View['open']): void {
     if (!lock || !this.shown || textOf(this.shown) !== textOf(lock)) {
       this.#fill(nothing)

@@ -1,6 +1,7 @@
 /**
- * The messages between the server and the page. Types only, because the two are compiled separately: one has Node, the
- * other a document. The server formats texts and times; the page shows them unchanged.
+ * The messages between the server and the page. This file contains only types, because server and page are compiled
+ * separately: the server for Node, and the page for a browser. The server formats texts and times, and the page shows
+ * them unchanged.
  */
 
 /**
@@ -62,7 +63,7 @@ export interface Row extends LockName {
   /** The key as it is displayed. Absent if it equals the key. */
   readonly name?: string
   readonly holder: string
-  /** The text after the holder: how many other holders there are. It is never cut. */
+  /** The text after the holder: how many other holders there are. This text is never cut. */
   readonly behind?: string
   readonly heldFor: string
   /** Time left of the lease that ends first. */
