@@ -123,7 +123,7 @@ async function existing(files: readonly string[]): Promise<string | undefined> {
 
 const debianReleases = /^(bullseye|bookworm|trixie|forky|duke|sid|oldoldstable|oldstable|stable|testing|unstable)$/
 
-/** Returns the first of this machine's sources that provides a release of Debian under Debian's own name. */
+/** Returns the URI of this machine's first apt source whose release has one of Debian's own names. */
 async function mirror(): Promise<string> {
   const format = '$(RELEASE) $(REPO_URI)'
   const targets = await run('apt-get', ['indextargets', '--format', format, 'Created-By: Packages'], {

@@ -11,10 +11,14 @@
 import type { Samples } from './samples.ts'
 
 /**
- * Returned in place of a sample's number if the holder needed no release, because the lock had not been taken before.
+ * Stands in place of a sample's number in the result of `admissions`. It means that the holder needed no release,
+ * because the lock had not been taken before.
  */
 export const nobody = -1
-/** Returned in place of a sample's number if the holder acquired the lock while an earlier holder excluded it. */
+/**
+ * Stands in place of a sample's number in the result of `admissions`. It means that the holder acquired the lock
+ * although an earlier holder excluded it.
+ */
 export const overlap = -2
 
 /** Returns, for each sample, the sample whose release admitted it, or `nobody`, or `overlap`. */

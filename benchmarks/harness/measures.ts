@@ -147,7 +147,7 @@ export function fairnessOverTime(samples: Samples, waiters: number, { from, to }
   })
 }
 
-/** Returns `later` minus `earlier` for each sample acquired in the window, without NaN. */
+/** Returns `later` minus `earlier` for each sample that was acquired in the window. Leaves out results that are NaN. */
 export function differences(samples: Samples, later: Float64Array, earlier: Float64Array, window: Window) {
   const values = new Float64Array(samples.length)
   let count = 0

@@ -184,7 +184,7 @@ function complaint(log: string, failure: string): string {
   return `${isAboutRegistry ? 'Maven could not fetch what it needs' : 'Maven could not build it'}: ${shortened(line)}`
 }
 
-/** Shortens an error line of Maven, because it is long if it lists all causes with addresses. */
+/** Shortens an error line of Maven. A line that lists all causes with their addresses would be too long. */
 function shortened(line: string): string {
   return line.length <= longestLine ? line : `${line.slice(0, longestLine)}…`
 }

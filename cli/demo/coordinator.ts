@@ -147,7 +147,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
     victim.state = 'killed'
     say('bad', `SIGKILL ended ${victim.label}${locked ? ', which held the lock' : ''}; ${order} is paid, but not saved`)
     await hasEnded(victim)
-    ledger.killed(victim.pid, at) // not before the victim's last message has been read
+    ledger.killed(victim.pid, at) // only now, when the victim's last message has been read
     const returned = [...victim.inHand.values()]
     line.unshift(...returned)
     const heir = start(victim.place)

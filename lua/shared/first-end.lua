@@ -1,5 +1,5 @@
 -- first-end: the holder whose lease ends first, among the holders of a semaphore. If no permit is released and no lease
--- is renewed, that end is the first to make room.
+-- is renewed, no permit becomes free before that end.
 --
 -- Takes
 --   lock       HASH    the lock

@@ -7,7 +7,7 @@
 --   record  string  the record of the hold that has ended
 --   taken   number  what the remaining holds take together
 -- Gives
---   heard   number  how many subscribers received it
+--   heard   number  how many subscribers received the message
 heard = 0
 if taken == 0 or record:match(WANTS, RECORD_TERMS_AT) ~= '1' then
   heard = tonumber(redis.pcall('PUBLISH', lock .. ':unlock', 'free ' .. client)) or 0

@@ -4,5 +4,5 @@
 --   lock    HASH    the lock
 --   client  string  the client that released
 -- Gives
---   heard   number  how many subscribers received it
+--   heard   number  how many subscribers received the message
 heard = tonumber(redis.pcall('PUBLISH', lock .. ':unlock', 'free ' .. client)) or 0
