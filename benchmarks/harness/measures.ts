@@ -120,7 +120,7 @@ function byKey({ length, key }: Samples): Iterable<number[]> {
   return members.values()
 }
 
-/** Returns each waiter's number of acquisitions in the window. */
+/** Returns each waiter's number of acquisitions in the measured window. */
 export function shares({ length, waiter, acquired }: Samples, waiters: number, window: Window): Int32Array {
   const counts = new Int32Array(waiters)
   for (let i = 0; i < length; i++) if (inside(acquired[i]!, window)) counts[waiter[i]!]! += 1
@@ -138,7 +138,7 @@ export function jain(counts: Int32Array): number {
   return squares === 0 ? Number.NaN : (sum * sum) / (counts.length * squares)
 }
 
-/** Computes Jain's index in each tenth of the window. */
+/** Computes Jain's index in each tenth of the measured window. */
 export function fairnessOverTime(samples: Samples, waiters: number, { from, to }: Window): number[] {
   const tenth = (to - from) / 10
   return Array.from({ length: 10 }, (_, i) => {
@@ -147,7 +147,10 @@ export function fairnessOverTime(samples: Samples, waiters: number, { from, to }
   })
 }
 
-/** Returns `later` minus `earlier` for each sample that was acquired in the window. Leaves out results that are NaN. */
+/**
+ * Returns `later` minus `earlier` for each sample that was acquired in the measured window. Leaves out results that are
+ * NaN.
+ */
 export function differences(samples: Samples, later: Float64Array, earlier: Float64Array, window: Window) {
   const values = new Float64Array(samples.length)
   let count = 0
@@ -159,8 +162,8 @@ export function differences(samples: Samples, later: Float64Array, earlier: Floa
 }
 
 /**
- * Returns the durations of all cycles that overlap the window, in ms. Counting only cycles that begin or end in the
- * window would miss a cycle that is longer than the window.
+ * Returns the durations of all cycles that overlap the measured window, in ms. Counting only cycles that begin or end
+ * in the window would miss a cycle that is longer than the window.
  */
 function cyclesIn({ length, asked, done }: Samples, { from, to }: Window): Float64Array {
   const values = new Float64Array(length)

@@ -17,7 +17,7 @@ import { type Axis, axisFor, linear, percent } from './plot-axis.ts'
 
 export interface Row {
   readonly rival: RivalEntry
-  /** `Rounds.mark`, shown beside the name. */
+  /** The value of `Rounds.mark`, which is shown beside the name. */
   readonly mark: string | undefined
   readonly drawing: Markup | undefined
   /** What the drawing shows, in words. */

@@ -35,7 +35,7 @@ import { ending, type Findings, type Stage } from './stage.ts'
 
 /**
  * The time by which each waiter of a process prolongs the warm-up, in ms. So every waiter has had a turn before the
- * window.
+ * measured window.
  */
 const perWaiter = 1
 /** In ms: time between two requests while waiters queue up. A delay shorter than this does not change the order. */
@@ -47,7 +47,7 @@ const apart = 25
 export const patience = 2_000
 /**
  * In ms: the lease in a scenario in which an additional process holds permits. The lease is so long that none of these
- * permits is renewed in the window.
+ * permits is renewed in the measured window.
  */
 const leaseInUse = 120_000
 /** In ms: time between the order and the start, so that all processes have received the order in time. */
@@ -88,7 +88,8 @@ export async function loop(stage: Stage): Promise<Findings> {
   const reach = (moment: number) => Promise.race([finished, until(moment)])
   const snapshot = async () => together(await Promise.all(stage.answering.map(server => server.snapshot())))
   if (frozen) {
-    // At this moment all clients are connected, and the first effects of freezing end before the window begins.
+    // At this moment all clients are connected, and the first effects of freezing end before the measured window
+    // begins.
     await reach((openAt + from) / 2)
     stage.freeze()
   }

@@ -1,6 +1,6 @@
 /**
  * The visible side of the sale. A terminal gets a picture that is redrawn twelve times a second, with the events of the
- * story below it. Any other output gets one line of plain text per event.
+ * sale below it. Any other output gets one line of plain text per event.
  */
 import type { WriteStream } from 'node:tty'
 import { createLogUpdate } from 'log-update'
@@ -14,9 +14,9 @@ import { handoffs } from './witness.ts'
 export interface Display {
   readonly live: boolean
   readonly colours: Colors
-  /** Prints a line that is not part of the story. */
+  /** Prints a line that is not an event of the sale. */
   print(line: string): void
-  /** Shows an event of the story. */
+  /** Shows an event of the sale. */
   say: Say
   /** Starts to show the sale. */
   watch(stage: Stage): void

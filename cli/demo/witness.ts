@@ -46,7 +46,7 @@ export interface Section {
   /** The hold's id and fencing token; null without the lock. */
   readonly hold: string | null
   readonly token: number | null
-  /** The id of another section whose mark this section found in the shop, or null. */
+  /** The id of another critical section whose mark this section found in the shop, or null. */
   readonly found: string | null
   end: number
   how: 'open' | 'released' | 'killed' | 'lost'
@@ -98,11 +98,11 @@ function countSales({ orders, answers, stock, stockLeft }: History) {
   }
 }
 
-/** Returns the ids of all sections that overlap with another. */
+/** Returns the ids of all critical sections that overlap with another one. */
 function findOverlaps(sections: readonly Section[]): Set<string> {
   const overlapping = new Set<string>()
   const byId = new Map(sections.map(section => [section.id, section]))
-  let latest: Section | undefined // the section that ends last, of those so far
+  let latest: Section | undefined // of the sections so far, the one that ends last
   for (const section of sections.toSorted((a, b) => a.begin - b.begin)) {
     if (latest && section.begin < latest.end) overlapping.add(latest.id).add(section.id)
     if (!latest || section.end > latest.end) latest = section
@@ -175,7 +175,7 @@ function percentile(sorted: readonly number[], share: number): number | null {
   return sorted[Math.ceil(share * sorted.length) - 1] ?? null
 }
 
-/** Returns the time from this moment until the next section began. */
+/** Returns the time from `from` until the next critical section began. */
 export function timeToNext(sections: readonly Section[], from: number): number | null {
   const next = Math.min(...sections.filter(section => section.begin > from).map(section => section.begin))
   return Number.isFinite(next) ? next - from : null

@@ -23,7 +23,7 @@ interface Counter {
 let counter: Counter | undefined
 let requests = 0
 let sections = 0
-/** Set by `pause`, and cleared by the first section that is about to sell. */
+/** Set by `pause`, and cleared by the first critical section that is about to sell. */
 let pauseWanted = false
 let resume: (() => void) | undefined
 let frozenWorker: number | null = null

@@ -131,7 +131,7 @@ const sameOrigin: MiddlewareHandler = async (c, next) => {
 
 const ofBoundedSize = bodyLimit({ maxSize: REQUEST_BYTES, onError: c => c.text('The request is too long.\n', 413) })
 
-/** Streams frames until the viewer leaves. */
+/** Sends a message with new data whenever there is one, until the viewer leaves. */
 function follow(c: Context, audience: Audience): Response {
   // The answer to a HEAD request has no body, so no viewer joins.
   if (c.req.method === 'HEAD') return c.body(null)

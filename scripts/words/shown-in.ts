@@ -2,7 +2,7 @@
 import ts from '@typescript/typescript6'
 import { constantOf, isPrintable, isPut, isText, joinedBy, nameOf } from './rendered.ts'
 
-/** Returns the largest expression that contains this one as a part of its text. */
+/** Returns the largest expression whose text contains the text of this expression. */
 export function wholeOf(node: ts.Expression): ts.Expression {
   let at: ts.Node = node
   for (let up = at.parent; isPart(at, up); up = at.parent) at = up

@@ -96,7 +96,7 @@ export class LockPanel {
   }
 }
 
-/** Shown until a lock's first picture arrives, so that the previous lock's values do not remain. */
+/** Shown until the first data of a lock arrive, so that the previous lock's values do not remain. */
 const nothing: OpenLock = {
   ...{ key: '', name: '…', holder: '', heldFor: '', left: '', share: null, waiters: '', longestWait: '' },
   ...{ owner: '', holds: 0, token: null, id: null, queue: [], more: 0 },

@@ -8,11 +8,11 @@
  * Everything that the page shows. A part is left out if it has not changed since the previous frame of the same stream.
  */
 export interface Frame {
-  /** The age of the picture in ms. Null if there is none yet. */
+  /** The age of the data on the page, in ms. Null if there are none yet. */
   readonly age: number | null
-  /** A picture that is older than this, in ms, is late. */
+  /** If the data on the page are older than this, in ms, they are late. */
   readonly patience: number
-  /** Why there is no newer picture. Null if nothing is wrong. */
+  /** Why there are no newer data. Null if nothing is wrong. */
   readonly trouble: string | null
   readonly totals?: Totals
   readonly trend?: TrendLines
