@@ -105,7 +105,7 @@ export function shareOf({ mode, permits }: Pick<HolderState, 'mode' | 'permits'>
   return mode ?? (permits === undefined ? '' : count(permits))
 }
 
-/** Titles of the column that shows `shareOf`. */
+/** For each kind of lock, the title of the column that shows permits or modes (`shareOf`). */
 export const shareTitles: Readonly<Record<LockState['kind'], string>> = {
   mutex: '',
   readWrite: 'mode',

@@ -53,8 +53,8 @@ function drawn({ locks }: Connected, inspect: (key: string) => Promise<LockState
     seen = { state: await inspect(key), at: performance.now() }
     draw()
   }
-  // Errors are ignored, because the line is only an aid, and the wait itself reports failures. Until an answer arrives,
-  // the times on the line continue.
+  // Errors are ignored, because the line is only an aid, and the wait itself reports failures. Until Redis answers, the
+  // times on the line keep counting.
   const update = () => {
     draw()
     if (wanted) look(wanted.key).catch(() => {})

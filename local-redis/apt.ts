@@ -77,7 +77,7 @@ async function configure(workshop: string, more: readonly string[]): Promise<str
     `Dir::Cache "${folder('cache')}";`,
     `Dir::Log "${folder('log')}";`,
     'Debug::NoLocking "1";', // apt writes only into private folders, so it needs no locks, which only root may take
-    'APT::Sandbox::User "";', // run by root, apt would otherwise download as a user who may not enter this folder
+    'APT::Sandbox::User "";', // root downloads as root, because apt's own user may not enter this folder
     'Acquire::Languages "none";',
     ...['Pre-Invoke', 'Post-Invoke', 'Post-Invoke-Success'].map(hook => `#clear APT::Update::${hook};`),
     ...['Pre-Invoke', 'Post-Invoke', 'Pre-Install-Pkgs'].map(hook => `#clear DPkg::${hook};`),

@@ -99,7 +99,7 @@ export async function monitor(url: string, heard: (line: string) => void): Promi
 
 export interface Sent {
   readonly commands: number
-  /** The server's time for the sent commands in µs, by the server's own statistics. */
+  /** How long the server took for the sent commands in total, in µs, by the server's own statistics. */
   readonly usec: number
 }
 

@@ -58,8 +58,8 @@ export function ratio(what: string, measure: Measure, scenario: string, rival: s
 /**
  * Makes a goal with two columns: the median of all hand-offs, and the median of hand-offs to another process. Some
  * locks need no Redis for a hand-off within a process. The median of all hand-offs may then be the median of these
- * cheap hand-offs. Every hand-off of the floor, which is the rival `to`, goes to another process, so only the second
- * column compares hand-offs of the same kind.
+ * cheap hand-offs. If `to` is a floor, all its hand-offs go to another process, so only the second column compares
+ * hand-offs of the same kind.
  */
 export function handoff(what: string, scenario: string, rival: string, to: string, limit: Limit): Goal {
   const cross = { ...ratios('crossP50', scenario, rival, to), name: 'to another process' }

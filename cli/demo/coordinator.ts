@@ -221,7 +221,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
 
   let looking = false
   const ticks = setInterval(() => {
-    check() // some conditions depend on the time
+    check() // at every tick, because some conditions depend on the time
     if (!locks || looking) return
     looking = true
     watchQueue()

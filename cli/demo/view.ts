@@ -32,7 +32,8 @@ const widest = 110
 export function openDisplay(out: WriteStream, env: NodeJS.ProcessEnv): Display {
   const { TERM, NO_COLOR } = env
   const live = out.isTTY === true && TERM !== 'dumb'
-  // Only `live` decides, not the environment: a pipe gets no escape codes, even if colours are requested globally.
+  // The environment cannot turn colours on. So a pipe gets no escape codes, even if a variable such as FORCE_COLOR is
+  // set.
   const colours = picocolors.createColors(live && !NO_COLOR)
   return live ? liveDisplay(out, colours) : plainDisplay(out, colours)
 }
@@ -88,7 +89,7 @@ export function frame(
   size: { columns: number; rows: number },
 ): string {
   const { ledger, crew, queue, orders, locked } = stage
-  const room = size.columns - 10 // the columns that the row names leave
+  const room = size.columns - 10 // the columns that remain beside the names of the rows
   const bar = (share: number, colour: (text: string) => string) => {
     const length = Math.max(10, room - 22)
     const full = Math.min(length, Math.max(0, Math.round(share * length)))

@@ -114,7 +114,7 @@ export function watch(at: Connected, { pattern, interval }: WatchOptions, change
       rest = interrupted ? interval : Math.max(interval - took, REST * took)
     } catch (error) {
       // While the connection is gone, `trouble` already holds the connection's error, which says more than the error of
-      // this survey.
+      // the survey that has just failed.
       if (!gone) trouble = error as Error
     }
     begun = undefined

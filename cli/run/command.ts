@@ -41,7 +41,7 @@ export class Command {
     })
   }
 
-  /** Sends the signal to the group, or to the command alone. */
+  /** Sends the signal to the command's process group, or to the command alone if it has no group of its own. */
   kill(signal: NodeJS.Signals): void {
     try {
       this.#send(signal)

@@ -43,7 +43,7 @@ export function showLive(
     }
     const draw = () =>
       terminal.draw(frame({ view, watch: live, paused, interval, where: at.where }, terminal.size, colours))
-    // Leaves the screen before an error in drawing is reported, so that the user can read it.
+    // If drawing fails, leaves the alternate screen first, so that the user can read the error.
     const guarded = (act: () => void) => () => {
       try {
         act()

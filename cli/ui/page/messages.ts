@@ -91,7 +91,7 @@ export interface OpenLock extends Row {
 export interface Shared {
   /** A sentence with the kind of lock, and how much of it is taken. */
   readonly said: string
-  /** Title of the column `part`. */
+  /** The title of the column that shows each holder's `part`. */
   readonly title: string
   readonly holders: readonly HolderRow[]
   /** Number of holders that are not in `holders`. */
