@@ -1,5 +1,5 @@
--- opened: sends the message to a read-write lock's unfair waiters that a release has made room. While other readers
--- hold, the end of one reader makes no room for a waiter, so no message is sent.
+-- opened: tells the unfair waiters of a read-write lock, by a message, that a release has made room. While other
+-- readers hold, the end of one reader makes no room for a waiter, so no message is sent.
 --
 -- Takes
 --   lock    HASH    the lock

@@ -1,4 +1,4 @@
--- opened: sends the message to a semaphore's unfair waiters that a release has freed permits.
+-- opened: tells the unfair waiters of a semaphore, by a message, that a release has freed permits.
 --
 -- Takes
 --   lock    HASH    the lock
