@@ -22,7 +22,8 @@ export interface Sharing {
   /** The number of permits of the semaphore. */
   readonly permits?: number
   /**
-   * Every `writerEvery`-th waiter of each process is a writer, and the others are readers. If absent, all are readers.
+   * Every `writerEvery`-th waiter of each process is a writer, and the others are readers. Without this field, all
+   * waiters are readers.
    */
   readonly writerEvery?: number
 }
@@ -46,7 +47,10 @@ export interface RivalClient {
    * be used in that way. `reading`: whether the waiter asks for the read lock of a read-write lock.
    */
   contender(index: number, reading: boolean): Contender | Promise<Contender>
-  /** Returns the counts of a quorum client. Absent for a lock on one server, and for a library that does not count. */
+  /**
+   * Returns the counts of a quorum client. The function is absent if the lock is on one server, or if the library keeps
+   * no counts.
+   */
   tally?(): Tally
   close(): Promise<void>
 }
@@ -94,8 +98,8 @@ export function takesPart({ locks = ['mutex'] }: Pick<Rival, 'locks'>, scenario:
 }
 
 /**
- * The first message to a worker. `permits` is the total of the semaphore: the permits for the waiters, and the permits
- * that an additional process holds.
+ * The first message to a worker. `permits` is the number of permits of the semaphore: the permits for the waiters, plus
+ * the permits that an additional process holds.
  */
 export interface Setting extends Sharing {
   readonly rival: string

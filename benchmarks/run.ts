@@ -38,7 +38,7 @@ import { type Terms, usualLimits } from './trials/stage.ts'
 export interface Listener {
   /** Receives one line that says which server is used. It never contains a password. */
   announce(line: string): void
-  /** Called when the census of a rival begins. */
+  /** Called when the census of a rival begins, which shows the commands that the rival sends. */
   look(rival: string): void
   /** Called when the trials begin. `expected`: the approximate ms of all trials. */
   begin(rounds: number, expected: number): void
@@ -51,7 +51,7 @@ export interface Listener {
   ended(trial: Trial, left: number): void
 }
 
-/** The scenario of the census, for each kind of lock. */
+/** For each kind of lock, the scenario of the short loop that shows which commands a rival sends. */
 const firstLooks: Readonly<Record<LockKind, Scenario>> = {
   mutex: firstLook({ lock: 'mutex' }),
   semaphore: firstLook({ lock: 'semaphore', permits: 2 }),
@@ -60,7 +60,7 @@ const firstLooks: Readonly<Record<LockKind, Scenario>> = {
 }
 /**
  * The contended scenario of each kind of lock. If a rival skips it, the rival is never measured under contention, so
- * its census is taken with a single waiter.
+ * its census (which commands it sends) is taken with a single waiter.
  */
 const contended: Readonly<Record<LockKind, ScenarioName>> = {
   mutex: '2x8',
@@ -92,12 +92,12 @@ export async function run(plan: Plan, listener: Listener, signal: AbortSignal): 
 class Run {
   readonly #name = `bench-${randomBytes(4).toString('hex')}`
   readonly #notes: string[] = []
-  /** The censuses, by '<rival> <kind of lock>'. */
+  /** Which commands each rival sends, by '<rival> <kind of lock>'. */
   readonly #censuses = new Map<string, Census>()
   /** Missing rivals, with the reason. */
   readonly #absent = new Map<Rival, string>()
   readonly #turns: readonly Turn[]
-  /** One trial for each finished turn, including skipped turns. */
+  /** The results of the trials so far, including skipped trials. */
   readonly #trials: Trial[] = []
   #count = 0
 
@@ -171,8 +171,7 @@ class Run {
   }
 
   /**
-   * Returns why this turn will be skipped, judging by the trials so far. Returns undefined if the turn will not be
-   * skipped.
+   * Returns why this trial will be skipped, judging by the trials so far. Returns undefined if it will not be skipped.
    */
   #skipped(turn: Turn): string | undefined {
     const { rival, scenario } = turn
@@ -188,7 +187,7 @@ class Run {
     )
   }
 
-  /** Returns the remaining turns, without those that will be skipped. */
+  /** Returns the trials that are still to be made, without those that will be skipped. */
   #toCome(): Turn[] {
     return this.#turns.slice(this.#trials.length).filter(turn => this.#skipped(turn) === undefined)
   }

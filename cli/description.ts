@@ -4,7 +4,7 @@ import { messageOf } from '../local-redis/error-message.ts'
 import type { HolderInfo, HolderState, LockState } from '../src/index.ts'
 import { showTime } from './times.ts'
 
-/** Sorts locks by key, so that none changes its place in a list. */
+/** Sorts locks by key, so that no lock changes its place in a list. */
 export function byKey(a: Pick<LockState, 'key' | 'kind'>, b: Pick<LockState, 'key' | 'kind'>): number {
   if (a.key !== b.key) return a.key < b.key ? -1 : 1
   return a.kind < b.kind ? -1 : 1
@@ -105,7 +105,7 @@ export function shareOf({ mode, permits }: Pick<HolderState, 'mode' | 'permits'>
   return mode ?? (permits === undefined ? '' : count(permits))
 }
 
-/** Titles of the column that shows `shareOf`. */
+/** For each kind of lock, the title of the column that shows permits or modes (`shareOf`). */
 export const shareTitles: Readonly<Record<LockState['kind'], string>> = {
   mutex: '',
   readWrite: 'mode',

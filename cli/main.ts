@@ -40,7 +40,7 @@ const program = withConnection(new Command('baton'))
   // Options after the command's name belong to the command.
   .enablePositionalOptions()
   .addHelpText('after', addressHelp)
-  // These settings come before the commands, because commands inherit them.
+  // These settings are made before the commands are added, because each added command inherits them.
   .exitOverride()
   .configureOutput({ outputError: (text, write) => write(`${complaint(text)}\n`) })
   .hook('preSubcommand', handDown)
@@ -88,10 +88,10 @@ function complaint(text: string): string {
 
 /** Prints the error, and returns its exit code. */
 function complain(error: unknown): number {
-  // Help and version also end this way, with exit code 0. Commander has printed the message already.
+  // Commander has already printed its message. Help and version also end with a CommanderError, whose exit code is 0.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : exitCodes.usage
   if (error instanceof Failure) {
-    // Some messages list several attempts, one per line.
+    // Some messages list several attempts, one per line. So each line is made printable on its own.
     console.error(`baton: ${error.message.split('\n').map(printable).join('\n')}`)
     return error.exitCode
   }
@@ -100,8 +100,8 @@ function complain(error: unknown): number {
 }
 
 /**
- * Handles errors of stdout and stderr, which cannot be reported there. A closed pipe, as in `baton list | head -1`, is
- * not a failure.
+ * Handles errors of writing to stdout and stderr. Such an error cannot be printed, so only the exit code reports it. A
+ * closed pipe, as in `baton list | head -1`, is not a failure.
  */
 function unheard(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') process.exitCode = exitCodes.notWritten

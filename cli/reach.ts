@@ -1,6 +1,6 @@
 /**
- * Opens the first connection to Redis. If it fails, the user learns why within seconds. Later connections are made by
- * the lock client, which keeps trying for longer.
+ * Opens the first connection to Redis. If this connection fails, the user learns why within seconds. The lock client
+ * makes the later connections, and keeps trying for longer.
  *
  * For a cluster and for sentinels, all named hosts are tried at the same time, and the first answer is enough. ioredis
  * would try one host after the other, would wait for each silent host, and would not report why the last host failed.
@@ -24,8 +24,8 @@ const EACH_WITHIN = 3_500
 /** Options for a connection that never reconnects, and that fails instead of waiting. */
 const once = {
   lazyConnect: true,
-  // The ready check of ioredis calls INFO, which a user with few rights may not run. If the server is still loading its
-  // data, the lock client waits for it later.
+  // The ready check of ioredis calls INFO, which a user with few rights is not allowed to send. If the server is still
+  // loading its data, the lock client waits for it later.
   enableReadyCheck: false,
   connectTimeout: CONNECT_WITHIN,
   // The longest wait for the server to close its side, in ms. A server that hangs or has died never closes it.
@@ -195,8 +195,8 @@ async function firmly<T extends Redis | Cluster>(
   try {
     const message = `the server gave no answer within ${milliseconds / 1_000} s`
     await within(check(redis), { milliseconds, message, ...(signal && { signal }) })
-    // Fails if any error was reported. If the database does not exist, for instance, ioredis would continue with
-    // another database.
+    // If ioredis reported any error, the connection fails. Otherwise ioredis would, for instance, continue with another
+    // database if the database does not exist.
     if (reason) throw reason
     return redis
   } catch (error) {
@@ -209,7 +209,7 @@ async function firmly<T extends Redis | Cluster>(
 /** Checks that locks can be kept on this server. */
 async function greet(redis: Redis): Promise<void> {
   await redis.connect()
-  // Every user may send HELLO. Its `mode` is the kind of server: standalone, sentinel or cluster.
+  // Every user may send HELLO. The field `mode` of the reply is the kind of server: standalone, sentinel or cluster.
   const traits = (await redis.call('HELLO').catch(() => [])) as unknown[]
   const mode = traits[traits.indexOf('mode') + 1]
   if (mode === 'cluster')

@@ -1,4 +1,4 @@
-/** `baton release --force`: takes a lock away from its holders, or from one of them, and wakes the next. */
+/** `baton release --force`: takes a lock away from its holders, or from one of them, and wakes the next waiters. */
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { LockState } from '../src/index.ts'
 import { type Connected, type ConnectionOptions, connected, oneLook, withConnection } from './connection.ts'

@@ -2,7 +2,10 @@
 import stringWidth from 'string-width'
 import { printable } from './printable.ts'
 
-/** Each column is as wide as its widest cell; wide characters count as two. Fast enough for a queue of thousands. */
+/**
+ * Makes each column as wide as its widest cell. Wide characters count as two. A table of thousands of rows is still
+ * fast.
+ */
 export function plainTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const lines = [head, ...rows].map(row => row.map(printable))
   const widths = head.map((_, i) => lines.reduce((widest, line) => Math.max(widest, stringWidth(line[i] ?? '')), 0))

@@ -15,8 +15,8 @@ export function parseTime(text: string): number {
 }
 
 /**
- * The shortest interval at which a view may survey Redis, in ms. With a shorter interval, the view would look no
- * smoother.
+ * The shortest interval at which a view may read all locks from Redis, in ms. With a shorter interval, the view would
+ * look no smoother.
  */
 const LEAST_INTERVAL = 100
 

@@ -35,7 +35,9 @@ export function showWaiting(at: Connected, inspect: (key: string) => Promise<Loc
 function drawn({ locks }: Connected, inspect: (key: string) => Promise<LockState>): Waiting {
   const begun = performance.now()
   const line = createLogUpdate(process.stderr, { showCursor: true })
-  /** The lock that is waited for: if several locks are taken together, the last one. */
+  /**
+   * The lock that the command waits for. Several locks are requested one after another, and this is the latest of them.
+   */
   let wanted: Pick<ClientEvents['waiting'], 'key' | 'owner'> | undefined
   let over = false
   /** The last state seen, and when it was seen. */
@@ -51,8 +53,8 @@ function drawn({ locks }: Connected, inspect: (key: string) => Promise<LockState
     seen = { state: await inspect(key), at: performance.now() }
     draw()
   }
-  // Errors are ignored, because the line is only an aid, and the wait itself reports failures. Until an answer arrives,
-  // the times on the line continue.
+  // Errors are ignored, because the line is only an aid, and the wait itself reports failures. Until Redis answers, the
+  // times on the line keep counting.
   const update = () => {
     draw()
     if (wanted) look(wanted.key).catch(() => {})

@@ -2,8 +2,8 @@
  * A BullMQ worker in which jobs of the same customer never run at the same time, in this process or in any other
  * worker. Jobs of different customers run side by side. Start it several times; the workers share the jobs.
  *
- * BullMQ hands out each job once, but it does not know that two jobs concern the same customer. The lock does. What to
- * copy:
+ * BullMQ hands out each job once, but it does not know that two jobs concern the same customer. The lock does, because
+ * its key names the customer. What to copy:
  * - `fair`, with the job's age as its `headStart`: a customer's jobs run in the order in which they were added, even if
  *   a worker asks for a later job first. A retried job keeps its place.
  * - `concurrency` is high: a waiting job is only a promise and needs no thread. With a low number, the waiting jobs of

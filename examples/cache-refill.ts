@@ -89,8 +89,8 @@ async function server(): Promise<void> {
     })
     if (answered) return
 
-    // The request has released its read lock here. A reader that asks for the write lock would wait for itself, and
-    // gets LockDeadlockError instead.
+    // At this point the request has already released its read lock. A reader that asks for the write lock would wait
+    // for itself, so it gets LockDeadlockError.
     await using _reading = await write.using(async ({ signal }) => {
       if (!(await isFresh())) await refill(signal)
       return read.lock() // a writer gets the read lock at once, and keeps it when the write lock is released

@@ -46,7 +46,7 @@ function settle(): void {
   }
 }
 
-/** Waits for a shard and works on it for a term. */
+/** Waits for a shard, and works on it for a limited time (a term). */
 async function ask(shard: number): Promise<void> {
   const asking = new AbortController()
   asked.set(shard, asking)
@@ -101,7 +101,10 @@ async function job(shard: number, { fencingToken, signal }: Lease): Promise<void
     throw new Error(`job ${next} was refused`)
 }
 
-/** Takes the first free seat. If there is none, returns null: this worker then has no share and tries again later. */
+/**
+ * Takes the first free seat, which is a lock that each live worker has to hold. If no seat is free, returns null. This
+ * worker then has no share, and tries again later.
+ */
 async function takeSeat(): Promise<Lease | null> {
   for (const seat of shards) {
     const lease = await locks.tryLock(`example:seat:${seat}`, { signal: stopping.signal })
@@ -124,8 +127,8 @@ while (!stopping.signal.aborted) {
     if (!seat?.held) seat = await takeSeat()
     share = seat ? Math.ceil(shards.length / (await count())) : 0
   } catch (error) {
-    // The worker could not take a seat or count the seats. It keeps its share, and keeps its shards for as long as
-    // their leases last.
+    // The worker could not take a seat or count the seats. The worker keeps its share, and keeps its shards for as long
+    // as their leases last.
     if (!stopping.signal.aborted) console.log(`${NAME}: ${(error as Error).message}`)
   }
   settle()

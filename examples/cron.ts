@@ -8,12 +8,12 @@
  * machine may start a minute late, when the lock is free again. So the job records its result where both machines see
  * it, and checks under the lock whether there is one.
  *
- * For a command that may safely run twice in a row, the same works without any code:
+ * If a command may safely run twice in a row, `baton run` is enough, and no code is needed:
  *
  *     0 2 * * *   baton run nightly-report --timeout 0 -- ./report.sh
  *
- * `--timeout 0` does not wait: exit code 124 means that the other machine is running the job. `./report.sh` finds the
- * fencing token in BATON_FENCING_TOKEN.
+ * With `--timeout 0`, `baton run` does not wait. Exit code 124 means that the other machine is running the job.
+ * `./report.sh` finds the fencing token in BATON_FENCING_TOKEN.
  */
 import { setTimeout as work } from 'node:timers/promises'
 import { Redis } from 'ioredis'
@@ -23,8 +23,8 @@ const { REDIS_URL = 'redis://127.0.0.1:6379' } = process.env
 const [night = new Date().toISOString().slice(0, 10)] = process.argv.slice(2)
 
 /**
- * Stores a report. In this example Redis is the database. It refuses a write if its fencing token is smaller than the
- * last one.
+ * Stores a report. In this example Redis is the database. The script refuses a write whose fencing token is smaller
+ * than that of the last write.
  */
 const STORE = `
   -- KEYS[1] the reports; ARGV[1] fencing token, ARGV[2] night, ARGV[3] report
@@ -37,7 +37,7 @@ const reports = 'example:reports'
 async function write({ fencingToken, signal }: Lease): Promise<void> {
   let report = ''
   for (const part of ['orders', 'returns', 'stock']) {
-    // When the lock is lost, the other machine may begin. Functions that take a signal stop then.
+    // When the lock is lost, the other machine may begin. So the lease's signal stops this work.
     await work(50, undefined, { signal })
     report += `${part}: fine. `
   }

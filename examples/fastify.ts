@@ -70,7 +70,7 @@ function prepareForLocks(app: FastifyInstance, locks: LockClient): void {
     closed = locks.close({ drain: 10_000 }) // holders have 10 s to finish; then their signals abort
   })
   app.addHook('onSend', async (_request, reply) => {
-    // otherwise `close` waits for clients to disconnect
+    // Without this header, closing the server would wait for clients to disconnect.
     if (stopping.signal.aborted) reply.header('Connection', 'close')
   })
   app.addHook('onClose', async () => closed)

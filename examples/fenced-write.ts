@@ -2,7 +2,7 @@
  * A fenced write protects data where a lock alone cannot. A process may be paused, by garbage collection or by closing
  * a laptop. After its lease has ended, it continues and overwrites the next holder's work. Checking the time first does
  * not help: the process can be paused after the check. So every write carries its lease's fencing token, and the
- * database refuses a token that is smaller than the last one.
+ * database refuses a token that is smaller than the last one that it has stored.
  */
 import sqlite from 'node-sqlite3-wasm'
 import { type Lease, LockClient } from 'redis-baton'
@@ -40,7 +40,7 @@ const key = 'example:account:alice'
 
 try {
   // This lease has a fixed length and is not renewed, so it runs out like the lease of a paused process. The next
-  // holder only has to wait.
+  // holder waits until then.
   const paused = await locks.lock(key, { lease: 250 })
   const seenByPaused = balanceOf('alice')
 

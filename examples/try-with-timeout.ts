@@ -25,7 +25,7 @@ async function writeUnlessBusy(): Promise<string> {
   return lease ? write(lease) : 'somebody else is writing it'
 }
 
-/** Waits, but not for long. The error of a timeout names the holder. */
+/** Waits for at most `timeout` ms. The error of a timeout names the holder. */
 async function writeSoon(timeout: number): Promise<string> {
   try {
     return await locks.using(key, { timeout }, write)

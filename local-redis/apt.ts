@@ -5,8 +5,9 @@
  * the sources with their keys, and dpkg's record of what is installed. From that record, apt works out which libraries
  * are missing. It downloads those with the package; the others are used where they are installed.
  *
- * A package from another suite of Debian is fetched with all its libraries, down to the C library, because those of
- * this machine may not fit it. For this, apt gets an empty record of what is installed, and a source of its own.
+ * A package from another suite of Debian is fetched with all its libraries, down to the C library, because this
+ * machine's libraries may be too old or too new for it. For this, apt gets an empty record of what is installed, and a
+ * source of its own.
  */
 import { access, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -76,7 +77,7 @@ async function configure(workshop: string, more: readonly string[]): Promise<str
     `Dir::Cache "${folder('cache')}";`,
     `Dir::Log "${folder('log')}";`,
     'Debug::NoLocking "1";', // apt writes only into private folders, so it needs no locks, which only root may take
-    'APT::Sandbox::User "";', // run by root, apt would otherwise download as a user who may not enter this folder
+    'APT::Sandbox::User "";', // root downloads as root, because apt's own user may not enter this folder
     'Acquire::Languages "none";',
     ...['Pre-Invoke', 'Post-Invoke', 'Post-Invoke-Success'].map(hook => `#clear APT::Update::${hook};`),
     ...['Pre-Invoke', 'Post-Invoke', 'Pre-Install-Pkgs'].map(hook => `#clear DPkg::${hook};`),
@@ -100,7 +101,7 @@ async function foreignSuite(workshop: string, suite: string): Promise<string[]> 
     `Dir::State::status "${status}";`,
     `Dir::Etc::SourceList "${source}";`,
     'Dir::Etc::SourceParts "/dev/null";',
-    'Dir::Etc::PreferencesParts "/dev/null";', // pins are meant for the machine's own release
+    'Dir::Etc::PreferencesParts "/dev/null";', // without pins, which are meant for the machine's own release
     'Dir::Etc::Preferences "/dev/null";',
   ]
 }
@@ -122,7 +123,7 @@ async function existing(files: readonly string[]): Promise<string | undefined> {
 
 const debianReleases = /^(bullseye|bookworm|trixie|forky|duke|sid|oldoldstable|oldstable|stable|testing|unstable)$/
 
-/** Returns the first of this machine's sources that provides a release of Debian under Debian's own name. */
+/** Returns the URI of this machine's first apt source whose release has one of Debian's own names. */
 async function mirror(): Promise<string> {
   const format = '$(RELEASE) $(REPO_URI)'
   const targets = await run('apt-get', ['indextargets', '--format', format, 'Created-By: Packages'], {

@@ -23,9 +23,9 @@ const obeysWithinMs = 3_000
 const tailLines = 20
 
 /**
- * Returns the option that runs servers in containers. It reads two variables. `BATON_REDIS_ARGS` has the arguments for
- * every server, separated by spaces. `BATON_CONTAINER_LABEL` has a label for every container, in the form key=value. If
- * the reaper of testcontainers cannot run, the user finds leftover containers by this label.
+ * Returns the option that runs servers in containers. The option reads two environment variables. `BATON_REDIS_ARGS`
+ * has the arguments for every server, separated by spaces. `BATON_CONTAINER_LABEL` has a label for every container, in
+ * the form key=value. If the reaper of testcontainers cannot run, the user finds leftover containers by this label.
  */
 export function inContainer(env: NodeJS.ProcessEnv = process.env): SourceOption {
   return { name: 'container', find: () => find(env) }

@@ -4,9 +4,9 @@
  * The options are tried in this order: what the user asked for, what is already there, what has to be fetched.
  *
  *  1. REDIS_URL       The user named a server. It is used as it is: never started, stopped or emptied here.
- *     BATON_REDIS_IMAGE  The user named an image. Servers are containers of it, or there are none.
- *  2. PATH            A redis-server or valkey-server is installed: the quickest, and the version its user knows.
- *  3. container       A container engine answers: any version, nothing installed, but an image may be pulled.
+ *     BATON_REDIS_IMAGE  The user named an image. Only containers of this image are used, and no other option is tried.
+ *  2. PATH            A redis-server or valkey-server is installed. It starts fastest, and the user knows its version.
+ *  3. container       A container engine answers. Nothing has to be installed, but an image may have to be pulled.
  *  4. package         In a checkout, on Debian and Ubuntu: the distribution's own server, unpacked into a cache folder.
  *  5. NoRedisError    Says why each of these was not possible, and what to install.
  *

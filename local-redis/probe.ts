@@ -37,7 +37,7 @@ export function probe(port: number): Promise<Answer | undefined> {
 
 /**
  * Expects +PONG and the INFO text, or an error line for each. An error also counts as an answer: NOAUTH means that the
- * server is up. The exception is LOADING.
+ * server is up. The exception is LOADING, because such a server is not ready yet.
  */
 function read(received: string): Answer | undefined | 'incomplete' {
   const [ping, info] = received.split('\r\n')

@@ -25,7 +25,8 @@ export function addressOf(value: string): URL | undefined {
   const url = URL.canParse(value) ? new URL(value) : undefined
   if (!url?.hostname || !['redis:', 'rediss:'].includes(url.protocol)) return undefined
   // If a password contains an unescaped / # or ?, the parser ends the host there, and takes the beginning of the
-  // password for a port. A description of the server would show it.
+  // password for a port. A description of the server would then show this part of the password, so the value is
+  // refused.
   if (!/^(\/\d*)?$/.test(url.pathname) || url.hash !== '' || url.search.includes('@')) return undefined
   return decodes(url.username) && decodes(url.password) ? url : undefined
 }

@@ -5,16 +5,20 @@
  *  reader          the latest release of the earlier writers
  *  semaphore       the release of the permit that the holder took. Permits are taken in the order of their return
  *
- * Samples are in the order of `acquired`. A hold counts until release is *called*, and a correct lock grants again only
- * after that. So every overlap found here is a real fault of the lock.
+ * Samples are in the order of `acquired`. Here a hold ends when its release is *called*. A correct lock grants again
+ * only after that call. So every overlap found here is a real fault of the lock.
  */
 import type { Samples } from './samples.ts'
 
 /**
- * Returned in place of a sample's number if the holder needed no release, because the lock had not been taken before.
+ * Stands in place of a sample's number in the result of `admissions`. It means that the holder needed no release,
+ * because the lock had not been taken before.
  */
 export const nobody = -1
-/** Returned in place of a sample's number if the holder acquired the lock while an earlier holder excluded it. */
+/**
+ * Stands in place of a sample's number in the result of `admissions`. It means that the holder acquired the lock
+ * although an earlier holder excluded it.
+ */
 export const overlap = -2
 
 /** Returns, for each sample, the sample whose release admitted it, or `nobody`, or `overlap`. */
@@ -53,8 +57,8 @@ function permits({ permits = 1, acquired, released }: Samples): (sample: number)
   const free = new Array<number>(permits).fill(nobody)
   return i => {
     while (held.length > 0 && released[held[0]!]! <= acquired[i]!) free.push(held.shift()!)
-    // If a semaphore has granted too many permits, too many come back. The surplus is dropped, the earliest releases
-    // first.
+    // A faulty semaphore may grant more permits than it has. Then more permits are released than exist, and the surplus
+    // is dropped, beginning with the earliest releases.
     free.splice(0, free.length + held.length - permits)
     const by = free.shift() ?? overlap
     const at = held.findIndex(other => released[other]! > released[i]!)

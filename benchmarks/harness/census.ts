@@ -78,7 +78,8 @@ export async function monitor(url: string, heard: (line: string) => void): Promi
         rest = lines.pop()!
         for (const line of lines) {
           if (line.startsWith('-')) reject(new Error(`MONITOR is refused: ${line.slice(1)}`))
-          // With a password there are two OKs, one for AUTH and one for MONITOR, one right after the other.
+          // With a password, the server replies +OK twice in a row, to AUTH and to MONITOR. The second call of
+          // `resolve` has no effect.
           if (line === '+OK') resolve(void socket.setTimeout(0))
           else heard(line)
         }
@@ -98,7 +99,7 @@ export async function monitor(url: string, heard: (line: string) => void): Promi
 
 export interface Sent {
   readonly commands: number
-  /** The server's time for the sent commands in µs, by the server's own statistics. */
+  /** How long the server took for the sent commands in total, in µs, by the server's own statistics. */
   readonly usec: number
 }
 

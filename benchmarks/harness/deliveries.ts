@@ -1,7 +1,8 @@
 /**
  * Counts the messages that clients receive during `happening`. The server does not count received messages: it reports
- * the receivers of a PUBLISH only to the publisher. So PUBSUB first shows the subscribers of each channel, and then
- * MONITOR shows to which channels messages are published. MONITOR slows the server, so nothing is timed meanwhile.
+ * how many clients receive a PUBLISH, but only to the publisher. So PUBSUB first shows the subscribers of each channel,
+ * and then MONITOR shows to which channels messages are published. MONITOR slows the server, so nothing is timed
+ * meanwhile.
  */
 import { randomUUID } from 'node:crypto'
 import { monitor } from './census.ts'

@@ -34,7 +34,7 @@ export interface Handoffs {
    * are not counted.
    */
   readonly backToReleaser: number
-  /** The number of acquisitions that violated mutual exclusion, in the window or outside it. */
+  /** The number of acquisitions that violated mutual exclusion, inside or outside the measured window. */
   readonly overlaps: number
 }
 
@@ -120,7 +120,7 @@ function byKey({ length, key }: Samples): Iterable<number[]> {
   return members.values()
 }
 
-/** Returns each waiter's number of acquisitions in the window. */
+/** Returns each waiter's number of acquisitions in the measured window. */
 export function shares({ length, waiter, acquired }: Samples, waiters: number, window: Window): Int32Array {
   const counts = new Int32Array(waiters)
   for (let i = 0; i < length; i++) if (inside(acquired[i]!, window)) counts[waiter[i]!]! += 1
@@ -138,7 +138,7 @@ export function jain(counts: Int32Array): number {
   return squares === 0 ? Number.NaN : (sum * sum) / (counts.length * squares)
 }
 
-/** Computes Jain's index in each tenth of the window. */
+/** Computes Jain's index in each tenth of the measured window. */
 export function fairnessOverTime(samples: Samples, waiters: number, { from, to }: Window): number[] {
   const tenth = (to - from) / 10
   return Array.from({ length: 10 }, (_, i) => {
@@ -147,7 +147,10 @@ export function fairnessOverTime(samples: Samples, waiters: number, { from, to }
   })
 }
 
-/** Returns `later` minus `earlier` for each sample acquired in the window, without NaN. */
+/**
+ * Returns `later` minus `earlier` for each sample that was acquired in the measured window. Leaves out results that are
+ * NaN.
+ */
 export function differences(samples: Samples, later: Float64Array, earlier: Float64Array, window: Window) {
   const values = new Float64Array(samples.length)
   let count = 0
@@ -159,8 +162,8 @@ export function differences(samples: Samples, later: Float64Array, earlier: Floa
 }
 
 /**
- * Returns the durations of all cycles that overlap the window, in ms. Counting only cycles that begin or end in the
- * window would miss a cycle that is longer than the window.
+ * Returns the durations of all cycles that overlap the measured window, in ms. Counting only cycles that begin or end
+ * in the window would miss a cycle that is longer than the window.
  */
 function cyclesIn({ length, asked, done }: Samples, { from, to }: Window): Float64Array {
   const values = new Float64Array(length)
@@ -177,8 +180,8 @@ export function quantile(values: Float64Array, share: number): number {
 
 const low = 1
 /**
- * The upper limit of a bucket divided by its lower limit. Twenty buckets per decade are narrower than the differences
- * between rounds.
+ * The upper limit of a bucket divided by its lower limit. With this step, a factor of ten has 20 buckets. A bucket is
+ * then narrower than the usual difference between two rounds.
  */
 const step = 10 ** (1 / 20)
 const buckets = 160

@@ -25,7 +25,10 @@ export interface Turn {
   readonly round: number
 }
 
-/** Returns all turns of a run, in order. A rival has no turns in scenarios for a kind of lock that it does not have. */
+/**
+ * Returns all trials that a run has to make, in order. A rival has no trials in scenarios for a kind of lock that it
+ * does not have.
+ */
 export function turnsOf({ scenarios, rivals, rounds }: Plan): Turn[] {
   return scenarios.flatMap(scenario =>
     Array.from({ length: rounds }, (_, i) =>

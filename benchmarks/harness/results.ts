@@ -82,8 +82,9 @@ function remarks(
 }
 
 /**
- * Returns a note for each scenario in which a lock of redis-baton was not tried again after a round. For redis-baton
- * this is a fault, so a note reports it. For other rivals, the reports mention skipped rounds beside the figures.
+ * Returns a note for each scenario in which the run skipped later rounds of a lock of redis-baton, because an earlier
+ * round failed or left unfinished calls. That is a fault of redis-baton, so a note reports it. If the run skipped
+ * rounds of another rival, the reports mention this beside its figures.
  */
 function oursGivenUp(rivals: Plan['rivals'], trials: readonly Trial[]): string[] {
   const ours = new Set(rivals.filter(({ kind }) => kind === 'baton').map(({ name }) => name))

@@ -34,7 +34,7 @@ export async function warmCores(): Promise<WarmCores> {
     if (loops.some(({ pid, exitCode }) => pid === undefined || exitCode !== null)) break
     await sleep(20)
   }
-  stop() // outside of SCHED_IDLE, the loops would take time from the locks
+  stop() // outside of SCHED_IDLE, the loops would take processor time from the benchmark
   return { refused: 'chrt (util-linux) is missing or SCHED_IDLE is not allowed', stop }
 }
 

@@ -58,7 +58,7 @@ export function ratio(what: string, measure: Measure, scenario: string, rival: s
 /**
  * Makes a goal with two columns: the median of all hand-offs, and the median of hand-offs to another process. Some
  * locks need no Redis for a hand-off within a process. The median of all hand-offs may then be the median of these
- * cheap hand-offs. Every hand-off of the floor goes to another process, so only the second column compares
+ * cheap hand-offs. If `to` is a floor, all its hand-offs go to another process, so only the second column compares
  * hand-offs of the same kind.
  */
 export function handoff(what: string, scenario: string, rival: string, to: string, limit: Limit): Goal {
@@ -132,8 +132,8 @@ function readersOf({ scenarios }: Results, name: string): number {
 
 /**
  * Makes a goal for the throughput of `rival`, divided by the throughput of the best other library. Libraries whose
- * names match `but` are ignored. If a library was given up after a round, its last figure also counts in the later
- * rounds. Otherwise the goal would be easier to reach in those rounds.
+ * names match `but` are ignored. If the run skipped later rounds of a library, the library's last figure is used for
+ * those rounds. Otherwise the goal would be easier to reach in those rounds.
  */
 export function best(what: string, scenario: string, rival: string, but?: RegExp): Goal {
   const figures = (results: Results) => {
@@ -149,7 +149,7 @@ export function best(what: string, scenario: string, rival: string, but?: RegExp
 }
 
 /**
- * Makes a goal of 0 faults. It covers the rivals whose names match `rival`, in scenarios whose kind of lock is in
+ * Makes a goal of 0 faults. The goal covers the rivals whose names match `rival`, in scenarios whose kind of lock is in
  * `kinds`. The faults of a trial are the sum of `measures`, or 1 if the trial failed. The trial with the most faults
  * decides.
  */

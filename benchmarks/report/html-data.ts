@@ -25,9 +25,9 @@ export interface Entry extends Rounds {
 }
 
 /**
- * Sorts rivals: redis-baton, then floors, then rivals that promise order, then the others. Every plot has this order,
- * so that a position always means the same rival. Sorting by hand-off latency would favour locks that hand over to
- * their own releaser.
+ * Sorts rivals: redis-baton, then floors (the least that Redis itself costs), then rivals that promise order, then the
+ * others. Every plot has this order, so that a position always means the same rival. Sorting by hand-off latency would
+ * favour locks that hand over to their own releaser.
  */
 export function inOrder(rivals: readonly RivalEntry[]): RivalEntry[] {
   const rank = ({ kind, fair }: RivalEntry) => (kind === 'baton' ? 0 : kind === 'floor' ? 1 : fair ? 2 : 3)

@@ -16,7 +16,7 @@ export function markup(literals: TemplateStringsArray, ...parts: readonly Part[]
   return new Markup(literals.reduce((text, literal, i) => text + render(parts[i - 1]) + literal))
 }
 
-/** Inserts text unescaped. Only for constant text of this program, such as the style sheet. */
+/** Inserts text unescaped. Use it only for constant text of this program, such as the style sheet. */
 export const trusted = (text: string): Markup => new Markup(text)
 
 function render(part: Part): string {

@@ -155,7 +155,10 @@ function dotPlot(entries: readonly Entry[], measure: Measure, description: strin
   return rowsPlot({ title, description, heads: ['median'], axis, axisTitle: title, rows })
 }
 
-/** Hand-off latency, and the two figures that show how many acquisitions were real hand-offs. */
+/**
+ * The columns beside the plot of hand-offs. The first two are latencies, and the other two show how many acquisitions
+ * were real hand-offs.
+ */
 const handoffColumns = [
   ['handoffP50', 'p50'],
   ['handoffP99', 'p99'],

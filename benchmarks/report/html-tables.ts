@@ -49,7 +49,8 @@ type Headline = readonly [measure: Measure, moreIsBetter: boolean, unless?: Meas
 /**
  * The measures to compare at a glance, for each kind of scenario. If a measure names a second measure as `unless`, it
  * is shown only if the run has no figures for that second measure. Hand-offs to another process are preferred to all
- * hand-offs, because every lock needs Redis for them. Within a process, some locks hand over without Redis.
+ * hand-offs, because every lock needs Redis for a hand-off to another process. Within a process, some locks hand over
+ * without Redis.
  */
 const headlines: Readonly<Record<Subject, readonly Headline[]>> = {
   uncontended: [['cycleP50', false]],

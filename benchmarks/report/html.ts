@@ -1,6 +1,6 @@
 /**
  * The results as one self-contained HTML page with SVG plots and without scripts, so it opens from a file and can be
- * attached to a ticket. Its content security policy allows only the page's own style sheet. This is a second defence,
+ * attached to an e-mail. Its content security policy allows only the page's own style sheet. This is a second defence,
  * in case text from a rival's library is ever not escaped.
  */
 import { type Results, takesPart } from '../contract.ts'

@@ -5,9 +5,9 @@
  *      floor          ─●────│─────────│──────    70 µs
  *                         100 µs    1 ms
  *
- * The name is beside the drawing, so no reader has to match colours with a legend. Colour shows the kind of lock
- * (redis-baton, floor or rival), which position and name show as well. A ring instead of a dot
- * marks a rival that promises no order.
+ * The name is beside the drawing, so no reader has to match colours with a legend. The colour shows the kind of lock
+ * (redis-baton, floor or rival), but position and name alone are enough to know the kind. A ring instead of a dot marks
+ * a rival that promises no order.
  */
 import { area, curveStepAfter } from 'd3-shape'
 import type { Distribution } from '../contract.ts'
@@ -17,7 +17,7 @@ import { type Axis, axisFor, linear, percent } from './plot-axis.ts'
 
 export interface Row {
   readonly rival: RivalEntry
-  /** `Rounds.mark`, shown beside the name. */
+  /** The value of `Rounds.mark`, which is shown beside the name. */
   readonly mark: string | undefined
   readonly drawing: Markup | undefined
   /** What the drawing shows, in words. */

@@ -217,7 +217,7 @@ async function openBroadcast({ url }: Setting): Promise<RivalClient> {
 
 async function connect(url: string): Promise<Redis> {
   const redis = new Redis(url, { lazyConnect: true })
-  redis.on('error', () => {}) // each command that fails rejects
+  redis.on('error', () => {}) // a failed command rejects, and so reports the error
   await redis.connect()
   return redis
 }

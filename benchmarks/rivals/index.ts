@@ -44,7 +44,7 @@ import {
 import { sesamecareRedlock, sesamecareRedlock10ms } from './sesamecare-redlock.ts'
 import { simpleRedisMutex } from './simple-redis-mutex.ts'
 
-/** All rivals, in the order of the reports and of the turns. */
+/** All rivals, in the order of the reports, which is also the order of the trials. */
 export const rivals: readonly Rival[] = [
   batonFair,
   batonUnfair,
@@ -91,7 +91,9 @@ export async function workerOf({ runtime }: Rival, further?: string): Promise<Co
   return runtime === 'java' ? launch() : nodeWorker(further)
 }
 
-/** Returns the rival's version; undefined for floors and for packages that are not installed. */
+/**
+ * Returns the rival's version; undefined for floors, which have no package, and for packages that are not installed.
+ */
 export async function versionOf({ kind, runtime, package: name }: Rival): Promise<string | undefined> {
   if (runtime === 'java') return redissonVersion()
   if (kind === 'baton') return versionIn(new URL('package.json', packageRoot))

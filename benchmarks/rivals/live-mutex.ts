@@ -48,11 +48,13 @@ function liveMutexOver(transport: 'tcp' | 'socket', name: string, note: string):
     note,
     runtime: 'node',
     async missing() {
-      // The package's install script downloads a shell script that the library does not need.
+      // The package's install script downloads a shell script that the library does not need. So the suggested command
+      // skips install scripts.
       return (await notInstalled('live-mutex'))?.replace('npm install', 'npm install --no-save --ignore-scripts')
     },
     async open(setting) {
-      // The package's main file would also load the broker, which catches all uncaught exceptions of its process.
+      // The package's main file would also load the broker, which catches all uncaught exceptions of its process. So
+      // only the client is loaded.
       const { Client } = await load<Library>('live-mutex/dist/client.js')
       const address = await brokerOf(setting, transport)
       const { lease } = setting

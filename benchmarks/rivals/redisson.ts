@@ -32,7 +32,7 @@ const longestLine = 160
 
 // Asynchronous calls were compared with a thread per waiter, in 2 processes with 8 and with 100 waiters each. For RLock
 // and for RFairLock, asynchronous calls had the shorter hand-off, more acquisitions per second and less CPU time. For
-// RLock they also send more commands, because each message then wakes two waiters.
+// RLock, asynchronous calls also send more commands, because each message then wakes two waiters.
 const use =
   'Asynchronous calls, lockAsync(id) and unlockAsync(id), which are faster than a thread per waiter. One client per ' +
   'process, with the defaults. Above 250 waiters per process, more channels per connection and a longer subscription ' +
@@ -128,7 +128,8 @@ async function findJava(env: NodeJS.ProcessEnv): Promise<string | undefined> {
   const { JAVA_HOME } = env
   const java = JAVA_HOME ? join(JAVA_HOME, 'bin', 'java') : await onPath('java', env)
   if (java === undefined) return undefined
-  // Fails with Java 8, which does not know this option, and on macOS without Java, where `java` is only a stub.
+  // This command fails with Java 8, because Java 8 does not know `--version`. It also fails on macOS without Java,
+  // where `java` is only a stub.
   const said = await run(java, ['--version'], { timeoutMs: answersWithinMs }).catch(() => '')
   const [, version = 0] = /^\S+ (\d+)/.exec(said) ?? []
   return Number(version) >= oldestJava ? java : undefined
@@ -139,8 +140,8 @@ async function onPath(name: string, { PATH = '' }: NodeJS.ProcessEnv): Promise<s
 }
 
 /**
- * Builds under a file lock. Without `flock`, two processes may build at the same time. Each has its own folder, and the
- * first rename wins.
+ * Builds under a file lock. Without `flock`, two processes may build at the same time. Each process builds in its own
+ * folder, and the first rename wins.
  */
 async function buildOnce(maven: string, tree: string, withinMs: number, env: NodeJS.ProcessEnv): Promise<void> {
   if ((await onPath('flock', env)) === undefined) return build(maven, tree, withinMs, env)
@@ -183,7 +184,7 @@ function complaint(log: string, failure: string): string {
   return `${isAboutRegistry ? 'Maven could not fetch what it needs' : 'Maven could not build it'}: ${shortened(line)}`
 }
 
-/** Shortens an error line of Maven, because it is long if it lists all causes with addresses. */
+/** Shortens an error line of Maven. A line that lists all causes with their addresses would be too long. */
 function shortened(line: string): string {
   return line.length <= longestLine ? line : `${line.slice(0, longestLine)}…`
 }

@@ -75,8 +75,8 @@ export const redlockUniversal = onOneServer(
 )
 
 /**
- * With the library's default delay, a free lock stays unused most of the time. So the library is also measured with the
- * delay of redis-semaphore.
+ * With the library's default delay between two attempts, a free lock stays unused most of the time. So the library is
+ * also measured with the shorter delay that redis-semaphore has by default.
  */
 export const redlockUniversal10ms = onOneServer(
   'redlock-universal-10ms',

@@ -15,8 +15,8 @@ export const simpleRedisMutex: Rival = {
     const { createClient } = await load<typeof import('redis')>('redis')
     const redis = createClient({ url })
     await redis.connect()
-    // The library's first lock call connects its subscriber, and later calls do not wait for that. Without this first
-    // call, the trial would miss its first release and begin with a pause of 10 s.
+    // The library's first lock call connects its subscriber, and later calls do not wait until it is connected. Without
+    // this first call, the trial would miss its first release and begin with a pause of 10 s.
     const release = await lock(redis, `${namespace}:first-lock:${process}`)
     await release()
     return {

@@ -5,7 +5,7 @@
  *  writer holds ──▶ all readers ask ──▶ settle ──▶ the writer releases ──▶ … ──▶ the last reader holds
  *                                                  │◀────── admission ─────────▶│
  *
- * This is done once to count the messages, and then several times to measure the time.
+ * The sequence runs once to count the messages, and then several times to measure the time.
  */
 import type { Drained } from '../contract.ts'
 import { sentBetween } from '../harness/census.ts'
@@ -59,7 +59,7 @@ export async function admission(stage: Stage): Promise<Findings> {
       acquisitions: samples.length,
       admission: quantile(Float64Array.from(took), 0.5),
       messages,
-      // The writer's own acquisitions count as well.
+      // Each repetition has one acquisition for each reader and one for the writer.
       commands: census?.size ? commands / (took.length * (scenario.processes * scenario.waiters + 1)) : Number.NaN,
       overlaps: handoffs(samples, { from: 0, to: Number.POSITIVE_INFINITY }).overlaps,
     }),

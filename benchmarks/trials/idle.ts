@@ -6,7 +6,9 @@ import { withoutGaps } from '../harness/measures.ts'
 import { enqueue } from './queue.ts'
 import type { Findings, Stage } from './stage.ts'
 
-/** In ms: within this time, the server frees the buffers that it used for connecting and asking. */
+/**
+ * In ms: within this time, the server frees the buffers that it used for new connections and for the waiters' requests.
+ */
 const calm = 2_500
 /** How long to wait for a request to arrive at the server, in ms. */
 const settled = 300

@@ -7,8 +7,9 @@
  * If waiters hold the lock for some time (`hold`), waiters of process A and B first ask in turn, A B A B …. Meanwhile
  * the first waiter keeps the lock until all have asked (`openAt`). If the lock keeps this order, every hand-off of the
  * loop goes to the other process. If each process asked at once for all its waiters, the queue would consist of blocks.
- * With eight waiters per process, seven of eight hand-offs would then stay within a process. The eighth would be so
- * rare that its code is not in the CPU caches. Waits count from `openAt` on.
+ * With eight waiters per process, seven of eight hand-offs would then stay within a process. The eighth hand-off would
+ * go to the other process, but so rarely that its code is not in the CPU caches. The part of a wait before `openAt` is
+ * not counted.
  *
  * If `hold` is 0, all waiters ask at once, because the lock itself determines the order after a few turns.
  *
@@ -34,19 +35,19 @@ import { ending, type Findings, type Stage } from './stage.ts'
 
 /**
  * The time by which each waiter of a process prolongs the warm-up, in ms. So every waiter has had a turn before the
- * window.
+ * measured window.
  */
 const perWaiter = 1
 /** In ms: time between two requests while waiters queue up. A delay shorter than this does not change the order. */
 const apart = 25
 /**
- * The time by which a mixed crowd prolongs the warm-up, in ms. Its unfair callers join the queue after a second (the
- * default). Until then, only the fair callers get the lock.
+ * The time by which a mixed crowd prolongs the warm-up, in ms. The unfair callers of the crowd join the queue after a
+ * second (the default). Until then, only the fair callers get the lock.
  */
 export const patience = 2_000
 /**
  * In ms: the lease in a scenario in which an additional process holds permits. The lease is so long that none of these
- * permits is renewed in the window.
+ * permits is renewed in the measured window.
  */
 const leaseInUse = 120_000
 /** In ms: time between the order and the start, so that all processes have received the order in time. */
@@ -87,7 +88,8 @@ export async function loop(stage: Stage): Promise<Findings> {
   const reach = (moment: number) => Promise.race([finished, until(moment)])
   const snapshot = async () => together(await Promise.all(stage.answering.map(server => server.snapshot())))
   if (frozen) {
-    // At this moment all clients are connected, and the first effects of freezing end before the window begins.
+    // At this moment all clients are connected, and the first effects of freezing end before the measured window
+    // begins.
     await reach((openAt + from) / 2)
     stage.freeze()
   }

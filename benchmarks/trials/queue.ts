@@ -71,7 +71,7 @@ export async function queue(stage: Stage): Promise<Findings> {
       clientCpu: cpu / samples.length,
       drain: drained / times,
       // With several drains, most pairs are of two requests from different drains. Such a pair is never inverted, so
-      // the share of inverted pairs would be too small.
+      // the share of inverted pairs would be too small, and is left out.
       inversions: times === 1 ? overtaking(samples).share : Number.NaN,
       jain: jain(counts),
       starved: counts.filter(count => count === 0).length,

@@ -9,9 +9,9 @@ import { type Part, readPart } from '../harness/samples.ts'
 import type { Server } from '../harness/server.ts'
 import { type Tally, tallyOf } from '../harness/tally.ts'
 
-/** Time limits in ms. No trial takes longer than their sum plus its window. */
+/** Time limits in ms. No trial takes longer than the sum of these limits plus its measured window. */
 export interface Limits {
-  /** The minimum time that a loop runs before its window. */
+  /** The minimum time that a loop runs before its measured window. */
   readonly warmUp: number
   /** How long a worker may take to start, import its library and connect. */
   readonly open: number

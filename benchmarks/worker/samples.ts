@@ -12,7 +12,10 @@ export class SampleStore {
   count = 0
   #numbers = new Float64Array(firstCapacity * width)
 
-  /** Adds a sample when release is called, and returns its number. `finish` adds `done`, which is NaN until then. */
+  /**
+   * Adds a sample when release is called, and returns the sample's number. `finish` adds `done`, which is NaN until
+   * then.
+   */
   add(waiter: number, asked: number, acquired: number, released: number): number {
     const offset = this.count * width
     if (offset === this.#numbers.length) {

@@ -26,7 +26,7 @@ export class Station {
   #samples = new SampleStore()
   #errors = 0
   #error: string | undefined
-  /** The turns that have not ended. */
+  /** The turns (ask, hold, release) that have not ended. */
   #underWay = new Set<Promise<void>>()
   #cpu = process.cpuUsage()
   #kept: readonly Release[] = []
@@ -64,7 +64,7 @@ export class Station {
     return this.#drain('loop', giveUpAt, file, () => user + system)
   }
 
-  /** Runs turns of one waiter until `endAt`. */
+  /** Runs turns (ask, hold, release) of one waiter until `endAt`. */
   async #round(
     contender: Contender,
     waiter: number,
@@ -117,14 +117,16 @@ export class Station {
     })
   }
 
-  /** Reports the memory in use, without the memory that the benchmark itself needs for the waiting turns. */
+  /**
+   * Reports the memory in use, without the memory that the benchmark itself needs for the waiters' unfinished turns.
+   */
   async memory(): Promise<Report> {
     this.#turnHeap ??= await this.#measureTurn()
     const { rss, heapUsed } = await afterCollection()
     return { op: 'memory', resident: rss, heap: heapUsed - this.#underWay.size * this.#turnHeap }
   }
 
-  /** Measures the heap that one waiting turn needs in the benchmark itself, with a lock that only waits. */
+  /** Measures the heap that the benchmark itself needs for one waiter. Uses a lock that is never granted. */
   async #measureTurn(): Promise<number> {
     const turns = 1_000
     const never = new Promise<void>(() => {})

@@ -12,7 +12,7 @@
  *     lost the lock, and requests the lock again for the same order.
  *  4. When every order has an answer, the workers leave, and the coordinator reads the shop's final state.
  *
- * Without the lock the same happens, except that no request waits and the late write succeeds.
+ * Without the lock, the story is the same, except that no request waits and the late write succeeds.
  *
  * However the run ends, it leaves no process and no key behind. Instead of waiting for ever, the run fails if a worker
  * or Redis dies unexpectedly, or if the sale takes longer than `patience`.
@@ -31,7 +31,7 @@ import { type History, timeToNext } from './witness.ts'
 
 export interface SaleOptions {
   redis: Redis
-  /** The server's URL, with which the workers connect, too. */
+  /** The server's URL. The coordinator and the workers connect to this server. */
   url: string
   /** The beginning of every key of this run. */
   prefix: string
@@ -41,7 +41,10 @@ export interface SaleOptions {
   /** How long the sale may take before it fails, in ms. */
   patience: number
   say: Say
-  /** Called once, at the start, with the stage. From then on, the stage may be read at any time. */
+  /**
+   * Called once, at the start, with the present state of the sale (`stage`), which may be read at any time from then
+   * on.
+   */
   watch: (stage: Stage) => void
 }
 
@@ -118,7 +121,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
 
   // --- The story -------------------------------------------------------------------------------------------------
 
-  /** Waits until the worker has stopped inside a section. Returns null if the sale ends first. */
+  /** Waits until the worker has stopped inside a critical section. Returns null if the sale ends first. */
   async function stopInside(worker: Worker): Promise<Paused | null> {
     worker.send({ kind: 'pause' })
     await until(() => pauses.has(worker) || allAnswered())
@@ -126,8 +129,8 @@ export async function runSale(options: SaleOptions): Promise<History> {
   }
 
   /**
-   * Waits until the worker has ended. Rejects if the run fails first, because the story must then not continue, and
-   * above all must not start another worker. `worker.ended` alone would not reject.
+   * Waits until the worker has ended. Rejects if the run fails first, because the sale must then not continue, and
+   * above all no other worker may be started. `worker.ended` alone would not reject.
    */
   async function hasEnded(worker: Worker): Promise<void> {
     let ended = false
@@ -147,7 +150,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
     victim.state = 'killed'
     say('bad', `SIGKILL ended ${victim.label}${locked ? ', which held the lock' : ''}; ${order} is paid, but not saved`)
     await hasEnded(victim)
-    ledger.killed(victim.pid, at) // not before the victim's last message has been read
+    ledger.killed(victim.pid, at) // only now, when the victim's last message has been read
     const returned = [...victim.inHand.values()]
     line.unshift(...returned)
     const heir = start(victim.place)
@@ -205,7 +208,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
     await until(() => ledger.sold >= sale.killAfter)
     const crashed = crash(crew[1]!)
     // Without the lock, no worker waits for the dead W2, and the sale would be over before a new W2 is ready. So the
-    // story waits for the new W2 only with the lock.
+    // sale waits for the new W2 only with the lock.
     if (locked) await crashed
     await Promise.all([crashed, until(() => ledger.sold >= sale.freezeAfter).then(() => freeze(crew[2]!))])
   }
@@ -218,7 +221,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
 
   let looking = false
   const ticks = setInterval(() => {
-    check() // some conditions depend on the time
+    check() // at every tick, because some conditions depend on the time
     if (!locks || looking) return
     looking = true
     watchQueue()

@@ -59,8 +59,8 @@ export function openLedger(stock: number) {
     },
 
     /**
-     * Ends a section whose lock was lost. The section ends when its lease ended, or at its last accepted write if that
-     * was later.
+     * Ends a critical section whose lock was lost. The section ends when its lease ended, or at its last accepted write
+     * if that was later.
      */
     lost({ section: id, refused, wroteAt }: Lost) {
       if (id === null) return
@@ -72,8 +72,8 @@ export function openLedger(stock: number) {
     },
 
     /**
-     * Ends the open sections of the killed worker. With the lock, a section ends when its lease ends, because no
-     * process could release the lock sooner. Without the lock, a section ends at once.
+     * Ends the open critical sections of the killed worker. With the lock, a section ends when its lease ends, because
+     * no process could release the lock sooner. Without the lock, a section ends at once.
      */
     killed(pid: number, at: number) {
       ledger.killedAt = at

@@ -9,11 +9,11 @@ export type ToWorker =
   | { kind: 'open'; url: string; prefix: string; label: string; locked: boolean }
   | { kind: 'order'; id: string; customer: string; coupon: string }
   /**
-   * Tells the worker to stop in the next section that is about to sell, after the payment and before the first write.
-   * The worker answers with `paused`.
+   * Tells the worker to stop in its next critical section that is about to sell, after the payment and before the first
+   * write. The worker answers with `paused`.
    */
   | { kind: 'pause' }
-  /** Tells the worker to continue the paused section. */
+  /** Tells the worker to continue its paused critical section. */
   | { kind: 'go' }
   /**
    * Reports the process id of a frozen worker, or null once that worker has continued. If the coordinator dies while
@@ -42,19 +42,19 @@ export interface Entered {
   /** The lease lasts at least until this time, as far as the worker knows. */
   leaseEnds: number | null
   /**
-   * While a section runs, its id is in the shop as a mark. `found` is the mark of another section that this section
-   * found there. It should be null, because sections must not overlap.
+   * While a critical section runs, its id is in the shop as a mark. `found` is the mark of another section that this
+   * section found there. `found` should be null, because sections must not overlap.
    */
   found: string | null
 }
 
-/** A section has stopped, because the worker received `pause`. */
+/** A critical section has stopped, because the worker received `pause`. */
 export interface Paused {
   kind: 'paused'
   section: string
   order: string
   leaseEnds: number | null
-  /** The stock that the section read, before it sells a coupon. */
+  /** The stock that the critical section has read. It has not sold a coupon yet. */
   stockRead: number
 }
 
@@ -66,11 +66,14 @@ export interface Left {
   /** The time of the last statement under the lock, just before the release. */
   at: number
   answer: Answer
-  /** The stock after this section. */
+  /** The stock after this critical section. */
   stock: number
 }
 
-/** The lock was lost during a section, or while waiting for one. The worker will ask again for the same order. */
+/**
+ * The lock was lost during a critical section, or before the section began (`section` is null). The worker requests the
+ * lock again for the same order.
+ */
 export interface Lost {
   kind: 'lost'
   section: string | null

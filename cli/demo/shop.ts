@@ -54,7 +54,10 @@ export function openShop(redis: Redis, prefix: string) {
   }
 
   return {
-    /** Writes the mark. `previous` is the mark that it replaced: '' or null if no section was inside. */
+    /**
+     * Writes the id of a critical section as the mark that it is running. `previous` is the mark before: '' or null if
+     * no section was running.
+     */
     enter: (coupon: string, token: number | null, section: string) =>
       write(coupon, token, `${prefix}:inside:${coupon}`, section),
 

@@ -1,6 +1,6 @@
 /**
  * The visible side of the sale. A terminal gets a picture that is redrawn twelve times a second, with the events of the
- * story below it. Any other output gets one line of plain text per event.
+ * sale below it. Any other output gets one line of plain text per event.
  */
 import type { WriteStream } from 'node:tty'
 import { createLogUpdate } from 'log-update'
@@ -14,9 +14,9 @@ import { handoffs } from './witness.ts'
 export interface Display {
   readonly live: boolean
   readonly colours: Colors
-  /** Prints a line that is not part of the story. */
+  /** Prints a line that is not an event of the sale. */
   print(line: string): void
-  /** Shows an event of the story. */
+  /** Shows an event of the sale. */
   say: Say
   /** Starts to show the sale. */
   watch(stage: Stage): void
@@ -32,7 +32,8 @@ const widest = 110
 export function openDisplay(out: WriteStream, env: NodeJS.ProcessEnv): Display {
   const { TERM, NO_COLOR } = env
   const live = out.isTTY === true && TERM !== 'dumb'
-  // Only `live` decides, not the environment: a pipe gets no escape codes, even if colours are requested globally.
+  // The environment cannot turn colours on. So a pipe gets no escape codes, even if a variable such as FORCE_COLOR is
+  // set.
   const colours = picocolors.createColors(live && !NO_COLOR)
   return live ? liveDisplay(out, colours) : plainDisplay(out, colours)
 }
@@ -88,7 +89,7 @@ export function frame(
   size: { columns: number; rows: number },
 ): string {
   const { ledger, crew, queue, orders, locked } = stage
-  const room = size.columns - 10 // the columns that the row names leave
+  const room = size.columns - 10 // the columns that remain beside the names of the rows
   const bar = (share: number, colour: (text: string) => string) => {
     const length = Math.max(10, room - 22)
     const full = Math.min(length, Math.max(0, Math.round(share * length)))
@@ -140,7 +141,8 @@ function holder({ ledger, crew, startedAt }: Stage, colours: Colors): string {
   const worker = crew.find(one => one.pid === latest.pid)
   const who = worker ? hue(worker.place, colours)(`■ ${worker.label}`) : colours.red('■ killed')
   const since = Math.max(0, now() - latest.begin)
-  // A hold of up to 200 ms is ordinary, and its length would change too fast to read.
+  // A hold of up to 200 ms is ordinary, and its length would change too fast to read. So the length is shown only for
+  // longer holds.
   const long = latest.how !== 'released' && since > 200 ? colours.red(`  for ${seconds(since)}`) : ''
   return startedAt > latest.begin ? '-' : `${who}  ${latest.order}${long}`
 }

@@ -8,12 +8,12 @@
  * Critical sections: a section begins with the first statement under the lock and ends with the last one before the
  * release. Both times come from the machine's monotonic clock. A section ends in one of three ways:
  *
- *  released   it ends when the worker is about to release
- *  killed     the process died inside. No other process could know that, so the section counts until its lease ends, as
- *             the worker itself last calculated it; without the lock, until the kill
- *  lost       the process was frozen and continued, and the shop refused its late write. The section had no effect
- *             after the refusal, so it too counts until its lease ends. If the shop had accepted the write, the section
- *             would count until the write, and would overlap with all sections in between
+ *  released   The worker is about to release the lock: the section ends then.
+ *  killed     The process died inside the section. No other process could know that. So the section ends when its lease
+ *             ends, by the last calculation of the worker itself. Without the lock, the section ends with the kill.
+ *  lost       The process was frozen and continued, and the shop refused its late write. The section had no effect
+ *             after the end of its lease, so it ends when its lease ends. If the shop had accepted the late write, the
+ *             section would end with that write, and would overlap with all sections in between.
  *
  * Two sections overlap if one begins before the other has ended: one may then overwrite a value that the other has
  * read. A second check needs no clock: each section writes its mark into the shop and removes it at the end. If a
@@ -46,7 +46,7 @@ export interface Section {
   /** The hold's id and fencing token; null without the lock. */
   readonly hold: string | null
   readonly token: number | null
-  /** The id of another section whose mark this section found in the shop, or null. */
+  /** The id of another critical section whose mark this section found in the shop, or null. */
   readonly found: string | null
   end: number
   how: 'open' | 'released' | 'killed' | 'lost'
@@ -98,11 +98,11 @@ function countSales({ orders, answers, stock, stockLeft }: History) {
   }
 }
 
-/** Returns the ids of all sections that overlap with another. */
+/** Returns the ids of all critical sections that overlap with another one. */
 function findOverlaps(sections: readonly Section[]): Set<string> {
   const overlapping = new Set<string>()
   const byId = new Map(sections.map(section => [section.id, section]))
-  let latest: Section | undefined // the section that ends last, of those so far
+  let latest: Section | undefined // of the sections so far, the one that ends last
   for (const section of sections.toSorted((a, b) => a.begin - b.begin)) {
     if (latest && section.begin < latest.end) overlapping.add(latest.id).add(section.id)
     if (!latest || section.end > latest.end) latest = section
@@ -175,7 +175,7 @@ function percentile(sorted: readonly number[], share: number): number | null {
   return sorted[Math.ceil(share * sorted.length) - 1] ?? null
 }
 
-/** Returns the time from this moment until the next section began. */
+/** Returns the time from `from` until the next critical section began. */
 export function timeToNext(sections: readonly Section[], from: number): number | null {
   const next = Math.min(...sections.filter(section => section.begin > from).map(section => section.begin))
   return Number.isFinite(next) ? next - from : null

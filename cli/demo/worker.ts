@@ -23,7 +23,7 @@ interface Counter {
 let counter: Counter | undefined
 let requests = 0
 let sections = 0
-/** Set by `pause`, and cleared by the first section that is about to sell. */
+/** Set by `pause`, and cleared by the first critical section that is about to sell. */
 let pauseWanted = false
 let resume: (() => void) | undefined
 let frozenWorker: number | null = null
@@ -56,8 +56,8 @@ interface Visit {
 }
 
 /**
- * Handles one order until it has an answer. If the lock is lost, the worker requests it again, so an order is processed
- * at least once.
+ * Handles one order until it has an answer. If the lock is lost, the worker requests the lock again for the same order.
+ * So an order may be processed more than once.
  */
 async function handle(order: OrderInHand): Promise<void> {
   const { shop, locks } = counter!

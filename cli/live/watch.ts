@@ -11,49 +11,57 @@
 import type { Connected } from '../connection.ts'
 import { type Picture, pictureOf, type SeenLock, seen } from './picture.ts'
 
-/** Length of the rest after a survey, as a multiple of the survey's duration. */
+/** How long the view rests after a survey of all locks, as a multiple of the survey's duration. */
 const REST = 4
 
 export interface WatchOptions {
   /** A pattern as for `locks.list`. Default: all locks. */
   readonly pattern?: string
-  /** The time from the start of one survey to the start of the next, in ms. If surveys take long, it is longer. */
+  /**
+   * The time from the start of one survey of all locks to the start of the next, in ms. If surveys take long, this time
+   * becomes longer.
+   */
   readonly interval: number
 }
 
 export interface Watch {
-  /** The result of the last survey that succeeded. */
+  /** All locks, as the last successful survey found them. */
   readonly picture: Picture | undefined
-  /** The ms since the last successful survey ended, and the ms that it took. */
+  /** The ms since the last successful survey of all locks ended, and the ms that this survey took. */
   readonly age: number
   readonly took: number
-  /** The current time from the start of one survey to the start of the next, in ms: `interval`, or longer. */
+  /**
+   * The current time from the start of one survey of all locks to the start of the next, in ms: `interval`, or longer.
+   */
   readonly pace: number
   /**
-   * Why there is no newer picture: the connection is gone, or the last survey failed. Cleared by the next survey that
-   * succeeds.
+   * Why there is no newer picture: the connection is gone, or the last survey of all locks failed. The next survey that
+   * succeeds clears this field.
    */
   readonly trouble: Error | undefined
   /**
-   * How long the current survey has been running, in ms; undefined between surveys. If this is long and there is no
-   * `trouble`, Redis does not answer.
+   * How long the current survey of all locks has been running, in ms; undefined between surveys. If this time is long
+   * and there is no `trouble`, Redis does not answer.
    */
   readonly surveying: number | undefined
-  /** The ms until the next survey. Undefined while paused or closed, or during a survey. */
+  /**
+   * The ms until the next survey of all locks. Undefined during a survey, and while the surveys are paused or ended.
+   */
   readonly nextIn: number | undefined
-  /** Stops further surveys. */
+  /** Stops the surveys of all locks until `resume`. */
   pause(): void
   /**
-   * Continues the surveys. The next survey begins when it is due, and no sooner, so that frequent pauses add no load.
+   * Continues the surveys of all locks. The next survey begins when it is due, and no sooner, so that frequent pauses
+   * add no load.
    */
   resume(): void
-  /** Stops the calls of `changed`, and abandons a survey that is under way. */
+  /** Ends the surveys and the calls of `changed`. A survey that is under way is abandoned. */
   close(): void
 }
 
 /**
- * Starts the surveys. The first survey begins at once, unless the caller calls `pause` at once. Calls `changed` after
- * each survey, and when trouble begins or ends.
+ * Starts the surveys of all locks. The first survey begins at once, unless the caller calls `pause` at once. Calls
+ * `changed` after each survey, and when trouble begins or ends.
  */
 export function watch(at: Connected, { pattern, interval }: WatchOptions, changed: () => void): Watch {
   const { locks } = at
@@ -62,8 +70,8 @@ export function watch(at: Connected, { pattern, interval }: WatchOptions, change
   let begun: number | undefined
   let gone = false
   /**
-   * Whether the connection was lost during this survey. If so, the survey's duration does not show how much work it
-   * was.
+   * Whether the connection was lost during the current survey of all locks. If so, the survey's duration does not show
+   * how much work Redis had with it.
    */
   let interrupted = false
   let due = performance.now()
@@ -76,7 +84,8 @@ export function watch(at: Connected, { pattern, interval }: WatchOptions, change
     gone = interrupted = true
     changed()
   }
-  // If a survey is waiting for the connection, it now continues. `trouble` stays until a survey succeeds.
+  // If a survey of all locks is waiting for the connection, the survey now continues. `trouble` stays until a survey
+  // succeeds.
   const reconnected = () => {
     gone = false
     due = Math.min(due, performance.now() + interval)
@@ -104,8 +113,8 @@ export function watch(at: Connected, { pattern, interval }: WatchOptions, change
       trouble = undefined
       rest = interrupted ? interval : Math.max(interval - took, REST * took)
     } catch (error) {
-      // While the connection is gone, `trouble` already holds the connection's error, which says more than the survey's
-      // error.
+      // While the connection is gone, `trouble` already holds the connection's error, which says more than the error of
+      // the survey that has just failed.
       if (!gone) trouble = error as Error
     }
     begun = undefined
@@ -157,7 +166,7 @@ export function watch(at: Connected, { pattern, interval }: WatchOptions, change
   }
 }
 
-/** Takes one picture, for instance for `--once`. Rejects with the errors of `locks.list`. */
+/** Reads all locks once, for instance for `--once`. Rejects with the errors of `locks.list`. */
 export async function survey(at: Connected, pattern?: string, abandoned = () => false): Promise<Picture> {
   const found: SeenLock[] = []
   for await (const state of at.locks.list(pattern)) {

@@ -15,8 +15,9 @@ import { printable } from '../printable.ts'
 import { onlyDead } from './process-table.ts'
 
 /**
- * Whether the command has a process group of its own. Keys such as Ctrl-C send no signal to that group. (This does not
- * use `process.stdin`, which would make its pipe non-blocking, and the command shares that pipe.)
+ * Whether the command has a process group of its own. Keys such as Ctrl-C send no signal to that group.
+ * (`process.stdin` is not used here. Its use would make the pipe of stdin non-blocking, and the command shares that
+ * pipe.)
  */
 export const grouped = !isatty(0)
 
@@ -40,7 +41,7 @@ export class Command {
     })
   }
 
-  /** Sends the signal to the group, or to the command alone. */
+  /** Sends the signal to the command's process group, or to the command alone if it has no group of its own. */
   kill(signal: NodeJS.Signals): void {
     try {
       this.#send(signal)

@@ -4,7 +4,8 @@ import { parseAddress } from '../address.ts'
 import { operandsIn } from '../words.ts'
 
 /**
- * Returns undefined if `--` is not missing, or if `word` is before the place where `--` belongs.
+ * Returns a hint with the corrected command line. Returns undefined if `--` is not missing, or if `word` is before the
+ * place where `--` belongs.
  * @param words the words after the program's name
  */
 export function missingDashes(words: readonly string[], run: Command, word?: string): string | undefined {

@@ -56,8 +56,8 @@ export class Signals {
 }
 
 /**
- * Returns whether this program is in the terminal's foreground, where keys send signals. A program in the background or
- * without a terminal is not.
+ * Returns whether this program is in the terminal's foreground, where keys send signals. A program in the background,
+ * or without a terminal, is not in the foreground.
  */
 function inForeground(): boolean {
   const own = processOf('self')

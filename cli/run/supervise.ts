@@ -7,7 +7,7 @@ import type { Signals } from './signals.ts'
 
 /** How often to check for remaining processes of a command that is being ended, in ms. */
 const LOOK = 50
-/** How long processes may remain after SIGKILL, in ms. The kernel needs a moment. */
+/** How long processes may remain after SIGKILL, in ms. The kernel needs a moment to end them. */
 const LEFT = 1_000
 
 /**

@@ -1,6 +1,6 @@
 /**
  * Table rows with fixed columns: each cell is cut or padded to its width, and begins at a fixed column of the screen.
- * Terminals disagree about the width of some characters; this way such a character spoils only its own cell.
+ * Terminals disagree about the width of some characters. With fixed columns, such a character spoils only its own cell.
  */
 import ansiEscapes from 'ansi-escapes'
 import cliTruncate from 'cli-truncate'

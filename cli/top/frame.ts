@@ -22,7 +22,7 @@ export interface Seen {
   readonly view: View
   readonly watch: Watch
   readonly paused: boolean
-  /** The interval between surveys, in ms. */
+  /** How often all locks are read from Redis, in ms. */
   readonly interval: number
   /** The name of this Redis. */
   readonly where: string
@@ -68,7 +68,7 @@ export function frame({ view, watch, paused, interval, where }: Seen, size: Size
   return [...filled, foot(view, size.columns, colours)]
 }
 
-/** Says how fresh the picture is, and why it is not fresh if something is wrong. */
+/** Says how old the data on the screen are. If something is wrong, also says why there are no newer data. */
 function status(watch: Watch, paused: boolean, interval: number): ['red' | 'yellow' | 'dim', string] {
   const { picture, age, took, trouble, surveying = 0 } = watch
   const asOf = picture ? `data as of ${time(age)} ago` : 'no data yet'

@@ -11,7 +11,7 @@ import { firstView, type Key, press } from './view.ts'
 
 interface Wanted {
   readonly pattern: string
-  /** The interval between surveys, in ms. */
+  /** How often all locks are read from Redis, in ms. */
   readonly interval: number
   readonly order: Order
 }
@@ -21,7 +21,7 @@ const TICK = 1_000
 
 /**
  * Resolves when the view ends: to undefined if the user quits, or to the number of the signal that ended the view.
- * Rejects if the first survey fails, because the pattern is invalid or Redis refuses.
+ * Rejects if the first reading of all locks fails, because the pattern is invalid or Redis refuses the commands.
  */
 export function showLive(
   at: Connected,
@@ -43,7 +43,7 @@ export function showLive(
     }
     const draw = () =>
       terminal.draw(frame({ view, watch: live, paused, interval, where: at.where }, terminal.size, colours))
-    // Leaves the screen before an error in drawing is reported, so that the user can read it.
+    // If drawing fails, leaves the alternate screen first, so that the user can read the error.
     const guarded = (act: () => void) => () => {
       try {
         act()

@@ -28,7 +28,7 @@ export async function snapshot(at: Connected, pattern: string, order: Order, jso
     const [, holder, ...cells] = lockCells(lock, showTime)
     return [holder.join(''), ...cells]
   }
-  // The share column is dropped if there are only mutexes, because it would be empty.
+  // If there are only mutexes, the column of permits and modes would be empty, so it is left out.
   const queued = (cells: readonly string[]) => (mixed ? [...cells] : cells.toSpliced(2, 1))
   return [
     summary(picture),

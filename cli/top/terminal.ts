@@ -16,7 +16,7 @@ interface Hearing {
   key(key: Key): void
   /** Called when the whole screen has to be drawn again: its size has changed, or another program has used it. */
   redraw(): void
-  /** Called when the program must end, because of this signal or because its terminal is gone. */
+  /** Called when the program must end, because of the signal with this number, or because its terminal is gone. */
   end(signal: number): void
 }
 

@@ -16,7 +16,7 @@ import { type CheckedView, openOf, tableOf, totalsOf } from './view.ts'
  * connection is broken.
  */
 const PULSE = 2_000
-/** How late a picture may be before the page says so, in ms. */
+/** How late a new picture of the locks may be before the page says so, in ms. */
 const LATE = 1_500
 
 export class Audience {
@@ -70,7 +70,7 @@ export class Audience {
     for (const viewer of this.#viewers) viewer.wake()
   }
 
-  /** A picture that is older than this, in ms, is late. */
+  /** If the newest picture of the locks is older than this, in ms, the page calls it late. */
   get #patience(): number {
     return this.#watch.pace + this.#watch.took + LATE
   }

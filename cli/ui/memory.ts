@@ -11,8 +11,8 @@ export class Memory {
   #now = 0
 
   /**
-   * Adds a picture. `gap` is the longest pause that occurs between two pictures while there are viewers, in ms. A
-   * longer pause becomes a gap in the charts.
+   * Adds a new picture of all locks. `gap` is the longest pause that occurs between two pictures while there are
+   * viewers, in ms. A longer pause becomes a gap in the charts.
    */
   add({ locks }: Picture, gap: number): void {
     this.#now = performance.now()

@@ -1,7 +1,7 @@
 /**
  * The web server of `baton ui`. It shows private data, and may be allowed to take locks away. Programs of other users
- * on this machine can reach it, and so can pages of other sites in the same browser. Each measure keeps some of them
- * out:
+ * on this machine can reach it, and so can pages of other sites in the same browser. Each measure on the left keeps out
+ * what is on the right:
  *
  *  127.0.0.1 only                other machines
  *  a secret in the address       other users and programs of this machine, and pages that guess
@@ -120,7 +120,7 @@ const nameOfThisMachine: MiddlewareHandler = async (c, next) => {
   return c.text('This page is served only under a local name, such as 127.0.0.1 or localhost.\n', 421)
 }
 
-/** Browsers always send the origin of a POST. Other clients have to send it, too. */
+/** Browsers always send the origin of a POST. Any other client has to send this header, too. */
 const sameOrigin: MiddlewareHandler = async (c, next) => {
   if (c.req.header('origin') !== `http://${c.req.header('host')}`)
     return c.text('Only the page itself may send this request.\n', 403)
@@ -131,13 +131,13 @@ const sameOrigin: MiddlewareHandler = async (c, next) => {
 
 const ofBoundedSize = bodyLimit({ maxSize: REQUEST_BYTES, onError: c => c.text('The request is too long.\n', 413) })
 
-/** Streams frames until the reader leaves. */
+/** Sends a message with new data whenever there is one, until the viewer leaves. */
 function follow(c: Context, audience: Audience): Response {
-  // A HEAD request has no reader.
+  // The answer to a HEAD request has no body, so no viewer joins.
   if (c.req.method === 'HEAD') return c.body(null)
   const viewer = audience.join(viewOf(c.req.query()))
-  // If the reader leaves before the answer begins, only the request's signal reports this. After that, the stream
-  // reports it.
+  // If the viewer leaves before the answer begins, only the request's signal reports this. Once the answer has begun,
+  // the stream reports it.
   const { signal } = c.req.raw
   signal.addEventListener('abort', () => viewer.leave())
   if (signal.aborted) viewer.leave()

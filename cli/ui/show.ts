@@ -1,4 +1,4 @@
-/** `baton ui` from the first survey of Redis to the end of the program. */
+/** `baton ui`, from its first reading of all locks to the end of the program. */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import type { Connected } from '../connection.ts'
@@ -14,7 +14,7 @@ export interface Showing {
   readonly pattern: string
   /** The port on 127.0.0.1; 0 selects a free one. */
   readonly port: number
-  /** The time from one survey of Redis to the next, in ms. */
+  /** How often all locks are read from Redis, in ms. */
   readonly interval: number
   readonly allowRelease?: boolean
 }

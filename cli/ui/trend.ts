@@ -1,4 +1,7 @@
-/** Records how long waiters had waited at each survey of the last minutes, and draws a chart of these waits. */
+/**
+ * Records how long waiters had waited at each reading of all locks in the last minutes, and draws a chart of these
+ * waits.
+ */
 import { scaleLinear } from 'd3-scale'
 import { area, line } from 'd3-shape'
 import { showTimeBriefly } from '../times.ts'
@@ -6,17 +9,17 @@ import type { TrendLines } from './page/messages.ts'
 
 /** The time span of the chart, in ms. */
 export const SPAN = 300_000
-/** Surveys within this many ms become one point, so that there are no more points than pixels. */
+/** Readings of all locks within this many ms become one point, so that there are no more points than pixels. */
 const POINT = 1_000
 /** The size of the chart. */
 const [WIDTH, HEIGHT] = [600, 100]
 
 interface Point {
-  /** The time of the survey on the monotonic clock, in ms. */
+  /** When the locks were read, on the monotonic clock, in ms. */
   readonly at: number
   readonly longest: number
   readonly median: number
-  /** Whether surveys were paused between the previous point and this one. */
+  /** Whether no locks were read for a while between the previous point and this one. If so, the line has a gap. */
   readonly apart: boolean
 }
 
@@ -24,8 +27,8 @@ export class Trend {
   readonly #points: Point[] = []
 
   /**
-   * Adds the waits of one survey. `waits` has one entry per current waiter: how long it has waited, in ms. If more than
-   * `gap` ms have passed since the previous survey, the chart has a gap.
+   * Adds the waits that one reading of all locks has found. `waits` has one entry per current waiter: how long it has
+   * waited, in ms. If more than `gap` ms have passed since the previous reading, the chart has a gap.
    */
   add(at: number, waits: readonly number[], gap: number): void {
     const sorted = Float64Array.from(waits).sort()

@@ -1,4 +1,4 @@
-/** Makes what one viewer sees of the picture. */
+/** Selects and formats the parts of the picture that one viewer sees. */
 import { count, holderCell, kindNames, nameOf, sharedBy, shareOf, shareTitles } from '../description.ts'
 import { lockNamed, matching, type Order, orders, type Picture, type SeenLock, seen, sorted } from '../live/picture.ts'
 import { printable } from '../printable.ts'
@@ -7,9 +7,9 @@ import type { Memory } from './memory.ts'
 import type { HolderRow, OpenLock, QueueRow, Row, Shared, Table, Totals, View } from './page/messages.ts'
 import { lockName } from './page/name.ts'
 
-/** The most rows of a table that one frame contains. */
+/** The most table rows that one message to the page contains. */
 const ROWS = 2_000
-/** Longer names are cut in tables. The opened lock shows its name in full. */
+/** In tables, names are cut to this many characters. The panel of an opened lock shows the whole name. */
 const NAME = 160
 const nothing = '–'
 
@@ -46,7 +46,7 @@ export function tableOf({ locks }: Picture, view: CheckedView, memory: Memory): 
   return { locks: locks.length, matching: found.length, rows }
 }
 
-/** Returns the lock that the viewer has opened. A lock that is not in the picture is free. */
+/** Returns the lock that the viewer has opened. A lock that is not in `picture` is free. */
 export function openOf(picture: Picture, view: View, memory: Memory): OpenLock | null {
   if (view.open === null) return null
   const { key, kind = 'mutex' } = view.open

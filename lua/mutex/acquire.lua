@@ -14,11 +14,11 @@
 -- lease. The reason is that the re-entry runs inside the first hold (src/lease/renewal.ts).
 --
 -- Several independent servers may keep one lock, and a majority of them decides. Then a grant by one server is a vote,
--- and all votes of a majority must have the same token. So the client sends a floor. A server that issues a new token
--- or ticket issues the floor, unless its own clock is already past it. If the tokens still differ, the client takes the
--- largest and asks the other servers to raise theirs ('raise'). A server that missed the grant because it was down
--- joins the hold later with the majority's token ('same'). Then the hold survives the loss of another server (I8). The
--- clock never goes back (I2), so a token set by 'same' may be below the clock. No other token may.
+-- and all votes of a majority must have the same token. So the client sends a floor, and a token or ticket that a
+-- server issues for this call is never smaller than the floor. If the tokens still differ, the client takes the largest
+-- and asks the other servers to raise theirs ('raise'). A server that missed the grant because it was down joins the
+-- hold later with the majority's token ('same'). Then the hold survives the loss of another server (I8). The clock
+-- never goes back (I2). So a token that was set by 'same', and no other token, may be below the clock.
 -- 'raise' and 'same' do not interfere with the queue: they do not hand the lock to a waiter, and do not join.
 --
 -- KEYS
@@ -167,9 +167,9 @@ if not held then
   if mode == 'queue' then position = redis.call('ZRANK', queue, claim) + 1 end
 end
 
--- `known`, the bound in the reply, is the larger of the holder's token and the present time. `clock` is not used here:
--- in mode 'try', it includes the floor of this call, which is not stored, so a later token may be smaller. Besides,
--- `token` and `stamp` are texts already, and to format `clock` would cost more than a Redis command.
+-- `known`, the lower bound in the reply, is the larger of the holder's token and the present time. `clock` is not used
+-- here: in mode 'try', it includes the floor of this call, which is not stored, so a later token may be smaller.
+-- Besides, `token` and `stamp` are texts already, and to format `clock` would cost more than a Redis command.
 local since, known = math.max(0, now - math.floor(token / 1000)), tonumber(token) > micros and token or stamp
 -- include: claim
 return 'refused ' .. ends - now .. ' ' .. position .. ' ' .. ticket .. ' ' .. since .. ' ' .. known .. ' ' .. bytes .. ' ' .. names

@@ -1,5 +1,5 @@
--- admit: makes waiters of the fair queue holders while there is room for the next one (I3, I4). The rule of the kind,
--- `choose`, says which waiter is next.
+-- admit: turns waiters of the fair queue into holders, while there is room for the next waiter (I3, I4). The rule of
+-- the kind, `choose`, says which waiter is next.
 --
 -- All grants to one client go in one message. If nobody receives that message, the client is gone: its grants are
 -- undone before any of them is written, and the search for waiters continues. Waiters that need no message form a group
@@ -9,7 +9,7 @@
 --
 -- Takes
 --   word        string   the first word of the message
---   by?         string   the client that released, and so ignores the message that there may be room; absent: no client does
+--   by?         string   the client that released; it ignores the message that there may be room. Absent: no client ignores that message
 --   mine?       string   see lua/shared/told.lua
 --   asks?       ZSET     see lua/shared/told.lua
 --   lock        HASH     the lock

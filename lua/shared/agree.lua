@@ -1,5 +1,5 @@
--- agree: makes the floor, which the client has agreed on with other servers, the holder's token, and advances the clock
--- to it.
+-- agree: sets the holder's token to the floor, and advances the clock to the floor. The floor is the token on which the
+-- client and the other servers have agreed.
 --
 -- If the token and the clock already have that value, nothing is written, so the call may be repeated (I5). The floor
 -- may come from a server whose clock is ahead. So the lock's key lives until the time of that token is past

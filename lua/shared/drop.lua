@@ -4,7 +4,7 @@
 --
 -- The last of several holds stays in the ZSET of holds until lua/shared/forget.lua removes that key. If ZREM emptied
 -- the key while a cluster moves its slot, Redis would look for the key on the other node. The script would fail there,
--- and leave a holder that nobody can end.
+-- and leave a holder that no call can end.
 --
 -- Takes
 --   id          string   the hold to end

@@ -1,4 +1,5 @@
--- first-end: the holder of a semaphore whose lease ends first. A waiter has to wait for that end at most.
+-- first-end: the holder whose lease ends first, among the holders of a semaphore. If no permit is released and no lease
+-- is renewed, no permit becomes free before that end.
 --
 -- Takes
 --   lock       HASH    the lock

@@ -10,7 +10,7 @@
 --   expiry    ZSET    waiters' deadlines
 --   now       ms      the server's time
 -- Gives
---   reached?  number  0: nobody receives it; absent, false or an error: that is unknown, or does not matter
+--   reached?  number  0: no subscriber received the message; absent, false or an error: whether one did is unknown, or does not matter
 reached = message and redis.pcall('PUBLISH', INBOX .. client, message)
 --[[cluster
 if reached == 0 then

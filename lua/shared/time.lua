@@ -1,10 +1,10 @@
--- time: the server's time. Only the server's clock decides anything, because a client's clock may be wrong, stepped or
--- stopped.
+-- time: the server's time. Redis returns it as seconds and µs. Scripts use no other clock, because a client's clock may
+-- be wrong, may jump or may stop.
 --
 -- Gives
---   stamp   string  µs as text: the 16 digits that Redis returns
+--   stamp   string  µs as text, 16 digits
 --   micros  µs      the same instant as a number
---   now     ms      whole, rounded down: a lease that ends at `ends` is live while ends >= now, so none ends early (I1)
+--   now     ms      the same instant in whole ms, rounded down. A lease is live while its end is `now` or later. So rounding never ends a lease early (I1)
 local time = redis.call('TIME')
 local second, rest = time[1], time[2]
 stamp = #rest == 6 and second .. rest or second .. ('00000' .. rest):sub(-6)

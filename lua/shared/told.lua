@@ -1,5 +1,5 @@
--- told: whether a waiter needs no message, because this script's reply has its grant. That applies to the waiters of
--- the calling client in one queue: the queue of the request's own claim.
+-- told: whether a waiter needs no message, because this script's reply has its grant. This is so for the waiters of the
+-- calling client that are in the same queue as the request's own claim.
 --
 -- Takes
 --   claim  string   the waiter's claim

@@ -9,7 +9,7 @@
 --   now        ms    the server's time
 -- Constants
 --   MOST_TRIMMED = 500     deadlines removed by one call, at most
---   LAST_TRIMMED_AT = 499  the rank of the last one
+--   LAST_TRIMMED_AT = 499  the rank of the last deadline that one call removes
 local many = redis.call('ZCOUNT', timetable, '-inf', '+inf') > MOST_TRIMMED
 local far = many and tonumber(redis.call('ZRANGE', timetable, LAST_TRIMMED_AT, LAST_TRIMMED_AT, 'WITHSCORES')[2])
 redis.call('ZREMRANGEBYSCORE', timetable, '-inf', far and far < now and far or '(' .. now)

@@ -97,7 +97,7 @@ class Reader {
       }
     }
     if (text === undefined || !/\p{L}{2}/u.test(text.replaceAll(/\$\{.*?\}/g, ''))) return
-    // The key is known if the error is of a certain lock.
+    // If the error belongs to one lock, the message begins with the key of that lock.
     const prefix = name === 'LockConnectionError' && !own ? '[lock "\u0024{key}": ]' : ''
     this.#add(at, warning ? 'warning' : 'error', detail, prefix + text)
   }
@@ -154,7 +154,7 @@ class Reader {
       this.#error(parent, parent.expression.getText(), parent.arguments ?? [], false, at)
     else this.#text(joinedBy(parent.parent?.parent) ? (parent.parent.parent as ts.Expression) : whole, at, depth + 1)
     this.#renderer.instead.delete(use)
-    // The message with the parameter's name instead of this text says less.
+    // The message that shows the parameter's name in place of this text says less, so it is removed.
     if (ts.isIdentifier(use) && !constantOf(use)) this.#found.delete(ts.isNewExpression(parent) ? parent : whole)
   }
 

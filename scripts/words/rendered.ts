@@ -72,7 +72,7 @@ export class Renderer {
       const lines = list.elements.map(line =>
         ts.isSpreadElement(line) ? this.#lines(line.expression, depth, separator) : this.render(line, depth),
       )
-      // A single word is not a line, but for instance its colour.
+      // An item that is a single word is not a line of text, but for instance the colour of a line.
       return lines
         .filter((line, i) => (line === '' ? isText(list.elements[i]!) : !/^[a-z]+$/.test(line)))
         .join(separator)
@@ -146,7 +146,10 @@ export function isPrintable(node: ts.Node): node is ts.CallExpression {
   return ts.isCallExpression(node) && /^(?:printable|withReason)$/.test(nameOf(node) ?? '')
 }
 
-/** Returns whether to insert a constant where it is used: it must be a text, or a choice of texts. */
+/**
+ * Returns whether this value of a constant is inserted where the constant is used: the value must be a text, or a
+ * choice of texts.
+ */
 export function isPut(node: ts.Expression): boolean {
   if (isPrintable(node)) return isPut(node.arguments[0]!)
   if (ts.isParenthesizedExpression(node)) return isPut(node.expression)
@@ -172,7 +175,10 @@ export function constantOf(use: ts.Identifier): ts.Expression | undefined {
   return undefined
 }
 
-/** If the call is of a function of this file that only returns a text, or a choice of texts, returns these. */
+/**
+ * Returns the text, or the choice of texts, that the called function returns. Returns undefined if the function is not
+ * in this file, or does more than return a text.
+ */
 function returnedBy(call: ts.CallExpression): ts.Expression | undefined {
   const { expression } = call
   if (!ts.isIdentifier(expression)) return undefined

@@ -2,7 +2,7 @@
 import ts from '@typescript/typescript6'
 import { constantOf, isPrintable, isPut, isText, joinedBy, nameOf } from './rendered.ts'
 
-/** Returns the largest expression that contains this one as a part of its text. */
+/** Returns the largest expression whose text contains the text of this expression. */
 export function wholeOf(node: ts.Expression): ts.Expression {
   let at: ts.Node = node
   for (let up = at.parent; isPart(at, up); up = at.parent) at = up
@@ -116,7 +116,7 @@ function all<T extends ts.Node>(within: ts.Node, is: (node: ts.Node) => node is 
   return found
 }
 
-/** Returns whether a part of the expression is such a node. What is only compared is not a part. */
+/** Returns whether a part of the expression is such a node. An operand of `===` or `!==` does not count as a part. */
 function some(within: ts.Node, is: (node: ts.Node) => boolean): boolean {
   if (ts.isBinaryExpression(within) && /^[!=]==$/.test(within.operatorToken.getText())) return false
   return is(within) || (ts.forEachChild(within, child => some(child, is) || undefined) ?? false)

@@ -67,7 +67,7 @@ export class List {
     say(this.#more, `Show ${Math.min(STEP, matching - rows.length)} of ${grouped(matching - rows.length)} more locks`)
   }
 
-  /** Returns the focus to the lock that was opened. */
+  /** Moves the keyboard focus back to the row of the lock that was opened. */
   focus(lock: LockName): void {
     const text = textOf(lock)
     const row = [...document.querySelectorAll<HTMLElement>('#rows tr')].find(({ dataset }) => dataset['lock'] === text)

@@ -42,7 +42,7 @@ export class LockPanel {
     })
   }
 
-  /** Shows this lock from now on, or none. */
+  /** Shows this lock from now on. If `lock` is null, hides the panel. */
   open(lock: View['open']): void {
     if (!lock || !this.shown || textOf(this.shown) !== textOf(lock)) {
       this.#fill(nothing)
@@ -96,7 +96,7 @@ export class LockPanel {
   }
 }
 
-/** Shown until a lock's first picture arrives, so that the previous lock's values do not remain. */
+/** Shown until the first data of a lock arrive, so that the previous lock's values do not remain. */
 const nothing: OpenLock = {
   ...{ key: '', name: '…', holder: '', heldFor: '', left: '', share: null, waiters: '', longestWait: '' },
   ...{ owner: '', holds: 0, token: null, id: null, queue: [], more: 0 },

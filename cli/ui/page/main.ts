@@ -40,7 +40,7 @@ function want(change: Partial<View>): void {
   begin()
 }
 
-/** On a narrow screen the lock replaces the list. The browser's back button returns to the list. */
+/** On a narrow screen, the opened lock takes the place of the list. The browser's back button returns to the list. */
 function open(lock: LockName): void {
   if (!view.open || textOf(lock) !== textOf(view.open)) {
     history.pushState(null, '')

@@ -1,17 +1,18 @@
 /**
- * The messages between the server and the page. Types only, because the two are compiled separately: one has Node, the
- * other a document. The server formats texts and times; the page shows them unchanged.
+ * The messages between the server and the page. This file contains only types, because server and page are compiled
+ * separately: the server for Node, and the page for a browser. The server formats texts and times, and the page shows
+ * them unchanged.
  */
 
 /**
  * Everything that the page shows. A part is left out if it has not changed since the previous frame of the same stream.
  */
 export interface Frame {
-  /** The age of the picture in ms. Null if there is none yet. */
+  /** The age of the data on the page, in ms. Null if there are none yet. */
   readonly age: number | null
-  /** A picture that is older than this, in ms, is late. */
+  /** If the data on the page are older than this, in ms, they are late. */
   readonly patience: number
-  /** Why there is no newer picture. Null if nothing is wrong. */
+  /** Why there are no newer data. Null if nothing is wrong. */
   readonly trouble: string | null
   readonly totals?: Totals
   readonly trend?: TrendLines
@@ -62,7 +63,7 @@ export interface Row extends LockName {
   /** The key as it is displayed. Absent if it equals the key. */
   readonly name?: string
   readonly holder: string
-  /** The text after the holder: how many other holders there are. It is never cut. */
+  /** The text after the holder: how many other holders there are. This text is never cut. */
   readonly behind?: string
   readonly heldFor: string
   /** Time left of the lease that ends first. */
@@ -90,7 +91,7 @@ export interface OpenLock extends Row {
 export interface Shared {
   /** A sentence with the kind of lock, and how much of it is taken. */
   readonly said: string
-  /** Title of the column `part`. */
+  /** The title of the column that shows each holder's `part`. */
   readonly title: string
   readonly holders: readonly HolderRow[]
   /** Number of holders that are not in `holders`. */

@@ -3,7 +3,7 @@ import { element, say } from './dom.ts'
 import type { HolderRow, OpenLock, ReleaseAnswer, ReleaseRequest } from './messages.ts'
 import { lockName, textOf } from './name.ts'
 
-/** The parts of a holder that the question shows. */
+/** The fields of a holder that appear in the question to the user. */
 type Shown = Pick<HolderRow, 'id' | 'holder' | 'heldFor'>
 
 export interface Release {

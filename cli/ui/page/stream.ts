@@ -11,7 +11,7 @@ export type Condition =
   | { readonly name: 'live' | 'lost' | 'over'; readonly age: number | null }
   | { readonly name: 'late'; readonly age: number | null; readonly reason: string | null }
 
-/** How often the page checks whether its picture is late, in ms. */
+/** How often the page checks whether its data are late, in ms. */
 const TICK = 1_000
 /**
  * The server sends something every two seconds. After this many ms without a message, the connection is considered
@@ -24,10 +24,10 @@ export class Stream {
   readonly #tell: (condition: Condition) => void
   #source: EventSource | undefined
   #address = ''
-  /** Values from the last frame. `#heard` is the time when this frame arrived. */
+  /** Values from the last message of the server. `#heard` is the time when this message arrived. */
   #last: { readonly age: number | null; readonly patience: number; readonly trouble: string | null } | undefined
   #heard = 0
-  /** The time when the stream was last opened. `#begun` says whether a frame has arrived since then. */
+  /** The time when the stream was last opened. `#begun` says whether a message has arrived since then. */
   #opened = 0
   #begun = false
 

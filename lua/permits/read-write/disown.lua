@@ -4,7 +4,7 @@
 --   record  string  the record of the hold
 --   lock    HASH    the lock
 -- Constants
---   RECORD_NAMELESS_END = 48  where NAMELESS would end in a record
+--   RECORD_NAMELESS_END = 48  the last character of a record that is compared with NAMELESS (lua/shared/claim.lua)
 if record:sub(RECORD_TERMS_AT, RECORD_NAMELESS_END) ~= NAMELESS then
   local size, names = record:match(NAMES_BEHIND, RECORD_TERMS_AT)
   local field = OWNED_BY .. names:sub(1, size)

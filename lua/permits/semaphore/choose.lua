@@ -1,8 +1,8 @@
 -- choose: selects the waiters to admit to a semaphore: from the head of the queue, until the next one does not fit.
 --
--- Strictly first come, first served: if the head wants more than is free, nobody passes it. Whether a claim fits
--- depends on the number of permits in that claim. So while a deployment raises the number, clients with the old and the
--- new number work side by side.
+-- Strictly first come, first served: if the head wants more than is free, no other waiter passes it. A claim says how
+-- many permits the semaphore has, and this number decides whether the claim fits. So while a deployment raises the
+-- number, clients with the old and the new number work side by side.
 --
 -- Takes
 --   lines   list    the queue (lua/permits/semaphore/queues.lua)
