@@ -5,7 +5,7 @@
 
 interface Declared {
   readonly page: string
-  /** The beginning of the block. */
+  /** The first characters of the block to which this entry applies. */
   readonly begins: string
   readonly reason: string
 }

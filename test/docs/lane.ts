@@ -12,7 +12,7 @@ export interface Job {
   readonly id: number
   readonly module?: string
   readonly script?: string
-  /** Further servers that the program uses. */
+  /** The URLs of further servers that the program uses. */
   readonly others?: readonly string[]
   /** The script's name in the error messages of the shell. */
   readonly name: string

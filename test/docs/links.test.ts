@@ -7,7 +7,7 @@ import { type Page, pageNames, parsePage, readPage, root } from './page.ts'
 const pages = new Map(pageNames().map(name => [name, readPage(name)]))
 
 const { homepage } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as { homepage: string }
-/** The address with which a published page links to an unpublished page. */
+/** The beginning of the address with which a published page links to an unpublished page. */
 const repository = `${homepage.replace('#readme', '')}/blob/main/`
 
 /** Returns the links of a page that have no target. */

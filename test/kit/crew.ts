@@ -33,7 +33,7 @@ export class Crew {
     })
   }
 
-  /** Starts one worker for each order. The workers wait for `go`. */
+  /** Starts one worker process for each entry of `orders`. The workers begin when `go` is called. */
   static async hire(...orders: Partial<Orders>[]): Promise<Crew> {
     const crew = new Crew(await emptyFolder())
     const { key } = crew

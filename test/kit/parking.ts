@@ -2,7 +2,7 @@
 import type { Lease, Lock, LockClient, LockOptions, LockState } from '../../src/index.ts'
 import { eventually, sleep } from './time.ts'
 
-/** Fair and unfair, for tables of tests. */
+/** The values of the option `fair`, for tables of tests. */
 export const ways = [true, false]
 
 /**

@@ -25,7 +25,7 @@ export class Replication {
     this.#link = link
   }
 
-  /** Starts the replication. Resolves when the replica has a full copy and follows. */
+  /** Starts the replication. Resolves when the replica has a full copy and follows the master. */
   static async begin(master: Place, replica: Place): Promise<Replication> {
     const link = await FaultProxy.open(master.url)
     await replica.redis.replicaof('127.0.0.1', new URL(link.url).port)

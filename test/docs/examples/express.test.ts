@@ -30,7 +30,8 @@ test('no withdrawal is lost among requests to both servers', async () => {
   // The patient server serves all six of its requests. The hasty server may have rejected some of its six.
   expect(paid.length).toBeGreaterThanOrEqual(6)
   expect(answers.filter(({ status }) => status !== 200 && status !== 503)).toEqual([])
-  // All balances differ by one. Two withdrawals at the same time would have left the same balance.
+  // Each withdrawal took 1, and no two answers contain the same balance. Two withdrawals at the same time would have
+  // left the same balance.
   expect(paid.sort((a, b) => b - a)).toEqual(paid.map((_, i) => 99 - i))
   expect(await scene.redis.hget(lockOf('shared'), 'balance')).toBe(String(100 - paid.length))
 })
@@ -50,7 +51,8 @@ test('a client that disconnects leaves the queue at once', async () => {
   await scene.waiters(held.key, 1)
   client.abort()
   await expect(request).rejects.toThrow()
-  await scene.waiters(held.key, 0) // at once, although the server itself would wait for 15 s
+  // The request leaves the queue at once, although the server itself would wait for 15 s.
+  await scene.waiters(held.key, 0)
   await held.release()
   await scene.expectNothingLeft()
 })

@@ -62,7 +62,8 @@ test.concurrent('a client that disconnects stops waiting at once', async () => {
   await listeners('left', 1)
   client.abort()
   await expect(request).rejects.toThrow()
-  await listeners('left', 0) // at once, although the server itself would wait for 15 s
+  // The request stops listening at once, although the server itself would wait for 15 s.
+  await listeners('left', 0)
   await held.release()
 })
 

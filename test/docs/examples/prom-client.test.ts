@@ -16,7 +16,7 @@ async function scrape(url: string): Promise<Map<string, Family>> {
   return new Map(families.map(family => [family.name, family]))
 }
 
-/** Returns the value of a metric without labels. */
+/** Returns the value of a metric that has no labels. */
 const total = (served: Map<string, Family>, name: string) => Number(served.get(name)?.metrics[0]?.value)
 
 /** Returns the cumulative counts of the buckets in the order of their bounds, the total count, and the sum. */

@@ -32,7 +32,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
-/** Runs a program that has all copies in `copies`, by name. */
+/** Runs a program. Its variable `copies` contains all copies of the package, by name. */
 async function withCopies(program: string): Promise<unknown> {
   const head = `
     import { createRequire } from 'node:module'

@@ -154,7 +154,8 @@ describe('the packed package', () => {
 describe('a strict user', () => {
   beforeAll(async () => {
     await writeFile(join(folder, 'consumer.ts'), await readFile(at('test/docs/package/consumer.program.ts')))
-    // Users of TypeScript on Node have these types. The test links the copies in this repository.
+    // Users of TypeScript on Node have these types. The test puts links to this repository's copies into the user's
+    // folder.
     for (const types of ['@types/node', '@opentelemetry/api']) {
       const place = join(folder, 'node_modules', types)
       await mkdir(dirname(place), { recursive: true })

@@ -45,7 +45,8 @@ new LockClient({ hst: 'x' })
 `
 
 /**
- * A program that locks with each kind of source, and reports the major version of ioredis that made the connections.
+ * A program that makes a lock client from a URL, from options and from a connection. It locks with each client, and
+ * reports the major version of ioredis that made the connections.
  */
 const program = `
 import { Redis } from 'ioredis'

@@ -28,7 +28,7 @@ interface Account {
   balance: number
 }
 
-// A client can be made from any value that names a Redis.
+// A client can be made from a URL, from a connection, or from options for a connection.
 expectTypeOf(LockClient).toBeConstructibleWith('redis://127.0.0.1:6379', { prefix: 'app', fair: true })
 expectTypeOf<string | Redis | Cluster | RedisOptions>().toExtend<ConstructorParameters<typeof LockClient>[0]>()
 expectTypeOf<Redis5 | Cluster5>().toExtend<ConstructorParameters<typeof LockClient>[0]>()

@@ -115,8 +115,8 @@ export class RedisSentinel {
   }
 
   /**
-   * A former master may come back after a failover. Sets for how many ms it then may act as a master, before the
-   * sentinels demote it. Without this call, it is 8 s.
+   * Sets how long, in ms, a former master that comes back after a failover may act as a master before the sentinels
+   * demote it. Without this call, it may do so for 8 s.
    */
   async linger(ms: number): Promise<void> {
     const times = ['publish-period', String(ms / 4)]

@@ -1,4 +1,4 @@
-/** Rivals that misbehave. Workers load this file too. */
+/** Rivals that misbehave. The tests load this file, and so do the worker processes of the benchmark. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import type { Contender, Rival } from '../../../benchmarks/contract.ts'
@@ -82,7 +82,7 @@ export const choosy: Rival = {
     return noLock.open!(setting)
   },
 }
-/** A rival of which each client reports the same numbers, so that the sums show how many clients there are. */
+/** Each client of this rival reports the same numbers, so the sum of the numbers shows how many clients there are. */
 export const counted: Rival = {
   ...rival('counted', granted),
   async open() {

@@ -1,4 +1,4 @@
-/** Locks and queues to show in the tests of the page, and selectors for what the page shows. */
+/** Locks and queues to show in the tests of the page of `baton ui`, and selectors for what the page shows. */
 import type { Page } from 'puppeteer-core'
 import type { Lease, LockClient } from '../../../src/index.ts'
 import { client } from '../../kit/redis.ts'

@@ -229,7 +229,8 @@ describe('many', () => {
     await Promise.all(all.map(key => locks.lock(key)))
     const waiter = client({ label: 'one of many' })
     for (const key of all) {
-      for (let i = 0; i < 5; i++) waiter.lock(key, { fair: true }).catch(() => {}) // rejects after the test
+      // rejects when its client is closed after the test
+      for (let i = 0; i < 5; i++) waiter.lock(key, { fair: true }).catch(() => {})
     }
     const { address } = await openSite([`${name}*`])
     const { page, complaints } = await openPage(browser, address)

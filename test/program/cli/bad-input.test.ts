@@ -16,7 +16,7 @@ import { baton, type Ended, STARTUP, start } from './baton.ts'
 
 const SECRET = 's3cret/with?all#of@them%'
 const encoded = encodeURIComponent(SECRET)
-/** The secret, and parts of it that would remain if the URL were parsed wrongly. */
+/** Texts that the program must not show: the secret, and parts of the secret that remain if a URL is parsed wrongly. */
 const secrets = [SECRET, encoded, 's3cret']
 
 /** Expects nothing on stdout, one line on stderr, and no secret. */

@@ -26,8 +26,8 @@ export interface Running {
 }
 
 /**
- * Starts `baton`. By default, the program is killed after the test if it still runs. Another `over` may decide when the
- * program is killed.
+ * Starts `baton`. `over` receives the function that kills the program. By default, this function is called after the
+ * test.
  */
 export function start(
   args: readonly string[],

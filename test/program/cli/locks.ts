@@ -1,4 +1,4 @@
-/** Makes pictures with locks, to test what is drawn from them. */
+/** Makes pictures, the data that `baton top` and `baton ui` draw, with locks for the tests. */
 import { type Picture, pictureOf, type SeenLock, seen } from '../../../cli/live/picture.ts'
 import type { HolderState, WaiterState } from '../../../src/index.ts'
 

@@ -13,8 +13,8 @@ const perSection = 10
 const gap = 1
 
 /**
- * Makes a history of 60 orders of 60 customers, one section after another, by 4 processes in turn. All requests wait
- * from the start.
+ * Makes a history of 60 orders of 60 customers, one critical section after another, by 4 processes in turn. All
+ * requests wait from the start.
  */
 function goodHistory() {
   const orders: Order[] = Array.from({ length: 60 }, (_, n) => ({
@@ -50,7 +50,7 @@ function goodHistory() {
   } satisfies History
 }
 
-/** Delays a section and all sections after it. */
+/** Delays a critical section and all later ones. */
 function delay(sections: Section[], from: number, ms: number): void {
   sections.forEach((section, n) => {
     if (n < from) return

@@ -277,7 +277,7 @@ describe('an outage', () => {
     expect(stream.table.rows).toMatchObject([{ key: 'before' }])
     const { age } = stream.now
     await told(() => (stream.now.age ?? 0) > (age ?? 0))
-    // A new viewer receives the reason, too.
+    // A viewer that connects only now also receives the reason why Redis is away.
     const late = await Stream.open(address)
     await told(() => late.now.trouble)
 

@@ -13,8 +13,8 @@ export interface Site {
 }
 
 /**
- * Starts `baton ui`, and waits for its address. By default, the program is killed after the test. Another `over` may
- * decide when the program is killed.
+ * Starts `baton ui`, and waits for its address. `over` receives the function that kills the program. By default, this
+ * function is called after the test.
  */
 export async function openSite(
   args: readonly string[] = [],

@@ -39,11 +39,14 @@ export interface Play {
   readonly calls: readonly string[]
   stage(node: Node, executor: Executor, key: string, scene: Scene): Stage
   /**
-   * Scenes, each with one of the calls. These calls are served while the slot moves, if all keys of the lock are on one
-   * node.
+   * Pairs of a scene and a call, such as 'held release'. While the slot moves, these calls are served if all keys of
+   * the lock are on one node.
    */
   readonly wholeThough: readonly string[]
-  /** Scenes, each with one of the calls. These calls are refused temporarily if the lock's keys are on two nodes. */
+  /**
+   * Pairs of a scene and a call, such as 'held release'. These calls are refused temporarily if the lock's keys are on
+   * two nodes.
+   */
   readonly putOff: readonly string[]
 }
 
