@@ -35,7 +35,7 @@ const losses: Record<string, Loss> = {
   'eviction by allkeys-lru': evict,
   'DEL of the deadlines': (redis, lock) => redis.del(`${lock}:deadlines`),
 }
-/** Returns the kinds of lock that have the data which is lost. A mutex has no separate key of deadlines. */
+/** Returns the kinds of lock that can lose this data. A mutex has no separate key of deadlines. */
 const losing = (name: string) =>
   name === 'DEL of the deadlines' ? kindsAndWays.filter(({ kind }) => kind !== 'mutex') : kindsAndWays
 

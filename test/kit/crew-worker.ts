@@ -16,7 +16,10 @@ export interface Orders {
   url: string
   key: string
   kind: KindName
-  /** The folder for the history, and for the file with which the witnesses find sections that overlap. */
+  /**
+   * The folder for the history. It also contains a folder for the key, in which each process that is in a section has a
+   * file. The witnesses read these files.
+   */
   folder: string
   /** Number of critical sections of each caller. */
   rounds: number
@@ -35,8 +38,8 @@ export interface Orders {
 }
 
 /**
- * The register is a value in Redis that refuses writes with an old fencing token. `refused` tells whether the register
- * refused the write of the section that the signal interrupted.
+ * The register stands for the data that the lock protects: it refuses writes with an old fencing token. `refused`
+ * tells whether the register refused the write of the section that the signal interrupted.
  */
 export interface FromWorker {
   type: 'ready' | 'fated' | 'done'

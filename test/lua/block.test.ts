@@ -1,7 +1,8 @@
 /**
  * Blocks of tokens for hand-offs within a client. A holder may issue a block of tokens that follow its own. If a
- * release reports the last token used, the token of the next grant is larger than that one (lua/mutex/release.lua).
- * Otherwise it is larger than the whole block (lua/shared/unreported.lua).
+ * release reports the last token used, the token of the next grant is larger than the reported token
+ * (lua/mutex/release.lua). Otherwise the token of the next grant is larger than the whole block
+ * (lua/shared/unreported.lua).
  */
 import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'

@@ -6,7 +6,7 @@ interface Node {
   readonly loc: { readonly start: { readonly line: number } }
   readonly [part: string]: unknown
 }
-/** From the name of each visible local to the number of its declaration, as text. */
+/** Maps the name of each visible local to the number of its declaration, as text. */
 type Scope = ReadonlyMap<string, string>
 
 const lineOf = ({ loc }: Node) => loc.start.line

@@ -88,7 +88,7 @@ note(lock .. half)
 `,
 }
 
-/** Returns the reply of the puzzle to these arguments. */
+/** Returns what the script `puzzle` has to reply to these arguments. */
 function noted(where: string, [first, last]: readonly string[]): string[] {
   return [
     'done',

@@ -65,8 +65,8 @@ export const asking: Rival = {
   },
 }
 /**
- * Refuses servers that report that they have been up for less than 3 s. A server may report 3 s only after 4 s, because
- * servers round their uptime down.
+ * Refuses servers that report that they have been up for less than 3 s. A server that has been up for 4 s reports at
+ * least 3 s: servers report whole seconds, which may be up to a second too few.
  */
 export const choosy: Rival = {
   ...noLock,
