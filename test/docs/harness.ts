@@ -32,8 +32,8 @@ export interface Results {
 /** The number of lanes. A lane is a process that runs programs one after another, with servers of its own. */
 const LANES = 2
 /**
- * Time limit for a lane, in ms. A lane itself stops a program that hangs. This limit ends a lane that can no longer do
- * that.
+ * Time limit for a lane, in ms. A lane itself stops a program that hangs. This limit ends a lane that can no longer
+ * stop its program.
  */
 const LIMIT = 240_000
 

@@ -37,7 +37,7 @@ export async function session({ redis, sh }: Pick<Scene, 'redis' | 'sh'>, text: 
       if (program !== 'redis-cli') {
         const { output, errors } = await sh(command)
         // The errors are put before the output. So the output of a later command on the same line, such as `echo`,
-        // comes after them.
+        // comes after the errors.
         answered.push(`${errors}${output}`)
       } else if (words.at(-1) === '&') listening.push(await listen(redis, words.slice(1, -1), messages))
       else answered.push(await answer(redis, words))

@@ -60,7 +60,7 @@ describe('a holder counts on its lease for no longer than it has asked for', () 
   // src/kinds/queued-kind.ts: the inner lease seems to last for a minute. It also fails if `' ' .. ends - now ..
   // raised` becomes `' ' .. redis.call('ZSCORE', deadlines, first) - now .. raised` in
   // lua/permits/read-write/re-enter.lua and `Math.min(Number(ttl), claim.lease)` becomes `Number(ttl)` in
-  // src/kinds/queued-kind.ts: the same happens with a read-write lock.
+  // src/kinds/queued-kind.ts: the inner lease of a read-write lock seems to last for a minute.
   test.each(kinds.filter(({ kind }) => kind !== 'semaphore'))(
     'after a re-entry: the holder has lost the lock before the next caller gets it ($kind)',
     async ({ client }) => {

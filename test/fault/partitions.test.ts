@@ -119,8 +119,8 @@ describe('a waiter is cut off when its turn comes', () => {
 describe.each(directions)('a connection is half-open: data going %s is lost', direction => {
   /**
    * If a command stays unanswered, the client gives the connection up after a part of `outageTimeout`. The client also
-   * sends messages to itself, called beats. If a beat does not arrive, it gives the connection up after a part of
-   * `waiterTtl`.
+   * sends messages to itself, called beats. If a beat does not arrive, the client gives the connection up after a part
+   * of `waiterTtl`.
    */
   const options = { outageTimeout: 1_600, waiterTtl: 1_500 }
 

@@ -12,7 +12,7 @@ import { Child } from './process.ts'
 import { freshKey, plainRedis, redisUrl } from './redis.ts'
 import { emptyFolder } from './temp.ts'
 
-/** Time between two checks of the queue, in ms. */
+/** Time between two reads of the queue in Redis, in ms. */
 const LOOK = 25
 
 export class Crew {

@@ -125,7 +125,7 @@ export class OwnPlace extends Place {
     await Promise.all(this.#servers.data.map(server => server.kill()))
   }
 
-  /** Restarts every server that holds data, without its data. */
+  /** Restarts the data servers without their data. Sentinels keep running. */
   async restart(): Promise<void> {
     await Promise.all(this.#servers.data.map(server => server.restart()))
   }

@@ -41,7 +41,8 @@ export async function clientBehindProxy(
 export async function warm(locks: LockClient): Promise<void> {
   const key = freshKey('warm')
   const lease = await locks.lock(key)
-  // This call often gives up before the reply, and so also runs the script that withdraws a request.
+  // This call often gives up before the reply. Then the client runs the script that withdraws a request, so the server
+  // knows that script as well.
   await hasty(locks, key, true)
   await lease.renew()
   await lease.release()

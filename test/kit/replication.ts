@@ -44,8 +44,7 @@ export class Replication {
   }
 
   /**
-   * Lets the replica receive nothing from now on. Earlier writes may be lost, too, if the replica does not have them
-   * yet.
+   * Lets the replica receive nothing from now on. Earlier writes are also lost if the replica does not have them yet.
    */
   loseWritesNow(): void {
     this.#link.swallow('down')

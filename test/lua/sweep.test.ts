@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
 import { lockOnOwnServer, sharedLock, type TestLock } from './test-lock.ts'
 
-/** Two calls pass over fewer waiters than this, and three calls pass over all of them. */
+/** The number of dead waiters. Two calls pass over fewer, and three calls pass over all of them. */
 const DEAD = 600
 
 const ada = anonymous('ada')

@@ -17,7 +17,7 @@ afterAll(() => Promise.all(servers.map(server => server.stop())))
 interface Scene extends AsyncDisposable {
   readonly locks: LockClient
   readonly warnings: Error[]
-  /** The commands that the servers have refused this user. */
+  /** The commands that the servers have refused to run for this user. */
   refused(): Promise<string[]>
 }
 

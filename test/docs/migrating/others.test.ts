@@ -11,7 +11,7 @@ import { client, freshKey, ownServer, plainRedis, redisUrl } from '../../kit/red
 import { eventually, sleep } from '../../kit/time.ts'
 
 // The package redlock hides its type declarations. So the test uses the types of the fork @sesamecare-oss/redlock,
-// which has the same calls.
+// which has the same calls as redlock.
 const { default: Redlock5 } = await load<{ default: typeof Redlock }>('redlock')
 const redlocks = [
   ['redlock', Redlock5],
@@ -188,7 +188,7 @@ describe.each(redlocks)('%s', (name, Locks) => {
     const errors: string[] = []
     redlock.on('error', error => errors.push(error.name))
     await expect(redlock.acquire([key], 1_000)).rejects.toThrow('unable to achieve a quorum')
-    // There are four errors: three attempts fail, and then the release fails, too.
+    // There are four errors: three are from the failed attempts, and one is from the release, which fails as well.
     expect(errors).toEqual(Array(4).fill('ResourceLockedError'))
   })
 })

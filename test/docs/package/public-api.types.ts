@@ -1,6 +1,6 @@
 /**
- * What a user's compiler must accept, infer and refuse. The compiler checks this file, and it is never run. If the
- * compiler accepts a line below `@ts-expect-error`, that is an error, too.
+ * What a user's compiler must accept, infer and refuse. The compiler checks this file, and it is never run. If a line
+ * below `@ts-expect-error` is correct, the compiler reports an error.
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import type { Cluster as Cluster5, Redis as Redis5 } from 'ioredis-5'

@@ -69,7 +69,7 @@ export class RedisCluster {
     return this.nodes.map(({ server }) => ({ host: '127.0.0.1', port: server.port }))
   }
 
-  /** Returns the slot's master, once all running nodes name the same one. */
+  /** Returns the slot's master, once all running nodes name the same master. */
   async masterOf(slot: number): Promise<Node> {
     let owners: (string | undefined)[] = []
     await until(async () => {

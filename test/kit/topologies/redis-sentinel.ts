@@ -155,7 +155,7 @@ export class RedisSentinel {
     if (this.#folder) await rm(this.#folder, { recursive: true, force: true })
   }
 
-  /** Returns a connection to this server. It has all rights and reconnects automatically. */
+  /** Returns a connection to this server. The connection has all rights and reconnects automatically. */
   direct(server: RunningServer): Redis {
     return this.#connections.get(server)!
   }

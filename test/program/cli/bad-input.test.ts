@@ -256,7 +256,7 @@ test('a password in --url is not visible in the list of processes, once it has s
   const shown = readFileSync(`/proc/${running.child.pid}/cmdline`, 'utf8')
   expect(shown).toMatch(/^baton run .*--url redis:\/\/127/)
   for (const secret of secrets) expect(shown).not.toContain(secret)
-  // SIGTERM also ends the command. SIGKILL would leave the command running.
+  // SIGTERM ends `baton run` and its command. SIGKILL would leave the command running.
   running.child.kill('SIGTERM')
   await running.ended
 })

@@ -50,7 +50,7 @@ export function baton(...args: readonly string[]): Promise<Ended> {
   return start(args).ended
 }
 
-/** A command that prints "runs", and then runs until it is killed. */
+/** A command that prints "runs", and then runs until a signal ends it. */
 export const stays: readonly string[] = ['sh', '-c', 'echo runs; exec sleep 60']
 
 /** Waits until the program has printed something. With `stays`, the command is then running. */

@@ -14,7 +14,7 @@ interface Shown {
   readonly waits?: readonly number[]
 }
 
-/** Makes a mutex, which is held unless `ttl` is 0. */
+/** Makes a mutex. It is held, unless `ttl` is 0. */
 export function lockSeen(
   key: string,
   { label = 'someone', heldFor = 1_000, ttl = 20_000, waits = [] }: Shown = {},

@@ -83,7 +83,8 @@ describe('a lock that is lost', () => {
 
   test('ends a process that outlives the one that started it', async () => {
     const key = freshKey()
-    // The shell that started the child ended at once. So the child has no parent, but is still in the process group.
+    // The shell that started the grandchild ended at once. So the grandchild has no parent, but is still in the process
+    // group.
     const { running, grandchild } = await job(key, { command: 'sh -c "sh worker.sh &"; sleep 600' })
     expect(await client().forceRelease(key)).toBe(true)
     expect(await running.ended).toMatchObject({ code: 75 })

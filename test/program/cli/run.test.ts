@@ -5,7 +5,7 @@ import { eventually } from '../../kit/time.ts'
 import { baton, STARTUP, start } from './baton.ts'
 
 const node = (script: string) => [process.execPath, '-e', script]
-/** A command that prints "runs", and then runs until it is killed. */
+/** A command that prints "runs", and then runs until a signal ends it. */
 const stays = node(`console.log('runs'); setInterval(() => {}, 1000)`)
 /** A command like `stays` that ignores SIGTERM. */
 const stubborn = node(

@@ -11,7 +11,7 @@ import { Memory, violationsIn } from '../../history/recorded.ts'
 import { freshKey, plainRedis, redisUrl } from '../../kit/redis.ts'
 
 const key = 'the coupon'
-/** Time between two checks for a new snapshot of the queue, in ms. */
+/** The test checks for a new snapshot of the queue each time this many ms have passed. */
 const LOOK = 10
 
 interface Sight {

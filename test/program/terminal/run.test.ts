@@ -127,7 +127,7 @@ describe('an interactive command works as without baton', () => {
 
   test('also if the input of baton is a pipe', async () => {
     const terminal = await bash()
-    // The `sleep` at the other end of the pipe ignores Ctrl-C. If it ended, the command would end, too.
+    // The `sleep` at the other end of the pipe ignores Ctrl-C. If the `sleep` ended, the command would end as well.
     await terminal.type(`(trap '' INT; sleep 60) | baton run ${freshKey()} -- ${quoted(counting)}`)
     await terminal.press('Enter')
     await terminal.eventually(/^runs$/m)

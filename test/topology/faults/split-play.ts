@@ -26,7 +26,7 @@ export interface Stage {
   /** The names of all keys of the lock, whether they exist or not. */
   readonly names: Readonly<Record<string, string>>
   set(node: Node): Promise<void>
-  /** Makes one of the calls. Resolves to those parts of the reply that are the same each time. */
+  /** Makes the call with this name. Resolves to those parts of the reply that are the same each time. */
   call(name: string): Promise<unknown>
   /** Returns the contents of the lock's keys, without times. */
   content(redis: Cluster): Promise<unknown>

@@ -64,7 +64,7 @@ export async function projectOf({ major, type, dependencies }: Nest): Promise<st
     strict: true,
     experimentalDecorators: true,
     emitDecoratorMetadata: true,
-    // The package's declarations are checked, too: they must fit the types of each version.
+    // The compiler also checks the package's declarations, because they must fit the types of each version of Nest.
     skipLibCheck: false,
     rootDir: 'src',
     outDir: out,
