@@ -93,7 +93,7 @@ function mistakeIn(language: 'json' | 'yaml', text: string): string | undefined 
   }
 }
 
-/** A shell line without its trailing comment. */
+/** Returns a shell line without the comment at its end. */
 export function commandOf(line: string): string {
   return line.replace(/(^|\s)#.*$/, '').trim()
 }

@@ -41,7 +41,7 @@ export class Scene {
     this.#printed.push(format(...values))
   }
 
-  /** Defines the globals. */
+  /** Defines the globals that code blocks use. */
   open(): void {
     const get = { locks: () => this.locks, redis: () => this.redis, assert: () => assert }
     for (const [name, read] of Object.entries(get)) {

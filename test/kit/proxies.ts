@@ -15,7 +15,7 @@ export type { FaultProxy, FrameProxy, RefusingProxy }
 export const faultProxy = (url: string) => closed(FaultProxy.open(url))
 /** Opens a proxy that breaks single requests, replies and messages. */
 export const frameProxy = (url: string) => closed(FrameProxy.open(url))
-/** Opens a proxy that answers in the server's place. */
+/** Opens a proxy that answers requests in place of the server. */
 export const refusingProxy = (url: string) => closed(RefusingProxy.open(url))
 
 async function closed<P extends Relay>(opening: Promise<P>): Promise<P> {

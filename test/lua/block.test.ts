@@ -8,7 +8,7 @@ import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
 import { lockOnOwnServer, sharedLock, type TestLock } from './test-lock.ts'
 
-/** The size of a block, as in the scripts. */
+/** The number of tokens in a block, as in the scripts. */
 const BLOCK = 1_000
 
 const ada = anonymous('ada')

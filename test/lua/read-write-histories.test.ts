@@ -50,7 +50,7 @@ class ReadWriteHistory extends History {
     const owners = new Set(holders.map(({ claim }) => claim.owner))
     if (holders.some(writes)) expect(owners.size, `I1 ${told}`).toBe(1)
 
-    // The sum of what each owner with a name holds.
+    // The sum of the permits that each owner with a name holds.
     const named = new Map<string, number>()
     for (const holder of holders) {
       const { owner, id } = holder.claim

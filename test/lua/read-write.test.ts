@@ -1,4 +1,4 @@
-/** lua/permits/ as a read-write lock: admission, messages, and re-entry. */
+/** Tests lua/permits/ as a read-write lock: admission, messages, and re-entry. */
 import { describe, expect, test } from 'vitest'
 import { anonymous, caller } from './callers.ts'
 import { type Asker, another, asker, TestSemaphore } from './semaphore.ts'

@@ -1,4 +1,7 @@
-/** lua/mutex/tend.lua: the heartbeat of a client's waiters, which repairs every loss. */
+/**
+ * Tests lua/mutex/tend.lua, the heartbeat of a client's waiters. A heartbeat makes up for every loss of a message or of
+ * data.
+ */
 import { describe, expect, test } from 'vitest'
 import { again, type Caller, caller } from './callers.ts'
 import { lockOnOwnServer, sharedLock, type TestLock } from './test-lock.ts'

@@ -49,7 +49,7 @@ async function scene(name: string, besides: readonly string[], options: ClientOp
   }
 }
 
-/** Returns the reason why each server has not voted. */
+/** Returns the reason of each server for not voting. */
 const reasonsOf = ({ cause }: LockConnectionError) =>
   (cause as AggregateError).errors.map((error: Error) => (error.cause as Error).message)
 

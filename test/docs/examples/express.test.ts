@@ -39,7 +39,8 @@ test('no withdrawal is lost among requests to both servers', async () => {
 test('a request that waits in vain is asked to come again, and leaves nothing behind', async () => {
   const held = await scene.locks.lock(lockOf('busy'))
   expect(await withdraw(hasty, 'busy')).toMatchObject({ status: 503, retryAfter: '1' })
-  await scene.waiters(held.key, 0) // the request leaves the queue while the answer is sent
+  // The request leaves the queue while the answer is sent, so wait until it has left.
+  await scene.waiters(held.key, 0)
   await held.release()
   expect(await scene.redis.exists(held.key)).toBe(0)
 })

@@ -130,7 +130,7 @@ declare const lease: Lease
 // @ts-expect-error only Redis issues tokens
 lease.fencingToken = 5
 
-// Events are typed by their names.
+// The name of an event determines the type of its fields.
 locks.on('acquired', e => {
   expectTypeOf(e.fencingToken).toEqualTypeOf<number>()
   expectTypeOf(e.via).toEqualTypeOf<Via>()

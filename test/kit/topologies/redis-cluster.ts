@@ -29,7 +29,7 @@ const settings = [
 ].flat()
 
 export interface Node {
-  /** The id by which the other nodes know this one. */
+  /** The id by which the other nodes know this node. */
   readonly id: string
   readonly server: RunningServer
   /** A connection that has all rights and reconnects automatically. */

@@ -53,7 +53,7 @@ export class RedisSentinel {
     }
   }
 
-  /** How a client finds the master. */
+  /** The options with which a client finds the master. */
   get options(): RedisOptions {
     const sentinels = this.sentinels.map(({ port }) => ({ host: '127.0.0.1', port }))
     return { sentinels, name: masterName }

@@ -17,7 +17,8 @@ async function semaphoreOf(key: string): Promise<Lease[]> {
   }
   for (const i of [4, 5]) {
     const semaphore = client({ label: `web-${i}` }).semaphore(key, 5)
-    semaphore.lock({ permits: 2, fair: true }).catch(() => {}) // rejects if the test ends before this waiter's turn
+    // This call rejects if the test ends before the waiter's turn.
+    semaphore.lock({ permits: 2, fair: true }).catch(() => {})
     await eventually(async () => (await semaphore.inspect()).waiters.length === i - 3)
   }
   return leases

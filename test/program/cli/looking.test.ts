@@ -8,7 +8,7 @@ async function heldAndQueued(key: string) {
   const [holder, waiter] = [client({ label: 'the holder' }), client({ label: 'the waiter' })]
   const lease = await holder.lock(key)
   const wait = waiter.lock(key, { fair: true })
-  wait.catch(() => {}) // rejects if the test ends before this waiter's turn
+  wait.catch(() => {}) // this call rejects if the test ends before the waiter's turn
   await eventually(async () => (await holder.inspect(key)).waiters.length === 1)
   return { holder, lease, wait }
 }

@@ -15,7 +15,7 @@ import { type Running, STARTUP, start } from './baton.ts'
 interface Job {
   readonly folder: string
   readonly running: Running
-  /** The process that the command started. */
+  /** The process id of the process that the command started. */
   readonly grandchild: number
   /** How often that process has recorded that it is working. */
   ticks(): Promise<number>

@@ -11,7 +11,7 @@ const stays = node(`console.log('runs'); setInterval(() => {}, 1000)`)
 const stubborn = node(
   `process.on('SIGTERM', () => console.log('no')); console.log('runs'); setInterval(() => {}, 1000)`,
 )
-/** A command that ends at SIGUSR2, and reports it. */
+/** A command that prints "ends" and ends when it receives SIGUSR2. */
 const endsAtUsr2 = node(
   `process.on('SIGUSR2', () => console.log('ends') ?? process.exit(7)); console.log('runs'); setInterval(() => {}, 1000)`,
 )

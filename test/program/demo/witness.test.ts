@@ -220,7 +220,8 @@ describe('hand-offs and costs', () => {
   test('a hand-off counts only if a process released, and the next one is another process that had waited', () => {
     const history = goodHistory()
     const before = judge(history).handoffs.count
-    const asked = history.sections[10]!.begin - 1 // after section 9 began, so this hand-off does not count
+    // This request comes after critical section 9 has begun, so its hand-off does not count.
+    const asked = history.sections[10]!.begin - 1
     history.sections[10] = { ...history.sections[10]!, requestedAt: asked }
     history.sections[20]!.how = 'killed'
     history.sections[30] = { ...history.sections[30]!, pid: history.sections[29]!.pid }

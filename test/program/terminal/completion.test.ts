@@ -1,4 +1,4 @@
-/** Completion in bash with the TAB key. */
+/** Tests completion in bash with the TAB key. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'

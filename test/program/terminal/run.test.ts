@@ -28,7 +28,7 @@ describe('waiting is visible', () => {
     const [first, second] = [client({ label: 'web-1' }), client({ label: 'web-2' })]
     const lease = await first.lock(key)
     const next = second.lock(key, { fair: true })
-    next.catch(() => {}) // rejects if the test ends early
+    next.catch(() => {}) // this call rejects if the test ends early
     await eventually(async () => (await first.inspect(key)).waiters.length === 1)
 
     const terminal = await run(

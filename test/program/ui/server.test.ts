@@ -127,7 +127,7 @@ describe('what is sent', () => {
     void client({ label: 'fourth' })
       .semaphore(key, 5)
       .lock({ fair: true, permits: 2 })
-      .catch(() => {}) // rejects when the client is closed after the test
+      .catch(() => {}) // this call rejects when the client is closed after the test
     await client({ label: 'mutex' }).lock(key)
     const writer = await client({ label: 'writer' }).readWrite(key).write.lock()
     const { address } = await openSite([`${key}*`])
@@ -167,7 +167,7 @@ describe('what is sent', () => {
     await Promise.all(['c', 'A', 'b'].map(part => holder.lock(`${name}:${part}`)))
     void client()
       .lock(`${name}:b`, { fair: true })
-      .catch(() => {}) // rejects when the client is closed after the test
+      .catch(() => {}) // this call rejects when the client is closed after the test
     const { address } = await openSite([`${name}*`])
     const seen = async (query: Record<string, string>) => {
       const stream = await Stream.open(address, query)

@@ -69,7 +69,7 @@ export class Stream {
     const url = new URL(`events?${new URLSearchParams(query)}`, site)
     const { body } = await fetch(url, { signal: stream.#ended.signal })
     if (!body) throw new Error('no stream came')
-    stream.#read(body).catch(() => {}) // rejects when the connection is closed
+    stream.#read(body).catch(() => {}) // reading rejects when the connection is closed
     onTestFinished(() => stream.close())
     return stream
   }

@@ -89,7 +89,7 @@ export class Crowd {
   readonly #done: Promise<unknown>[] = []
   #open = true
 
-  /** Each client has `callers` callers of each key. */
+  /** Each client has `callers` concurrent callers for each key. */
   constructor(cluster: RedisCluster, contests: readonly Contest[], callers = 3) {
     this.#cluster = clusterClient(cluster)
     this.#contests = contests

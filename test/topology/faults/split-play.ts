@@ -16,7 +16,7 @@ export const settings: TextSettings = {
 
 export interface Scene {
   readonly name: string
-  /** Which of the lock's keys exist, by their roles. */
+  /** The roles of those keys of the lock that exist, for example 'lock' and 'holds'. */
   readonly keys: readonly string[]
   readonly lapsed?: true
 }
