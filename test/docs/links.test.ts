@@ -1,4 +1,7 @@
-/** Every link in the documentation to a place in this project has a target: both the file and the heading exist. */
+/**
+ * Checks that every link in the documentation to a place in this project has a target: both the file and the heading
+ * exist.
+ */
 import { existsSync, readFileSync } from 'node:fs'
 import { posix } from 'node:path'
 import { expect, test } from 'vitest'

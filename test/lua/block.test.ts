@@ -1,5 +1,5 @@
 /**
- * Blocks of tokens for hand-offs within a client. A holder may issue a block of tokens that follow its own. If a
+ * Tests blocks of tokens for hand-offs within a client. A holder may issue a block of tokens that follow its own. If a
  * release reports the last token used, the token of the next grant is larger than the reported token
  * (lua/mutex/release.lua). Otherwise the token of the next grant is larger than the whole block
  * (lua/shared/unreported.lua).

@@ -1,5 +1,5 @@
 /**
- * lua/permits/ as a read-write lock: after each of many random calls, the data in Redis is consistent and phases
+ * Tests lua/permits/ as a read-write lock: after each of many random calls, the data in Redis is consistent and phases
  * alternate.
  */
 import { expect, test } from 'vitest'

@@ -1,6 +1,6 @@
 /**
- * scripts/lua/short-names.ts: in the texts sent to Redis, locals have short names. The texts do exactly what they do
- * with the full names.
+ * Tests scripts/lua/short-names.ts: in the texts sent to Redis, locals have short names. The texts with short names do
+ * exactly what the texts with full names do.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,6 +1,6 @@
 /**
- * Many dead waiters are ahead of a live one. Each script call passes over a limited number of them, and
- * lua/mutex/sweep.lua continues.
+ * Tests a queue in which many dead waiters are ahead of a live waiter. Each script call passes over a limited number of
+ * dead waiters. Then lua/mutex/sweep.lua, or another call, continues.
  */
 import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'

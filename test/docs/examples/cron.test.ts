@@ -1,4 +1,4 @@
-/** examples/cron.ts, run as cron would start it on two machines in the same minute. */
+/** Tests examples/cron.ts, which is run as cron would start it on two machines in the same minute. */
 import { expect, test } from 'vitest'
 import { example, runNode } from '../../kit/program.ts'
 import { Scene } from './scene.ts'

@@ -1,6 +1,6 @@
 /**
- * examples/express.ts on two servers. The hasty server gives up a wait after 200 ms, so that a test can check its
- * answer. The patient server waits 15 s.
+ * Tests examples/express.ts on two web servers. The hasty server gives up a wait after 200 ms, so that a test can check
+ * its answer. The patient server waits 15 s.
  */
 import { beforeAll, expect, test } from 'vitest'
 import type { Running } from '../../kit/program.ts'

@@ -1,6 +1,6 @@
 /**
- * examples/fastify.ts on two servers. The hasty server gives up a wait after 100 ms, so that a test can check its
- * answer. The patient server waits 15 s.
+ * Tests examples/fastify.ts on two web servers. The hasty server gives up a wait after 100 ms, so that a test can check
+ * its answer. The patient server waits 15 s.
  */
 import { beforeAll, expect, test } from 'vitest'
 import type { Running } from '../../kit/program.ts'

@@ -1,6 +1,6 @@
 /**
- * examples/nestjs on two servers. The hasty server gives up a wait after 200 ms, so that a test can check its answer.
- * The patient server waits 15 s.
+ * Tests examples/nestjs on two web servers. The hasty server gives up a wait after 200 ms, so that a test can check its
+ * answer. The patient server waits 15 s.
  */
 import { fileURLToPath } from 'node:url'
 import { beforeAll, expect, test } from 'vitest'

@@ -1,5 +1,6 @@
 /**
- * examples/prom-client.ts: its output is parsed as Prometheus' text format, and its numbers must agree with each other.
+ * Tests examples/prom-client.ts: its output is parsed as Prometheus' text format, and its numbers must agree with each
+ * other.
  */
 import parse, { type Family } from 'parse-prometheus-text-format'
 import { expect, test } from 'vitest'

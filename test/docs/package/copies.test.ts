@@ -1,7 +1,7 @@
 /**
- * Several copies of the package in one process: loaded by `import` and by `require`, and from a second installation,
- * like two versions in one application. Each copy locks, and each recognises the errors and the clients of the other
- * copies.
+ * Tests several copies of the package in one process: loaded by `import` and by `require`, and from a second
+ * installation, like two versions in one application. Each copy locks, and each recognises the errors and the clients
+ * of the other copies.
  */
 import { cp, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** The package as it would be published: it is packed, installed into an empty folder, and used from there. */
+/** Tests the package as it would be published: it is packed, installed into an empty folder, and used from there. */
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

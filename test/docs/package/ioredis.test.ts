@@ -1,4 +1,6 @@
-/** The package with ioredis 5, with ioredis 6, and without ioredis, in a user's folder that contains nothing else. */
+/**
+ * Tests the package with ioredis 5, with ioredis 6, and without ioredis, in a user's folder that contains nothing else.
+ */
 import { cp, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'

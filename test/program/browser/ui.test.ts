@@ -1,4 +1,4 @@
-/** The page of `baton ui` in a real Chromium: what is on the screen, and how it reacts to mouse and keyboard. */
+/** Tests the page of `baton ui` in a real Chromium: what is on the screen, and how it reacts to mouse and keyboard. */
 import type { Browser } from 'puppeteer-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { client, freshKey } from '../../kit/redis.ts'

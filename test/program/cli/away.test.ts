@@ -1,6 +1,6 @@
 /**
- * How, and how soon, each command ends if Redis is unreachable or goes away. The measured times do not include the
- * start of the program.
+ * Tests how, and how soon, each command ends if Redis is unreachable or becomes unreachable. The measured times do not
+ * include the start of the program.
  */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'

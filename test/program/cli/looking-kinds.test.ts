@@ -1,4 +1,7 @@
-/** `baton inspect`, `list`, `top --once` and `release` with locks of several holders, and several locks per key. */
+/**
+ * Tests `baton inspect`, `list`, `top --once` and `release` with locks that have several holders, and with keys that
+ * have several locks.
+ */
 import { describe, expect, test } from 'vitest'
 import type { Lease } from '../../../src/index.ts'
 import { client, freshKey } from '../../kit/redis.ts'

@@ -1,4 +1,4 @@
-/** `baton inspect`, `list` and `release`: what they print, for people and for scripts. */
+/** Tests `baton inspect`, `list` and `release`: what they print, for people and for scripts. */
 import { describe, expect, test } from 'vitest'
 import { client, freshKey, redisUrl } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'

@@ -1,5 +1,5 @@
 /**
- * The program with a quorum: `--url` is given three, five or seven times. All servers report that they persist each
+ * Tests `baton` with a quorum: `--url` is given three, five or seven times. All servers report that they persist each
  * write.
  */
 import { type AddressInfo, createServer, type Socket } from 'node:net'

@@ -1,6 +1,6 @@
 /**
- * Processes that the command of `baton run` has started. If the lock is lost, `baton run` ends all of them. If the
- * command ends, `baton run` waits for none of them.
+ * Tests processes that the command of `baton run` has started. If the lock is lost, `baton run` ends all of them. If
+ * the command ends, `baton run` waits for none of them.
  */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'

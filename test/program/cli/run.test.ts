@@ -1,4 +1,4 @@
-/** `baton run`: its exit codes, what it prints, and what happens to the lock and to the command. */
+/** Tests `baton run`: its exit codes, what it prints, and what happens to the lock and to the command. */
 import { describe, expect, test } from 'vitest'
 import { client, freshKey, ownServer } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'

@@ -1,4 +1,4 @@
-/** The program with a cluster or sentinels: every command, with passwords, with and without TLS. */
+/** Tests every command of `baton` with a cluster or sentinels, with passwords, with and without TLS. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { freshKey, redisUrl } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'

@@ -1,4 +1,4 @@
-/** `baton run` in a terminal: the line that shows what it waits for, and interactive commands. */
+/** Tests `baton run` in a terminal: the line that shows what `baton` waits for, and interactive commands. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'

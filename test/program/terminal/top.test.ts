@@ -1,4 +1,4 @@
-/** `baton top` as a person uses it: in a terminal, with keys. */
+/** Tests `baton top` as a person uses it: in a terminal, with keys. */
 import { describe, expect, test } from 'vitest'
 import { park } from '../../kit/parking.ts'
 import { faultProxy } from '../../kit/proxies.ts'
