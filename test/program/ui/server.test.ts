@@ -1,6 +1,6 @@
 /**
- * Tests the server of `baton ui`: which requests it serves, what it sends, and how often it reads all locks. test/program/browser
- * tests the page.
+ * Tests the server of `baton ui`: which requests it serves, what it sends, and how often it reads all locks.
+ * test/program/browser tests the page.
  */
 import { networkInterfaces } from 'node:os'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
