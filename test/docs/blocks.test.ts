@@ -1,6 +1,6 @@
 /**
- * Every code block in the documentation is type-checked and run, as docs/testing.md describes. Errors have the line
- * numbers of the page.
+ * Checks the types of every code block in the documentation, and runs the block, as docs/testing.md describes. Errors
+ * have the line numbers of the page.
  */
 import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'

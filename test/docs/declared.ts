@@ -5,7 +5,7 @@
 
 interface Declared {
   readonly page: string
-  /** The beginning of the block. */
+  /** The first characters of the block to which this entry applies. */
   readonly begins: string
   readonly reason: string
 }
@@ -47,7 +47,7 @@ export const notRun: readonly Declared[] = [
 ]
 
 interface Elsewhere {
-  /** The command without its trailing comment. */
+  /** A line of a shell block, without the comment at its end. */
   readonly command: string
   readonly reason: string
   /** A file that contains all of `texts`. Either this file runs the command, or the command runs this file. */

@@ -1,5 +1,6 @@
 /**
- * Checks the types of all programs in one run of the compiler, and runs the programs in a few processes side by side.
+ * The programs are the code blocks of the documentation. Checks the types of all programs in one run of the compiler,
+ * and runs the programs in a few processes side by side.
  */
 import { execFile, fork } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -31,8 +32,8 @@ export interface Results {
 /** The number of lanes. A lane is a process that runs programs one after another, with servers of its own. */
 const LANES = 2
 /**
- * Time limit for a lane, in ms. A lane itself stops a program that hangs. This limit ends a lane that can no longer do
- * that.
+ * Time limit for a lane, in ms. A lane itself stops a program that hangs. This limit ends a lane that can no longer
+ * stop its program.
  */
 const LIMIT = 240_000
 
@@ -127,8 +128,8 @@ function jobOf({ page, blocks, work }: Program, id: number, folder: string, { on
 }
 
 /**
- * Writes the compiler's settings. They are as strict as for the rest of the project, except for rules of tidiness. The
- * package's names refer to its sources.
+ * Writes the compiler's settings. They are as strict as for the rest of the project, except for rules of tidiness. In
+ * these settings, the names of the package refer to its source files.
  */
 function writeSettings(folder: string): string {
   const paths = Object.fromEntries(entries.map(({ name, source }) => [name, [`../../../${source}`]]))

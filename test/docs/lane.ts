@@ -12,7 +12,7 @@ export interface Job {
   readonly id: number
   readonly module?: string
   readonly script?: string
-  /** Further servers that the program uses. */
+  /** The URLs of further servers that the program uses. */
   readonly others?: readonly string[]
   /** The script's name in the error messages of the shell. */
   readonly name: string
@@ -28,7 +28,7 @@ export interface Outcome {
 const PATIENCE = 60_000
 
 let interrupt: (error: unknown) => void = () => {}
-// If the process of the tests ends, this process ends as well, because its results can no longer be received.
+// If the process of the tests ends, this process ends as well, because no other process can receive the results.
 process.on('disconnect', () => process.exit(1))
 process.on('unhandledRejection', error => interrupt(error))
 process.on('uncaughtException', error => interrupt(error))

@@ -1,4 +1,7 @@
-/** Every link in the documentation to a place in this project has a target: both the file and the heading exist. */
+/**
+ * Checks that every link in the documentation to a place in this project has a target: both the file and the heading
+ * exist.
+ */
 import { existsSync, readFileSync } from 'node:fs'
 import { posix } from 'node:path'
 import { expect, test } from 'vitest'
@@ -7,7 +10,7 @@ import { type Page, pageNames, parsePage, readPage, root } from './page.ts'
 const pages = new Map(pageNames().map(name => [name, readPage(name)]))
 
 const { homepage } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as { homepage: string }
-/** The address with which a published page links to an unpublished page. */
+/** The beginning of the address with which a published page links to an unpublished page. */
 const repository = `${homepage.replace('#readme', '')}/blob/main/`
 
 /** Returns the links of a page that have no target. */

@@ -104,7 +104,7 @@ class Reader {
   }
 
   #block({ value, lang, position }: Code, line: number): void {
-    // Above its text, a block has a line with a fence, except an indented block.
+    // A fenced block has a line with the fence above its text. An indented block has no such line.
     const fences = position ? position.end.line - line - value.split('\n').length : 1
     this.#blocks.push({
       text: value,

@@ -76,8 +76,8 @@ function whyUnusable(block: Block): string | undefined {
 }
 
 /**
- * Turns a block in another language into a string that the hidden check can use. The variable is declared by `var`,
- * because a later block may declare it again.
+ * Turns a block that is not TypeScript into a declaration of the string `code`, which hidden checks can use. `code` is
+ * declared by `var`, because a later block may declare it again.
  */
 function asTypeScript({ language, text, line }: Block): Piece {
   return language === 'ts' ? { text, line } : { text: `var code = ${JSON.stringify(text)}`, line }
@@ -93,7 +93,7 @@ function mistakeIn(language: 'json' | 'yaml', text: string): string | undefined 
   }
 }
 
-/** A shell line without its trailing comment. */
+/** Returns a shell line without the comment at its end. */
 export function commandOf(line: string): string {
   return line.replace(/(^|\s)#.*$/, '').trim()
 }

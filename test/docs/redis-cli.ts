@@ -6,7 +6,8 @@
  *
  * Each command is run, and its output is compared with the lines below it, by the rules of printed.ts. The shell runs
  * all commands except redis-cli. This module stands in for redis-cli, because not every machine with a Redis has it.
- * The module sends the command to Redis, and prints the reply as redis-cli does on a terminal. It also knows:
+ * The module sends the command to Redis, and prints the reply as redis-cli does on a terminal. Besides the commands of
+ * Redis, the module knows:
  *  --eval name.lua keys… , args…   runs a script of lua/, as scripts/lua-texts.ts writes it
  *  --scan --pattern <pattern>      names of keys
  *  subscribe <channel> &           its messages appear under the commands that follow
@@ -36,7 +37,7 @@ export async function session({ redis, sh }: Pick<Scene, 'redis' | 'sh'>, text: 
       if (program !== 'redis-cli') {
         const { output, errors } = await sh(command)
         // The errors are put before the output. So the output of a later command on the same line, such as `echo`,
-        // comes after them.
+        // comes after the errors.
         answered.push(`${errors}${output}`)
       } else if (words.at(-1) === '&') listening.push(await listen(redis, words.slice(1, -1), messages))
       else answered.push(await answer(redis, words))

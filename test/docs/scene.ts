@@ -1,6 +1,6 @@
 /**
- * The names that a block can use when it runs. They are globals, so that a block may declare its own `locks`, or import
- * its own `assert`.
+ * The names that a code block of a page can use without declaring them. They are globals, so that a block may declare
+ * its own `locks`, or import its own `assert`.
  */
 import assert from 'node:assert/strict'
 import { format } from 'node:util'
@@ -41,7 +41,7 @@ export class Scene {
     this.#printed.push(format(...values))
   }
 
-  /** Defines the globals. */
+  /** Defines the globals that code blocks use. */
   open(): void {
     const get = { locks: () => this.locks, redis: () => this.redis, assert: () => assert }
     for (const [name, read] of Object.entries(get)) {

@@ -14,7 +14,7 @@ import { eventually, sleep } from '../kit/time.ts'
 
 // While the clock is a minute slow, a lease seems to last a minute longer. A holder that plans its next renewal by that
 // longer lease renews too late: by then the clock is right again, and the lease has lapsed. Two rules prevent this. A
-// holder never counts on a longer lease than it has asked for, and it renews at a fixed pace. This test fails if
+// holder never relies on a longer lease than it has asked for, and it renews at a fixed pace. This test fails if
 // `Math.min(this.#deadline - (this.length * 2) / 3, now + this.length / 3)` becomes `this.#deadline - (this.length * 2)
 // / 3` in src/local/hold.ts and `Math.min(deadline, this.#askedUntil)` becomes `deadline` in src/local/hold.ts: two
 // callers hold for as long as the clock was slow.
@@ -36,9 +36,9 @@ test.each([undefined, 'somebody'])(
 
 describe('a holder counts on its lease for no longer than it has asked for', () => {
   // While the clock is slow, Redis reports too much remaining time for every lease. A holder that believes the report
-  // still counts on its hold when the clock is right again and the next caller gets the lock.
-  // This test fails if `Math.min(deadline, this.#askedUntil)` becomes `deadline` in src/local/hold.ts: the holder
-  // counts on its lease for a minute.
+  // still relies on its hold when the clock is right again and the next caller gets the lock. This test fails if
+  // `Math.min(deadline, this.#askedUntil)` becomes `deadline` in src/local/hold.ts: for a minute, the holder believes
+  // that its lease lasts.
   test('without renewal, after a status check: the holder has lost the lock before the next caller gets it', async () => {
     const { url, step } = await steppedServer()
     const lease = 2_500
@@ -60,7 +60,7 @@ describe('a holder counts on its lease for no longer than it has asked for', () 
   // src/kinds/queued-kind.ts: the inner lease seems to last for a minute. It also fails if `' ' .. ends - now ..
   // raised` becomes `' ' .. redis.call('ZSCORE', deadlines, first) - now .. raised` in
   // lua/permits/read-write/re-enter.lua and `Math.min(Number(ttl), claim.lease)` becomes `Number(ttl)` in
-  // src/kinds/queued-kind.ts, for the same reason.
+  // src/kinds/queued-kind.ts: the inner lease of a read-write lock seems to last for a minute.
   test.each(kinds.filter(({ kind }) => kind !== 'semaphore'))(
     'after a re-entry: the holder has lost the lock before the next caller gets it ($kind)',
     async ({ client }) => {
@@ -81,9 +81,9 @@ describe('a holder counts on its lease for no longer than it has asked for', () 
     },
   )
 
-  // This test fails if `Math.min(deadline, this.#askedUntil)` becomes `deadline` in src/local/hold.ts: the holder
-  // counts on its lease for a minute. I1 has a limit here: two callers may hold for as long as the clock was slow, but
-  // for no longer than one lease.
+  // This test fails if `Math.min(deadline, this.#askedUntil)` becomes `deadline` in src/local/hold.ts: for a minute,
+  // the holder believes that its lease lasts. I1 has a limit here: two callers may hold for as long as the clock was
+  // slow, but for no longer than one lease.
   test('with renewal, then cut off: the holder has lost the lock one lease later', async () => {
     const { url, step } = await steppedServer()
     const lease = 1_500

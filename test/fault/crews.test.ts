@@ -14,7 +14,7 @@ describe.each([
   { kind: 'semaphore', fair: 'always' },
   { kind: 'readWrite', fair: 'never' },
 ] as const)('callers of a $kind that are fair: $fair', how => {
-  // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 5_000` in src/clock.ts: a holder counts on a
+  // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 5_000` in src/clock.ts: a holder relies on a
   // lease that has ended.
   test('I1 I2 I3: a process killed inside its critical section keeps others out until its lease ends, and no longer', {
     timeout: 60_000,
@@ -35,7 +35,7 @@ describe.each([
     expect(await crew.written()).toHaveLength(82)
   })
 
-  // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 5_000` in src/clock.ts: a holder counts on a
+  // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 5_000` in src/clock.ts: a holder relies on a
   // lease that has ended.
   test('I1 I2 I8: a process stopped inside its critical section for longer than its lease changes nothing when it continues', {
     timeout: 60_000,

@@ -1,5 +1,5 @@
 /**
- * Tests a client that can send requests but receives no messages: its waiters are still granted, and each call has its
+ * Tests a client that can send requests but receives no messages: its waiters still get the lock, and each call has its
  * own outageTimeout.
  */
 import { describe, expect, test } from 'vitest'

@@ -57,7 +57,7 @@ const hasRace = ({ kind, way, to }: (typeof races)[number], where?: Where) =>
     : kind === 'semaphore' && way === 'is aborted' && (!where || where.kind === 'messages')
 
 describe.each(Object.entries(delays))('%s', (_, where) => {
-  // An unused grant can be given back by two lines of code: by one at once, and by the other a little later. Without
+  // Two lines of code can give back an unused grant: one does so at once, the other does so a little later. Without
   // both lines, an unused grant lasts until its lease ends. This test fails if `if (end === 'leave' ||
   // waiter.unanswered > 0) this.#common.requests.leave(waiter)` is removed in src/local/local-lock.ts and `if (meaning
   // === 'take-back') return this.#common.requests.leave(waiter)` becomes `if (meaning === 'take-back') return` in

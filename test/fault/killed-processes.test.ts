@@ -83,8 +83,8 @@ test.each(kinds)(
 )
 
 // This test fails if `if reached ~= 0 then` becomes `if true then` in lua/shared/promote.lua: each of the twenty dead
-// waiters costs a lease. It also fails if `if reached == 0 then` becomes `if false then` in lua/shared/admit.lua, for
-// the same reason.
+// waiters gets the lock and keeps it for a lease. It also fails if `if reached == 0 then` becomes `if false then` in
+// lua/shared/admit.lua, for the same reason.
 test.each(kinds)(
   'of a process that holds, and has twenty fair waiters among those of other processes: I1 I3 I4 I7 ($kind)',
   async ({ client, peer: start }) => {

@@ -15,8 +15,8 @@ type Loss = (redis: Redis, lock: string) => Promise<unknown>
 async function evict(redis: Redis, lock: string): Promise<void> {
   const used = Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1])
   await redis.config('SET', 'maxmemory-policy', 'allkeys-lru', 'maxmemory', used + 2_000_000)
-  // If the lock has several keys, the loop ends when the first of them is evicted. Otherwise it might evict keys of the
-  // next grant.
+  // If the lock has several keys, the loop ends when the first of them is evicted. A longer loop might evict keys of
+  // the next grant.
   const names = [lock, `${lock}:deadlines`]
   const before = await redis.exists(names)
   for (let batch = 0; (await redis.exists(names)) === before && batch < 400; batch++) {
@@ -35,7 +35,7 @@ const losses: Record<string, Loss> = {
   'eviction by allkeys-lru': evict,
   'DEL of the deadlines': (redis, lock) => redis.del(`${lock}:deadlines`),
 }
-/** Returns the kinds of lock that have the data which is lost. A mutex has no separate key of deadlines. */
+/** Returns the kinds of lock for which the loss `name` is possible. A mutex has no separate key of deadlines. */
 const losing = (name: string) =>
   name === 'DEL of the deadlines' ? kindsAndWays.filter(({ kind }) => kind !== 'mutex') : kindsAndWays
 

@@ -20,7 +20,7 @@ function partition(proxy: FrameProxy) {
 describe('a holder is cut off for longer than its lease', () => {
   const lease = 1_000
 
-  // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 300` in src/clock.ts: the holder counts on its
+  // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 300` in src/clock.ts: the holder relies on its
   // lease for too long. It also fails if `dropped = hold == id` becomes `dropped = true` in lua/shared/drop.lua: the
   // late request ends the next holder's hold. It also fails if `redis.call('HDEL', lock, unpack(over))` is removed in
   // lua/shared/lapse.lua: the late request ends the hold a second time.
@@ -119,8 +119,8 @@ describe('a waiter is cut off when its turn comes', () => {
 describe.each(directions)('a connection is half-open: data going %s is lost', direction => {
   /**
    * If a command stays unanswered, the client gives the connection up after a part of `outageTimeout`. The client also
-   * sends messages to itself, called beats. If a beat does not arrive, it gives the connection up after a part of
-   * `waiterTtl`.
+   * sends messages to itself, called beats. If a beat does not arrive, the client gives the connection up after a part
+   * of `waiterTtl`.
    */
   const options = { outageTimeout: 1_600, waiterTtl: 1_500 }
 
@@ -258,8 +258,8 @@ describe('all data is lost, on old and new connections', () => {
       locks.forceRelease(taken.key),
       mine.renew(),
     ]
-    // The client knows that Redis is gone once a command has been unanswered for up to half of outageTimeout. Only then
-    // does outageTimeout begin.
+    // The client notices that Redis is gone when a command stays unanswered, which takes up to half of outageTimeout.
+    // Only then does outageTimeout begin.
     const outcomes = within(
       1.5 * outageTimeout + 600,
       Promise.all([...calls, ...parked].map(call => outcomeOf<unknown>(call))),

@@ -85,7 +85,7 @@ test.each(kinds)(
     const key = freshKey()
     const proxy = await frameProxy(redisUrl())
     const [peer, other] = [await start({}, proxy.url), client()]
-    // Load the scripts into the server. Otherwise it would answer the late requests with NOSCRIPT.
+    // Load the scripts into the server. Otherwise the server would answer the late requests with NOSCRIPT.
     await warm(other)
     const hold = await peer.lock(key, { lease })
     const sent = (['renew', 'release'] as const).map(name => proxy.rule({ direction: 'up', name }, 'hold'))

@@ -1,6 +1,6 @@
 /**
- * Tests reader processes that die. Several readers hold at the same time, and a writer waits for all of them. Tests
- * that run with every kind of lock use only writers of a read-write lock.
+ * Tests reader processes that die. Several readers hold at the same time, and a writer waits for all of them. The tests
+ * that run with every kind of lock use only the writers of a read-write lock, so readers are tested here.
  */
 import { expect, test } from 'vitest'
 import type { Lease, Lock } from '../../src/index.ts'

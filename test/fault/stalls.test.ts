@@ -39,7 +39,7 @@ const stalls: Record<string, (redis: Redis) => Promise<unknown>> = {
 const waysOf: Record<string, boolean[]> = { 'CLIENT PAUSE': [true], 'DEBUG SLEEP': [false] }
 
 describe.each(Object.entries(stalls))('%s for longer than the lease', (name, begin) => {
-  // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 1_500` in src/clock.ts: the holder counts on
+  // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 1_500` in src/clock.ts: the holder relies on
   // its lease for too long. It also fails if `dead && waiter.waits && !again` becomes `false` in src/wait/requests.ts:
   // the lease of a call that was made during the stall has ended before its grant arrives.
   test.each(waysOf[name] ?? ways)(

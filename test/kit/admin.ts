@@ -12,7 +12,7 @@ export async function keysWith(redis: Redis, text: string): Promise<string[]> {
 /** The connection name of the tests' own inspecting connections, which `connections` leaves out. */
 export const ADMIN = 'admin'
 
-/** Inspects all masters, with all rights. */
+/** Inspects all masters of a topology, with all rights. */
 export class Admin {
   readonly #parts: readonly (Redis | Cluster)[]
 

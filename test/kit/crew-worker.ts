@@ -16,22 +16,31 @@ export interface Orders {
   url: string
   key: string
   kind: KindName
-  /** The folder for the history and for the file that serves as a witness. */
+  /**
+   * The folder for the history. It also contains a folder for the key, in which each process that is in a section has a
+   * file. The witnesses read these files.
+   */
   folder: string
-  /** Number of sections of each caller. */
+  /** Number of critical sections of each caller. */
   rounds: number
   fair: 'always' | 'never' | 'alternately'
   /** Number of concurrent callers in this process. */
   callers: number
-  /** Duration of each section, in ms. Default: random, at most 3. */
+  /** Duration of each critical section, in ms. Default: random, at most 3. */
   hold?: number
   /** Lease time, in ms. Default: the client's default. The client renews the lease, however long it is. */
   lease?: number
-  /** The signal that stops or kills the process in the middle of its third section, before the section writes. */
+  /**
+   * The signal that stops or kills the process in the middle of its third critical section, before that section writes
+   * to the register.
+   */
   fate?: 'SIGKILL' | 'SIGSTOP'
 }
 
-/** `refused` tells whether the register refused the write of the section that the signal interrupted. */
+/**
+ * The register stands for the data that the lock protects: it refuses writes with an old fencing token. `refused`
+ * tells whether the register refused the write of the section that the signal interrupted.
+ */
 export interface FromWorker {
   type: 'ready' | 'fated' | 'done'
   refused?: boolean

@@ -12,7 +12,7 @@ import { Child } from './process.ts'
 import { freshKey, plainRedis, redisUrl } from './redis.ts'
 import { emptyFolder } from './temp.ts'
 
-/** Time between two checks of the queue, in ms. */
+/** Time between two reads of the queue in Redis, in ms. */
 const LOOK = 25
 
 export class Crew {
@@ -33,7 +33,7 @@ export class Crew {
     })
   }
 
-  /** Starts one worker for each order. The workers wait for `go`. */
+  /** Starts one worker process for each entry of `orders`. The workers begin when `go` is called. */
   static async hire(...orders: Partial<Orders>[]): Promise<Crew> {
     const crew = new Crew(await emptyFolder())
     const { key } = crew

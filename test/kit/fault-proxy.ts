@@ -1,6 +1,6 @@
 /**
- * A TCP proxy between client and Redis that breaks things on command. 'up' is the direction to the server, 'down' the
- * direction to the client. At first the proxy passes everything.
+ * A TCP proxy between client and Redis with which a test can disturb the connections. 'up' is the direction to the
+ * server, 'down' the direction to the client. At first the proxy passes everything.
  */
 import type { Socket } from 'node:net'
 import { Relay } from './relay.ts'

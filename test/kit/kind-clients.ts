@@ -61,7 +61,7 @@ export function lockOf(locks: LockClient, kind: KindName, key: string): Lock {
   return kind === 'mutex' ? locks.mutex(key) : locks.readWrite(key).write
 }
 
-/** A history records what each caller wants. Returns this for a caller that uses a lock from `lockOf`. */
+/** Returns what a history records as the wish of a caller that uses a lock from `lockOf`. */
 export function wantsOf(kind: KindName): Wants | undefined {
   if (kind === 'mutex') return undefined
   return kind === 'semaphore' ? [1, 1] : 'write'

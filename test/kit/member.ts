@@ -1,4 +1,7 @@
-/** A session with several kinds of locks, some of which exist only in tests, and what a test needs to observe it. */
+/**
+ * A session with several kinds of locks, some of which exist only in tests, and helpers with which a test observes the
+ * session.
+ */
 import { onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { connect } from '../../src/connect.ts'

@@ -38,7 +38,10 @@ export async function reasonOf(promise: PromiseLike<unknown>): Promise<unknown> 
   throw new Error(`resolved to ${String(outcome.value)} instead of rejecting`)
 }
 
-/** Returns the server's error message, if the error is due to one. */
+/**
+ * If a LockConnectionError has a cause, returns the message of the cause: the server's own words. Returns any other
+ * error as text.
+ */
 export function wordsOf(error: Error | undefined): string {
   if (!(error instanceof LockConnectionError)) return `${error}`
   return error.cause instanceof Error ? error.cause.message : `${error.cause}`

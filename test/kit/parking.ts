@@ -2,15 +2,15 @@
 import type { Lease, Lock, LockClient, LockOptions, LockState } from '../../src/index.ts'
 import { eventually, sleep } from './time.ts'
 
-/** Fair and unfair, for tables of tests. */
+/** The values of the option `fair`, for tables of tests. */
 export const ways = [true, false]
 
 /**
  * Calls `lock`, unfair by default, and resolves when the call waits. A `waiting` event shows that Redis has refused the
  * call. If the call is fair, `inspect` also shows the waiter in the queue. An unfair call never joins the queue.
  *
- * The call's promise is returned inside an object, because `await` would otherwise wait for that promise, too. The test
- * may leave that promise unsettled.
+ * The call's promise is returned inside an object, because `await park(…)` would otherwise wait until the call is
+ * granted. A test need not wait for that promise.
  */
 export async function park(
   locks: LockClient,

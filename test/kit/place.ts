@@ -76,7 +76,7 @@ export class Place {
     return sourceOf(asUser(this.#ways.client, user))
   }
 
-  /** Returns a source of the same kind whose address no server listens on. */
+  /** Returns a source for this topology with an address on which no server listens. */
   sourceToNobody(): Source {
     return sourceOf(toNobody(this.#ways.client))
   }
@@ -125,7 +125,7 @@ export class OwnPlace extends Place {
     await Promise.all(this.#servers.data.map(server => server.kill()))
   }
 
-  /** Restarts every server that holds data, empty. */
+  /** Restarts the data servers without their data. Sentinels keep running. */
   async restart(): Promise<void> {
     await Promise.all(this.#servers.data.map(server => server.restart()))
   }

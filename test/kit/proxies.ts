@@ -15,7 +15,7 @@ export type { FaultProxy, FrameProxy, RefusingProxy }
 export const faultProxy = (url: string) => closed(FaultProxy.open(url))
 /** Opens a proxy that breaks single requests, replies and messages. */
 export const frameProxy = (url: string) => closed(FrameProxy.open(url))
-/** Opens a proxy that answers in the server's place. */
+/** Opens a proxy that answers requests in place of the server. */
 export const refusingProxy = (url: string) => closed(RefusingProxy.open(url))
 
 async function closed<P extends Relay>(opening: Promise<P>): Promise<P> {
@@ -41,7 +41,8 @@ export async function clientBehindProxy(
 export async function warm(locks: LockClient): Promise<void> {
   const key = freshKey('warm')
   const lease = await locks.lock(key)
-  // This call often gives up before the reply, and so also runs the script that withdraws a request.
+  // This call often gives up before the reply. Then the client runs the script that withdraws a request, so the server
+  // knows that script as well.
   await hasty(locks, key, true)
   await lease.renew()
   await lease.release()

@@ -46,7 +46,7 @@ interface Member {
   state: 'running' | 'frozen' | 'dead'
 }
 
-/** Starts servers, which are stopped after the test. */
+/** Starts the servers of a quorum, which are stopped after the test. */
 export async function quorumScene(options: SceneOptions = {}): Promise<QuorumScene> {
   const scene = await QuorumScene.start(options)
   onTestFinished(() => scene.stop())

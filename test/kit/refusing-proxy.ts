@@ -24,7 +24,7 @@ export class RefusingProxy extends Relay {
   readonly #sockets = new Set<Socket>()
   #answers: Answers = () => undefined
 
-  /** Sets the replies at once, also for the present connections. */
+  /** Sets the replies from now on, for present connections and for new ones. */
   answer(answers: Answers): void {
     this.#answers = answers
   }

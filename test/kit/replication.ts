@@ -25,7 +25,7 @@ export class Replication {
     this.#link = link
   }
 
-  /** Starts the replication. Resolves when the replica has a full copy and follows. */
+  /** Starts the replication. Resolves when the replica has a full copy and follows the master. */
   static async begin(master: Place, replica: Place): Promise<Replication> {
     const link = await FaultProxy.open(master.url)
     await replica.redis.replicaof('127.0.0.1', new URL(link.url).port)
@@ -44,8 +44,7 @@ export class Replication {
   }
 
   /**
-   * Lets the replica receive nothing from now on. Earlier writes may be lost, too, if the replica does not have them
-   * yet.
+   * Lets the replica receive nothing from now on. Earlier writes are also lost if the replica does not have them yet.
    */
   loseWritesNow(): void {
     this.#link.swallow('down')

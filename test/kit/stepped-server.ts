@@ -9,8 +9,8 @@ export async function steppedServer() {
   const dir = await emptyFolder()
   const clock = await SteppedClock.make(dir)
   onTestFinished(() => clock.close())
-  // To find out how servers are started, other programs may run. Do this first, so that only the server runs under the
-  // clock.
+  // `findServerSource` may run other programs to find out how servers are started. Call it first, so that only the
+  // server runs under the clock.
   await findServerSource()
   const server = await clock.under(() => serverIn(dir))
   const redis = bluntRedis(server.url)

@@ -1,4 +1,4 @@
-/** lua/mutex/acquire.lua when there is a queue, or when the caller asks to join it. */
+/** Tests lua/mutex/acquire.lua when a queue exists, or when the caller asks to join the queue. */
 import { describe, expect, test } from 'vitest'
 import { again, caller, claimOf } from './callers.ts'
 import { lockOnOwnServer, MEMORY, sharedLock } from './test-lock.ts'

@@ -1,4 +1,7 @@
-/** lua/mutex/acquire.lua without a queue: take, refuse, take over, re-enter. */
+/**
+ * Tests lua/mutex/acquire.lua without a queue: a caller takes a free lock, is refused, takes over a lapsed lock, or
+ * re-enters.
+ */
 import { describe, expect, test } from 'vitest'
 import { sleep } from '../kit/time.ts'
 import { again, anonymous, type Caller, caller } from './callers.ts'

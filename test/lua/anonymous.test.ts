@@ -1,4 +1,6 @@
-/** Owners without a name: which calls re-enter, and what is recorded after such an owner's first hold has ended. */
+/**
+ * Tests owners without a name: which calls re-enter, and what is recorded after such an owner's first hold has ended.
+ */
 import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
 import { sharedLock, type TestLock } from './test-lock.ts'

@@ -1,13 +1,14 @@
 /**
- * Blocks of tokens for hand-offs within a client. A holder may issue a block of tokens that follow its own. If a
- * release reports the last token used, the token of the next grant is larger than that one (lua/mutex/release.lua).
- * Otherwise it is larger than the whole block (lua/shared/unreported.lua).
+ * Tests blocks of tokens for hand-offs within a client. A holder may issue a block of tokens that follow its own. If a
+ * release reports the last token used, the token of the next grant is larger than the reported token
+ * (lua/mutex/release.lua). Otherwise the token of the next grant is larger than the whole block
+ * (lua/shared/unreported.lua).
  */
 import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
 import { lockOnOwnServer, sharedLock, type TestLock } from './test-lock.ts'
 
-/** The size of a block, as in the scripts. */
+/** The number of tokens in a block, as in the scripts. */
 const BLOCK = 1_000
 
 const ada = anonymous('ada')

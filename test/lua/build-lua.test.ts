@@ -1,4 +1,7 @@
-/** scripts/build-lua.ts: the header of a script is its interface, and the build checks it against the body. */
+/**
+ * Tests scripts/build-lua.ts: the header of a script is its interface, and the build checks that the body of the script
+ * agrees with the header.
+ */
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

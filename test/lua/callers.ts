@@ -17,7 +17,7 @@ export interface Caller {
   readonly headStart: number
   /** How many ms ago the caller joined the queue, in a state that a test sets up. */
   readonly joinedAgo?: number
-  /** ms until the deadline that the caller's last heartbeat has set, in a state that a test sets up. */
+  /** The time in ms until the deadline that the caller's last heartbeat has set, in a state that a test sets up. */
   readonly deadlineIn?: number
 }
 

@@ -1,6 +1,6 @@
 /**
- * A floor for tokens and tickets, as the client of a quorum sends it (lua/mutex/acquire.lua), and tickets that this
- * client has chosen (lua/mutex/tend.lua).
+ * Tests a floor for tokens and tickets, as the client of a quorum sends it (lua/mutex/acquire.lua), and tickets that
+ * this client has chosen (lua/mutex/tend.lua).
  */
 import { describe, expect, test } from 'vitest'
 import { anonymous, caller, claimOf } from './callers.ts'

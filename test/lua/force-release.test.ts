@@ -1,4 +1,4 @@
-/** lua/mutex/force-release.lua: take the lock from its holder. */
+/** Tests lua/mutex/force-release.lua, which takes the lock from its holder. */
 import { describe, expect, test } from 'vitest'
 import { again, type Caller, caller } from './callers.ts'
 import { lockOnOwnServer, type Message, sharedLock, type TestLock } from './test-lock.ts'

@@ -1,4 +1,4 @@
-/** lua/mutex/inspect.lua: the whole state of a lock, and nothing written. */
+/** Tests lua/mutex/inspect.lua, which reads the whole state of a lock and writes nothing. */
 import { describe, expect, test } from 'vitest'
 import { again, caller, claimOf } from './callers.ts'
 import { lockOnOwnServer, sharedLock, type TestLock } from './test-lock.ts'

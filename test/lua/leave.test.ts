@@ -1,4 +1,4 @@
-/** lua/mutex/leave.lua: withdraws a request that is queued, or was granted the lock. */
+/** Tests lua/mutex/leave.lua, which withdraws a request that is queued, or that was granted the lock. */
 import { describe, expect, test } from 'vitest'
 import { again, caller } from './callers.ts'
 import { lockOnOwnServer, sharedLock } from './test-lock.ts'

@@ -6,7 +6,7 @@ interface Node {
   readonly loc: { readonly start: { readonly line: number } }
   readonly [part: string]: unknown
 }
-/** From the name of each visible local to the number of its declaration, as text. */
+/** Maps the name of each visible local to the number of its declaration, as text. */
 type Scope = ReadonlyMap<string, string>
 
 const lineOf = ({ loc }: Node) => loc.start.line
@@ -31,7 +31,7 @@ export function meaning(text: string): unknown {
         return [statement.type, lineOf(statement), values, expression(variables, scope)]
       }
       if (statement.type === 'FunctionDeclaration' && statement['isLocal']) {
-        // A local function is visible in its own body.
+        // In Lua, a local function is visible in its own body.
         scope = withLocals(scope, nodes(statement['identifier']))
       }
       return expression(statement, scope)
@@ -80,7 +80,7 @@ export function meaning(text: string): unknown {
         ]
       }
       case 'RepeatStatement': {
-        // Locals of the body are visible in the condition.
+        // In `repeat … until`, locals of the body are visible in the condition.
         const { code, scope: inside } = block(body, scope)
         return [type, line, code, expression(parts['condition'], inside)]
       }

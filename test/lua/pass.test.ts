@@ -1,4 +1,4 @@
-/** lua/mutex/pass.lua: records that a client has passed its lock to another of its own waiters. */
+/** Tests lua/mutex/pass.lua, which records that a client has passed its lock to another of its own waiters. */
 import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
 import { lockOnOwnServer, MEMORY, sharedLock, type TestLock } from './test-lock.ts'

@@ -1,4 +1,4 @@
-/** lua/permits/: makes random calls, and checks after each that the data of the lock in Redis is consistent. */
+/** lua/permits/: makes random calls, and checks after each call that the data of the lock in Redis is consistent. */
 import { expect } from 'vitest'
 import { decodePermitsClaim } from '../../src/kinds/claim.ts'
 import type { Random } from '../kit/random.ts'

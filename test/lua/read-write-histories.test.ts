@@ -1,5 +1,5 @@
 /**
- * lua/permits/ as a read-write lock: after each of many random calls, the data in Redis is consistent and phases
+ * Tests lua/permits/ as a read-write lock: after each of many random calls, the data in Redis is consistent and phases
  * alternate.
  */
 import { expect, test } from 'vitest'
@@ -16,7 +16,9 @@ class ReadWriteHistory extends History {
   /** For each queued reader, how many writers' turns have begun since it was queued. */
   readonly #turns = new Map<string, number>()
 
-  /** Gives the new call no name, or the owner `x`, or nests it in a hold of its client. */
+  /**
+   * Makes the new call one of an owner without a name, or of the owner `x`, or a re-entry into a hold of its client.
+   */
   protected newcomer(call: Asker): Asker {
     const { random } = this
     const outer = this.before.holders.filter(
@@ -33,7 +35,7 @@ class ReadWriteHistory extends History {
   protected override acquired(who: Asker, answer: Answer, told: string): void {
     const { holders, queue, readers } = this.before
     const held = this.#heldBy(who)
-    // If a hold of the owner has lapsed, or the call itself holds already, the call is not a re-entry.
+    // If a hold of the owner has lapsed, or this call already holds the lock, the call is not a re-entry.
     if (!held.live || holders.some(({ claim }) => claim.id === who.id)) return
     const upgrade = who.wants === WRITE && !held.writes
     const queued = [...readers, ...queue].some(({ claim }) => claim.id === who.id)
@@ -48,7 +50,7 @@ class ReadWriteHistory extends History {
     const owners = new Set(holders.map(({ claim }) => claim.owner))
     if (holders.some(writes)) expect(owners.size, `I1 ${told}`).toBe(1)
 
-    // The sum of what each owner with a name holds.
+    // The sum of the permits that each owner with a name holds.
     const named = new Map<string, number>()
     for (const holder of holders) {
       const { owner, id } = holder.claim

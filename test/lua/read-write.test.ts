@@ -1,4 +1,4 @@
-/** lua/permits/ as a read-write lock: admission, messages, and re-entry. */
+/** Tests lua/permits/ as a read-write lock: admission, messages, and re-entry. */
 import { describe, expect, test } from 'vitest'
 import { anonymous, caller } from './callers.ts'
 import { type Asker, another, asker, TestSemaphore } from './semaphore.ts'
@@ -232,7 +232,8 @@ describe('re-entry', () => {
     const reading = await lock.acquire({ ...another(outer), ...inner, wants: reader('').wants })
     expect([reading, await ends()]).toEqual([expect.objectContaining({ around: undefined }), before])
     const again = { ...another(outer), ...inner }
-    // The client relies on `around`, so a repeated call must prolong the hold again.
+    // With `around`, the client assumes that the script has prolonged the outer hold. So the script must prolong the
+    // outer hold each time, also when the call is repeated.
     for (const times of [1, 2]) {
       expect(await lock.acquire(again), `${times}`).toMatchObject({ status: 'reentered', around: outer.id })
       expect(await ends()).toBeGreaterThan(before + 50_000)

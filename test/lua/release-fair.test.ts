@@ -1,4 +1,4 @@
-/** lua/mutex/release.lua with a queue: the lock is handed off. */
+/** Tests lua/mutex/release.lua with a queue: the lock is handed off. */
 import { describe, expect, test } from 'vitest'
 import { caller } from './callers.ts'
 import { freedBy, sharedLock } from './test-lock.ts'

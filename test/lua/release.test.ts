@@ -1,4 +1,7 @@
-/** lua/mutex/release.lua: ends one hold. With the last hold, it hands the lock off or leaves it free. */
+/**
+ * Tests lua/mutex/release.lua, which ends one hold. If it is the last hold, the script hands the lock off or leaves the
+ * lock free.
+ */
 import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
 import { freedBy, lockOnOwnServer, sharedLock } from './test-lock.ts'

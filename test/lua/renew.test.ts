@@ -1,4 +1,4 @@
-/** lua/mutex/renew.lua: prolong holds that still exist, and report which are gone. */
+/** Tests lua/mutex/renew.lua, which prolongs holds that still exist, and reports which holds are gone. */
 import { describe, expect, test } from 'vitest'
 import { again, type Caller, caller } from './callers.ts'
 import { lockOnOwnServer, MEMORY, sharedLock, type TestLock } from './test-lock.ts'

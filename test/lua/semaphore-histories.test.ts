@@ -1,4 +1,4 @@
-/** lua/permits/: after each of many random calls, the data of a semaphore in Redis is consistent. */
+/** Tests lua/permits/: after each of many random calls, the data of a semaphore in Redis is consistent. */
 import { expect, test } from 'vitest'
 import { Random } from '../kit/random.ts'
 import { History, SEEDS, type Seen, sumOf } from './permits-history.ts'

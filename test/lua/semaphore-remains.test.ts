@@ -1,4 +1,4 @@
-/** lua/permits/: one key of a semaphore is lost (evicted, deleted), and its other keys still exist. */
+/** Tests lua/permits/ when one key of a semaphore is lost (evicted, deleted) and its other keys still exist. */
 import { expect, test } from 'vitest'
 import { caller } from './callers.ts'
 import { another, asker, TestSemaphore } from './semaphore.ts'

@@ -1,4 +1,4 @@
-/** lua/permits/: the effect of each script on a semaphore. */
+/** Tests the effect of each script of lua/permits/ on a semaphore. */
 import { describe, expect, test } from 'vitest'
 import { caller } from './callers.ts'
 import { another, asker, claimOf, TestSemaphore } from './semaphore.ts'

@@ -1,6 +1,6 @@
 /**
- * scripts/lua/short-names.ts: in the texts sent to Redis, locals have short names. The texts do exactly what they do
- * with the full names.
+ * Tests scripts/lua/short-names.ts: in the texts sent to Redis, locals have short names. The texts with short names do
+ * exactly what the texts with full names do.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -88,7 +88,7 @@ note(lock .. half)
 `,
 }
 
-/** Returns the reply of the puzzle to these arguments. */
+/** Returns what the script `puzzle` has to reply to these arguments. */
 function noted(where: string, [first, last]: readonly string[]): string[] {
   return [
     'done',

@@ -1,12 +1,12 @@
 /**
- * Many dead waiters are ahead of a live one. Each script call passes over a limited number of them, and
- * lua/mutex/sweep.lua continues.
+ * Tests a queue in which many dead waiters are ahead of a live waiter. Each script call passes over a limited number of
+ * dead waiters. Then lua/mutex/sweep.lua, or another call, continues.
  */
 import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
 import { lockOnOwnServer, sharedLock, type TestLock } from './test-lock.ts'
 
-/** More waiters than two calls pass over, but not more than three do. */
+/** The number of dead waiters. Two calls pass over fewer, and three calls pass over all of them. */
 const DEAD = 600
 
 const ada = anonymous('ada')

@@ -1,4 +1,7 @@
-/** lua/mutex/tend.lua: the heartbeat of a client's waiters, which repairs every loss. */
+/**
+ * Tests lua/mutex/tend.lua, the heartbeat of a client's waiters. A heartbeat makes up for every loss of a message or of
+ * data.
+ */
 import { describe, expect, test } from 'vitest'
 import { again, type Caller, caller } from './callers.ts'
 import { lockOnOwnServer, sharedLock, type TestLock } from './test-lock.ts'
@@ -140,8 +143,8 @@ describe('a waiter that is missing from the queue', () => {
     const [fourth] = await joined(lock, [caller('cyd2', { client: cyd.client })])
     await lock.redis.flushall()
 
-    // FLUSHALL has removed the holder, too. So the first waiter of the first heartbeat gets the lock, and the others
-    // queue by their tickets.
+    // FLUSHALL has removed the holder as well as the queue. So the first waiter of the first heartbeat gets the lock,
+    // and the others queue by their tickets.
     const { places } = await lock.tend(second!, fourth!)
     expect(places).toEqual([[expect.any(String), cyd.lease, 'handoff'], 1])
     expect((await lock.tend(first!, third!)).places).toEqual([1, 2])

@@ -100,7 +100,7 @@ export class TestLock {
     return new TestLock(this.#url, this.redis, this.scripts)
   }
 
-  /** Writes a state in the format of lua/README.md, with lives long enough for any test. */
+  /** Writes a state in the format of lua/README.md, with expiry times so late that no key expires during a test. */
   async given({ holder, endsIn = 10_000, reentries = [], waiters = [], clock }: Given): Promise<void> {
     const micros = await this.micros()
     const now = Math.floor(micros / 1000)
@@ -281,8 +281,8 @@ export class TestLock {
 
   /**
    * Collects the messages to these callers' clients, and the messages that the lock is free; `listenToEverything` also
-   * collects 'entered'. The returned function resolves to all messages sent before it was called: it sends a message of
-   * its own, and waits for that message.
+   * collects the 'entered' messages. The returned function resolves to all messages sent before it was called: it sends
+   * a message of its own, and waits for that message.
    */
   async listen(...callers: readonly Caller[]): Promise<() => Promise<Message[]>> {
     const everything = await this.listenToEverything(...callers)
@@ -315,13 +315,16 @@ export class TestLock {
     return { to: to.name, text: `${reason} ${to.id} ${token} ${this.names.lock}` }
   }
 
-  /** Makes the server refuse to allocate memory from now on. Only for a server of the test's own. */
+  /** Makes the server refuse to allocate memory from now on. Call this only with a server that no other test uses. */
   async exhaustMemory(): Promise<void> {
     await this.redis.config('SET', 'maxmemory-policy', 'noeviction')
     await this.redis.config('SET', 'maxmemory', '1')
   }
 
-  /** Returns the commands that scripts call in Redis during `action`, sorted. Only for a server of the test's own. */
+  /**
+   * Returns the commands that scripts call in Redis during `action`, sorted. Call this only with a server that no other
+   * test uses.
+   */
   async callsInside(action: () => Promise<unknown>): Promise<string[]> {
     await this.redis.config('RESETSTAT')
     await action()

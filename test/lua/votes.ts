@@ -18,7 +18,7 @@ export async function agreed(lock: TestLock): Promise<{ token: number | undefine
   return { token: token === undefined ? undefined : Number(token), clock: Number(clock) }
 }
 
-/** Asks for a vote, and checks that it changes nothing in Redis. */
+/** Asks for a vote, and checks that the vote changes nothing in Redis. */
 export async function unchanged(lock: TestLock, who: Caller, mode: VoteMode, floor: number) {
   const before = await lock.snapshot()
   const reply = await lock.acquire(who, { mode, floor })

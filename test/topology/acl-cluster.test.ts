@@ -135,7 +135,8 @@ describe('without one of its rights', () => {
     await eventually(() => at.warnings.length === 3)
     const missing = at.warnings.map(({ message }) => message.split(': ', 1)[0]?.replace(/:\d+/, ''))
     expect(missing).toEqual(Array(3).fill(`the Redis user at 127.0.0.1 lacks the rights ${right}`))
-    // acl.test.ts tests the rights that scripts need, so do the work here only if another right is missing.
+    // acl.test.ts shows which rights a client needs on a single server. So `work` runs here only if the missing right
+    // is not one of those.
     if (!alone.has(right)) expect(await work(at.limited, at.other, admins(), name)).not.toEqual([])
   })
 

@@ -17,7 +17,7 @@ afterAll(() => Promise.all(servers.map(server => server.stop())))
 interface Scene extends AsyncDisposable {
   readonly locks: LockClient
   readonly warnings: Error[]
-  /** The commands that the servers have refused this user. */
+  /** The commands that the servers have refused to run for this user. */
   refused(): Promise<string[]>
 }
 
@@ -49,7 +49,7 @@ async function scene(name: string, besides: readonly string[], options: ClientOp
   }
 }
 
-/** Returns the reason why each server has not voted. */
+/** Returns the reason of each server for not voting. */
 const reasonsOf = ({ cause }: LockConnectionError) =>
   (cause as AggregateError).errors.map((error: Error) => (error.cause as Error).message)
 

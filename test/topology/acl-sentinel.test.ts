@@ -1,5 +1,5 @@
 /**
- * Tests rights with sentinels. Several users need rights: a client on the sentinels, and sentinels and replicas on the
+ * Tests rights with sentinels. A client needs rights on the sentinels. Sentinels and replicas need rights on the
  * servers that hold data.
  */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'

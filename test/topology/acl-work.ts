@@ -3,9 +3,12 @@ import type { Redis } from 'ioredis'
 import { type LockClient, LockLostError } from '../../src/index.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-/** Options for the client `limited` of `work`. With these options, its heartbeats and refusals come soon. */
+/**
+ * Options for the client `limited` of `work`: the client sends heartbeats often, and its calls reject soon if Redis
+ * refuses them.
+ */
 export const limitedOptions = { lease: 5_000, waiterTtl: 600, outageTimeout: 1_200 }
-/** With these options, heartbeats come too late to help callers that should receive a message. */
+/** Options for the client `other` of `work`. Its heartbeats are so rare that a lost message would make a step fail. */
 export const otherOptions = { lease: 30_000, waiterTtl: 60_000 }
 
 /** A release must reach the waiter by a message within this time, in ms. A heartbeat would come later. */
@@ -120,7 +123,8 @@ export async function work(
   const run = async ([name, step]: Step) => {
     await step().catch(error => failed.push(`${name}: ${error}`))
   }
-  // The steps of one list run one after another, because some steps depend on events of `other`.
+  // The steps are in two lists, which run side by side. The steps of one list run one after another, because some steps
+  // depend on events of `other`.
   await Promise.all(
     [steps.slice(0, 3), steps.slice(3)].map(async some => {
       for (const step of some) await run(step)

@@ -29,7 +29,7 @@ async function used(source: ConstructorParameters<typeof LockClient>[0] = server
   locks.on('error', ({ error }) => warnings.push(error as LockError))
   await (await locks.lock(freshKey())).release()
   // The client has one connection, so this reply comes after the replies to the questions that the client asked when it
-  // connected.
+  // connected. So `warnings` is complete now.
   await locks.isLocked(freshKey())
   return { locks, warnings, [Symbol.asyncDispose]: () => locks.close() }
 }

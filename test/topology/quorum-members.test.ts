@@ -34,7 +34,7 @@ test('locks, waits in the queue, hands on and lists over a cluster, a master beh
   const second = await promptly(queued.lease)
   expect(second.fencingToken).toBeGreaterThan(first.fencingToken)
 
-  // The other two members are a majority.
+  // The master that is killed belongs to one of the three members. The other two members are a majority.
   await sentinel.data[0]!.kill()
   await second.renew()
   const third = await park(one, key, { fair: true })

@@ -1,6 +1,6 @@
 /**
- * examples/api-quota.ts: three processes share a quota of five concurrent calls. One is killed while it uses two of
- * them.
+ * examples/api-quota.ts: three processes share a quota of five concurrent calls. One process is killed while it uses
+ * two of the five.
  */
 import { expect, test } from 'vitest'
 import { eventually } from '../../kit/time.ts'
@@ -35,7 +35,8 @@ function underWay(lines: readonly Line[]): number[] {
 test('never more than five calls, even while a killed process counts for two; five again when its lease has ended', async () => {
   const start = (NAME: string, CALL_MS = '50', CALLS = '4') =>
     scene.start('api-quota.ts', { NAME, CALL_MS, CALLS, LEASE_MS: '1500' })
-  // Process c begins a report of 60 s. The test kills the process before the report ends.
+  // Process c begins a report: a call of 60 s that counts as two calls. The test kills the process before the report
+  // ends.
   const doomed = start('c', '60000', '1')
   await eventually(async () => (await log()).some(({ name, weight }) => name === 'c' && weight === 2), 15_000)
   const [a, b] = [start('a'), start('b')]
@@ -55,7 +56,7 @@ test('never more than five calls, even while a killed process counts for two; fi
   const lines = (await log()).filter(({ id }) => !killed.has(id))
   expect(Math.max(...underWay(lines))).toBe(5)
   expect(underWay(lines).at(-1)).toBe(0)
-  // Reports succeed although ordinary calls keep coming.
+  // Processes a and b have each completed a report, which counts as two calls, although single calls kept coming.
   for (const name of ['a', 'b']) {
     expect(
       lines.some(line => line.name === name && line.weight === 2 && !line.begins),

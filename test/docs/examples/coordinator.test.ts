@@ -46,7 +46,7 @@ test('shards are divided evenly, go from a killed worker to the others, and ever
   const orphans = shards.filter(shard => before[shard] === 'b')
   const left = await Promise.all(orphans.map(async shard => (await log(shard)).length))
   await shared({ a: 3, c: 3 })
-  // Work continues where the killed worker stopped.
+  // After the kill, other workers continue the shards of the killed worker where it stopped.
   await eventually(async () => {
     const logs = await Promise.all(orphans.map(log))
     return logs.every((entries, i) => entries.length > left[i]! && entries.at(-1)!.worker !== 'b')
@@ -62,7 +62,7 @@ test('shards are divided evenly, go from a killed worker to the others, and ever
       else expect(later.token).toBeGreaterThan(earlier.token)
     }
   }
-  // No worker wrote too late or at the same time as another; the store would have refused its write.
+  // The store refuses a write that comes too late, or at the same time as another worker's write. It has refused none.
   const refused = [a, b, c].flatMap(({ lines }) => lines).filter(line => line.includes('refused'))
   expect(refused).toEqual([])
   await scene.expectNothingLeft()

@@ -1,11 +1,11 @@
-/** examples/cron.ts, run as cron would start it on two machines in the same minute. */
+/** Tests examples/cron.ts, which is run as cron would start it on two machines in the same minute. */
 import { expect, test } from 'vitest'
 import { example, runNode } from '../../kit/program.ts'
 import { Scene } from './scene.ts'
 
 const scene = new Scene()
 
-/** Runs the example, which must succeed. Returns what it prints about the night. */
+/** Runs the example, which must succeed. Returns what it prints about the report of this night. */
 async function run(night: string): Promise<string> {
   const { code, output, errors } = await runNode(example('cron.ts', night), { env: { REDIS_URL: scene.url } })
   expect(code, errors).toBe(0)

@@ -1,6 +1,6 @@
 /**
- * examples/express.ts on two servers. The hasty server gives up a wait after 200 ms, so that a test can check its
- * answer. The patient server waits 15 s.
+ * Tests examples/express.ts on two web servers. The hasty server gives up a wait after 200 ms, so that a test can check
+ * its answer. The patient server waits 15 s.
  */
 import { beforeAll, expect, test } from 'vitest'
 import type { Running } from '../../kit/program.ts'
@@ -30,7 +30,8 @@ test('no withdrawal is lost among requests to both servers', async () => {
   // The patient server serves all six of its requests. The hasty server may have rejected some of its six.
   expect(paid.length).toBeGreaterThanOrEqual(6)
   expect(answers.filter(({ status }) => status !== 200 && status !== 503)).toEqual([])
-  // All balances differ by one. Two withdrawals at the same time would have left the same balance.
+  // Each withdrawal took 1, and no two answers contain the same balance. Two withdrawals at the same time would have
+  // left the same balance.
   expect(paid.sort((a, b) => b - a)).toEqual(paid.map((_, i) => 99 - i))
   expect(await scene.redis.hget(lockOf('shared'), 'balance')).toBe(String(100 - paid.length))
 })
@@ -38,7 +39,8 @@ test('no withdrawal is lost among requests to both servers', async () => {
 test('a request that waits in vain is asked to come again, and leaves nothing behind', async () => {
   const held = await scene.locks.lock(lockOf('busy'))
   expect(await withdraw(hasty, 'busy')).toMatchObject({ status: 503, retryAfter: '1' })
-  await scene.waiters(held.key, 0) // the request leaves the queue while the answer is sent
+  // The request leaves the queue while the answer is sent, so wait until it has left.
+  await scene.waiters(held.key, 0)
   await held.release()
   expect(await scene.redis.exists(held.key)).toBe(0)
 })
@@ -50,7 +52,8 @@ test('a client that disconnects leaves the queue at once', async () => {
   await scene.waiters(held.key, 1)
   client.abort()
   await expect(request).rejects.toThrow()
-  await scene.waiters(held.key, 0) // at once, although the server itself would wait for 15 s
+  // The request leaves the queue at once, although the server itself would wait for 15 s.
+  await scene.waiters(held.key, 0)
   await held.release()
   await scene.expectNothingLeft()
 })

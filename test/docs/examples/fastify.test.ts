@@ -1,6 +1,6 @@
 /**
- * examples/fastify.ts on two servers. The hasty server gives up a wait after 100 ms, so that a test can check its
- * answer. The patient server waits 15 s.
+ * Tests examples/fastify.ts on two web servers. The hasty server gives up a wait after 100 ms, so that a test can check
+ * its answer. The patient server waits 15 s.
  */
 import { beforeAll, expect, test } from 'vitest'
 import type { Running } from '../../kit/program.ts'
@@ -62,7 +62,8 @@ test.concurrent('a client that disconnects stops waiting at once', async () => {
   await listeners('left', 1)
   client.abort()
   await expect(request).rejects.toThrow()
-  await listeners('left', 0) // at once, although the server itself would wait for 15 s
+  // The request stops listening at once, although the server itself would wait for 15 s.
+  await listeners('left', 0)
   await held.release()
 })
 

@@ -1,6 +1,6 @@
 /**
- * examples/nestjs on two servers. The hasty server gives up a wait after 200 ms, so that a test can check its answer.
- * The patient server waits 15 s.
+ * Tests examples/nestjs on two web servers. The hasty server gives up a wait after 200 ms, so that a test can check its
+ * answer. The patient server waits 15 s.
  */
 import { fileURLToPath } from 'node:url'
 import { beforeAll, expect, test } from 'vitest'
@@ -33,7 +33,8 @@ test('no withdrawal is lost among requests to both servers', async () => {
   // The patient server serves all six of its requests. The hasty server may have rejected some of its six.
   expect(paid.length).toBeGreaterThanOrEqual(6)
   expect(answers.filter(({ status }) => status !== 200 && status !== 423)).toEqual([])
-  // All balances differ by one. Two withdrawals at the same time would have left the same balance.
+  // Each withdrawal took 1, and no two answers contain the same balance. Two withdrawals at the same time would have
+  // left the same balance.
   expect(paid.sort((a, b) => b - a)).toEqual(paid.map((_, i) => 99 - i))
 })
 

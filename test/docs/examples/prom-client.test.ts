@@ -1,5 +1,6 @@
 /**
- * examples/prom-client.ts: its output is parsed as Prometheus' text format, and its numbers must agree with each other.
+ * Tests examples/prom-client.ts: its output is parsed as Prometheus' text format, and its numbers must agree with each
+ * other.
  */
 import parse, { type Family } from 'parse-prometheus-text-format'
 import { expect, test } from 'vitest'
@@ -16,7 +17,7 @@ async function scrape(url: string): Promise<Map<string, Family>> {
   return new Map(families.map(family => [family.name, family]))
 }
 
-/** Returns the value of a metric without labels. */
+/** Returns the value of a metric that has no labels. */
 const total = (served: Map<string, Family>, name: string) => Number(served.get(name)?.metrics[0]?.value)
 
 /** Returns the cumulative counts of the buckets in the order of their bounds, the total count, and the sum. */

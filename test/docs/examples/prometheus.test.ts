@@ -1,6 +1,6 @@
 /**
- * The alerts and the dashboard of the example ask for metrics that its worker must serve. Their expressions are parsed
- * with Prometheus' own grammar, and a running worker must serve every metric and label in them.
+ * The alerts and the dashboard in examples/prometheus ask for metrics that its worker must serve. Their expressions are
+ * parsed with Prometheus' own grammar, and a running worker must serve every metric and label in them.
  */
 import { readFile } from 'node:fs/promises'
 import { parser } from '@prometheus-io/lezer-promql'

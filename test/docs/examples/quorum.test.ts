@@ -1,6 +1,6 @@
 /**
- * examples/quorum/: three workers use the five servers of compose.yaml. Two servers are killed; then a third one is
- * away for a while.
+ * examples/quorum/: three workers use the five servers of compose.yaml. Two servers are killed. Then a third server is
+ * killed, and started again.
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -62,16 +62,16 @@ test('turns continue without two of the servers, stop without three, and never o
   await everyoneGoesOn()
 
   await third.kill()
-  // A worker's first error about the third server may say that the connection was closed. So wait until its error says
-  // that three servers refuse connections.
+  // A worker's first error about the third server may say that the connection was closed. So wait until each worker
+  // prints that three servers refuse connections.
   await Promise.all(workers.map(worker => worker.line(/of 5 answered(.*ECONNREFUSED){3}/)))
   await third.restart()
   await everyoneGoesOn()
 
   for (const worker of workers) expect(await worker.end('SIGTERM')).toBe(0)
   expect(workers.map(worker => worker.lines.at(-1))).toEqual(['a: stopped', 'b: stopped', 'c: stopped'])
-  // No lease ran out. So the end of each turn directly follows its beginning, and its token is larger than the previous
-  // one.
+  // No lease ran out. So the log has the end of each turn directly after its beginning, and each turn's token is larger
+  // than the token of the previous turn.
   const written = (await lines()).map(line => line.split(' ') as [string, string, string])
   const turns = written.filter(([what]) => what === 'begin')
   expect(written).toEqual(

@@ -1,6 +1,6 @@
 /**
- * Helpers for the tests of long-running examples: a Redis for each test file, because examples use fixed keys, and the
- * started programs.
+ * Helpers for the tests of long-running examples. Each test file has its own Redis, because examples use fixed keys.
+ * Started programs are killed after the file's tests.
  */
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect } from 'vitest'
@@ -15,7 +15,7 @@ export class Scene {
   #redis: Redis | undefined
   #locks: LockClient | undefined
 
-  /** Starts the scene's Redis. Create a scene at the top of a test file. */
+  /** Starts a Redis before the tests of the file, and stops it after them. Create a scene at the top of a test file. */
   constructor() {
     beforeAll(async () => {
       this.#server = await (await findServerSource()).start({ args: [] })

@@ -11,7 +11,7 @@ import { client, freshKey, ownServer, plainRedis, redisUrl } from '../../kit/red
 import { eventually, sleep } from '../../kit/time.ts'
 
 // The package redlock hides its type declarations. So the test uses the types of the fork @sesamecare-oss/redlock,
-// which has the same calls.
+// which has the same calls as redlock.
 const { default: Redlock5 } = await load<{ default: typeof Redlock }>('redlock')
 const redlocks = [
   ['redlock', Redlock5],
@@ -188,7 +188,7 @@ describe.each(redlocks)('%s', (name, Locks) => {
     const errors: string[] = []
     redlock.on('error', error => errors.push(error.name))
     await expect(redlock.acquire([key], 1_000)).rejects.toThrow('unable to achieve a quorum')
-    // There are four errors: three attempts fail, and then the release fails, too.
+    // There are four errors: three are from the failed attempts, and one is from the release, which fails as well.
     expect(errors).toEqual(Array(4).fill('ResourceLockedError'))
   })
 })
@@ -205,8 +205,8 @@ describe.each(redlocks)('%s over three servers', (_, Locks) => {
     const redlock = new Locks([a, b, c], { retryCount: 10, retryDelay: 100, retryJitter: 0 })
     const call = redlock.acquire([key], 60_000)
     const refused = expect(call).rejects.toThrow('unable to achieve a quorum')
-    // When the key is free on b, two of three servers could grant it. But earlier attempts of this call hold the key on
-    // both, so the call's next attempts are refused there.
+    // When the other client's key on b has ended, b and c could grant the key, which is a majority. But each attempt of
+    // this call finds the keys of the call's own earlier attempts there, so b and c refuse it.
     await eventually(async () => (await b.get(key)) === (await c.get(key)))
     await refused
     expect([await b.exists(key), await c.exists(key)]).toEqual([0, 0])

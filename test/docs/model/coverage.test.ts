@@ -1,4 +1,7 @@
-/** The models in spec/ cover the scripts and files that they name. `npm run model` checks whether the models hold. */
+/**
+ * Checks that the models in spec/ cover the scripts and files that they name. `npm run model` checks whether the models
+ * hold.
+ */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { models } from '../../../scripts/models.ts'

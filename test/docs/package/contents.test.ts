@@ -49,8 +49,8 @@ test('the package contains the library, the program, and its documents', async (
   const expected = /^(dist|data)\/|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/
   expect(paths.filter(path => !expected.test(path))).toEqual([])
   expect(paths.filter(path => path.endsWith('.ts') && !path.endsWith('.d.ts'))).toEqual([])
-  // The published package can start an existing server, but cannot download one. debian.js can download a server: the
-  // build makes it in a clone, but it is not published.
+  // The published package can start an existing server, but cannot download one. In a clone of the repository, the
+  // build also makes debian.js, which can download a server. debian.js is not published.
   expect(existsSync(new URL('dist/cli/parts/debian.js', root))).toBe(true)
   const texts = await Promise.all(paths.map(path => readFile(new URL(path, root), 'utf8')))
   expect(paths.filter((_, i) => /apt-get (update|install)|'apt-get'|"apt-get"|`apt-get`/.test(texts[i]!))).toEqual([])
@@ -81,7 +81,7 @@ test('no file names the host of a package registry: the user’s own settings de
   // The names of the hosts are put together here, so that this file does not contain them itself.
   const hosts = ['registry npmjs', 'www npmjs', 'registry yarnpkg'].map(words => words.replace(' ', '.'))
   const naming = async (file: string) => {
-    // The list may include a file that was removed without a commit. Such a file is skipped.
+    // Git's list may include a file that was removed without a commit. Such a file is skipped.
     const text = await readFile(new URL(file, root), 'utf8').catch(() => '')
     return hosts.some(host => text.includes(host)) ? [file] : []
   }

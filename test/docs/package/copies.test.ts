@@ -1,6 +1,7 @@
 /**
- * Several copies of the package in one process: loaded by `import` and by `require`, and from a second installation,
- * like two versions in one application. Each copy locks, and each recognises the errors and the clients of the others.
+ * Tests several copies of the package in one process: loaded by `import` and by `require`, and from a second
+ * installation, like two versions in one application. Each copy locks, and each recognises the errors and the clients
+ * of the other copies.
  */
 import { cp, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -32,7 +33,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
-/** Runs a program that has all copies in `copies`, by name. */
+/** Runs a program. Its variable `copies` contains all copies of the package, by name. */
 async function withCopies(program: string): Promise<unknown> {
   const head = `
     import { createRequire } from 'node:module'

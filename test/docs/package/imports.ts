@@ -1,6 +1,6 @@
 /**
- * Finds the imports between source files. Imports of types count, too: compilers and bundlers drop them, but a layer
- * must not import types from a forbidden layer.
+ * Finds the imports between source files, including imports of types. Compilers and bundlers drop imports of types, but
+ * a layer must not import even types from a forbidden layer.
  */
 import { readdir, readFile } from 'node:fs/promises'
 import { posix } from 'node:path'

@@ -1,4 +1,4 @@
-/** The package as it would be published: it is packed, installed into an empty folder, and used from there. */
+/** Tests the package as it would be published: it is packed, installed into an empty folder, and used from there. */
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -154,7 +154,8 @@ describe('the packed package', () => {
 describe('a strict user', () => {
   beforeAll(async () => {
     await writeFile(join(folder, 'consumer.ts'), await readFile(at('test/docs/package/consumer.program.ts')))
-    // Users of TypeScript on Node have these types. The test links the copies in this repository.
+    // Users of TypeScript on Node have these types. The test puts links to this repository's copies into the user's
+    // folder.
     for (const types of ['@types/node', '@opentelemetry/api']) {
       const place = join(folder, 'node_modules', types)
       await mkdir(dirname(place), { recursive: true })

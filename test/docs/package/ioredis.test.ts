@@ -1,4 +1,6 @@
-/** The package with ioredis 5, with ioredis 6, and without ioredis, in a user's folder that contains nothing else. */
+/**
+ * Tests the package with ioredis 5, with ioredis 6, and without ioredis, in a user's folder that contains nothing else.
+ */
 import { cp, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
@@ -45,7 +47,8 @@ new LockClient({ hst: 'x' })
 `
 
 /**
- * A program that locks with each kind of source, and reports the major version of ioredis that made the connections.
+ * A program that makes a lock client from a URL, from options and from a connection. It locks with each client, and
+ * reports the major version of ioredis that made the connections.
  */
 const program = `
 import { Redis } from 'ioredis'

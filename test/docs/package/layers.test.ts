@@ -8,7 +8,8 @@ import { folders, importGraph, importsIn, reachable, root } from './imports.ts'
 
 /** For each part, the modules that it must not import. Indirect imports, and imports of types, are also forbidden. */
 const forbidden: Record<string, string[]> = {
-  // src/local decides. It depends neither on Redis nor on the parts that carry out its decisions.
+  // src/local decides what a client does next. It depends neither on Redis nor on the parts that carry out its
+  // decisions.
   'src/local/': ['src/redis/', 'src/kinds/', 'src/wait/', 'src/lease/', 'src/options.ts', 'src/client.ts', 'ioredis'],
   'src/wait/': ['src/redis/', 'src/kinds/', 'src/lease/', 'src/client.ts', 'ioredis'],
   'src/lease/': ['src/redis/', 'src/kinds/', 'src/wait/', 'src/client.ts', 'ioredis'],

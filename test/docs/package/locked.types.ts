@@ -27,7 +27,8 @@ class Account {
   })
   async withdraw(_from: string, _amount: number): Promise<void> {}
 
-  // A function may return the client: it receives the object or, for a static method, the class.
+  // The client may also be returned by a function. This function receives the object that has the method or, for a
+  // static method, the class.
   @locked(
     self => {
       expectTypeOf(self).toEqualTypeOf<Account>()
@@ -52,7 +53,8 @@ class Account {
     return new Account()
   }
 
-  // The decorator accepts a lock of any kind, or several locks at once. Its options are those of the lock.
+  // The decorator accepts a lock of any kind, or several locks at once. The options of the decorator are the options of
+  // that lock.
   @locked(locks, locks.semaphore('account', 5), { permits: 2 })
   async limited(): Promise<void> {}
 

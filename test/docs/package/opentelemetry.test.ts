@@ -1,4 +1,4 @@
-/** OpenTelemetry is optional: users without it do not load, need or miss it. */
+/** OpenTelemetry is optional: for users who do not have it, the package works, and loads nothing of OpenTelemetry. */
 import { describe, expect, test } from 'vitest'
 import { runNode } from '../../kit/program.ts'
 import { redisUrl } from '../../kit/redis.ts'

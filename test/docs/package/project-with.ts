@@ -6,7 +6,7 @@ import { root } from './imports.ts'
 
 const at = (path: string) => fileURLToPath(new URL(path, root))
 
-/** The packages that the lock needs to work. */
+/** The packages without which redis-baton cannot work. */
 export const needed = ['ioredis', 'eventemitter3', 'p-timeout']
 
 /** Makes a project that has the built package and, of its dependencies, only `packages`. Returns the folder. */

@@ -1,6 +1,6 @@
 /**
- * What a user's compiler must accept, infer and refuse. The compiler checks this file, and it is never run. If the
- * compiler accepts a line below `@ts-expect-error`, that is an error, too.
+ * What a user's compiler must accept, infer and refuse. The compiler checks this file, and it is never run. If a line
+ * below `@ts-expect-error` is correct, the compiler reports an error.
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import type { Cluster as Cluster5, Redis as Redis5 } from 'ioredis-5'
@@ -28,7 +28,7 @@ interface Account {
   balance: number
 }
 
-// A client can be made from any value that names a Redis.
+// A client can be made from a URL, from a connection, or from options for a connection.
 expectTypeOf(LockClient).toBeConstructibleWith('redis://127.0.0.1:6379', { prefix: 'app', fair: true })
 expectTypeOf<string | Redis | Cluster | RedisOptions>().toExtend<ConstructorParameters<typeof LockClient>[0]>()
 expectTypeOf<Redis5 | Cluster5>().toExtend<ConstructorParameters<typeof LockClient>[0]>()
@@ -130,7 +130,7 @@ declare const lease: Lease
 // @ts-expect-error only Redis issues tokens
 lease.fencingToken = 5
 
-// Events are typed by their names.
+// The name of an event determines the type of its fields.
 locks.on('acquired', e => {
   expectTypeOf(e.fencingToken).toEqualTypeOf<number>()
   expectTypeOf(e.via).toEqualTypeOf<Via>()

@@ -74,7 +74,7 @@ describe.each(Object.entries(scenes))('%s', (_, { unreached, emptied }) => {
     const key = freshKey()
     for (const i of unreached) away(i)
     const held = await holder.lock(key, { lease })
-    // Cut the holder off, so that it cannot restore the lost data. Until its deadline, the holder still counts on its
+    // Cut the holder off, so that it cannot restore the lost data. Until its deadline, the holder still relies on its
     // hold.
     for (const { number } of servers) away(number)
     for (const i of emptied) {
@@ -128,7 +128,7 @@ test('I1: a server’s votes count only after the longest lease, although the se
     begun = performance.now()
     for (let i = 0; i < scene.size; i++) await scene.restartEmpty(i)
   } while (second() !== started)
-  // The server reads the time of day every 100 ms.
+  // The server reads the time of day only every 100 ms, so wait until 200 ms after the beginning of a second.
   await into(200)
   const lease = await scene.client({ lease: longest }).lock(freshKey())
   expect(performance.now() - begun).toBeGreaterThanOrEqual(longest)

@@ -93,7 +93,7 @@ interface Stage {
 const losses = [killed, frozen, ...partitioned]
 
 // This test fails if `deadline: grant.deadline - lease * DRIFT` becomes `deadline: grant.deadline + lease` in
-// src/compose/quorum/ballots.ts: the holder counts on its hold for too long (I1, I8). It also fails if `return well <
+// src/compose/quorum/ballots.ts: the holder relies on its hold for too long (I1, I8). It also fails if `return well <
 // this.#majority ? noMajority(problems) : undefined` becomes `return undefined` in src/compose/quorum/quorum.ts:
 // callers do not learn that the majority is lost (I6).
 test.each(losses)('I1 I6 I8: every call settles, and the holder is notified before the next grant: $name', loss =>
@@ -138,7 +138,7 @@ test.each(losses)('I1 I6 I8: every call settles, and the holder is notified befo
 )
 
 // This test fails if `deadline: grant.deadline - lease * DRIFT` becomes `deadline: grant.deadline + lease` in
-// src/compose/quorum/ballots.ts: the holder counts on its hold for too long.
+// src/compose/quorum/ballots.ts: the holder relies on its hold for too long.
 test.each(losses)(
   'I1 I4 I8: for about a lease: the holder keeps the lock, or is notified before the next grant: $name',
   loss =>

@@ -65,7 +65,7 @@ async function twoSides(size: number, seed: number, patience?: number) {
 }
 
 // This test fails if `deadline: grant.deadline - lease * DRIFT` becomes `deadline: grant.deadline + lease` in
-// src/compose/quorum/ballots.ts: the holder counts on its hold for too long (I1, I8).
+// src/compose/quorum/ballots.ts: the holder relies on its hold for too long (I1, I8).
 test.each(sizes)('I1 I8: the majority changes sides: the holder is notified before the other client holds (%i)', size =>
   seeded('majority', async seed => {
     const { scene, memory, servers, a, b, most, random } = await twoSides(size, seed, 10_000)
@@ -107,8 +107,8 @@ test.each(sizes)('I1 I2 I4 I6 I8: the sides change all the time (%i)', size =>
     const visits = async (side: Side, draws: Random) => {
       while (performance.now() < end) {
         const options = { timeout: 2_000, fair: draws.chance(0.5) }
-        // Some sections are shorter than the lease, so that the client releases its hold. Others are longer, so that
-        // the hold may be lost.
+        // Some critical sections are shorter than the lease, so the client releases its hold. Other critical sections
+        // are longer, so the hold may be lost.
         const hold = draws.between(0, draws.chance(0.5) ? lease / 2 : 2 * lease)
         const call = side.recorded.lock(key, options).catch(error => {
           if (error instanceof LockTimeoutError || error instanceof LockConnectionError) return undefined

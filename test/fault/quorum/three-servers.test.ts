@@ -1,4 +1,7 @@
-/** Tests every kind of fault on one of three servers. Each fault begins around the moment of every step of a lock. */
+/**
+ * Tests every kind of fault on one of three servers. Each fault begins shortly before or after each step in the life of
+ * a lock.
+ */
 import { afterAll, afterEach, beforeAll, test } from 'vitest'
 import { forgetful, QuorumScene } from '../../kit/quorum-scene.ts'
 import { faults } from './faults.ts'

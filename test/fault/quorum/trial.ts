@@ -25,7 +25,10 @@ export const FORGETFUL_LEASE = 2_000
 const LEASE = 30_000
 /** The waiterTtl in ms. Waiters check their status every third of this time, which makes up for lost messages. */
 const WAITER_TTL = 3_000
-/** The outageTimeout in ms. A client reconnects after a third of it without an answer, while the fault still lasts. */
+/**
+ * The outageTimeout in ms. A client reconnects when a third of this time has passed without an answer. The fault still
+ * lasts then.
+ */
 const OUTAGE = 3_000
 
 /** How long before and after the beginning of the fault a step may be taken, in ms. */

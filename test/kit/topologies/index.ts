@@ -1,4 +1,4 @@
-/** All topologies that the contract is tested over. */
+/** All topologies over which the contract tests run. */
 import { acl } from './acl.ts'
 import { cluster } from './cluster.ts'
 import { quorum } from './quorum.ts'

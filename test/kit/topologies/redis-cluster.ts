@@ -29,7 +29,7 @@ const settings = [
 ].flat()
 
 export interface Node {
-  /** The id by which the other nodes know this one. */
+  /** The id by which the other nodes know this node. */
   readonly id: string
   readonly server: RunningServer
   /** A connection that has all rights and reconnects automatically. */
@@ -64,12 +64,12 @@ export class RedisCluster {
     }
   }
 
-  /** The addresses for a client. */
+  /** The addresses at which a client finds the nodes. */
   get addresses(): { host: string; port: number }[] {
     return this.nodes.map(({ server }) => ({ host: '127.0.0.1', port: server.port }))
   }
 
-  /** Returns the slot's master, once all running nodes name the same one. */
+  /** Returns the slot's master, once all running nodes name the same master. */
   async masterOf(slot: number): Promise<Node> {
     let owners: (string | undefined)[] = []
     await until(async () => {
@@ -152,7 +152,8 @@ export class RedisCluster {
       await from.redis.migrate('127.0.0.1', to.server.port, key, 0, PATIENCE)
     }
     await to.redis.cluster('SETSLOT', slot, 'NODE', to.id)
-    // If a client has written a key since the last check, the old owner reports that the slot still has keys.
+    // If a client has written a key since the last check, the old owner refuses, because the slot still has keys. So
+    // try again.
     await until(() => this.#letGo(slot, from, to))
     for (const { redis, id } of this.nodes) {
       if (id !== from.id && id !== to.id) await redis.cluster('SETSLOT', slot, 'NODE', to.id).catch(() => {})

@@ -53,7 +53,7 @@ export class RedisSentinel {
     }
   }
 
-  /** How a client finds the master. */
+  /** The options with which a client finds the master. */
   get options(): RedisOptions {
     const sentinels = this.sentinels.map(({ port }) => ({ host: '127.0.0.1', port }))
     return { sentinels, name: masterName }
@@ -115,8 +115,8 @@ export class RedisSentinel {
   }
 
   /**
-   * A former master may come back after a failover. Sets for how many ms it then may act as a master, before the
-   * sentinels demote it. Without this call, it is 8 s.
+   * Sets how long, in ms, a former master that comes back after a failover may act as a master before the sentinels
+   * demote it. Without this call, it may do so for 8 s.
    */
   async linger(ms: number): Promise<void> {
     const times = ['publish-period', String(ms / 4)]
@@ -155,7 +155,7 @@ export class RedisSentinel {
     if (this.#folder) await rm(this.#folder, { recursive: true, force: true })
   }
 
-  /** Returns a connection to this server. It has all rights and reconnects automatically. */
+  /** Returns a connection to this server. The connection has all rights and reconnects automatically. */
   direct(server: RunningServer): Redis {
     return this.#connections.get(server)!
   }

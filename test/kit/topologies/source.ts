@@ -19,7 +19,7 @@ function plainSourceOf(way: PlainWay): PlainSource {
   return way.kind === 'server' ? way.options : instanceOf(way, { lazyConnect: true })
 }
 
-/** If the way leads to a quorum, returns the ways to its single servers. Otherwise returns the way itself, alone. */
+/** Returns how to reach each single server of a quorum. For any other topology, returns a list with only `way`. */
 export function partsOf(way: Way): readonly PlainWay[] {
   return way.kind === 'quorum' ? way.parts : [way]
 }
@@ -35,7 +35,7 @@ export function instanceOf(way: PlainWay, options: InstanceOptions = {}): Redis 
   return new Cluster([...way.nodes], { ...way.options, ...defined, redisOptions })
 }
 
-/** Returns the same way with this user's credentials, or with none. */
+/** Returns the same `Way` with this user's credentials, or without credentials. */
 export function asUser<W extends Way>(way: W, user?: { username?: string; password?: string }): W
 export function asUser(way: Way, user: { username?: string; password?: string } = {}): Way {
   const { username, password } = user
@@ -60,7 +60,7 @@ export function portsOf(way: Way, data: readonly number[]): readonly number[] {
   return way.kind === 'server' && !way.options.sentinels ? [way.options.port as number] : data
 }
 
-/** Returns the same way, with ports replaced according to the map. Sentinels keep their ports. */
+/** Returns the same `Way`, with ports replaced according to the map. Sentinels keep their ports. */
 export function through<W extends Way>(way: W, ports: ReadonlyMap<number, number>): W
 export function through(way: Way, ports: ReadonlyMap<number, number>): Way {
   if (way.kind === 'quorum') return { ...way, parts: way.parts.map(part => through(part, ports)) }
@@ -87,7 +87,7 @@ export function through(way: Way, ports: ReadonlyMap<number, number>): Way {
  */
 const DEAD_PORT = 1
 
-/** Returns a way of the same kind to ports on which nothing listens. */
+/** Returns a `Way` of the same kind to ports on which nothing listens. */
 export function toNobody(way: Way): Way {
   if (way.kind !== 'quorum') return plainlyToNobody(way, DEAD_PORT)
   return { ...way, parts: way.parts.map((part, i) => plainlyToNobody(part, DEAD_PORT + i)) }

@@ -1,4 +1,4 @@
-/** One server. */
+/** The topology of a single server. */
 import { findServerSource } from '../../../local-redis/index.ts'
 import type { Topology, Way } from './topology.ts'
 

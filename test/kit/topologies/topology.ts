@@ -14,7 +14,7 @@ export type InstanceOptions = Omit<RedisOptions, 'replyMapping'>
  */
 export type Way = PlainWay | { readonly kind: 'quorum'; readonly parts: readonly PlainWay[] }
 
-/** A way to one server, one set of sentinels or one cluster. */
+/** How to reach one server, one set of sentinels or one cluster. */
 export type PlainWay =
   | { readonly kind: 'url'; readonly url: string }
   | { readonly kind: 'server'; readonly options: InstanceOptions }

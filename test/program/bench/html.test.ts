@@ -19,7 +19,7 @@ describe('the page', () => {
       expect(part).toContain(`<h2>${capital(title)}</h2>`)
       const names = new Set(results.trials.filter(({ scenario }) => scenario === name).map(({ rival }) => rival))
       for (const rival of names) {
-        // ioredfour failed in one of the three rounds of burst-200. The other two rounds count.
+        // ioredfour failed in one of the three rounds of burst-200. Its figures come from the other two rounds.
         const mark = rival === 'ioredfour' && name === 'burst-200' ? '<small>2 of 3 rounds</small>' : ''
         expect(part).toContain(`<th scope="row"><span>${rival}</span>${mark}</th>`)
       }

@@ -1,4 +1,7 @@
-/** Only packages installed in the current folder are measured, and only in versions that their adapters support. */
+/**
+ * Tests that only packages installed in the current folder are measured, and only in versions that their adapters
+ * support.
+ */
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'

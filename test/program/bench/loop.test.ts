@@ -41,7 +41,8 @@ test('of a mixed crowd, the fair and the unfair half are reported, and neither s
 }, async () => {
   const { figures } = await trialOf(batonMixed, 'mixed')
   expect(figures).toMatchObject({ overlaps: 0, starved: 0, unfinished: 0, errors: 0 })
-  // While a fair caller is queued, an unfair caller is not granted. By default, it may join the queue after a second.
+  // While a fair caller is queued, an unfair caller does not get the lock. By default, the unfair caller may join the
+  // queue after a second.
   expect(figures.waitMaxUnfair).toBeGreaterThanOrEqual(995)
   expect(figures.waitMaxFair).toBeGreaterThan(0)
   expect(figures.waitMax).toBe(Math.max(figures.waitMaxFair!, figures.waitMaxUnfair!))

@@ -52,7 +52,9 @@ describe('hand-offs', () => {
     const samples = samplesOf(
       [
         [0, 0, 1, 10, 20],
-        [0, 1, 2, 21, 30], // by another waiter, and so on another key
+        // The next grant goes to another waiter, and so is on another key: with two keys, each waiter has a key of its
+        // own.
+        [0, 1, 2, 21, 30],
         [0, 0, 3, 31, 40],
         [0, 0, 4, 45, 50],
       ].map(row => row as Row),
@@ -174,7 +176,7 @@ describe('of a semaphore', () => {
 })
 
 describe('of a read-write lock', () => {
-  /** The first waiter of each process writes. */
+  /** Each process has three waiters. The first of them is a writer, the others are readers. */
   const lock = { lock: 'readWrite', waiters: 3, writerEvery: 3 } as const
 
   test('readers are let in by the last writer, a writer by the last of all holders', () => {

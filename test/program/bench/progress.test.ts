@@ -19,8 +19,8 @@ const minute = 60_000
 const trial = (outcome: Trial['outcome']): Trial => ({ rival: '', scenario: '', round: 1, outcome, figures: {} })
 
 /**
- * Reports two rivals, two scenarios and two rounds. In the first scenario one rival fails, and is not tried again in
- * that scenario.
+ * Reports to `progress` a run of two rivals, two scenarios and two rounds. In the first scenario one rival fails, and
+ * is not tried again in that scenario.
  */
 function tell(progress: Progress): void {
   progress.announce('Redis: one')
@@ -58,8 +58,9 @@ describe('if no bar can be drawn', () => {
     expect(errors.text().split('\n')).toEqual([
       'Trying each lock briefly before the measurement',
       '2x8, round 1 of 2: 0 % done, about 8 min left',
-      // Two of eight trials are done, and one is cancelled because its rival has failed. The remaining time is
-      // estimated from the time that has passed, which is almost zero in this test.
+      // One of the eight trials is cancelled, because its rival has failed. Two of the other seven trials are done,
+      // which is 28 %. The remaining time is estimated from the time that has passed, which is almost zero in this
+      // test.
       '2x8, round 2 of 2: 28 % done, about 0 s left, failed trials: 1',
       '2x100, round 1 of 2: 42 % done, about 0 s left, failed trials: 1',
       '2x100, round 2 of 2: 71 % done, about 0 s left, failed trials: 1',

@@ -73,7 +73,8 @@ describe('a run on several servers', () => {
     const results = await run(chosen, quietly, forever)
     const [first, redlock, again] = results.trials.map(({ figures }) => figures)
     for (const figures of [first, again]) {
-      // While the trial is measured, one server is frozen. Each acquisition waits 200 ms for its answer, in vain.
+      // While the trial is measured, one server is frozen. Each acquisition waits 200 ms for the answer of that server,
+      // in vain.
       expect(figures!.cycleP50).toBeGreaterThan(195_000)
       expect(figures!.secondRounds).toBeGreaterThan(0)
       expect(figures!.secondRounds).toBeLessThanOrEqual(1)

@@ -14,7 +14,7 @@ test.each(names)('the figures of %s are those of the raw runs', page => {
   expect(present(page)).toBe(written(page))
 })
 
-/** Results of three rounds. A lock with a single entry was measured only in the first round. */
+/** Results of three rounds. A lock with a single entry in `figures` was measured only in the first round. */
 function results(figures: Readonly<Record<string, readonly Trial['figures'][]>>, scenario: string): Results {
   const reason = 'left 172 calls that did not return in round 1'
   const trials = Object.entries(figures).flatMap(([rival, rounds]) =>

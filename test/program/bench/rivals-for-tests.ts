@@ -1,4 +1,4 @@
-/** Rivals that misbehave. Workers load this file too. */
+/** Rivals that misbehave. The tests load this file, and so do the worker processes of the benchmark. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import type { Contender, Rival } from '../../../benchmarks/contract.ts'
@@ -65,8 +65,8 @@ export const asking: Rival = {
   },
 }
 /**
- * Refuses servers that report that they have been up for less than 3 s. A server may report 3 s only after 4 s, because
- * servers round their uptime down.
+ * Refuses servers that report that they have been up for less than 3 s. A server that has been up for 4 s reports at
+ * least 3 s: servers report whole seconds, which may be up to a second too few.
  */
 export const choosy: Rival = {
   ...noLock,
@@ -82,7 +82,7 @@ export const choosy: Rival = {
     return noLock.open!(setting)
   },
 }
-/** A rival of which each client reports the same numbers, so that the sums show how many clients there are. */
+/** Each client of this rival reports the same numbers, so the sum of the numbers shows how many clients there are. */
 export const counted: Rival = {
   ...rival('counted', granted),
   async open() {

@@ -269,7 +269,7 @@ test('commands are those that clients send, not those that scripts call', async 
 
   const before = await server.snapshot()
   for (let i = 0; i < 10; i++) await send()
-  await redis.strlen('key') // the census does not count this command
+  await redis.strlen('key') // the census has no entry for this command, so it is not counted
   const sent = sentBetween(before, await server.snapshot(), census)
   expect(sent.commands).toBe(21)
   expect(sent.usec).toBeGreaterThan(0)

@@ -1,4 +1,4 @@
-/** Locks and queues to show in the tests of the page, and selectors for what the page shows. */
+/** Locks and queues to show in the tests of the page of `baton ui`, and selectors for what the page shows. */
 import type { Page } from 'puppeteer-core'
 import type { Lease, LockClient } from '../../../src/index.ts'
 import { client } from '../../kit/redis.ts'
@@ -25,7 +25,7 @@ export async function joined(key: string, ...labels: readonly string[]): Promise
   for (const label of labels) {
     const locks = client({ label })
     const grant = locks.lock(key, { fair: true })
-    grant.catch(() => {}) // rejects if the test ends before this caller's turn
+    grant.catch(() => {}) // this call rejects if the test ends before the caller's turn
     grants.set(label, grant)
     await eventually(async () => (await locks.inspect(key)).waiters.some(waiter => waiter.label === label))
   }

@@ -1,4 +1,6 @@
-/** The documentation site in a real Chromium. It is built as for publication, and its links are followed. */
+/**
+ * Tests the documentation site in a real Chromium. The site is built as for publication, and its links are followed.
+ */
 import { readdir, readFile } from 'node:fs/promises'
 import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'

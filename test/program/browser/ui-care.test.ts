@@ -1,4 +1,4 @@
-/** The page of `baton ui` in a real Chromium: malicious names, force-releasing a lock, and lost connections. */
+/** Tests the page of `baton ui` in a real Chromium: malicious names, force-releasing a lock, and lost connections. */
 import type { Browser } from 'puppeteer-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { client, freshKey, ownServer, redisUrl } from '../../kit/redis.ts'

@@ -1,4 +1,4 @@
-/** The page of `baton ui` in a real Chromium: what is on the screen, and how it reacts to mouse and keyboard. */
+/** Tests the page of `baton ui` in a real Chromium: what is on the screen, and how it reacts to mouse and keyboard. */
 import type { Browser } from 'puppeteer-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { client, freshKey } from '../../kit/redis.ts'
@@ -155,7 +155,8 @@ describe('one lock', () => {
       leases.push(await semaphore.lock({ permits: i === 0 ? 2 : 1 }))
     }
     for (const [i, semaphore] of semaphores.slice(3).entries()) {
-      semaphore.lock({ permits: 2, fair: true }).catch(() => {}) // rejects if the test ends before this call is granted
+      // This call rejects if the test ends before the call is granted.
+      semaphore.lock({ permits: 2, fair: true }).catch(() => {})
       await expect.poll(async () => (await semaphore.inspect()).waiters.length).toBe(i + 1)
     }
     await held(client({ label: 'the mutex' }), key)
@@ -187,7 +188,7 @@ describe('one lock', () => {
     const key = freshKey('crowd')
     const crowd = client({ label: 'crowd' }).semaphore(key, 30)
     await Promise.all(Array.from({ length: 30 }, () => crowd.lock()))
-    crowd.lock({ fair: true }).catch(() => {}) // rejects when the client is closed after the test
+    crowd.lock({ fair: true }).catch(() => {}) // this call rejects when the client is closed after the test
     const { address } = await openSite([`${key}*`])
     const { page, complaints } = await openPage(browser, address, { width: 400, height: 800 })
     await page.locator(`${keys} button`).click()
@@ -229,7 +230,8 @@ describe('many', () => {
     await Promise.all(all.map(key => locks.lock(key)))
     const waiter = client({ label: 'one of many' })
     for (const key of all) {
-      for (let i = 0; i < 5; i++) waiter.lock(key, { fair: true }).catch(() => {}) // rejects after the test
+      // Each of these calls rejects when its client is closed after the test.
+      for (let i = 0; i < 5; i++) waiter.lock(key, { fair: true }).catch(() => {})
     }
     const { address } = await openSite([`${name}*`])
     const { page, complaints } = await openPage(browser, address)

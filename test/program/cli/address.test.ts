@@ -6,7 +6,10 @@ import { checkedAddress, parseAddress } from '../../../cli/address.ts'
 
 const SECRET = 's3cret/with?all#of@them%:,&='
 const encoded = encodeURIComponent(SECRET)
-/** The secret, and parts of it that would remain if the address were parsed wrongly. */
+/**
+ * Texts that the program must not show: the secret, and parts of the secret that remain if an address is parsed
+ * wrongly.
+ */
 const secrets = [SECRET, encoded, 's3cret', '1234']
 
 describe('what an address names', () => {

@@ -1,6 +1,6 @@
 /**
- * How, and how soon, each command ends if Redis is unreachable or goes away. The measured times do not include the
- * start of the program.
+ * Tests how, and how soon, each command ends if Redis is unreachable or becomes unreachable. The measured times do not
+ * include the start of the program.
  */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -11,7 +11,7 @@ import { type Running, STARTUP, start } from './baton.ts'
 
 /** How long, in ms, a program on a slow machine may need to notice that Redis is away, to report it and to end. */
 const SLACK = 4_000
-/** How long, in ms, a program waits for Redis: to connect at the start, to read locks, and in a call of `run`. */
+/** How long, in ms, a program waits for Redis: to connect at the start, to read locks, and in a call of `baton run`. */
 const [CONNECT, LOOK, OUTAGE] = [5_000, 5_000, 15_000]
 
 /** The words that follow each command's name. The address is inserted before them. */

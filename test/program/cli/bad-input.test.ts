@@ -16,7 +16,7 @@ import { baton, type Ended, STARTUP, start } from './baton.ts'
 
 const SECRET = 's3cret/with?all#of@them%'
 const encoded = encodeURIComponent(SECRET)
-/** The secret, and parts of it that would remain if the URL were parsed wrongly. */
+/** Texts that the program must not show: the secret, and parts of the secret that remain if a URL is parsed wrongly. */
 const secrets = [SECRET, encoded, 's3cret']
 
 /** Expects nothing on stdout, one line on stderr, and no secret. */
@@ -256,7 +256,7 @@ test('a password in --url is not visible in the list of processes, once it has s
   const shown = readFileSync(`/proc/${running.child.pid}/cmdline`, 'utf8')
   expect(shown).toMatch(/^baton run .*--url redis:\/\/127/)
   for (const secret of secrets) expect(shown).not.toContain(secret)
-  // SIGTERM also ends the command. SIGKILL would leave the command running.
+  // SIGTERM ends `baton run` and its command. SIGKILL would leave the command running.
   running.child.kill('SIGTERM')
   await running.ended
 })

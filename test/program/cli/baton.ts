@@ -26,8 +26,8 @@ export interface Running {
 }
 
 /**
- * Starts `baton`. By default, the program is killed after the test if it still runs. Another `over` may decide when the
- * program is killed.
+ * Starts `baton`. `over` receives the function that kills the program. By default, this function is called after the
+ * test.
  */
 export function start(
   args: readonly string[],
@@ -50,7 +50,7 @@ export function baton(...args: readonly string[]): Promise<Ended> {
   return start(args).ended
 }
 
-/** A command that prints "runs", and then runs until it is killed. */
+/** A command that prints "runs", and then runs until a signal ends it. */
 export const stays: readonly string[] = ['sh', '-c', 'echo runs; exec sleep 60']
 
 /** Waits until the program has printed something. With `stays`, the command is then running. */

@@ -1,4 +1,6 @@
-/** What `baton` answers to the completion scripts of shells. test/program/terminal tests the scripts themselves. */
+/**
+ * Tests what `baton` answers to the completion scripts of shells. test/program/terminal tests the scripts themselves.
+ */
 import { Command } from 'commander'
 import { describe, expect, test } from 'vitest'
 import { nextOf } from '../../../cli/completion/next.ts'

@@ -1,4 +1,4 @@
-/** Makes pictures with locks, to test what is drawn from them. */
+/** Makes pictures, the data that `baton top` and `baton ui` draw, with locks for the tests. */
 import { type Picture, pictureOf, type SeenLock, seen } from '../../../cli/live/picture.ts'
 import type { HolderState, WaiterState } from '../../../src/index.ts'
 
@@ -14,7 +14,7 @@ interface Shown {
   readonly waits?: readonly number[]
 }
 
-/** Makes a mutex, which is held unless `ttl` is 0. */
+/** Makes a mutex. It is held, unless `ttl` is 0. */
 export function lockSeen(
   key: string,
   { label = 'someone', heldFor = 1_000, ttl = 20_000, waits = [] }: Shown = {},

@@ -1,4 +1,7 @@
-/** `baton inspect`, `list`, `top --once` and `release` with locks of several holders, and several locks per key. */
+/**
+ * Tests `baton inspect`, `list`, `top --once` and `release` with locks that have several holders, and with keys that
+ * have several locks.
+ */
 import { describe, expect, test } from 'vitest'
 import type { Lease } from '../../../src/index.ts'
 import { client, freshKey } from '../../kit/redis.ts'
@@ -17,7 +20,8 @@ async function semaphoreOf(key: string): Promise<Lease[]> {
   }
   for (const i of [4, 5]) {
     const semaphore = client({ label: `web-${i}` }).semaphore(key, 5)
-    semaphore.lock({ permits: 2, fair: true }).catch(() => {}) // rejects if the test ends before this waiter's turn
+    // This call rejects if the test ends before the waiter's turn.
+    semaphore.lock({ permits: 2, fair: true }).catch(() => {})
     await eventually(async () => (await semaphore.inspect()).waiters.length === i - 3)
   }
   return leases

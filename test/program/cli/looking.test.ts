@@ -1,4 +1,4 @@
-/** `baton inspect`, `list` and `release`: what they print, for people and for scripts. */
+/** Tests `baton inspect`, `list` and `release`: what they print, for people and for scripts. */
 import { describe, expect, test } from 'vitest'
 import { client, freshKey, redisUrl } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
@@ -8,7 +8,7 @@ async function heldAndQueued(key: string) {
   const [holder, waiter] = [client({ label: 'the holder' }), client({ label: 'the waiter' })]
   const lease = await holder.lock(key)
   const wait = waiter.lock(key, { fair: true })
-  wait.catch(() => {}) // rejects if the test ends before this waiter's turn
+  wait.catch(() => {}) // this call rejects if the test ends before the waiter's turn
   await eventually(async () => (await holder.inspect(key)).waiters.length === 1)
   return { holder, lease, wait }
 }

@@ -1,4 +1,4 @@
-/** The picture that `baton top` and `baton ui` draw: its figures, its order, and its filter. */
+/** Tests the picture that `baton top` and `baton ui` draw: its figures, its order, and its filter. */
 import { describe, expect, test } from 'vitest'
 import { holderCell, namesOf, sharedBy } from '../../../cli/description.ts'
 import { lockNamed, matching, type Order, sorted } from '../../../cli/live/picture.ts'

@@ -1,4 +1,4 @@
-/** Untrusted text has no effect on a terminal. */
+/** Tests that untrusted text has no effect on a terminal. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { printable, printableJson } from '../../../cli/printable.ts'

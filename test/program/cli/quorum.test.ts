@@ -1,5 +1,5 @@
 /**
- * The program with a quorum: `--url` is given three, five or seven times. All servers report that they persist each
+ * Tests `baton` with a quorum: `--url` is given three, five or seven times. All servers report that they persist each
  * write.
  */
 import { type AddressInfo, createServer, type Socket } from 'node:net'
@@ -145,7 +145,7 @@ test('five servers: losing two costs a line on stderr, losing a third is fatal',
   const [a, b, c] = five as [RunningServer, RunningServer, RunningServer, ...RunningServer[]]
   const holder = await begun(by(['run', key, ...urls(five), '--lease', '2s', '--', ...stays]))
   await Promise.all([a.kill(), b.kill()])
-  // The remaining three servers renew the hold, so another caller is refused for longer than one lease.
+  // The remaining three servers renew the hold, so another caller is refused even after the length of a lease.
   const refused = await ended('run', key, ...urls(five), '--timeout', '4s', '--', 'true')
   expect(refused.code).toBe(124)
   await end(holder)

@@ -1,6 +1,6 @@
 /**
- * Processes that the command of `baton run` has started. If the lock is lost, `baton run` ends all of them. If the
- * command ends, `baton run` waits for none of them.
+ * Tests processes that the command of `baton run` has started. If the lock is lost, `baton run` ends all of them. If
+ * the command ends, `baton run` waits for none of them.
  */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -15,7 +15,7 @@ import { type Running, STARTUP, start } from './baton.ts'
 interface Job {
   readonly folder: string
   readonly running: Running
-  /** The process that the command started. */
+  /** The process id of the process that the command started. */
   readonly grandchild: number
   /** How often that process has recorded that it is working. */
   ticks(): Promise<number>
@@ -83,7 +83,8 @@ describe('a lock that is lost', () => {
 
   test('ends a process that outlives the one that started it', async () => {
     const key = freshKey()
-    // The shell that started the child ended at once. So the child has no parent, but is still in the process group.
+    // The shell that started the grandchild ended at once. So the grandchild has no parent, but is still in the process
+    // group.
     const { running, grandchild } = await job(key, { command: 'sh -c "sh worker.sh &"; sleep 600' })
     expect(await client().forceRelease(key)).toBe(true)
     expect(await running.ended).toMatchObject({ code: 75 })

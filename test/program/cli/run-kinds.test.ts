@@ -1,6 +1,6 @@
 /**
- * `baton run` with semaphores, read-write locks, and several locks at once: which commands run side by side, and what a
- * command receives.
+ * Tests `baton run` with semaphores, read-write locks, and several locks at once: which commands run side by side, and
+ * what a command receives.
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'

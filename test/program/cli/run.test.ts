@@ -1,17 +1,17 @@
-/** `baton run`: its exit codes, what it prints, and what happens to the lock and to the command. */
+/** Tests `baton run`: its exit codes, what it prints, and what happens to the lock and to the command. */
 import { describe, expect, test } from 'vitest'
 import { client, freshKey, ownServer } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { baton, STARTUP, start } from './baton.ts'
 
 const node = (script: string) => [process.execPath, '-e', script]
-/** A command that prints "runs", and then runs until it is killed. */
+/** A command that prints "runs", and then runs until a signal ends it. */
 const stays = node(`console.log('runs'); setInterval(() => {}, 1000)`)
 /** A command like `stays` that ignores SIGTERM. */
 const stubborn = node(
   `process.on('SIGTERM', () => console.log('no')); console.log('runs'); setInterval(() => {}, 1000)`,
 )
-/** A command that ends at SIGUSR2, and reports it. */
+/** A command that prints "ends" and ends when it receives SIGUSR2. */
 const endsAtUsr2 = node(
   `process.on('SIGUSR2', () => console.log('ends') ?? process.exit(7)); console.log('runs'); setInterval(() => {}, 1000)`,
 )

@@ -1,4 +1,4 @@
-/** `baton top` without a terminal: how keys change the view, and how the screen shows it. */
+/** Tests `baton top` without a terminal: how keys change the view, and how the screen shows the view. */
 import { stripVTControlCharacters } from 'node:util'
 import picocolors from 'picocolors'
 import stringWidth from 'string-width'

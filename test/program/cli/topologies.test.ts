@@ -1,4 +1,4 @@
-/** The program with a cluster or sentinels: every command, with passwords, with and without TLS. */
+/** Tests every command of `baton` with a cluster or sentinels, with passwords, with and without TLS. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { freshKey, redisUrl } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
@@ -77,7 +77,7 @@ describe.each(cases)('$kind, by TLS: $tls', ({ kind, tls }) => {
     const [{ heldFor }] = JSON.parse((await ended('list', key, '--json')).output)
     expect(heldFor).toBeGreaterThan(0)
     expect(heldFor).toBeLessThan(60_000)
-    // The address may also come from --url.
+    // This call gets the address by --url, and not from the environment.
     expect(await by(url, 'release', '--force', '--yes', key)).toMatchObject({ code: 0, output: `${key} is released\n` })
     expect(await running.ended).toMatchObject({ code: 75 })
     expect(await waiting.ended).toMatchObject({ code: 0, output: 'mine\n' })

@@ -19,8 +19,8 @@ const line = (key: string, label: string, waited: number, columns: number) => {
   const who = { owner: 'o', label, fencingToken: 1_000_000, ttl: 1 }
   const held = { kind: 'mutex', locked: true, ...who, holds: 1, holders: [{ id: 'h', heldFor: 40, ...who }] } as const
   const state: LockState = { key, ...held, waiters: [waiter, { ...waiter, owner: 'another', position: 2 }] }
-  // `age` is the time since the state was read. At that time the lock had been held for 40 ms, so by now it has been
-  // held for `waited` ms.
+  // `age` is the time since `state` was read. When `state` was read, the lock had been held for 40 ms. So it has now
+  // been held for `waited` ms.
   return waitingLine(state, { owner: 'me', waited, age: waited - 40 }, columns)
 }
 

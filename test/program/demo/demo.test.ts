@@ -1,4 +1,4 @@
-/** The whole demo as a user runs it, built and from source, and what it leaves behind. */
+/** Tests the whole demo as a user runs it, both built and from source, and what the demo leaves behind. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { constants } from 'node:os'

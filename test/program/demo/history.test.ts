@@ -11,7 +11,7 @@ import { Memory, violationsIn } from '../../history/recorded.ts'
 import { freshKey, plainRedis, redisUrl } from '../../kit/redis.ts'
 
 const key = 'the coupon'
-/** Time between two checks for a new snapshot of the queue, in ms. */
+/** The test checks for a new snapshot of the queue each time this many ms have passed. */
 const LOOK = 10
 
 interface Sight {
@@ -85,7 +85,8 @@ test('the checker finds nothing in a sale with the lock', { timeout: 90_000 }, a
   expect(violationsIn(memory.events)).toEqual([])
   expect(sights.length).toBeGreaterThan(10)
 
-  // The checker must also find violations. So add a section that overlaps with one of the recorded sections.
+  // The checker must also find violations. So add a critical section that overlaps with one of the recorded critical
+  // sections.
   const { pid, begin, token } = history.sections.find(({ how }) => how === 'released')!
   const other = { worker: `not ${pid}`, attempt: 'other', key, id: 'other', owner: 'other', via: 'handoff' } as const
   memory.record('grant', { ...other, token: token! + 1, deadline: begin + 1 }, begin + 0.5)

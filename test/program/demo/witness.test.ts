@@ -13,8 +13,8 @@ const perSection = 10
 const gap = 1
 
 /**
- * Makes a history of 60 orders of 60 customers, one section after another, by 4 processes in turn. All requests wait
- * from the start.
+ * Makes a history of 60 orders of 60 customers, one critical section after another, by 4 processes in turn. All
+ * requests wait from the start.
  */
 function goodHistory() {
   const orders: Order[] = Array.from({ length: 60 }, (_, n) => ({
@@ -50,7 +50,7 @@ function goodHistory() {
   } satisfies History
 }
 
-/** Delays a section and all sections after it. */
+/** Delays a critical section and all later ones. */
 function delay(sections: Section[], from: number, ms: number): void {
   sections.forEach((section, n) => {
     if (n < from) return
@@ -220,7 +220,8 @@ describe('hand-offs and costs', () => {
   test('a hand-off counts only if a process released, and the next one is another process that had waited', () => {
     const history = goodHistory()
     const before = judge(history).handoffs.count
-    const asked = history.sections[10]!.begin - 1 // after section 9 began, so this hand-off does not count
+    // This request comes after critical section 9 has begun, so its hand-off does not count.
+    const asked = history.sections[10]!.begin - 1
     history.sections[10] = { ...history.sections[10]!, requestedAt: asked }
     history.sections[20]!.how = 'killed'
     history.sections[30] = { ...history.sections[30]!, pid: history.sections[29]!.pid }

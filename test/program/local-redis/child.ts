@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 
 export interface Child {
   readonly process: ChildProcess
-  /** The lines of its output, oldest first. The iterator ends with the process. */
+  /** The lines that the child prints, oldest first. The iterator ends with the process. */
   readonly lines: AsyncIterator<string>
   readonly ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
 }

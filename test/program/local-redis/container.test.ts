@@ -16,7 +16,7 @@ test.skipIf(!other)(
   { timeout: 300_000 },
   async () => {
     const folder = await emptyFolder()
-    const hanging = createServer(() => {}) // accepts connections, but never answers
+    const hanging = createServer(() => {}) // this server accepts connections, but never answers
     const path = join(folder, 'engine.sock')
     await new Promise<void>(resolve => hanging.listen(path, resolve))
     try {

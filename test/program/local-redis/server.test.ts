@@ -28,7 +28,8 @@ describe('a server', { timeout: 60_000 }, () => {
   beforeAll(async () => {
     source = await findServerSource()
     temporary = await mkdtemp(join(tmpdir(), 'baton-test-'))
-    vi.stubEnv('TMPDIR', temporary) // so that the test sees files that a server leaves behind
+    // With this TMPDIR, the test sees the files that a server leaves behind.
+    vi.stubEnv('TMPDIR', temporary)
   }, fetching)
 
   afterEach(async () => {

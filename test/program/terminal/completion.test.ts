@@ -1,4 +1,4 @@
-/** Completion in bash with the TAB key. */
+/** Tests completion in bash with the TAB key. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -69,7 +69,8 @@ test('a name that is a trap for the shell stays a name', async () => {
   await client().lock(`${name}\`touch ${trap}\``)
   const terminal = await open()
   await terminal.type(`baton inspect ${name}`)
-  // Bash shows both names escaped. Inside double quotes, Bash would execute the names. So there it must show neither.
+  // Bash shows both names escaped. Inside double quotes, Bash would execute the names, so it must show neither of them
+  // inside double quotes.
   await tab(terminal, screen => screen.includes('\\$\\(touch') && screen.includes('\\`touch'), 2)
   await terminal.press('C-u')
   await terminal.type(`baton inspect "${name}`)

@@ -1,4 +1,4 @@
-/** `baton release` asks for confirmation, and follows the answer. */
+/** Tests that `baton release` asks for confirmation and follows the answer. */
 import { expect, test } from 'vitest'
 import { client, freshKey, redisUrl } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'

@@ -1,4 +1,4 @@
-/** `baton run` in a terminal: the line that shows what it waits for, and interactive commands. */
+/** Tests `baton run` in a terminal: the line that shows what `baton` waits for, and interactive commands. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -28,7 +28,7 @@ describe('waiting is visible', () => {
     const [first, second] = [client({ label: 'web-1' }), client({ label: 'web-2' })]
     const lease = await first.lock(key)
     const next = second.lock(key, { fair: true })
-    next.catch(() => {}) // rejects if the test ends early
+    next.catch(() => {}) // this call rejects if the test ends early
     await eventually(async () => (await first.inspect(key)).waiters.length === 1)
 
     const terminal = await run(
@@ -127,7 +127,7 @@ describe('an interactive command works as without baton', () => {
 
   test('also if the input of baton is a pipe', async () => {
     const terminal = await bash()
-    // The `sleep` at the other end of the pipe ignores Ctrl-C. If it ended, the command would end, too.
+    // The `sleep` at the other end of the pipe ignores Ctrl-C. If the `sleep` ended, the command would end as well.
     await terminal.type(`(trap '' INT; sleep 60) | baton run ${freshKey()} -- ${quoted(counting)}`)
     await terminal.press('Enter')
     await terminal.eventually(/^runs$/m)

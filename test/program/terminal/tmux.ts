@@ -22,7 +22,7 @@ export interface TerminalOptions {
   /** Size in characters. Default: 80 × 24. */
   readonly columns?: number
   readonly rows?: number
-  /** Added to this process's environment; undefined removes a variable. */
+  /** Variables to add to the environment of this process. The value undefined removes a variable. */
   readonly env?: Readonly<Record<string, string | undefined>>
   readonly cwd?: string
 }
@@ -171,7 +171,7 @@ export class Terminal {
       )
       if (status || signal) return { code: signal ? 128 + Number(signal) : Number(status) }
       // Tmux sometimes misses the end of a program whose output has ended, until another child of tmux ends. So start
-      // one.
+      // another child.
       if (dead === '1') await this.#tmux(['run-shell', 'true'])
       return undefined
     }

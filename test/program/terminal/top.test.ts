@@ -1,4 +1,4 @@
-/** `baton top` as a person uses it: in a terminal, with keys. */
+/** Tests `baton top` as a person uses it: in a terminal, with keys. */
 import { describe, expect, test } from 'vitest'
 import { park } from '../../kit/parking.ts'
 import { faultProxy } from '../../kit/proxies.ts'
@@ -12,7 +12,9 @@ function top(name: string, ...args: string[]): Promise<Terminal> {
   return batonInTerminal(['top', `${name}*`, '--interval', '100ms', ...args], { env: environment })
 }
 
-/** Takes three locks. `c` has a queue of two; `a` has a queue of one, with the longest wait; `b` has no queue. */
+/**
+ * Takes three locks. `c` has a queue of two waiters. `a` has one waiter, which has waited longest. `b` has no waiters.
+ */
 async function threeLocks(name: string) {
   const holder = client({ label: 'the holder' })
   const leases = new Map()
@@ -27,7 +29,7 @@ async function threeLocks(name: string) {
   return leases
 }
 
-/** Returns the last letters of the locks' names, from top to bottom. */
+/** Returns the last letters of the locks' names, in the order of their rows on the screen. */
 function rowsOf(screen: string, name: string): string {
   const rows = screen.split('\n').map(row => row.slice(2).split(' ')[0]!)
   return rows

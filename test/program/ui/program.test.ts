@@ -1,4 +1,4 @@
-/** `baton ui` as a program, and the only request for a change that its server accepts: to release a lock. */
+/** Tests `baton ui` as a program, and the only change that a request to its server can make: the release of a lock. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { client, freshKey, ownServer } from '../../kit/redis.ts'
 import { start } from '../cli/baton.ts'

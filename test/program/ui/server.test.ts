@@ -1,6 +1,6 @@
 /**
- * The server of `baton ui`: which requests it serves, what it sends, and what that costs. test/program/browser tests
- * the page.
+ * Tests the server of `baton ui`: which requests it serves, what it sends, and how often it reads all locks.
+ * test/program/browser tests the page.
  */
 import { networkInterfaces } from 'node:os'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -127,7 +127,7 @@ describe('what is sent', () => {
     void client({ label: 'fourth' })
       .semaphore(key, 5)
       .lock({ fair: true, permits: 2 })
-      .catch(() => {}) // rejects when the client is closed after the test
+      .catch(() => {}) // this call rejects when the client is closed after the test
     await client({ label: 'mutex' }).lock(key)
     const writer = await client({ label: 'writer' }).readWrite(key).write.lock()
     const { address } = await openSite([`${key}*`])
@@ -167,7 +167,7 @@ describe('what is sent', () => {
     await Promise.all(['c', 'A', 'b'].map(part => holder.lock(`${name}:${part}`)))
     void client()
       .lock(`${name}:b`, { fair: true })
-      .catch(() => {}) // rejects when the client is closed after the test
+      .catch(() => {}) // this call rejects when the client is closed after the test
     const { address } = await openSite([`${name}*`])
     const seen = async (query: Record<string, string>) => {
       const stream = await Stream.open(address, query)
@@ -277,7 +277,7 @@ describe('an outage', () => {
     expect(stream.table.rows).toMatchObject([{ key: 'before' }])
     const { age } = stream.now
     await told(() => (stream.now.age ?? 0) > (age ?? 0))
-    // A new viewer receives the reason, too.
+    // A viewer that connects only now also receives the reason why Redis is away.
     const late = await Stream.open(address)
     await told(() => late.now.trouble)
 

@@ -13,8 +13,8 @@ export interface Site {
 }
 
 /**
- * Starts `baton ui`, and waits for its address. By default, the program is killed after the test. Another `over` may
- * decide when the program is killed.
+ * Starts `baton ui`, and waits for its address. `over` receives the function that kills the program. By default, this
+ * function is called after the test.
  */
 export async function openSite(
   args: readonly string[] = [],
@@ -69,7 +69,7 @@ export class Stream {
     const url = new URL(`events?${new URLSearchParams(query)}`, site)
     const { body } = await fetch(url, { signal: stream.#ended.signal })
     if (!body) throw new Error('no stream came')
-    stream.#read(body).catch(() => {}) // rejects when the connection is closed
+    stream.#read(body).catch(() => {}) // reading rejects when the connection is closed
     onTestFinished(() => stream.close())
     return stream
   }

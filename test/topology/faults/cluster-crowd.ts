@@ -24,7 +24,7 @@ import { RedisCluster } from '../../kit/topologies/redis-cluster.ts'
 /** A manual failover that fails delays all clients for 5 s, so waiters must not expire within that time. */
 const terms = { waiterTtl: 10_000, lease: 20_000, outageTimeout: 20_000 } satisfies ClientOptions
 const workers = ['one', 'two', 'three']
-/** Time between two reads of the queues, in ms. */
+/** Time between two reads of the queues in Redis, in ms. */
 const LOOK = 25
 /** Time in ms within which clients must recover from the effects of an operation on the cluster. */
 export const SOON = 15_000
@@ -32,7 +32,7 @@ export const SOON = 15_000
 export interface Contest {
   readonly key: string
   readonly fair: boolean
-  /** Default: a mutex. */
+  /** The kind of lock. Default: a mutex. */
   readonly kind?: 'semaphore' | 'readWrite'
 }
 
@@ -89,7 +89,7 @@ export class Crowd {
   readonly #done: Promise<unknown>[] = []
   #open = true
 
-  /** Each client has `callers` callers of each key. */
+  /** Each client has `callers` concurrent callers for each key. */
   constructor(cluster: RedisCluster, contests: readonly Contest[], callers = 3) {
     this.#cluster = clusterClient(cluster)
     this.#contests = contests

@@ -57,10 +57,9 @@ describe('CLUSTER FAILOVER', () => {
 
 describe('SIGKILL of a master', () => {
   // I1 and I3 have a limit here: the replica may lack the last writes of its dead master. On keys of that master, holds
-  // from before the promotion may overlap with later holds, and queue positions may be lost. On all other keys neither
-  // may happen.
-  // This test fails if `else this.#send(call)` is removed in src/redis/connection.ts: interrupted requests are not sent
-  // again.
+  // from before the promotion may overlap with later holds, and queue positions may be lost. On all other keys, no
+  // holds may overlap, and no queue position may be lost. This test fails if `else this.#send(call)` is removed in
+  // src/redis/connection.ts: interrupted requests are not sent again.
   test('I1 to I8: all callers are served again; lost holds are signalled', { timeout: 90_000 }, async () => {
     const cluster = await ownCluster()
     const crowd = new Crowd(cluster, contests)

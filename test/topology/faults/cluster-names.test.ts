@@ -11,8 +11,8 @@ import { eventually, sleep } from '../../kit/time.ts'
 import { ownCluster } from './cluster-crowd.ts'
 
 /**
- * With this outageTimeout, the client gives up a connection attempt after 3 s. The answer that takes `LATE` ms comes
- * later.
+ * With this outageTimeout, the client gives up a connection attempt after 3 s. The first lookup of the host name takes
+ * `LATE` ms, so its answer comes after that.
  */
 const patience = { outageTimeout: 9_000 }
 const LATE = 4_500
@@ -38,7 +38,7 @@ test('I4 I6: one name resolves slowly while connecting: the client connects agai
   onTestFinished(() => locks.close())
   const lease = await within(patience.outageTimeout, locks.lock(freshKey()))
   expect(asked).toBeGreaterThan(1)
-  // The late answer arrives, and has no effect.
+  // The late answer of the lookup arrives, and has no effect.
   await eventually(() => late === 1)
   expect(await lease.release()).toBe(true)
   const again = await Promise.all(Array.from({ length: 6 }, () => locks.lock(freshKey())))

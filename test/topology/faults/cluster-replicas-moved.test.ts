@@ -54,7 +54,7 @@ test.each(ways)('I2 I4: %s: the new master grants locks, and leases continue', {
     await steady.renew()
     expect(await steady.release()).toBe(true)
     expect(await lease.release()).toBe(true)
-    // A single attempt is granted as well.
+    // `tryLock`, which makes a single attempt, is granted as well.
     expect(await (await lock.tryLock())?.release()).toBe(true)
   }
 })

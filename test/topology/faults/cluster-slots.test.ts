@@ -96,8 +96,9 @@ describe('a slot that moves', () => {
     await sleep(BEAT - ((performance.now() - made) % BEAT) + 300)
     await cluster.moveSlot(slot, away)
     const there = async () => ((await away.redis.call('PUBSUB', 'SHARDCHANNELS')) as string[]).length
-    // For each kind, two clients wait for grants and one for "unlocked". Since the move no client has sent a command,
-    // and the next beat is not due yet.
+    // For each kind of lock, there are three subscriptions: two clients wait for grants, and one client waits for the
+    // message that the lock is free. All of them are on the new node, although no client has sent a command since the
+    // move and the next beat is not due yet.
     await eventually(async () => (await there()) >= 3 * kindNames.length, 2_500)
     expect(await Promise.all(leases.map(lease => lease.release()))).toEqual(leases.map(() => true))
     await within(8_000, Promise.all(waits))

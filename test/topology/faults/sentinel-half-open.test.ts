@@ -35,8 +35,8 @@ test('I1: a client with half-open connections to the sentinels leaves a stale ma
   }
   const goOn = freeze(master)
   const next = await servers.movedFrom(master)
-  // The client does not learn of the failover. It leaves the half-open connections only because its probes are not
-  // answered. The time limit is more than twice as long as the probes take.
+  // The client does not learn of the failover. The client leaves the half-open connections only because its probes are
+  // not answered. The time limit is more than twice as long as the probes take.
   await eventually(() => proxies.every(proxy => proxy.connections === 0), 20_000)
   for (const proxy of proxies) {
     proxy.heal()

@@ -9,7 +9,7 @@ import { again, type Caller, caller } from '../../lua/callers.ts'
 import { TestLock } from '../../lua/test-lock.ts'
 import { knownBy, LEASE, type Play, type Scene, type Stage, settings, terms } from './split-play.ts'
 
-/** `ended`: the first or the second of the holder's two holds has ended. `dead`: the only waiter is dead. */
+/** `ended` tells which of the holder's two holds has ended. `dead` is set if the only waiter is dead. */
 const scenes: readonly (Scene & { readonly ended?: 'first' | 'second'; readonly dead?: true })[] = [
   { name: 'held', keys: ['lock'] },
   { name: 'held twice', keys: ['lock', 'holds'] },

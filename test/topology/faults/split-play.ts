@@ -16,7 +16,7 @@ export const settings: TextSettings = {
 
 export interface Scene {
   readonly name: string
-  /** Which of the lock's keys exist, by their roles. */
+  /** The roles of those keys of the lock that exist, for example 'lock' and 'holds'. */
   readonly keys: readonly string[]
   readonly lapsed?: true
 }
@@ -26,7 +26,7 @@ export interface Stage {
   /** The names of all keys of the lock, whether they exist or not. */
   readonly names: Readonly<Record<string, string>>
   set(node: Node): Promise<void>
-  /** Makes one of the calls. Resolves to those parts of the reply that are the same each time. */
+  /** Makes the call with this name. Resolves to those parts of the reply that are the same each time. */
   call(name: string): Promise<unknown>
   /** Returns the contents of the lock's keys, without times. */
   content(redis: Cluster): Promise<unknown>
@@ -39,11 +39,14 @@ export interface Play {
   readonly calls: readonly string[]
   stage(node: Node, executor: Executor, key: string, scene: Scene): Stage
   /**
-   * Scenes, each with one of the calls. These calls are served while the slot moves, if all keys of the lock are on one
-   * node.
+   * Pairs of a scene and a call, such as 'held release'. While the slot moves, these calls are served if all keys of
+   * the lock are on one node.
    */
   readonly wholeThough: readonly string[]
-  /** Scenes, each with one of the calls. These calls are refused temporarily if the lock's keys are on two nodes. */
+  /**
+   * Pairs of a scene and a call, such as 'held release'. These calls are refused temporarily if the lock's keys are on
+   * two nodes.
+   */
   readonly putOff: readonly string[]
 }
 

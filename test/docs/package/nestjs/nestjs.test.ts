@@ -1,4 +1,4 @@
-/** redis-baton/nestjs in applications of each supported version of Nest. */
+/** Tests redis-baton/nestjs in applications of each supported version of Nest. */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'

@@ -25,7 +25,7 @@ const nest = (major: string, type: Nest['type'], schedule: string): Nest => {
   return { major, type, dependencies: { ...Object.fromEntries(parts), ...others } }
 }
 
-/** @nestjs/schedule has version numbers of its own. */
+/** The last argument is the version of @nestjs/schedule, which has version numbers of its own. */
 export const versions = [nest('10', 'commonjs', '^4'), nest('11', 'commonjs', '^6'), nest('12', 'module', '^12')]
 
 /**
@@ -64,7 +64,7 @@ export async function projectOf({ major, type, dependencies }: Nest): Promise<st
     strict: true,
     experimentalDecorators: true,
     emitDecoratorMetadata: true,
-    // The package's declarations are checked, too: they must fit the types of each version.
+    // The compiler also checks the package's declarations, because they must fit the types of each version of Nest.
     skipLibCheck: false,
     rootDir: 'src',
     outDir: out,

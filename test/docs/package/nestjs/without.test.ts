@@ -1,4 +1,4 @@
-/** Nest is optional: users without it do not load, need or miss it. */
+/** Nest is optional: for users who do not have Nest, the package works, and loads nothing of Nest. */
 import { readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { runNode } from '../../../kit/program.ts'

@@ -1,6 +1,6 @@
 /**
- * Cases of the module and the decorator in Nest's container. Reports the failure of each case, if any, as a line of
- * JSON.
+ * Cases of the module and the decorator in Nest's container. For each case, this program reports its failure, if any,
+ * as a line of JSON.
  */
 import * as container from './container.js'
 import * as decorator from './decorator.js'
