@@ -81,7 +81,7 @@ export const batonUnfairSingle: Rival = {
  * How long a server must have been up before redis-baton accepts its vote, in ms. redis-baton waits for longer than a
  * lease (30 s by default). Servers report their uptime in whole seconds, so 2 s are added.
  */
-const countsServersAfter = 32_000
+const countsServersAfter = 33_000
 
 export const batonFairQuorum: Rival = {
   ...ours,

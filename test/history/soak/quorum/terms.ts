@@ -18,7 +18,7 @@ export const QUORUM_TIMES: Times = {
  * How long, in ms, an emptied server must be up before all clients certainly count its votes. Servers report their
  * uptime in whole seconds.
  */
-export const STANDING = LONGEST_LEASE + 2_000
+export const STANDING = LONGEST_LEASE + 2_500
 
 export function majorityOf(servers: number): number {
   return Math.floor(servers / 2) + 1
