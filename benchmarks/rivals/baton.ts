@@ -79,7 +79,8 @@ export const batonUnfairSingle: Rival = {
 
 /**
  * How long a server must have been up before redis-baton accepts its vote, in ms. redis-baton waits for longer than a
- * lease (30 s by default). Servers report their uptime in whole seconds, so 2 s are added.
+ * lease (30 s by default). Servers report their uptime in whole seconds, and redis-baton subtracts a second, so 3 s are
+ * added.
  */
 const countsServersAfter = 33_000
 
