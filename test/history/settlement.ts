@@ -12,7 +12,9 @@ import type { Attempt, History, Hold, Violation } from './history.ts'
 import { groupBy } from './lists.ts'
 
 const SLACK = 1_500
-/** Time between two readings of a process's clock, in ms. */
+/**
+ * A process reads its clock at slightly different moments for a deadline and for a loss. This is the tolerance, in ms.
+ */
 const READING = 1
 
 export function checkSettlement(history: History): Violation[] {
