@@ -82,7 +82,7 @@ interface Kinds {
     owner: string
     token: number
     via: Via
-    /** The process counts on the hold until this time. Like all times here, it is in monotonic ms. */
+    /** The process relies on the hold until this time. Like all times here, it is in monotonic ms. */
     deadline: number
   }
   /** The process has moved its deadline to a later time. */
@@ -133,8 +133,8 @@ interface Kinds {
   left: { names: string[] }
 
   /**
-   * The file witness: while this process held the lock, it found other processes that counted on their holds at that
-   * time. Together, the holds exceed what the lock allows.
+   * The file witness: while this process held the lock, it found other processes that relied on holds of the same lock.
+   * Together, all these holds exceed what the lock allows.
    */
   met: { worker: string; key: string; id: string; others: string[] }
   /**

@@ -22,7 +22,7 @@ export function checkExclusion(history: History): Violation[] {
 }
 
 /**
- * Checks that no process counts on a hold for longer than the longest lease that any caller requests. The server's
+ * Checks that no process relies on a hold for longer than the longest lease that any caller requests. The server's
  * clock does not matter here, and no fault is an excuse. Nothing may prolong a hold beyond that lease, neither the
  * predecessor in a local hand-off nor another hold of the same owner.
  */

@@ -77,8 +77,8 @@ export function checkOrder(history: History): OrderReport {
 
 /**
  * Whether the waiter's own turn was still to come at the time of the snapshot. If the waiter was granted earlier, a
- * late copy of its request has queued it again, and its client will give back that second grant. A forged grant says
- * nothing about the turn.
+ * late copy of its request has queued the waiter again, and its client will give back the second grant. A forged grant
+ * says nothing about the turn.
  */
 export function hasTurn({ hold }: Waiter, { t }: EventOf<'queue'>): boolean {
   return !hold || (hold.grant.t >= t && hold.grant.via !== 'reentry' && !hold.forged)

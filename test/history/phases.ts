@@ -47,7 +47,7 @@ export function checkPhases(history: History): Judged {
 
 interface Turn {
   readonly hold: Hold
-  /** The latest time until which a process counted on this hold or on an earlier hold of the list. */
+  /** The latest time until which a process relied on this hold or on an earlier hold of the list. */
   readonly latest: number
 }
 

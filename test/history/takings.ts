@@ -1,9 +1,9 @@
 /**
  * Holds that were taken away from outside. The causes are a loss of data, a deleted key, a forced release, a failover
  * that lost the last writes, and a server's clock that stepped forward past the end of the lease. Each such event is a
- * taking. After a taking, the old holder and the next one may both count on the lock for a moment. This is documented.
- * I1 applies before the taking, and between all other holds. So for the check, a hold that was taken away ends at its
- * taking. Nothing else is excused.
+ * taking. After a taking, the old holder and the next holder may both rely on the lock for a moment. This is
+ * documented. I1 applies before the taking, and between all other holds. So for the check, a hold that was taken away
+ * ends at its taking. Nothing else is excused.
  *
  * A taking affects the holds that Redis had issued before it. When their processes learned of these holds does not
  * matter. A token is the server's time in µs at its issue. But a server whose clock has been set back issues tokens

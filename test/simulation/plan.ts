@@ -1,7 +1,7 @@
 /**
- * The plan of one history, drawn from its seed. There are few clients and keys, so that they contend. There are only
- * some kinds of fault, so that each occurs alone as well as with others. Times are short, so that everything happens
- * often.
+ * The plan of one history, drawn from its seed. There are few clients and keys, so that they contend. Each history has
+ * only some of the kinds of fault, so that each kind occurs both alone and together with others. Times are short, so
+ * that everything happens often.
  *
  * Some histories are crowds: many callers in a few clients call at the same moments. Nearly all are unfair, and hold
  * the lock for hardly any time. In crowds, locks are handed off within a client.

@@ -2,10 +2,10 @@
  * The plan of the faults: their order, their targets and their durations, all of which follow from the seed. Every kind
  * comes once, in random order, before any kind is repeated. All kinds come in the first two storms with their calms.
  *
- * Faults of servers come in blows, one after another. A blow affects a minority of the servers, each by a different
- * fault, or a majority, all by the same fault, or the clock of one server. Calms have only blows against minorities.
- * During a calm, every lock must make progress and no call may fail. Faults of processes and of their connections may
- * overlap all others, and come only in storms.
+ * Faults of servers come in blows, one after another. There are three kinds of blow: different faults of the servers of
+ * a minority, the same fault of all servers of a majority, and steps of the servers' clocks. Calms have only blows
+ * against minorities. During a calm, every lock must make progress and no call may fail. Faults of processes and of
+ * their connections may overlap all others, and come only in storms.
  */
 import type { Random } from '../../../kit/random.ts'
 import type { Choices } from '../fault.ts'
