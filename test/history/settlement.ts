@@ -97,9 +97,9 @@ function mayLast({ released }: Pick<Hold, 'released'>, t: number): boolean {
 }
 
 /**
- * Checks that each holder was notified of a lost hold. If the lease ran out while its release was under way, the hold
- * may have ended in either way, and does not count as lost. In all other cases, a hold that its release did not end was
- * lost.
+ * Checks that each holder was notified of a lost hold. If the lease ran out while its release was under way, either of
+ * these ended the hold, and the hold does not count as lost. In all other cases, a hold that its release did not end
+ * was lost.
  */
 export function checkNotice(history: History): Violation[] {
   const violations: Violation[] = []

@@ -2,8 +2,8 @@
  * The plan of the faults: their order, their targets and their durations, all of which follow from the seed. Every kind
  * comes once, in random order, before any kind is repeated. All kinds come in the first two storms with their calms.
  *
- * Faults of servers come in blows, one after another. There are three kinds of blow: different faults of the servers of
- * a minority, the same fault of all servers of a majority, and steps of the servers' clocks. Calms have only blows
+ * Faults of servers come in blows, one after another. There are three kinds of blow: a different fault for each server
+ * of a minority, one fault for all servers of a majority, and steps of the servers' clocks. Calms have only blows
  * against minorities. During a calm, every lock must make progress and no call may fail. Faults of processes and of
  * their connections may overlap all others, and come only in storms.
  */
