@@ -18,7 +18,8 @@ function freshKeys(count: number): string[] {
 }
 
 /**
- * Waits until all keys are free. An `all` call that fails releases the locks that it already took in the background.
+ * Waits until all keys are free. After an `all` call has failed, its client releases the call's locks in the
+ * background.
  */
 async function allFree(locks: LockClient, keys: readonly string[]): Promise<void> {
   for (const key of keys) await eventually(async () => !(await locks.isLocked(key)))

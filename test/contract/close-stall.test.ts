@@ -4,8 +4,8 @@ import { queueOf } from '../kit/parking.ts'
 import { ownPlace } from '../kit/place.ts'
 import { client, freshKey } from '../kit/redis.ts'
 
-// When 50,000 waiters leave, they block the event loop for about 3 s. This test has 50 waiters, and blocks the event
-// loop itself.
+// When 50,000 waiters leave, that blocks the event loop for about 3 s. This test makes only 50 waiters leave, and
+// blocks the event loop for that time by a busy loop.
 test('I7: all waiters have left, however long the event loop was blocked meanwhile', async () => {
   const own = await ownPlace()
   const [holder, locks] = [client({}, own.source()), client({ waiterTtl: 60_000 }, own.source())]

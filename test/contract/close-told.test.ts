@@ -1,4 +1,6 @@
-/** Tests that close notifies all holders before it ends their holds, and that `drain` gives them time to release. */
+/**
+ * Tests that close notifies all holders before it ends their holds, and that `drain` gives the holders time to release.
+ */
 import { describe, expect, test } from 'vitest'
 import { LockArgumentError, LockClosedError, LockLostError } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'

@@ -1,4 +1,4 @@
-/** Tests the client's events, which node:diagnostics_channel publishes as well. */
+/** Tests the client's events. The client emits each event, and also publishes it through node:diagnostics_channel. */
 
 import { channel } from 'node:diagnostics_channel'
 import { once } from 'node:events'

@@ -91,7 +91,7 @@ describe('callers of 2 clients with 8 callers each', () => {
     const { runs } = crowd
     const again = runs.filter(({ client }, i) => i > 0 && client === runs[i - 1]!.client)
     // A client gets the lock twice in a row if the other client's request arrives too late for its turn. If the clients
-    // did not take turns, nine grants of ten would go to the same client as the grant before.
+    // did not take turns, nine out of ten grants would go to the same client as the grant before.
     expect(again.length).toBeLessThan(runs.length / 2)
     expect(Math.max(...runs.map(({ grants }) => grants))).toBeLessThanOrEqual(1_001)
   }, 60_000)

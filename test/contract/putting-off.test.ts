@@ -105,8 +105,7 @@ describe('a server that puts off every script', () => {
       const parked = [(await park(locks, key)).lease, ...Array.from({ length: 5 }, () => locks.lock(key))]
       parked.push((await park(locks, key, { fair: true })).lease)
       refuse()
-      // A parked call notices the refusals at its next heartbeat, after at most 300 ms. Its outageTimeout counts from
-      // there.
+      // A parked call notices the refusals at its next heartbeat, after at most 300 ms. Its outageTimeout begins then.
       for (const took of await Promise.all(parked.map(time))) expect(took).toBeLessThan(OUTAGE + 300 + LATE)
     })
   })

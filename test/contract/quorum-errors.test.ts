@@ -24,7 +24,7 @@ const nowhere = (count: number) => Array.from({ length: count }, (_, i) => `redi
 
 const scenes = sharedScenes([3, 5])
 
-/** Makes a client of this source, and closes the client after the test. */
+/** Makes a client from this source, and closes the client after the test. */
 function made(source: Source, options: ClientOptions = {}): LockClient {
   const locks = new LockClient(source, options)
   onTestFinished(() => locks.close())

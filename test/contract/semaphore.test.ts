@@ -138,7 +138,7 @@ describe('I3 fair: strictly first come, first served', () => {
     const b = await one.lock()
     const large = await parkAt(one, 1, { permits: 3 })
     const small = await parkAt(two, 2)
-    // One permit is free, and the larger request at the head does not fit.
+    // One permit is free, but the request at the head of the queue wants more than one.
     expect(await two.tryLock()).toBeNull()
     await a.release()
     expect(await settles(Promise.race([large.lease, small.lease]), 50)).toBe(false)

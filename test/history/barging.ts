@@ -6,7 +6,8 @@
  *
  * If a caller that does not queue makes its request after a snapshot of the queue, all waiters in the snapshot must be
  * granted before that caller. If there are several such callers, the check compares only the one with the smallest
- * token. That caller was granted first, so a waiter had the least time to lose its place. order.ts lists the excuses.
+ * token. That caller was granted first, so a waiter had the least time to lose its place. order.ts lists what excuses
+ * an overtaking.
  */
 import type { History, Hold, Violation } from './history.ts'
 import { Newcomers } from './newcomers.ts'

@@ -34,14 +34,14 @@ export interface Verdict {
   readonly faults: ReadonlyMap<string, number>
   readonly ends: ReadonlyMap<string, number>
   /**
-   * How many violations were excused. `overlaps` counts overlaps with holds that had been taken away. `forged` counts
-   * forged grants that a process believed. `witnesses` counts the reports of the witnesses that such holds or grants
-   * explain.
+   * How many violations were excused. `overlaps` counts the overlaps with a hold that had been taken away from its
+   * holder. `forged` counts the forged grants that a process believed. `witnesses` counts the reports of a witness that
+   * a hold taken away or a forged grant explains.
    */
   readonly excused: { readonly overlaps: number; readonly forged: number; readonly witnesses: number }
   /**
-   * How many waiters the checks of I3 compared. `barging` and `phases` are the numbers of waiters that these two rules
-   * judged.
+   * How many waiters the checks of I3 compared. `barging` and `phases` are the numbers of waiters that the rules of
+   * barging.ts and phases.ts judged.
    */
   readonly order: Omit<OrderReport, 'violations'> & { readonly barging: number; readonly phases: number }
   readonly events: number
@@ -88,12 +88,13 @@ export function check(events: Iterable<HistoryEvent>): Verdict {
   }
 }
 
-/** Events up to this many ms after a violation are shown together with it. */
+/** A violation is shown together with the events up to this many ms after it. */
 const AFTERMATH = 5
 
 /**
- * Returns the `last` events that help to explain a violation, up to a few ms after the violation. These are the events
- * of its key, the events of the holds and attempts of that key, and all faults.
+ * Returns the events that help to explain a violation: the events of its key, the events of the holds and attempts of
+ * that key, and all faults, deaths, stalls and changes of connections. Of the events up to a few ms after the
+ * violation, returns the latest `last`.
  */
 export function eventsBefore({ key, events: own }: Violation, all: readonly HistoryEvent[], last = 50): HistoryEvent[] {
   const ids = new Set<string>()

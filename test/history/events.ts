@@ -82,12 +82,12 @@ interface Kinds {
     owner: string
     token: number
     via: Via
-    /** The process counts on the hold until this time. Like all times here, it is in monotonic ms. */
+    /** The process relies on the hold until this time. Like all times here, it is in monotonic ms. */
     deadline: number
   }
   /** The process has moved its deadline to a later time. */
   renewed: { worker: string; id: string; deadline: number }
-  /** The process calls `release`. `held` is the lease's own state at that moment. */
+  /** The process calls `release`. `held` is the value of `lease.held` at that moment. */
   release: { worker: string; id: string; held: boolean }
   released: { worker: string; id: string; result: boolean | string }
   lost: { worker: string; id: string }
@@ -108,8 +108,8 @@ interface Kinds {
    */
   queue: { key: string; from: number; entries: Entry[]; readers?: Entry[] }
   /**
-   * A fault removed Redis's record of the holds of a key, of a process, or of all. `closed`: other callers cannot be
-   * granted the lock before the hold would have ended. So the fault excuses an early loss of the hold, but no overlap.
+   * A fault removed Redis's record of the holds of a key, of a process, or of all. `closed`: until the hold would have
+   * ended, no other caller can be granted the lock. So the fault excuses an early loss of the hold, but no overlap.
    */
   taken: { key?: string; worker?: string; from: number; how: string; closed?: true }
   /** A forged message was sent to a waiter. It reports a grant that Redis has not made. */
@@ -124,17 +124,17 @@ interface Kinds {
     key?: string
     servers?: readonly number[]
   }
-  /** From here until the next storm, no fault is active, except faults of a minority of a quorum. */
+  /** From this event until the next `storm`, no fault is active, except faults of a minority of a quorum. */
   calm: object
   storm: object
-  /** From here on, no more requests are made. Within `bound` ms, all waiting calls are granted or settled. */
+  /** After this event, no more requests are made. Within `bound` ms, all waiting calls are granted or settled. */
   healed: { bound: number }
   /** Names of lock keys that are left in Redis after everything has ended and expired. */
   left: { names: string[] }
 
   /**
-   * The file witness: while this process held the lock, it found other processes that counted on their holds at that
-   * time. Together, the holds exceed what the lock allows.
+   * The file witness: while this process held the lock, it found other processes that relied on holds of the same lock.
+   * Together, all these holds exceed what the lock allows.
    */
   met: { worker: string; key: string; id: string; others: string[] }
   /**

@@ -1,13 +1,13 @@
 /**
  * I1: at any instant, the holds of a key together take no more permits than the newest hold allows. Each caller of a
- * semaphore states the total number of permits. A mutex or a writer allows no other hold. A hold counts for as long as
- * its own process counts on it.
+ * semaphore states the total number of permits. A mutex or a writer allows no other hold. A hold lasts for as long as
+ * its own process relies on it.
  *
- * The check goes through the holds once, by the time of their grants, and keeps those that are still live. Redis made
- * the grants in the order of their tokens, while the earlier holds were live. So each hold has to fit beside the
- * earlier holds, by the total that its own caller stated. An owner that re-enters does not conflict with itself. There
- * is no tolerance, because all processes share one clock, and every inexact reading of that clock makes a hold shorter
- * (history.ts, events.ts).
+ * The check goes through the holds once, by the time of their grants, and keeps those that are still live. Redis makes
+ * grants in the order of their tokens. When it makes a grant, the earlier holds that are still live take some of the
+ * permits. The new hold has to fit beside these holds, by the total that its own caller stated. An owner that re-enters
+ * does not conflict with itself. There is no tolerance, because all processes share one clock, and every inexact
+ * reading of that clock makes a hold shorter (history.ts, events.ts).
  */
 import type { History, Hold, Violation } from './history.ts'
 import { reenters, weightOf } from './wants.ts'
@@ -22,7 +22,7 @@ export function checkExclusion(history: History): Violation[] {
 }
 
 /**
- * Checks that no process counts on a hold for longer than the longest lease that any caller requests. The server's
+ * Checks that no process relies on a hold for longer than the longest lease that any caller requests. The server's
  * clock does not matter here, and no fault is an excuse. Nothing may prolong a hold beyond that lease, neither the
  * predecessor in a local hand-off nor another hold of the same owner.
  */
@@ -62,8 +62,8 @@ function overlaps(history: History, endOf: (hold: Hold) => number): Violation[] 
 }
 
 /**
- * Finds holds that Redis cannot all have granted. The hold `heard`, whose grant has just arrived, is one of them. In
- * the result, the hold that Redis granted last comes last.
+ * Finds live holds that together exceed what the lock allows. The hold `heard`, whose grant has just arrived, is one of
+ * them. In the result, the hold that Redis granted last comes last.
  */
 function tooMany(live: readonly Counted[], heard: Hold): Counted[] | undefined {
   for (const newest of live) {
@@ -83,8 +83,8 @@ function tooMany(live: readonly Counted[], heard: Hold): Counted[] | undefined {
 }
 
 /**
- * Returns the time until which I1 protects the hold. That is its end, or the moment from which it may have been taken
- * away.
+ * Returns the time until which I1 protects the hold. That is the end of the hold, or an earlier moment from which the
+ * hold may have been taken away.
  */
 export function countedUntil(history: History, hold: Hold): number {
   return Math.min(hold.end, history.takings.cut(hold.grant, hold.request?.t))

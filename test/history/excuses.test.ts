@@ -7,7 +7,7 @@ import type { HistoryEvent } from './events.ts'
 const taken = (t: number, fields: { key?: string; worker?: string; how?: string } = {}) =>
   at(t, 'taken', { from: t - 2, how: 'a fault', ...fields })
 const clock = (t: number, off: number) => at(t, 'clock', { wall: WALL + t + off })
-/** Makes a holder that counts on its hold until 400 ms. At 400 ms, it is notified that the hold was lost. */
+/** Makes a holder that relies on its hold until 400 ms. At 400 ms, the holder is notified that the hold was lost. */
 const old = (issued: number, fields: Parameters<typeof granted>[2] = {}) => [
   ...granted('a', issued, { lease: 403 - issued, ...fields }),
   lost('a', 400),
@@ -78,8 +78,9 @@ describe("the server's clock steps", () => {
   test('forward: the time of a grant follows from the clock at that time, however late the grant was received', () => {
     expect(found(old(150, { heard: 290 }), forward, next(285, { off: 60_000 }))).toEqual([])
     expect(found(old(260, { off: 60_000, heard: 284 }), forward, next(285, { off: 60_000 }))).toEqual(['I1'])
-    // Holds were taken away long before this grant, and that is no excuse. It would be an excuse if the checker, by
-    // mistake, applied the later step of the clock to the time of the taking.
+    // Holds are taken away at 100 ms, long before the grant to a. So the taking excuses nothing here. The server's
+    // clock steps forward just before that grant. A checker that applied this later step to the time of the taking
+    // would excuse the overlap by mistake.
     const before = [taken(100), clock(5_099, 0), clock(5_100, 5_000)]
     const first = granted('a', 5_120, { off: 5_000, lease: 183 })
     const both = [...first, lost('a', 5_300), ...released('a', 5_301, false), ...next(5_200, { off: 5_000 })]

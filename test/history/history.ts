@@ -1,6 +1,6 @@
 /**
  * The events of a run, arranged for the checks. An attempt is a request with its grant and its end. A hold is a grant
- * with the time in which its process counted on it. A taking is an event that took holds away from their holders, for
+ * with the time in which its process relied on it. A taking is an event that took holds away from their holders, for
  * example a forced release.
  */
 import { Disturbances } from './disturbances.ts'
@@ -14,7 +14,7 @@ export interface Hold {
   readonly request: EventOf<'request'> | undefined
   /** What the caller asked for; undefined for a mutex. */
   readonly wants: Wants | undefined
-  /** The time until which the process certainly counted on the hold. */
+  /** The time until which the process certainly relied on the hold. */
   readonly end: number
   /** The hold's last deadline, as far as the process recorded it. */
   readonly deadline: number
@@ -132,10 +132,10 @@ export class History {
 }
 
 /**
- * Returns the end of a hold. It is the earliest of the call of its release, the noticed loss, and the last known
- * deadline. If the lease was `held` when its release was called, the hold lasted until then, even if the history does
- * not show the necessary renewal. The death of the holder's process does not end a hold, because other callers are kept
- * out until the last deadline that the process knew.
+ * Returns the end of a hold, the earliest of three times: when its release was called, when its loss was noticed, and
+ * its last known deadline. If the lease was `held` when its release was called, the hold lasted until then, even if the
+ * history does not show the necessary renewal. The death of the holder's process does not end a hold, because other
+ * callers are kept out until the last deadline that the process knew.
  */
 function endOf(
   grant: EventOf<'grant'>,

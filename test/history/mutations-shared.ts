@@ -36,7 +36,7 @@ function beside(held: readonly Held[], { grant }: Held): Held[] {
   return held.filter(other => other.grant.key === grant.key && other.grant.token < grant.token && other.end > grant.t)
 }
 
-/** Prolongs the hold, so that its process counts on it until after `t`. */
+/** Prolongs the hold, so that its process relies on it until after `t`. */
 function outlasts(events: readonly HistoryEvent[], { grant, release }: Held, t: number): HistoryEvent[] {
   return events
     .filter(event => !(event.kind === 'lost' && event.id === grant.id))
@@ -45,7 +45,8 @@ function outlasts(events: readonly HistoryEvent[], { grant, release }: Held, t: 
 
 /**
  * Prolongs an ended hold beyond a later grant, although the lock has too few permits for both. `first` is what the
- * ended hold wants, and `second` is what the later hold wants. Without them, any two holds will do.
+ * ended hold wants, and `second` is what the later hold wants. If `first` and `second` are absent, the mutation takes
+ * any two holds.
  */
 const tooMany =
   (first?: Wants, second?: Wants): Mutation =>

@@ -23,7 +23,7 @@ function neighbours(events: readonly HistoryEvent[]): [EventOf<'grant'>, EventOf
   return undefined
 }
 
-/** The first holder counts on its hold until after the second one was granted. */
+/** The first of two holders relies on its hold until after the second holder was granted the lock. */
 export const overlap: Mutation = events => {
   const pair = neighbours(events)
   if (!pair) return undefined
@@ -36,7 +36,10 @@ export const overlap: Mutation = events => {
   )
 }
 
-/** The first holder renews its lease, instead of releasing it, and counts on it until after the second was granted. */
+/**
+ * The first of two holders renews its lease, instead of releasing it. It relies on this lease until after the second
+ * holder was granted the lock.
+ */
 export const renewedTooLong: Mutation = events => {
   const pair = neighbours(events)
   if (!pair) return undefined
@@ -70,7 +73,7 @@ export const foreignLease: Mutation = events => {
   return grant && run && change(events, grant, { deadline: grant.t + run.longestLease + 1 })
 }
 
-/** A lock's token clock has run ahead of the time of day: the last token is a second too large. */
+/** A lock's token clock has run ahead of the time of day, so the last token is a second too large. */
 export const aheadOfTime: Mutation = events => {
   const grant = all(events, 'grant').at(-1)
   return grant && change(events, grant, { token: grant.token + 1_000_000 })

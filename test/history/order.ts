@@ -3,9 +3,9 @@
  * snapshots of the queue.
  *
  * The check goes through each snapshot from the end of the queue to its head. For each waiter, it remembers which of
- * the waiters behind was granted first. If the waiter was granted later than that one, or was still waiting then, it
- * has been overtaken. That is a violation unless the waiter may have lost its place between the snapshot and the
- * overtaking:
+ * the waiters behind it was granted first. If that grant came before the waiter's own grant, or while the waiter still
+ * waited, the waiter has been overtaken. That is a violation unless the waiter may have lost its place between the
+ * snapshot and the overtaking:
  * - its process was killed, cut off or stalled, or the server refused everything or lost its data (disturbances.ts);
  * - the lock was taken away;
  * - the lease that it requested is so short that it may have ended before the grant arrived.
@@ -77,8 +77,8 @@ export function checkOrder(history: History): OrderReport {
 
 /**
  * Whether the waiter's own turn was still to come at the time of the snapshot. If the waiter was granted earlier, a
- * late copy of its request has queued it again, and its client will give back that second grant. A forged grant says
- * nothing about the turn.
+ * late copy of its request has queued the waiter again, and its client will give back the second grant. A forged grant
+ * says nothing about the turn.
  */
 export function hasTurn({ hold }: Waiter, { t }: EventOf<'queue'>): boolean {
   return !hold || (hold.grant.t >= t && hold.grant.via !== 'reentry' && !hold.forged)
@@ -93,8 +93,8 @@ export function excuseOf(
 ): boolean {
   const { hold, attempt } = history.waiter(id, owner)
   const { lease = Number.POSITIVE_INFINITY } = hold?.request ?? attempt?.request ?? {}
-  // Redis may have granted the lock to the waiter, and the hold may have ended before the grant arrived. Then the
-  // waiter has had its turn, and waits again.
+  // The waiter may have been granted the lock for so short a time that the hold ended before the grant arrived. Then
+  // the waiter has had its turn, and waits again.
   const hadItsTurn = lease < grant.t - from || history.takings.of(key, from, grant.t)
   return hadItsTurn || history.disturbances.touch(worker, key, from, grant.t)
 }
@@ -110,7 +110,7 @@ const EARLY = 1
 /**
  * Returns the time until which an attempt without a grant certainly waited. The process gives up as soon as the timeout
  * of the attempt has passed, but a busy machine may record the end of the attempt late. A call for several locks may
- * have been granted this lock and given it back, so it did not certainly wait at all.
+ * have been granted this lock and given it back. So such a call did not certainly wait at all.
  */
 function surelyUntil({ attempt }: Waiter): number {
   if (!attempt?.end || attempt.request.part) return Number.NEGATIVE_INFINITY
@@ -134,8 +134,8 @@ function overtaking(
 }
 
 /**
- * A waiter asked at most this many ms before the first snapshot that shows it. The history does not always show when it
- * asked.
+ * A waiter made its request at most this many ms before the first snapshot that shows the waiter. The history does not
+ * always show the time of the request.
  */
 const LONGEST_JOIN = 5_000
 

@@ -84,8 +84,8 @@ describe('I3', () => {
     const small = (mode: 'unfair' | 'once' | 'fair', asked = 105) => hold('small', 110, 120, [1, 3], { asked, mode })
     expect(found(queue(100, 'large'), large, small('unfair'))).toEqual(['I3'])
     expect(found(queue(100, 'large'), large, small('once'))).toEqual(['I3'])
-    // In the first history, the small request may have been granted before the large one queued. In the second, a head
-    // start may have put the small request ahead in the queue.
+    // In the first history, the small request may have been granted before the large request queued. In the second
+    // history, a head start may have put the small request ahead of the large one in the queue.
     expect(found(queue(100, 'large'), large, small('once', 99))).toEqual([])
     expect(found(queue(100, 'large'), large, small('fair'))).toEqual([])
     expect(found(queue(100, 'large'), large, hold('late', 150, 160, [1, 3], { mode: 'once' }))).toEqual([])
@@ -153,7 +153,8 @@ test('I4, turns: a part of several locks may be held already, while another part
   const calm = [at(20, 'calm', {}), at(9_000, 'end', { worker: 'w', attempt: 'x', how: 'timeout' })]
   expect(found(waiting(false), calm)).toEqual(['I4'])
   expect(found(waiting(true), calm)).toEqual([])
-  // Both calls wait for the lock. The call for several locks may already hold it.
+  // Two calls wait for the lock, which no process is known to hold. That is no violation, because the call for several
+  // locks may already hold this lock.
   const other = at(12, 'request', { worker: 'v', attempt: 'y', key: 'k', mode: 'fair' })
   expect(found(other, waiting(true), calm, at(9_001, 'end', { worker: 'v', attempt: 'y', how: 'timeout' }))).toEqual([])
   const turns = Array.from({ length: 30 }, (_, i) => [

@@ -6,8 +6,8 @@
  *
  * Like the check in order.ts, these rules start from a snapshot of the queues. They do not judge a waiter that a fault
  * may have reached. Re-entries are exempt, because an owner that holds the lock may re-enter even while others wait. A
- * writer that gave up may have had a turn that the history does not show. So only the first writer of the queue is
- * judged, and only if no writer with a head start gave up after the snapshot.
+ * writer that gave up may have had a turn that the history does not show. So the rule `reading` judges only the first
+ * writer of the queue, and only if no writer with a head start gave up after the snapshot.
  */
 import type { Entry, EventOf } from './events.ts'
 import { countedUntil } from './exclusion.ts'
@@ -47,7 +47,7 @@ export function checkPhases(history: History): Judged {
 
 interface Turn {
   readonly hold: Hold
-  /** The latest time until which a process counted on this hold or on an earlier hold of the list. */
+  /** The latest time until which a process relied on this hold or on an earlier hold of the list. */
   readonly latest: number
 }
 
@@ -91,7 +91,7 @@ class Phases {
     if (!writer || !last || last.latest <= sight.t) return []
     const next = this.#nextReader(sight)
     if (!next) return []
-    // After a writer's turn, it is the readers' turn.
+    // If a writer's turn ended after the snapshot and before the reader's grant, it was then the readers' turn.
     const turn = this.#writing[lowerBound(this.#writing, sight.t, ({ latest }) => latest)]
     if (turn && turn.hold.grant.token < next.grant.token) return []
     const { t } = next.grant

@@ -101,7 +101,7 @@ function kept({ deaths }: History, attempts: readonly Attempt[]): Gap[] {
     }))
 }
 
-/** Returns the times in which no process counted on a hold. */
+/** Returns the times in which no process relied on a hold. */
 function gapsOf(held: readonly Gap[]): Gap[] {
   const gaps: Gap[] = []
   let from = Number.NEGATIVE_INFINITY

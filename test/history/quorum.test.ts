@@ -17,7 +17,7 @@ function fault(
   return [at(from, 'fault', { ...same, phase: 'begin' }), at(to, 'fault', { ...same, phase: 'end' })]
 }
 const clock = (t: number, server: number, off: number) => at(t, 'clock', { wall: WALL + t + off, server })
-/** Makes a holder that counts on its hold until 400 ms. At 400 ms, it is notified that the hold was lost. */
+/** Makes a holder that relies on its hold until 400 ms. At 400 ms, the holder is notified that the hold was lost. */
 const believer = (issued: number) => [
   ...granted('a', issued, { lease: 403 - issued }),
   lost('a', 400),
@@ -85,8 +85,8 @@ describe('I6: a call fails', () => {
   test('also afterwards, for as long as its next heartbeats may take', () => {
     expect(foundOverFive(failed(), fault(5_000, 7_100, { servers: [0, 1, 2] }))).toEqual([])
     expect(foundOverFive(failed(), fault(5_000, 6_900, { servers: [0, 1, 2] }))).toEqual(['I6'])
-    // Both faults are over when the call fails. The fault of two servers ended too long before the failure to be an
-    // excuse.
+    // The fault of two servers ended long before the call failed, so it is no excuse. The later fault affected one
+    // server, which is only a minority.
     const one = fault(5_000, 6_900, { servers: [0, 1] })
     expect(foundOverFive(failed(), one, fault(9_000, 10_000, { servers: [2] }))).toEqual(['I6'])
   })
@@ -103,7 +103,7 @@ describe('clocks', () => {
     const ahead = [...granted('a', 310, { off: 5_000 }), ...released('a', 320)]
     expect(foundOverFive(ahead)).toEqual(['I2'])
     expect(foundOverFive(ahead, clock(299, 3, 0), clock(300, 3, 5_000))).toEqual([])
-    // The clock of server 3 was ahead until it was set right. Tokens continue from the time that this clock had shown.
+    // The clock of server 3 was 6 s ahead for a while. Tokens continue from the time that this clock showed.
     expect(foundOverFive(ahead, clock(100, 3, 0), clock(101, 3, 6_000), clock(300, 3, 0))).toEqual([])
     expect(foundOverFive(ahead, clock(330, 3, 5_000))).toEqual(['I2'])
   })

@@ -130,7 +130,7 @@ export function queueEntries(
   return entries
 }
 
-/** Returns the violations that the checker finds in a history. Only events of the history itself are excuses. */
+/** Returns the violations that the checker finds in a history. Only events of this history can excuse a violation. */
 export function violationsIn(events: Iterable<HistoryEvent>): string[] {
   const terms = { seed: 0, waiterTtl: 10_000, longestLease: 120_000, outageTimeout: 15_000 }
   const run: HistoryEvent = { t: 0, kind: 'run', ...terms }

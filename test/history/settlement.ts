@@ -12,7 +12,9 @@ import type { Attempt, History, Hold, Violation } from './history.ts'
 import { groupBy } from './lists.ts'
 
 const SLACK = 1_500
-/** Time between two readings of a process's clock, in ms. */
+/**
+ * A process reads its clock at slightly different moments for a deadline and for a loss. This is the tolerance, in ms.
+ */
 const READING = 1
 
 export function checkSettlement(history: History): Violation[] {
@@ -95,8 +97,9 @@ function mayLast({ released }: Pick<Hold, 'released'>, t: number): boolean {
 }
 
 /**
- * Checks that each holder was notified of a lost hold. If the lease ran out while the release was under way, one of the
- * two ended the hold, and the hold was not lost. In all other cases, a hold that its release did not end was lost.
+ * Checks that each holder was notified of a lost hold. If the lease ran out while its release was under way, either of
+ * these ended the hold, and the hold does not count as lost. In all other cases, a hold that its release did not end
+ * was lost.
  */
 export function checkNotice(history: History): Violation[] {
   const violations: Violation[] = []

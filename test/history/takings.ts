@@ -1,9 +1,9 @@
 /**
  * Holds that were taken away from outside. The causes are a loss of data, a deleted key, a forced release, a failover
  * that lost the last writes, and a server's clock that stepped forward past the end of the lease. Each such event is a
- * taking. After a taking, the old holder and the next one may both count on the lock for a moment. This is documented.
- * I1 applies before the taking, and between all other holds. So the check ends each such hold at its taking, and
- * excuses nothing else.
+ * taking. After a taking, the old holder and the next holder may both rely on the lock for a moment. This is
+ * documented. I1 applies before the taking, and between all other holds. So for the check, a hold that was taken away
+ * ends at its taking. Nothing else is excused.
  *
  * A taking affects the holds that Redis had issued before it. When their processes learned of these holds does not
  * matter. A token is the server's time in µs at its issue. But a server whose clock has been set back issues tokens
@@ -94,10 +94,11 @@ export class Takings {
   }
 
   /**
-   * Returns the monotonic time at which Redis issued the token. At that time, between the request and the arrival of
-   * the grant, the server's clock showed the token's time. If no clock showed it, the token was ahead of the clock, or
-   * belongs to an earlier hold. If the clocks of several servers showed it, any of these servers may have issued the
-   * token. The earliest of these times then counts, because it excuses most.
+   * Returns the monotonic time at which Redis issued the token. The server's clock then showed the token's time, and
+   * that was between the request and the arrival of the grant. If no clock showed the token's time in this interval,
+   * the token was ahead of the clock or belongs to an earlier hold, and the result is the time of the request. In a
+   * quorum, several clocks may have shown the token's time, at different moments. The result is then the earliest
+   * moment, because it excuses most.
    */
   #issued(grant: EventOf<'grant'>, requested: number): number {
     const said = this.#clocks.flatMap(clocks => saidBy(clocks, grant, requested) ?? [])

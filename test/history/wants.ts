@@ -3,8 +3,8 @@
  *
  *   a mutex         1 of 1
  *   a semaphore     `permits` of the total that this caller gave
- *   a reader        1 of all but one, so that it fits beside readers, but not beside a writer
- *   a writer        all of all
+ *   a reader        1 of N - 1, so that it fits beside readers, but not beside a writer
+ *   a writer        N of N, where N is a very large number
  */
 
 /** What a call asks for. Absent for a mutex. */

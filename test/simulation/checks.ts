@@ -54,11 +54,11 @@ export class Checks implements Watcher, ClientWatcher {
   readonly #turns = new Map<string, number>()
   /** For read-write locks: the ids of claims that write. */
   readonly #writing = new Set<string>()
-  /** For each semaphore, the largest number of permits that a granted claim has stated. */
+  /** For each semaphore, the largest total number of permits that a granted claim has stated. */
   readonly #largest = new Map<string, number>()
   /**
    * The ids whose hold or queue place is still on the server, although their client no longer wants it. Maps each id to
-   * the time since which this is so.
+   * the time at which this was first seen.
    */
   #orphans = new Map<string, number>()
   readonly #clients = new Map<string, SimulatedClient>()
@@ -244,7 +244,8 @@ export class Checks implements Watcher, ClientWatcher {
   }
 
   /**
-   * The request `id` of another owner is granted the lock. Checks that the given hold has ended and was reported lost.
+   * Called when the request `id` of another owner is granted the lock. Checks that the given hold has ended and was
+   * reported lost.
    */
   #mayEnd({ hold, client, stillborn }: Open, id: string): void {
     if (client.process.dead || stillborn || this.#taken.has(hold.name.id)) return
@@ -257,7 +258,7 @@ export class Checks implements Watcher, ClientWatcher {
   }
 
   /**
-   * Checks that no more permits are taken than exist. No client can believe in a further hold, because `look` checks
+   * Checks that the holds on the server take no more permits than exist. This covers the clients, too: `look` checks
    * that the server has each hold in which a client believes.
    */
   #fits(lock: string, { claim, state, now }: Grant): void {

@@ -106,8 +106,8 @@ const faults: Record<FaultKind, (stage: Stage, fault: Fault, client: SimulatedCl
   noScript() {},
 
   /**
-   * Sends messages that no event has caused, including grants. A waiter that may be queued receives no such grant,
-   * because Redis may really have granted it the lock.
+   * Sends messages that no event has caused, including forged grants. No forged grant is for a waiter that may be
+   * queued, because Redis may really grant such a waiter the lock.
    */
   noise({ server, clients }, { key, variant }, client) {
     const lock = client.lockOf(key)

@@ -1,7 +1,7 @@
 /**
- * The plan of one history, drawn from its seed. There are few clients and keys, so that they contend. There are only
- * some kinds of fault, so that each occurs alone as well as with others. Times are short, so that everything happens
- * often.
+ * The plan of one history, drawn from its seed. There are few clients and keys, so that they contend. Each history has
+ * only some of the kinds of fault, so that each kind occurs both alone and together with others. Times are short, so
+ * that everything happens often.
  *
  * Some histories are crowds: many callers in a few clients call at the same moments. Nearly all are unfair, and hold
  * the lock for hardly any time. In crowds, locks are handed off within a client.
@@ -69,7 +69,7 @@ export interface Call {
   /** ms for which the lock is held; undefined: it is released in the turn of the event loop in which it was granted. */
   readonly hold: number | undefined
   readonly ending: 'release' | 'twice' | 'never'
-  /** The argument of `lease.renew` in the middle of the hold, ms; undefined: it is not called. */
+  /** The argument of `lease.renew` in the middle of the hold, ms; undefined: `lease.renew` is not called. */
   readonly renew: number | undefined
   /** A call of the owner for the same lock while it holds the lock. */
   readonly nested: Nested | undefined
@@ -164,9 +164,10 @@ function withPermits(plan: Plan, random: Random): Plan {
 function planOfMutex(seed: number): Plan {
   const random = new Random(seed, 0)
   // Two calls of one owner rarely meet. So in some histories most calls name one of a few owners. These histories have
-  // no faults, because the checks of such calls rely on promises that hold only without faults.
+  // no faults, because the checks of such calls rely on guarantees that the library gives only without faults.
   const family = random.chance(0.1)
-  // Without faults, the library promises much more. So some histories without `family` have no faults, either.
+  // The library guarantees much more while nothing fails. So that this is checked for all calls, some histories without
+  // `family` have no faults, either.
   const often = family || random.chance(0.2) ? 0 : 0.25
   const kinds = new Set(faultKinds.filter(() => random.chance(often)))
   const clients = random.int(2, 4)
@@ -183,13 +184,13 @@ function planOfMutex(seed: number): Plan {
   const spike = random.pick([20, 400])
   const delay = { least: 0.05, most, spike, spikes: random.pick([0, 0.01, 0.05]) }
   const worst = delay.spikes > 0 ? most + spike : most
-  // Whether every answer is fast enough that no client takes a slow answer for a dead connection.
+  // Whether every answer is so fast that no client believes its connection to be dead.
   const steady = 2 * worst < Math.max(100, settings.outageTimeout / 3)
   const healed = random.pick([600, 2_000, 5_000])
   const crowd = random.chance(0.4)
   const calls = crowd ? random.int(8, 60) : random.int(2, 24)
   const answerLimit = Math.min(5_000, Math.max(1_000, settings.outageTimeout / 3))
-  // A waiter may have to wait for its next heartbeat, and then for a few round trips until its grant.
+  // A grant may have to wait for the waiter's next heartbeat, and then for a few round trips.
   const bound = settings.waiterTtl / 3 + 10 * worst + 50
   const quiet = kinds.size === 0 || (kinds.size === 1 && kinds.has('messages'))
   const grace = quiet ? 0 : 2 * answerLimit + 2_500 + 2 * Math.max(500, settings.waiterTtl / 3)
@@ -210,7 +211,7 @@ function planOfMutex(seed: number): Plan {
       : [...kinds].every(kind => harmless.includes(kind))
         ? 0
         : healed + grace,
-    // After a refusal, cleanup pauses for a second.
+    // After a refusal, a client pauses its cleanup for a second.
     forgotten: 10 * worst + (kinds.has('refusal') ? 1_300 : 200),
     orderly: steady && !disorderly.some(kind => kinds.has(kind)) && settings.waiterTtl / 2 > 4 * worst,
     weather: {

@@ -158,7 +158,8 @@ export class Promises {
         this.#idleSince.delete(key)
         continue
       }
-      // Waiters receive a message after a release, but not when a lease lapses.
+      // After a release, waiters receive a message, and have to take the lock promptly. If a lease lapses, they receive
+      // no message, so they have the longer time.
       const lapsed = shared ? state.holders.size > liveHolds(state, server.now).length : state.holder !== undefined
       const bound = lapsed ? this.#plan.bound : Math.min(this.#plan.bound, this.#plan.prompt)
       const longest = Math.min(...waiting.map(({ begun }) => begun))
@@ -177,8 +178,8 @@ export class Promises {
   }
 
   /**
-   * Checks the waiting calls of an owner that has a name and already holds the lock. These calls must re-enter within
-   * the time in which another waiter would be granted a free lock.
+   * Checks the waiting calls of an owner that has a name and already holds the lock. Such a call must re-enter within
+   * the time in which a waiter must be granted a free lock.
    */
   #lookForOutsiders(now: number, waiting: readonly Open[], enters: (open: Open) => boolean): void {
     const bound = Math.min(this.#plan.bound, this.#plan.prompt)

@@ -1,17 +1,17 @@
 /**
  * Checks the hand-offs within a client, which the server does not see. The server grants a hold with a block of tokens.
- * Then the hold passes from lease to lease of the client, until one of them releases it. Such a sequence is called
- * a run.
+ * Then the hold passes from lease to lease of the client, until one of them releases it. Such a sequence is called a
+ * run.
  *
- * A run must not overtake a fair waiter that was queued when the run began, that belongs to the same client, or that
- * the client knows. A run may last only a few ms.
+ * A run must not overtake three kinds of fair waiters: those that were queued when the run began, those of the same
+ * client, and those of which the client knows. A run may last only a few ms.
  */
 import type { Hold } from '../../src/local/hold.ts'
 import type { SimulatedClient } from './client.ts'
 
 /**
  * How long a run may last, in ms: the limits of src/local/run.ts, and a margin because the client's clock may be 0.1 %
- * slow. LONGEST_ALONE applies if no other client received the last release.
+ * slow. LONGEST_ALONE applies if no other client received the message about the last release.
  */
 const LONGEST = 4.01
 const LONGEST_ALONE = 25.03

@@ -65,8 +65,8 @@
  *   lua/permits/read-write/choose.lua
  *     admits readers to present readers while a writer waits (I3)
  *   lua/permits/read-write/re-enter.lua
- *     lets nobody re-enter, or with a new token, or a reader to write; queues a request to write of an owner that
- *     reads, or refuses it although it was queued before (re-entry)
+ *     lets no owner re-enter; gives a re-entry a new token; lets a reader re-enter to write; queues a request to write of
+ *     an owner that reads, or refuses this request although it was queued before its owner began to read (re-entry)
  *   lua/permits/read-write/own.lua
  *     does not notify an owner's other waiters that it holds (I4)
  *   lua/permits/read-write/disown.lua

@@ -128,8 +128,8 @@ export class World implements Stage {
 
   close(client: SimulatedClient): void {
     if (client.closing) return
-    // While Redis answers its releases, the client continues to close. Each single request may wait for
-    // `outageTimeout`.
+    // `close` waits up to CLOSE_PATIENCE for each next answer from Redis, and a single request may wait up to
+    // `outageTimeout`. So the longer of these two times is allowed.
     const patience = Math.max(CLOSE_PATIENCE, this.#plan.settings.outageTimeout)
     this.#watch(`close`, client, patience + CLEANING, client.close())
   }

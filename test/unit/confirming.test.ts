@@ -86,8 +86,8 @@ test('I2 a confirmation does not count once a newer grant to the same waiter is 
   const { at, confirmations } = replicated()
   const waiter = await at.parkedFair({ id: 'A' })
   at.acquirer.grantedByMessage('A', 100, 'handoff')
-  // The grant with token 100 was force-released. Another client took the lock with token 101. Its release then granted
-  // the lock to A, which had joined the queue again.
+  // A forced release ended A's grant with token 100. Another client took the lock with token 101. Its release then
+  // granted the lock to A, which had joined the queue again.
   at.acquirer.lookAgain()
   await at.kind.tends.next.answer(at.tended([1], { clock: 101 }))
   at.acquirer.grantedByMessage('A', 102, 'handoff')

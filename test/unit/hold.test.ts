@@ -1,4 +1,4 @@
-/** Tests the record of a hold: its states, and until when the client may count on the hold. */
+/** Tests the record of a hold: its states, and until when the client may rely on the hold. */
 import { describe, expect, test } from 'vitest'
 import { LockLostError } from '../../src/errors.ts'
 import type { Granted } from '../../src/kind.ts'

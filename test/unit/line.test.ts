@@ -15,8 +15,8 @@ const CHANCE = 3
 const TURN = 7
 
 /**
- * A holds the lock, and its run of local hand-offs is over, so A's release goes to Redis. B is parked in the same
- * client. The client receives the messages about other clients' releases.
+ * Makes a client in which A holds the lock and B is parked. A's run of local hand-offs is over, so A's release goes to
+ * Redis. The client receives the messages about other clients' releases.
  */
 async function overAndParked(...others: string[]): Promise<{ at: HandingOn; askers: Asker[] }> {
   const at = new HandingOn()

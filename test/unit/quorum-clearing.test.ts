@@ -7,9 +7,10 @@ import { FakeClock } from './fake-clock.ts'
 const claim: Claim = { key: 'k', id: 'id', owner: 'id', label: '', lease: 30_000, headStart: 0 }
 
 /**
- * Servers 1 and 2 vote for a claim that server 0 has refused, and are told to take their votes back. At once, the same
- * claim is attempted again. If the client asked before the servers had answered, a server that does not know the script
- * of the leave would receive its text after the new attempt. Then the leave would end the new vote.
+ * Servers 1 and 2 vote for a claim that server 0 has refused. The client sends a leave to each of these two, to take
+ * the votes back, and at once begins a new attempt for the same claim. Suppose that it sent the new attempt before they
+ * have answered. A server that does not know the script of the leave would receive the text of that script after the
+ * new attempt. Then the leave would end the new vote.
  */
 test('I5: another attempt waits for the leave, though a server that had refused needs none', async () => {
   const clock = new FakeClock()

@@ -8,8 +8,8 @@ const claim: Claim = { key: 'k', id: 'id', owner: 'id', label: '', lease: 30_000
 const [OLD, AGREED] = [1_000, 2_000]
 
 /**
- * Makes three servers whose votes count. Each server has refused the claim once. It records later requests, and answers
- * none of them.
+ * Makes three servers whose votes count. Each server has refused the claim once. Later requests to a server are
+ * recorded in `asked`, and are not answered.
  */
 function scene() {
   const clock = new FakeClock()

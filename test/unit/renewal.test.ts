@@ -7,7 +7,7 @@ import { LENGTH, Leases } from './leases.ts'
 
 const unreachable = new LockConnectionError('out of reach')
 const THIRD = LENGTH / 3
-/** How many ms before the end of a lease its holder stops counting on it. */
+/** How many ms before the end of a lease its holder stops relying on it. */
 const MARGIN = 2 + LENGTH / 1000
 
 class SharedKind extends FakeKind {

@@ -305,7 +305,7 @@ test('a run of hand-offs within the client is one turn, so clients that take tur
   await client.release(2)
   await client.freedBy('B')
   await client.call()
-  // Only a waiter that has been refused asks for tokens to hand on.
+  // Only a waiter that has been refused asks for tokens for local hand-offs.
   await client.at.attempt.answer(client.at.refused())
   await client.granted()
   for (let handOff = 0; handOff < 10; handOff++) {

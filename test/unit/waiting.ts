@@ -74,7 +74,7 @@ export class Waiting {
     )
   }
 
-  /** Begins to wait, and runs until nothing more can happen without the test. */
+  /** Starts a waiter, and runs until nothing more can happen before the test acts. */
   async start(ask: Ask): Promise<Started> {
     const { id, key = KEY, mode = 'line', lease = LEASE, owner = id, fairAfter, mayReenter = false, wants } = ask
     const claim = { key, id, owner, label: '', lease, headStart: 0, wants }
@@ -157,7 +157,7 @@ export class Waiting {
     return this.kind.leaves.all.map(({ args: [claim] }) => claim.id)
   }
 
-  /** What the acquirer still keeps; all zero and empty while there are no waiters. */
+  /** What the acquirer still keeps. While there are no waiters, all numbers are zero and `channels` is empty. */
   get residue() {
     return { waiting: this.locks.waiting, timers: this.clock.armed, channels: this.channels.users }
   }

@@ -125,7 +125,8 @@ describe('the active span', () => {
     const key = freshKey()
     const lease = await locks.lock(key)
     const first = await park(locks, key)
-    // If a call of the same client is already parked, a new call emits `waiting` synchronously.
+    // If a call of the same client is already parked, a new call emits `waiting` before `lock` returns. The span of the
+    // new call must be active even then.
     const active: (string | undefined)[] = []
     locks.once('waiting', () => active.push(activeSpan()))
     const second = locks.lock(key)

@@ -16,7 +16,8 @@ const seed = process.env['BATON_SEED']
 async function withClients(count: number, run: (clients: LockClient[]) => Promise<void>): Promise<void> {
   const clients = Array.from({ length: count }, (_, i) => new LockClient(redisUrl(), { label: `client ${i}` }))
   try {
-    // Before a client is connected, a request may end without a reply, which would say nothing about locks.
+    // Connect every client first. A request before that may end without a reply, and would then test nothing about
+    // locks.
     await Promise.all(clients.map(locks => locks.isLocked('connected')))
     await run(clients)
   } finally {
@@ -55,8 +56,8 @@ const ask: fc.Arbitrary<Ask> = fc.record({
 })
 
 /**
- * Lets a lease lapse while a waiter is queued and no timer runs. The newcomer's request then makes Redis notice the
- * lapse, also for the waiter.
+ * Lets a lease lapse while a waiter is queued and no timer can fire. The newcomer's request then makes Redis notice the
+ * lapse and grant the lock to the queued waiter.
  */
 async function lapse(world: World, [holder, waiter, newcomer]: readonly [Ask, Ask, Ask]): Promise<void> {
   world.ask({ ...holder, lease: 25 })

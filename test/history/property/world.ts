@@ -64,9 +64,9 @@ interface Snapshot {
 const SAFE = 1_000
 /**
  * By how many µs a token may be ahead of the time of its grant. Usually a token is the server's time of its grant. But
- * a run of local hand-offs takes its tokens from a block of 1,000 that was reserved when the run began. If fair waiters
- * came during the run, the rest of the block is skipped. The ticket of a waiter that queued during a run may be ahead
- * by as much.
+ * a run of local hand-offs takes its tokens from a block of 1,000 tokens, which Redis reserves when the run begins. If
+ * a fair waiter queues during the run, Redis skips the rest of the block. The ticket of such a waiter may be ahead for
+ * the same reason.
  */
 const AHEAD = 2_000
 /** The time limit, in ms, for everything that has to happen soon. It allows for a slow and busy machine. */
@@ -157,8 +157,8 @@ export class World {
     for (const held of this.#live(key)) held.doubtful = true
     await this.#client(client).forceRelease(key)
     this.#history.record('taken', { key, from, how: 'forced release' })
-    // The call may have taken away a grant whose reply is still in transit. The test sees that grant only after later
-    // grants, so it compares the grant's token with this time.
+    // The call may have taken away a grant whose reply is still in transit. The client receives such a grant late,
+    // after grants that Redis made later. The token of the grant shows that the grant is older than this time.
     this.#forced.set(key, await this.#serverTime())
     this.#forcing.delete(key)
     await eventually(() => new Set(this.#live(key).map(({ lease }) => lease.fencingToken)).size <= 1, SOON)
@@ -180,7 +180,7 @@ export class World {
     return Number(seconds) * 1_000_000 + Number(micros)
   }
 
-  /** Throws the failures that the background checks have found. */
+  /** Throws the first failure that the background checks have found, if any. */
   check(): void {
     if (this.#failures.length > 0) throw this.#failures[0]
   }
@@ -260,7 +260,7 @@ export class World {
     const { lease, released, doubtful } = held
     const live = !released && !doubtful && lease.remaining() > SAFE
     held.released = true
-    // Only the first release of a hold is recorded, because the checker expects one.
+    // Only the first release of a hold is recorded, because the checker expects one release for each hold.
     const first = released ? lease.release() : this.#recorder(held.client).release(lease)
     const answers = await Promise.all(twice ? [first, lease.release()] : [first])
     if (released) expect(answers[0], 'I5 a hold ends once').toBe(false)

@@ -149,7 +149,7 @@ export class Caller {
     await this.#work(hold)
     for (const each of leases) this.#witnesses.leave(each)
     await this.#releaseAll(leases)
-    // If the owner also reads, it keeps reading after its write.
+    // If the inner hold is to outlast the others, the caller keeps it for a while after their release.
     if (!inner) return
     await this.#work(hold)
     await this.#release(inner)

@@ -1,9 +1,9 @@
 /**
  * Steps of the server's time of day, by up to a minute.
  *
- * After a step forward, the clock stays ahead. After a step back, it is later set right, which is also a step forward.
- * Tokens that were issued in between are ahead of the clock. I2 is promised for such tokens only while their lock's
- * data is kept. So no data is lost before the clock has caught up.
+ * After a step forward, the clock stays ahead. After a step back, the clock is later set right, and that is a step
+ * forward, too. Tokens that were issued in between are ahead of the clock. I2 is promised for such tokens only while
+ * their lock's data is kept. So no data is lost before the clock has caught up.
  *
  * A step forward may end every lease at once, so every earlier grant counts as taken away. A step back makes leases
  * longer, and takes nothing away.
@@ -50,8 +50,8 @@ function unlessUnanswered(error: unknown): void {
 
 /**
  * Makes sure that every lock has data before the clock steps back. I2 is not promised for a lock without data, and an
- * earlier fault may have deleted the data. So the keeper's client makes a fair request for each lock. The token or
- * ticket of that request moves the lock's token clock past the present moment.
+ * earlier fault may have deleted the data. So this fault first makes a fair request for each lock. The token or ticket
+ * of that request moves the lock's token clock past the present moment.
  */
 async function tickAll({ admin, keys, locks }: Stage): Promise<void> {
   const [seconds, micros] = await admin.time()

@@ -86,7 +86,7 @@ async function failOver(stage: Stage, master: Place, replica: Place, dice: numbe
   }
 }
 
-/** Lowers the memory limit until some keys have been evicted. Any keys will do. */
+/** Lowers the memory limit until some keys have been evicted. It does not matter which keys. */
 async function evict(stage: Stage): Promise<void> {
   const read = async (section: string, name: string) =>
     Number(new RegExp(`${name}:(\\d+)`).exec(await stage.admin.info(section))?.[1])

@@ -3,7 +3,10 @@ import type { Reach } from '../events.ts'
 import { now } from '../recorder.ts'
 import type { Stage } from './stage.ts'
 
-/** The duration in ms, and a random number for any other choice of the fault. */
+/**
+ * What the plan chooses for a fault: `duration` in ms, and `dice`, a random number from which the fault makes its other
+ * choices.
+ */
 export interface Choices {
   readonly duration: number
   readonly dice: number

@@ -14,7 +14,7 @@ const INBOX = 'lock:inbox:'
 const HOLD_ID = 28
 
 export const keyFaults: Readonly<Record<KeyFault, Fault<[key: string]>>> = {
-  /** Deletes the lock's data. If several keys record the holders, deletes any one of them. */
+  /** Deletes the key that records the lock's holders. If several keys record them, `dice` selects one of these keys. */
   delete: {
     reach: 'nothing',
     run: (stage, { dice }, key) => {

@@ -16,7 +16,7 @@ export function lockFor(locks: LockClient, key: string, wants: Wants | undefined
   return locks.semaphore(key, wants[1])
 }
 
-/** Adds the permits that a call asks for to its options. */
+/** Returns the options of a call, with the permits that the call asks for. */
 export function optionsFor(options: LockOptions, wants: Wants | undefined): LockOptions {
   return typeof wants === 'object' ? ({ ...options, permits: wants[0] } as LockOptions) : options
 }

@@ -1,6 +1,6 @@
 /**
- * The parts of the soak on which its verdict depends: the plan follows from the seed and is complete, streams are split
- * into whole frames, and the witnesses' files are right.
+ * Tests the parts of the soak on which its verdict depends: the plan follows from the seed and is complete, streams are
+ * split into whole frames, and the witnesses' files are right.
  */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'

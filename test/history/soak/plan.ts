@@ -75,7 +75,7 @@ interface Times {
   /** When the fault begins, in ms after the beginning of the storm. */
   readonly at: number
   readonly duration: number
-  /** A random number for any other choice of the fault. */
+  /** A random number from which the fault makes its other choices. */
   readonly dice: number
 }
 

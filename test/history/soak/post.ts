@@ -55,7 +55,7 @@ export class Post<W extends Ways = Ways> {
     return this.workers.at(-1)!
   }
 
-  /** All processes that have worked at this post, the present one last. */
+  /** The names of all processes that have worked at this post. The present process is the last. */
   get workers(): string[] {
     return Array.from({ length: this.#generation }, (_, i) => `w${this.#number}.${i + 1}`)
   }

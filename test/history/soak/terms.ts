@@ -27,7 +27,9 @@ export interface Terms {
   readonly times: Times
 }
 
-/** The clients' `tokenMemory`, in ms. Short, so that the end of a run can show that locks leave nothing behind. */
+/**
+ * The clients' `tokenMemory`, in ms. It is short, so that the end of a run can show that locks leave nothing behind.
+ */
 export const TOKEN_MEMORY = 2_000
 /** The times of a run with locks on one server. */
 export const TIMES: Times = {
@@ -97,8 +99,8 @@ export function holdNames(key: string): string[] {
 }
 
 /**
- * The number of the stream of random numbers from which the plan is made. It is far from the numbers of the processes'
- * streams.
+ * The number of the stream of random numbers from which the plan is made. It is far larger than the numbers of the
+ * processes' streams.
  */
 export const PLAN = 1_000_000
 

@@ -1,6 +1,6 @@
 /**
- * The commands in memory do the same as the commands of Redis: random sequences, called from Lua, return the same
- * replies in memory and on a real server. For errors, only the code is compared.
+ * Tests that the commands in memory do the same as the commands of Redis. Random sequences of commands, called from
+ * Lua, must return the same replies in memory and on a real server. For errors, only the code is compared.
  */
 import { expect, test } from 'vitest'
 import { Random } from '../../kit/random.ts'

@@ -7,7 +7,7 @@ import { sortedSetCommands } from './sorted-set-commands.ts'
 import { type CommandReply, ErrorReply, fits, integerOf, OK } from './values.ts'
 
 export interface Command {
-  /** The number of arguments. With `more`, the smallest number. */
+  /** The number of arguments. If `more` is set, the smallest number of arguments. */
   readonly takes: number
   readonly more?: boolean
   run(db: Keyspace, args: readonly string[]): CommandReply

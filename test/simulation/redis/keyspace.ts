@@ -31,7 +31,7 @@ export class Keyspace {
     return this.#clock.micros
   }
 
-  /** ms, rounded down, because that is what Redis compares with the expiry of keys. */
+  /** The server's time in ms, rounded down, because Redis compares that value with the expiry of keys. */
   get now(): number {
     return Math.floor(this.micros / 1000)
   }

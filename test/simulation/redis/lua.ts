@@ -60,8 +60,8 @@ interface LuaModule {
 }
 
 /**
- * Removes the globals that Redis does not have, and makes the other globals read-only. The arguments are `redis.call`
- * and `redis.pcall`.
+ * Removes the globals that Redis does not have, and makes the other globals read-only. Its arguments become
+ * `redis.call` and `redis.pcall`.
  */
 const PROLOGUE = `
 local call, try = ...

@@ -1,4 +1,4 @@
-/** A Redis in memory that runs scripts: keys, commands and Lua. */
+/** A Redis in memory. It has keys and commands, and runs Lua scripts. */
 import { run } from './commands.ts'
 import { Keyspace, type ServerClock } from './keyspace.ts'
 import { lua, type Reply } from './lua.ts'

@@ -1,7 +1,7 @@
 /**
- * The scripts of lua/ do the same in memory as on a real server: the same random calls at the same times lead to the
- * same replies, messages and keys. On the real server, scripts read the time from a key, and before each call the test
- * removes the keys that would have expired by that time.
+ * Tests that the scripts of lua/ do the same in memory as on a real server. The same random calls at the same times
+ * must lead to the same replies, messages and keys. On the real server, scripts read the time from a key, and before
+ * each call the test removes the keys that would have expired by that time.
  */
 import type { Redis } from 'ioredis'
 import { afterEach, expect, test } from 'vitest'

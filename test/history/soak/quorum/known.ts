@@ -1,7 +1,7 @@
 /**
- * Finds the locks that certainly keep their state, held or free, whatever happens to some of the servers. The other
- * servers must agree on the state of such a lock, and be a majority of all servers. If a server is emptied, or its
- * clock steps past the ends of leases, all other locks may be taken away from their holders.
+ * Finds the locks that certainly keep their state, held or free, while a fault affects some of the servers. The servers
+ * without the fault must agree on the state of such a lock, and be a majority of all servers. If a server is emptied,
+ * or its clock steps past the ends of leases, all other locks may be taken away from their holders.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { decodeHolder } from '../../../../src/kinds/claim.ts'

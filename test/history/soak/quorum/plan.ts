@@ -2,10 +2,10 @@
  * The plan of the faults: their order, their targets and their durations, all of which follow from the seed. Every kind
  * comes once, in random order, before any kind is repeated. All kinds come in the first two storms with their calms.
  *
- * Faults of servers come in blows, one after another. A blow affects a minority of the servers, each by a different
- * fault, or a majority, all by the same fault, or the clock of one server. Calms have only blows against minorities.
- * During these, every lock must make progress and no call may fail. Faults of processes and of their connections may
- * overlap all others, and come only in storms.
+ * Faults of servers come in blows, one after another. There are three kinds of blow: a different fault for each server
+ * of a minority, one fault for all servers of a majority, and steps of the servers' clocks. Calms have only blows
+ * against minorities. During a calm, every lock must make progress and no call may fail. Faults of processes and of
+ * their connections may overlap all others, and come only in storms.
  */
 import type { Random } from '../../../kit/random.ts'
 import type { Choices } from '../fault.ts'
@@ -45,7 +45,7 @@ export type ServerFault = keyof typeof ofServer
 export type ClockFault = keyof typeof ofClock
 export type KeyFault = keyof typeof ofKey
 
-/** Only these faults may hit a majority: of the connections of a process, or of the servers. */
+/** The only faults that may hit a majority at once: a majority of the connections of one process, or of the servers. */
 const linesOfMajority: readonly LineFault[] = ['cut', 'partition', 'hold']
 const serversOfMajority: readonly ServerFault[] = ['restart', 'restart empty', 'stop', 'cut off']
 
@@ -116,7 +116,7 @@ const SHORTEST = 50
 const needed: Partial<Record<Planned['name'], number>> = {
   restart: 300,
   'restart empty': STANDING + 600,
-  // The clocks of the servers step one after another.
+  // This fault takes long, because the clocks of the servers step one after another.
   'clock ahead': 3_500,
   'clock back': 100,
 }

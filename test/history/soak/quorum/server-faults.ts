@@ -53,8 +53,8 @@ const BETWEEN_STEPS = 700
 
 /**
  * Steps of servers' clocks, by up to a minute, one server at a time. Tokens follow the fastest clock. I2 is promised
- * for a token as long as a majority of the servers knows it, and also once all clocks have passed it. So no data is
- * lost before all clocks agree again.
+ * for a token as long as a majority of the servers knows the token, and again once all servers' clocks have passed it.
+ * So no data is lost before all clocks agree again.
  */
 export const clockFaults: Readonly<Record<ClockFault, Run>> = {
   'clock ahead': async (stage, { duration, dice }, server) => {
