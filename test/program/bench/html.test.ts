@@ -143,7 +143,7 @@ describe('little to show', () => {
 
   test('only failures, and nothing at all', () => {
     expect(text(htmlReport(withTrials([{ outcome: 'failed' }])))).toContain('failed: no reason was given')
-    expect(text(htmlReport(withTrials([])))).toContain('Nothing was measured here.')
+    expect(text(htmlReport(withTrials([])))).toContain('No lock was measured in this scenario.')
     expect(htmlReport({ ...withTrials([]), scenarios: [], rivals: [] })).toContain('</html>')
   })
 })
@@ -188,8 +188,8 @@ describe('figures', () => {
     expect(section(shown, 0)).toContain('<th scope="row"><span>baton-fair</span><small>1 of 3 rounds</small></th>')
     expect(section(shown, 0)).toContain('<span class="name">baton-fair<small>1 of 3 rounds</small></span>')
     expect(section(shown, 0)).toContain('<title>baton-fair, 1 of 3 rounds: 43/s</title>')
-    expect(text(section(shown, 0))).toContain(`baton-fair: the lock was not tried again: ${gone}`)
-    expect(text(section(shown, 0))).toContain('failed: no answer (in round 1; the lock was not tried again)')
+    expect(text(section(shown, 0))).toContain(`baton-fair: the lock was left out of later rounds: ${gone}`)
+    expect(text(section(shown, 0))).toContain('failed: no answer (in round 1; the lock was left out of later rounds)')
     expect(text(shown)).toContain('43/s baton-fair, 1 of 3 rounds')
     expect(shown).toContain('baton-fair<small>measured in fewer rounds with 16, 18 waiters</small>')
     expect(text(shown)).not.toContain('skipped:')

@@ -77,7 +77,7 @@ describe('without the lock', () => {
     expect(out).toMatch(/VIOLATED +doubles +[1-9]/)
     expect(out).toMatch(/VIOLATED +overlapping sections +[1-9]/)
     expect(out).toMatch(/VIOLATED +late write +accepted/)
-    expect(out).toContain('The sale went wrong, as it must without a lock.')
+    expect(out).toContain('The sale went wrong, as expected without a lock.')
     expect(out).not.toContain('\u001b')
     expect(await keysLeft()).toEqual([])
   })
