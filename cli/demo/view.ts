@@ -168,7 +168,7 @@ function pace({ ledger }: Stage): string {
   const lately = now() - 1_000
   let perSecond = 0
   for (const section of ledger.sections.values()) if (section.begin > lately) perSecond += 1
-  return `${perSecond} grants in the last second; hand-off p50 ${p50!.toFixed(2)} ms, p99 ${p99!.toFixed(2)} ms`
+  return `${perSecond} grants/s, hand-off p50 ${p50!.toFixed(2)} ms, p99 ${p99!.toFixed(2)} ms`
 }
 
 function elapsed(ms: number): string {
