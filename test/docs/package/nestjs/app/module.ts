@@ -91,7 +91,7 @@ export async function leavesAClientAloneThatItWasGiven() {
   const both = LockModule.forRoot({ redis: mine, lease: 5_000 })
   await assert.rejects(
     withApp({ imports: [both] }, async () => {}),
-    /lease is 5000; expected no other option/,
+    /lease is 5000; expected no such option/,
   )
 }
 
