@@ -119,7 +119,9 @@ class Run {
       const tried = this.#trials.filter(({ outcome }) => outcome !== 'skipped').length
       if (!this.signal.aborted || tried === 0) throw error
       const by = messageOf(this.signal.reason)
-      this.#notes.unshift(`The run was interrupted by ${by} after ${tried} of ${tried + this.#toCome().length} trials.`)
+      this.#notes.unshift(
+        `The run was interrupted by ${by} after ${tried} of ${tried + this.#toCome().length} measurements.`,
+      )
     }
     return resultsOf(this.plan, this.around, this.#trials, this.#notes)
   }
@@ -152,7 +154,7 @@ class Run {
       const limits = { ...usual.limits, warmUp: censusWarmUp }
       const trial = await runTrial(0, { ...usual, limits, seconds: censusSeconds })
       if (trial.outcome === 'measured') this.#censuses.set(`${rival.name} ${kind}`, sighting.census())
-      else this.#notes.push(`${rival.name} failed in the short trial before the measurement: ${trial.reason}`)
+      else this.#notes.push(`${rival.name} failed in the short test before the first round: ${trial.reason}`)
     } finally {
       sighting.stop()
     }
@@ -182,7 +184,7 @@ class Run {
       this.#absent.get(rival) ??
       skipped(rival, scenario) ??
       unfit(scenario, this.around.servers) ??
-      (elsewhere ? 'the lock uses a server of its own, which --rtt does not delay' : undefined) ??
+      (elsewhere ? 'this lock uses another server, to which --rtt cannot add a delay' : undefined) ??
       givenUp(earlier)
     )
   }

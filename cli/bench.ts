@@ -64,8 +64,8 @@ Examples:
 Locks of other packages are measured if the package is installed in the current folder. Missing packages are listed at the end.
 Scenarios on several servers (quorum-…) start their own servers, so they run only without --url.
 A server that you give by --url keeps its data: baton removes only its own keys.
-If a lock fails in a scenario, or a call never returns, later rounds of that scenario leave the lock out.
-Ctrl-C ends the run, and shows and writes the results so far. A second Ctrl-C ends the run at once, without results.
+A lock that fails in a scenario, or of which a call never returns, is left out of the later rounds of that scenario.
+Ctrl-C ends the run, and shows and writes the results so far. A second Ctrl-C ends the run immediately, without results.
 If stdout is not a terminal, progress is printed to stderr.`,
     )
     .action(async (options: Options) => {
@@ -90,7 +90,7 @@ async function bench({ scenario, rival, url: given, ...options }: Options): Prom
   const idle = competing.find(one => !chosen.some(each => takesPart(one, each)))
   if (rival.length > 0 && idle)
     throw new Failure(
-      `${idle.name} has no lock for any of these scenarios; choose others with --scenario`,
+      `${idle.name} cannot run in any of these scenarios; choose others with --scenario`,
       exitCodes.usage,
     )
   const address = namedServer(given, 'baton bench')
@@ -156,7 +156,7 @@ async function choose<T extends { readonly name: string }>(
   if (unknown !== undefined) {
     const { closest } = await import('fastest-levenshtein')
     const near = closest(unknown, known)
-    throw new Failure(`there is no ${what} '${unknown}'; did you mean '${near}'?`, exitCodes.usage)
+    throw new Failure(`option '--${what}' does not accept '${unknown}'; did you mean '${near}'?`, exitCodes.usage)
   }
   return names.length === 0 ? all : all.filter(({ name }) => names.includes(name))
 }

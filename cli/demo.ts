@@ -6,7 +6,7 @@ export function addDemo(program: Command): void {
   program
     .command('demo')
     .description(
-      'plays a flash sale under one fair lock: 4 workers handle 400 orders for 50 coupons; one is killed, one frozen',
+      'plays a flash sale under one fair lock: 4 workers handle 400 orders for 50 coupons; one worker is killed, another is frozen',
     )
     .option('--no-lock', 'play the sale without the lock, to see what goes wrong')
     .addOption(

@@ -27,9 +27,11 @@ Examples:
   baton inspect nightly-report --json | jq -r .label
   baton inspect api-quota --kind semaphore --json | jq '.permits - .taken'
 
-A mutex, a read-write lock and a semaphore of the same key are three different locks. Each one that is held or has a queue is
-shown. Only fair waiters (--fair, or after --fair-after) are in the queue; Redis does not know of unfair ones.
---json prints one object per line, for each of these locks. If the key has none, it prints the object of the free mutex:${recordHelp}`,
+A mutex, a read-write lock and a semaphore of the same key are three different locks. This command shows
+each of the three that is held or has a queue. Only fair waiters (--fair, or after --fair-after) are in the queue; Redis does not
+know of unfair waiters.
+With --json, each lock that is shown is one object on one line. If no lock of the key is held or has a queue, --json prints one
+object, which describes the free mutex. An object has these names:${recordHelp}`,
     )
     .action((key: string, { kind, json, ...options }: InspectOptions) =>
       connected(options, oneLook, async at => {

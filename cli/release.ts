@@ -10,7 +10,7 @@ import { showTime } from './times.ts'
 
 const holder = new Option(
   '--holder <id>',
-  'id of the only holder to take the lock from, which baton inspect shows (default: take it from all holders)',
+  'take the lock only from the holder with this id, which baton inspect shows (default: from all holders)',
 ).argParser(parseId)
 
 interface ReleaseOptions extends ConnectionOptions {
@@ -39,7 +39,7 @@ Examples:
 
 A mutex, a read-write lock and a semaphore of the same key are three different locks; baton inspect shows which are held.
 Each holder is notified: "baton run" ends its command with SIGTERM. A holder may still finish what it has started; only a
-fencing token, checked where it writes, prevents that.`,
+fencing token, checked where the holder writes, prevents that.`,
     )
     .action(async (key: string, options: ReleaseOptions) => {
       // This check is not left to commander, which would ask for --force before it reports a misspelled option.
@@ -85,7 +85,7 @@ async function releaseOne(
     if (!yes) await agree(`${key} is held by ${who}`, 'Take the lock?')
     if (await locks.forceRelease(lockOf(locks, key, state.kind), id)) return `${key} is taken from ${nameOf(holder)}`
   }
-  return `${key} is not held by the holder with that id`
+  return `no holder of ${key} has that id; baton inspect shows the ids of the holders`
 }
 
 async function agree(what: string, question: string): Promise<void> {
@@ -96,10 +96,10 @@ async function agree(what: string, question: string): Promise<void> {
   const yes = await confirm({ message: `${said}. ${question}`, default: false }, { output: process.stderr }).catch(
     () => false,
   )
-  if (!yes) throw new Failure('nothing was released', exitCodes.no)
+  if (!yes) throw new Failure('you did not confirm, so nothing was released', exitCodes.no)
 }
 
 function parseId(text: string): string {
   if (/^[\w-]{28}$/.test(text)) return text
-  throw new InvalidArgumentError('It must be the id of a holder, as inspect shows it.')
+  throw new InvalidArgumentError('It must be the id of a holder, as baton inspect shows it.')
 }

@@ -32,10 +32,7 @@ interface RunOptions extends ConnectionOptions, Asked {
   readonly verbose?: boolean
 }
 
-const grace = new Option(
-  '--grace <time>',
-  'time between SIGTERM and SIGKILL when the lock is lost and the command has to end',
-)
+const grace = new Option('--grace <time>', 'if the lock is lost, time that the command has between SIGTERM and SIGKILL')
   .argParser(parseTime)
   .default(parseTime('10s'), '10s')
 
@@ -58,7 +55,7 @@ export function addRun(program: Command): void {
     .option('--lease <time>', 'how long the lock stays taken if baton dies (default: 30s)', parseTime)
     .option(
       '--max-hold <time>',
-      'longest time to hold the lock, such as 1h; then the lock is lost (default: no limit)',
+      'longest time to hold the lock, such as 1h; then baton ends the command (default: no limit)',
       parseTime,
     )
     .option('--label <text>', 'name by which others see this holder or waiter (default: host:pid)')

@@ -107,7 +107,9 @@ function launchContainer(testcontainers: Testcontainers, engine: ContainerRuntim
 
   return async (port, { args, dir, config }) => {
     if (dir !== undefined || config !== undefined)
-      throw new Error('a server in a container cannot use files of this machine')
+      throw new Error(
+        'a server in a container cannot read files of this machine, so leave out the options `dir` and `config`',
+      )
     // The port is the same inside and outside the container. The arguments name no program, because the image's entry
     // point puts redis-server or valkey-server before arguments that start with a dash.
     const network = ['--port', String(port), '--bind', '0.0.0.0', '--protected-mode', 'no']

@@ -15,7 +15,10 @@ export async function withFileLock<T>(file: string, task: () => Promise<T>): Pro
   const ended = once(holder, 'close')
   try {
     const held = await Promise.race([once(holder.stdout, 'data').then(() => true), ended.then(() => false)])
-    if (!held) throw new Error(`the lock ${file} was not free within ${seconds} s`)
+    if (!held)
+      throw new Error(
+        `another process has held the lock on the file ${file} for ${seconds} s; end that process, and try again`,
+      )
     return await task()
   } finally {
     holder.stdin.end()

@@ -85,7 +85,8 @@ async function rebuild<T>(wanted: Wanted<T>, folder: string, tree: string): Prom
       await rm(workshop, { recursive: true, force: true })
     }
     const ours = await wanted.find(tree)
-    if (ours === undefined) throw new Error(`the server in ${tree} no longer runs`)
+    if (ours === undefined)
+      throw new Error(`the server that was unpacked into ${tree} no longer runs; delete that folder, and try again`)
     return ours
   })
 }

@@ -148,7 +148,9 @@ async function launchUntilReady(
   options: LaunchOptions,
 ): Promise<{ life: Life; port: number }> {
   if (wantedPort === reservedPort)
-    throw new Error(`port ${reservedPort} is reserved for a server of your own; choose a different port`)
+    throw new Error(
+      `port ${reservedPort} may be used by a server that you have started yourself; choose a different port`,
+    )
   if (options.args.includes('--port')) throw new Error('give the port as the option `port`, not in `args`')
 
   for (let attempt = 1; ; attempt++) {

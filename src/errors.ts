@@ -197,7 +197,7 @@ export class LockDeadlockError extends LockError {
    * @since 0.2.0
    */
   constructor(key: string) {
-    const why = 'its owner already holds the read lock, so the write lock would wait for itself'
+    const why = 'the owner of this call already holds the read lock, so a wait for the write lock would never end'
     const todo = 'release the read lock first, or take the write lock from the start'
     super('ERR_LOCK_DEADLOCK', `lock "${key}": ${why}; ${todo}`, key)
     this.keys = [key]

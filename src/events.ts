@@ -9,7 +9,7 @@ import type { Via } from './kind.ts'
  */
 export interface ClientEvents {
   /**
-   * A call has to wait. Emitted at its first refusal. `position`: the call's place in the fair queue, from 1.
+   * A call was refused for the first time, and has to wait. `position`: the call's place in the fair queue, from 1.
    * @since 0.1.0
    */
   waiting: { key: string; owner: string; position?: number; holder?: HolderInfo }
@@ -17,7 +17,7 @@ export interface ClientEvents {
   acquired: { key: string; owner: string; fencingToken: number; waited: number; via: Via }
   /** A lease was renewed, automatically or by `lease.renew`. @since 0.1.0 */
   renewed: { key: string; fencingToken: number }
-  /** A hold that was not lost was released, `held` ms after its grant. @since 0.1.0 */
+  /** A live hold was released, `held` ms after its grant. @since 0.1.0 */
   released: { key: string; fencingToken: number; held: number }
   /**
    * A hold ended before it was released. `error` is a LockClosedError if `close` ended the hold, otherwise a

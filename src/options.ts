@@ -331,7 +331,12 @@ function check(what: string, options: unknown, checks: Readonly<Record<string, C
   for (const name of Object.keys(options)) {
     const value: unknown = options[name as keyof typeof options]
     const known = Object.hasOwn(checks, name) ? checks[name] : undefined
-    if (!known) throw new LockArgumentError(name, value, `one of the options ${Object.keys(checks).join(', ')}`)
+    if (!known)
+      throw new LockArgumentError(
+        name,
+        value,
+        `no option of this name; the options are ${Object.keys(checks).join(', ')}`,
+      )
     if (value !== undefined) known(name, value)
   }
 }
@@ -413,7 +418,7 @@ export function callTermsOf(options: SemaphoreOptions, settings: Settings, permi
   const after = options.fairAfter ?? settings.fairAfter
   const fairAfter = fair || after === Number.POSITIVE_INFINITY ? undefined : after
   if (options.headStart !== undefined && !fair && fairAfter === undefined) {
-    const accepted = 'no headStart without fair: true or a finite fairAfter, because only the fair queue has an order'
+    const accepted = 'headStart only with fair: true or a finite fairAfter, because only the fair queue has an order'
     throw new LockArgumentError('headStart', options.headStart, accepted)
   }
   return {

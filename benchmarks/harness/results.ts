@@ -95,6 +95,6 @@ function oursGivenUp(rivals: Plan['rivals'], trials: readonly Trial[]): string[]
     .filter(
       ({ rival, scenario, outcome }) => outcome === 'skipped' && ours.has(rival) && tried.has(`${rival} ${scenario}`),
     )
-    .map(({ rival, scenario, reason }) => `${rival} was not tried again in ${scenario}: ${reason}`)
+    .map(({ rival, scenario, reason }) => `${rival} was left out of later rounds of ${scenario}: ${reason}`)
   return [...new Set(notes)]
 }

@@ -40,7 +40,7 @@ const drained: Small = [
 ]
 const nextGrant: Small = [
   'nextGrant',
-  'Time until the next waiter has the lock after the crash. Less is better. The short stroke is the same time without a crash.',
+  'Time from the crash of the holder until the next waiter has the lock. Less is better. The short stroke is the same time without a crash.',
   'ordinaryHandoff',
 ]
 
@@ -189,7 +189,7 @@ function handoffPlot(entries: readonly Entry[]): Markup | undefined {
     title: 'Distribution of the hand-off latency',
     description:
       'Time from the call of release until acquire returns to the next holder. The strokes, from long to short, are p50, p90 ' +
-      'and p99. Each hill is scaled to its own peak. “Back” is the share of acquisitions that went straight back to the waiter ' +
+      'and p99. Each hill shows how often a lock took which time; all hills are equally high. “Back” is the share of acquisitions that went straight back to the waiter ' +
       'that had just released; these acquisitions are not hand-offs, and the hill does not contain them.',
     heads: columns.map(([, head]) => head),
     axis,
@@ -203,19 +203,19 @@ function fairnessPlot(entries: readonly Entry[]): Markup | undefined {
   const rows = entries.flatMap(({ rival, mark, fairness, spread }) => {
     if (!fairness) return []
     const course10 = fairness.map(value => value.toFixed(2)).join(', ')
-    const words = `Jain’s index in each part of the trial: ${course10}`
+    const words = `Jain’s index in each tenth of the measurement: ${course10}`
     return [{ rival, mark, drawing: course(fairness), words, cells: [write('jain', spread('jain'))] }]
   })
   if (rows.length === 0) return undefined
   return rowsPlot({
     title: 'Fairness over time',
     description:
-      'Jain’s index of all waiters in each tenth of the trial, from 0 (bottom) to 1 (dotted line at the top: all waiters got ' +
-      'equally many acquisitions). The figure on the right is the index of the whole trial. If each waiter has only a few ' +
-      'acquisitions, a tenth looks less fair than the whole.',
+      'Jain’s index of all waiters in each tenth of the measurement, from 0 (bottom) to 1 (dotted line at the top: all waiters ' +
+      'got equally many acquisitions). The figure on the right is the index of the whole measurement. If each waiter has only ' +
+      'a few acquisitions, a tenth looks less fair than the whole.',
     heads: ['whole'],
     axis: tenths,
-    axisTitle: 'Part of the trial',
+    axisTitle: 'Part of the measurement',
     height: 'middle',
     rows,
   })
@@ -271,7 +271,7 @@ function costPlot(results: Results, all: readonly Column[], [measure, descriptio
     }))
     const points = own.map(({ waiters, entry }): Point => [waiters, entry?.spread(measure)?.median])
     const few = own.filter(({ entry }) => entry?.mark).map(({ waiters }) => format('count', waiters))
-    const mark = few.length > 0 ? `measured in fewer rounds with ${few.join(', ')} waiters` : undefined
+    const mark = few.length > 0 ? `with ${few.join(', ')} waiters, measured in fewer rounds` : undefined
     const taken = points.filter((point): point is readonly [number, number] => point[1] !== undefined)
     const said = taken.map(([x, y]) => `${format(unit, y)} with ${format('count', x)} waiters`).join('; ')
     return taken.length > 0 ? [{ rival, mark, points, taken, words: said }] : []

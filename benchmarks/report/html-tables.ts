@@ -137,7 +137,7 @@ export function goalsTable(goals: readonly Attainment[]): Markup {
 ${verdict === 'missed' ? markup`<td class="alarm"><strong>missed</strong></td>` : markup`<td>reached</td>`}</tr>\n`,
   )
   return markup`<div class="scroll" tabindex="0" role="region" aria-label="Goals"><table>
-<caption><span>The project’s goals for redis-baton. Each figure is the median of the rounds, with the range in parentheses. A ratio (÷) compares trials of the same round. 2 × 8 means 2 processes with 8 waiters each.</span></caption>
+<caption><span>The project’s goals for redis-baton. Each figure is the median of the rounds, with the range in parentheses. A ratio (÷) compares measurements of the same round. 2 × 8 means 2 processes with 8 waiters each.</span></caption>
 <thead><tr><th scope="col">Measure</th><th scope="col">Goal</th><th scope="col">Measured</th><th scope="col">Verdict</th></tr></thead>
 <tbody>
 ${rows}</tbody></table></div>`
@@ -149,7 +149,7 @@ export function rivalsTable(results: Results): Markup {
 <td>${rival.kind === 'baton' ? 'this project' : rival.kind}</td><td>${rival.fair ? 'yes' : 'no'}</td><td><p>${rival.note}</p></td></tr>\n`,
   )
   return markup`<div class="scroll" tabindex="0" role="region" aria-label="Locks"><table class="words">
-<thead><tr><th scope="col">Lock</th><th scope="col">Version</th><th scope="col">Kind</th><th scope="col">Promises order</th><th scope="col">How it is used</th></tr></thead>
+<thead><tr><th scope="col">Lock</th><th scope="col">Version</th><th scope="col">Kind</th><th scope="col">Promises order</th><th scope="col">How the benchmark uses the lock</th></tr></thead>
 <tbody>
 ${rows}</tbody></table></div>`
 }

@@ -34,7 +34,7 @@ export function htmlReport(results: Results): string {
 ${warnings(results)}
 <nav aria-label="Contents"><ul>
 <li><a href="#glance">At a glance</a></li><li><a href="#reading">How to read this page</a></li>
-${cost && markup`<li><a href="#cost">Cost by number of waiters</a></li>`}
+${cost && markup`<li><a href="#cost">Cost against the number of waiters</a></li>`}
 ${goals.length > 0 && markup`<li><a href="#goals">Goals</a></li>`}
 ${results.scenarios.map(({ title }, i) => markup`<li><a href="#scenario-${i}">${capital(title)}</a></li>`)}
 <li><a href="#run">Machine, versions, options</a></li><li><a href="#locks">Locks</a></li>
@@ -75,14 +75,14 @@ function scenarioSection(results: Results, i: number): Markup {
     ...(inUse ? [`another process uses ${plural(inUse, 'more permit')}`] : []),
     ...(writerEvery ? [`1 waiter in ${writerEvery} is a writer`] : []),
     ...(servers ? [plural(servers, 'server')] : []),
-    ...(frozen ? [`${number(frozen)} frozen`] : []),
+    ...(frozen ? [`${number(frozen)} of them frozen`] : []),
     ...(apart ? ['each waiter has its own client'] : []),
   ]
   // For crash and idle scenarios, the title already describes the participants.
   const about = ['loop', 'burst', 'drain', 'admission'].includes(scenario.kind) ? many : []
   return markup`<section id="scenario-${i}"><h2>${capital(scenario.title)}</h2>
 <p class="about"><code>${scenario.name}</code> ${about.join(' · ')}</p>
-${entries.length === 0 ? markup`<p>Nothing was measured here.</p>` : markup`${plotsOf(scenario, entries)}${tableOf(scenario, entries, results.options.rounds)}`}
+${entries.length === 0 ? markup`<p>No lock was measured in this scenario.</p>` : markup`${plotsOf(scenario, entries)}${tableOf(scenario, entries, results.options.rounds)}`}
 </section>`
 }
 
@@ -92,7 +92,7 @@ function warnings(results: Results): Markup | undefined {
   const names = [...new Set(broken.map(({ rival, scenario }) => `${rival} in ${scenario}`))]
   const overlaps =
     names.length > 0 &&
-    `These locks do not exclude, because two callers held the lock at the same time: ${names.join(', ')}.`
+    `With these locks, two callers held the same lock at the same time, so the locks do not do their job: ${names.join(', ')}.`
   const lines = [overlaps, ...results.notes].filter(line => line !== false)
   if (lines.length === 0) return undefined
   return markup`<ul class="notes">${lines.map(line => markup`<li${line === overlaps && markup` class="alarm"`}>${line}</li>`)}</ul>`
@@ -108,19 +108,19 @@ function runSection({ machine, options, date }: Results): Markup {
     ['Server', machine.redis],
     [
       'Rounds',
-      `${number(options.rounds)}. The locks take turns in each round, and each loop is measured for ${number(options.seconds)} s.`,
+      `${number(options.rounds)}. In each round, every lock is measured once per scenario, for ${number(options.seconds)} s if callers acquire and release in a loop.`,
     ],
     [
       'Cores kept awake',
       machine.warmCores
         ? 'yes: a busy loop of idle priority keeps each core awake, because a halted virtual core takes 50–100 µs to wake up'
-        : 'no: a halted virtual core takes 50–100 µs to wake up, so locks that leave cores idle are slower',
+        : 'no: idle cores may halt. A halted virtual core takes 50–100 µs to wake up, so locks that leave cores idle are slower',
     ],
     [
       'Added round trip',
       machine.rtt > 0
         ? `a proxy adds ${number(machine.rtt)} ms to each round trip between clients and server`
-        : 'none: clients and servers are on one machine, where round trips cost little',
+        : 'none was added: clients and servers are on one machine, where round trips cost little',
     ],
   ]
   return markup`<section id="run"><h2>Machine, versions, options</h2>
@@ -146,7 +146,7 @@ function notMeasured(results: Results): Markup | false {
   if (where.size === 0) return complete && markup`<p>Every lock was measured in every round of its scenarios.</p>`
   const all = (titles: readonly string[]) =>
     titles.length === results.scenarios.length ? 'all scenarios' : titles.join(' · ')
-  return markup`<h3>Locks that failed, were skipped or were not tried again</h3><ul class="failures">${[
+  return markup`<h3>Locks that failed, were skipped, or were left out of later rounds</h3><ul class="failures">${[
     ...where.values(),
   ].map(({ name, why, titles }) => markup`<li><b>${name}</b>: ${why} <span>(${all(titles)})</span></li>\n`)}</ul>`
 }

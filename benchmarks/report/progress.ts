@@ -54,7 +54,7 @@ class Pace {
     this.#took += performance.now() - this.#currentAt
     this.#current = 0
     this.#total = this.#done + left
-    if (outcome === 'failed') this.failures = `failed trials: ${++this.#failed}`
+    if (outcome === 'failed') this.failures = `failed measurements: ${++this.#failed}`
   }
 
   now(): { readonly share: number; readonly left: number } {
@@ -81,7 +81,7 @@ class Bar implements Progress {
   }
 
   look(rival: string): void {
-    this.#update(`Trying ${rival} briefly before the measurement`)
+    this.#update(`Testing ${rival} briefly before the first round`)
   }
 
   begin(_rounds: number, expected: number): void {
@@ -130,7 +130,7 @@ class Lines implements Progress {
   }
 
   look(): void {
-    this.#say('Trying each lock briefly before the measurement')
+    this.#say('Testing each lock briefly before the first round')
   }
 
   begin(rounds: number, expected: number): void {

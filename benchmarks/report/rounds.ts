@@ -31,9 +31,9 @@ function shortcomings(trials: readonly Trial[]): string[] {
   const failed = trials.filter(({ outcome }) => outcome === 'failed')
   const skipped = trials.filter(({ outcome }) => outcome === 'skipped')
   if (skipped.length === trials.length) return [...new Set(skipped.map(text))]
-  if (skipped.length > 0 && failed.length === 0) return [`the lock was not tried again: ${skipped[0]!.reason}`]
+  if (skipped.length > 0 && failed.length === 0) return [`the lock was left out of later rounds: ${skipped[0]!.reason}`]
   return [...new Set(failed.map(text))].map(why => {
-    if (skipped.length > 0) return `${why} (in round ${failed[0]!.round}; the lock was not tried again)`
+    if (skipped.length > 0) return `${why} (in round ${failed[0]!.round}; the lock was left out of later rounds)`
     const { length } = failed.filter(trial => text(trial) === why)
     return length === trials.length ? why : `${why} (in ${length} of ${trials.length} rounds)`
   })

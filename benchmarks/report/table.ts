@@ -169,7 +169,7 @@ function table({ rivals, trials, options }: Results, scenario: Scenario): string
   }
   const left = [...reasons].map(([text, names]) => `  ${names.join(', ')}: ${text}`)
   const shown = [...(rows.length > 0 ? [rows.toString()] : []), ...left]
-  return [`${scenario.name}: ${scenario.title}`, ...(shown.length > 0 ? shown : ['  Nothing was measured.'])].join('\n')
+  return [`${scenario.name}: ${scenario.title}`, ...(shown.length > 0 ? shown : ['  No lock was measured.'])].join('\n')
 }
 
 function cell(trials: readonly Trial[], { measure, unit }: Column): string {
@@ -192,7 +192,7 @@ function faultsOf(trials: readonly Trial[]): string {
   })
   const tried = trials.filter(({ outcome }) => outcome !== 'skipped')
   const failed = tried.filter(({ outcome }) => outcome === 'failed')
-  if (failed.length > 0) found.push(`${failed.length} of ${tried.length} trials failed`)
+  if (failed.length > 0) found.push(`${failed.length} of ${tried.length} measurements failed`)
   return found.join('\n') || '0'
 }
 

@@ -157,11 +157,11 @@ export async function runSale(options: SaleOptions): Promise<History> {
     await until(() => heir.state !== 'starting')
     say(
       'plain',
-      `${heir.label} started again as process ${heir.pid}; its ${returned.length} orders are given out again`,
+      `${heir.label} started again as process ${heir.pid}; ${returned.length} orders wait for a worker again`,
     )
     const next = () => timeToNext([...ledger.sections.values()], at)
     await until(() => next() !== null)
-    if (locked) say('good', `the lock passed on ${seconds(next()!)} after the kill, when its lease had run out`)
+    if (locked) say('good', `a worker got the lock ${seconds(next()!)} after the kill, when the lease ended`)
   }
 
   async function freeze(victim: Worker): Promise<void> {
@@ -179,7 +179,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
     tellOthers(victim.pid)
     say(
       'bad',
-      `SIGSTOP froze ${victim.label}${locked ? ', which held the lock' : ''}; it had read the stock: ${stockRead}`,
+      `SIGSTOP froze ${victim.label}${locked ? ', which held the lock' : ''}; ${victim.label} had read the stock: ${stockRead}`,
     )
     await until(() => now() - at > sale.lease + sale.frozenBeyondLease)
     ledger.thawed(now())
@@ -270,7 +270,7 @@ function theCoupon(orders: readonly Order[]): string {
   const coupons = new Set(orders.map(order => order.coupon))
   const [coupon] = coupons
   if (coupon === undefined || coupons.size > 1)
-    throw new Error(`the orders must be for one coupon, but they are for ${coupons.size} coupons`)
+    throw new Error(`flash-sale.csv: all orders must be for one coupon, but they are for ${coupons.size} coupons`)
   return coupon
 }
 

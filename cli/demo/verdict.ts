@@ -70,7 +70,7 @@ export function passed(rows: readonly Row[]): boolean {
 
 export function headline(rows: readonly Row[], locked: boolean, took: number): string {
   if (passed(rows)) return `Passed in ${seconds(took)}.`
-  return locked ? `FAILED after ${seconds(took)}.` : 'The sale went wrong, as it must without a lock.'
+  return locked ? `FAILED after ${seconds(took)}.` : 'The sale went wrong, as expected without a lock.'
 }
 
 /** Returns the most important findings in one sentence. */

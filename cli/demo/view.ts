@@ -106,12 +106,14 @@ export function frame(
   if (locked) {
     lines.push(
       row('holder', holder(stage, colours)),
-      row('queue', `${strip(queue, crew, colours, room - 12)}  ${queue.length} wait`),
+      row('queue', `${squaresOf(queue, crew, colours, room - 18)}  ${queue.length} orders wait`),
       row('hand-offs', pace(stage)),
     )
   } else {
     const inside = labelsInside(stage)
-    lines.push(row('inside', `${strip(inside, crew, colours, room - 28)}  ${inside.length} in the section at once`))
+    lines.push(
+      row('inside', `${squaresOf(inside, crew, colours, room - 38)}  ${inside.length} orders in the critical section`),
+    )
   }
   lines.push('')
   const fitting = events.slice(-Math.max(1, size.rows - lines.length))
@@ -154,7 +156,7 @@ function labelsInside({ ledger, crew }: Stage): string[] {
 }
 
 /** Draws one square per request, in the colour of its worker, with the head of the queue on the left. */
-function strip(queue: readonly string[], crew: readonly Worker[], colours: Colors, room: number): string {
+function squaresOf(queue: readonly string[], crew: readonly Worker[], colours: Colors, room: number): string {
   const squares = queue.slice(0, room).map(label => {
     const place = crew.findIndex(worker => worker.label === label)
     return place < 0 ? '■' : hue(place, colours)('■')
@@ -168,7 +170,7 @@ function pace({ ledger }: Stage): string {
   const lately = now() - 1_000
   let perSecond = 0
   for (const section of ledger.sections.values()) if (section.begin > lately) perSecond += 1
-  return `${perSecond} in the last second, p50 ${p50!.toFixed(2)} ms, p99 ${p99!.toFixed(2)} ms`
+  return `${perSecond} grants/s, hand-off p50 ${p50!.toFixed(2)} ms, p99 ${p99!.toFixed(2)} ms`
 }
 
 function elapsed(ms: number): string {

@@ -28,10 +28,9 @@ export interface AskedLock {
 }
 
 export function withAsked(command: Command): Command {
-  const permits = new Option(
-    '--permits <n>',
-    'take a semaphore instead of a mutex; it has this many permits',
-  ).argParser(parseCount)
+  const permits = new Option('--permits <n>', 'take a semaphore with this many permits, instead of a mutex').argParser(
+    parseCount,
+  )
   const take = new Option('--take <n>', 'how many permits of the semaphore to take (default: 1)').argParser(parseCount)
   const read = new Option('--read', 'take a read-write lock as a reader, together with other readers')
   const write = new Option('--write', 'take a read-write lock as its only writer, without readers')

@@ -111,8 +111,8 @@ const help = `
   q, ctrl-c         quit
 
   LEFT is the rest of the lease; most holders renew it after a third.
-  EXPIRES is when a waiter leaves the queue, unless its process renews it.
-  HOLDER of a semaphore begins with the permits taken, such as 4/5; that of
-  a read-write lock with read or write. +2 means that it has 2 more holders.
-  QUEUE counts the waiters of the fair queue; Redis does not know of unfair
-  ones.`.split('\n')
+  A waiter whose process has died is removed when EXPIRES has run out.
+  HOLDER begins with the permits taken, such as 4/5, if the lock is a
+  semaphore, and with read or write if the lock is a read-write lock. +2 means
+  2 more holders. QUEUE counts the waiters of the fair queue; Redis does not
+  know of unfair waiters.`.split('\n')

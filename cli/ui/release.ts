@@ -23,7 +23,7 @@ export async function releaseShown(
     const state = await lock.inspect()
     if (!state.locked) return { released: false, said: 'The lock was already free.' }
     const holder = state.holders.find(each => each.id === id)
-    if (!holder) return { released: false, said: `${gone} It is now ${printable(heldBy(state))}.` }
+    if (!holder) return { released: false, said: `${gone} The lock is now ${printable(heldBy(state))}.` }
     if (!(await locks.forceRelease(lock, id))) return { released: false, said: gone }
     const who = printable(`${nameOf(holder)}, for ${showTime(holder.heldFor)}`)
     log(`the lock ${printable(key)} was released; it was held by ${who}`)

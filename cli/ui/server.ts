@@ -100,7 +100,7 @@ export function application({ secret, assets, audience, release }: Site): Hono {
       const request = requestIn(await c.req.text())
       return request
         ? c.json(await release(request))
-        : c.text('The request needs a key, and the id of its holder.\n', 400)
+        : c.text('The request needs the key of a lock, and the id of the holder to take the lock from.\n', 400)
     })
   }
   return app
@@ -117,19 +117,25 @@ const neverKept: MiddlewareHandler = async (c, next) => {
  */
 const nameOfThisMachine: MiddlewareHandler = async (c, next) => {
   if (/^(127\.0\.0\.1|localhost|\[::1\])(:\d+)?$/i.test(c.req.header('host') ?? '')) return next()
-  return c.text('This page is served only under a local name, such as 127.0.0.1 or localhost.\n', 421)
+  return c.text(
+    'This page is served only under a local name. Open the address with 127.0.0.1 or localhost as its host.\n',
+    421,
+  )
 }
 
 /** Browsers always send the origin of a POST. Any other client has to send this header, too. */
 const sameOrigin: MiddlewareHandler = async (c, next) => {
   if (c.req.header('origin') !== `http://${c.req.header('host')}`)
-    return c.text('Only the page itself may send this request.\n', 403)
+    return c.text('Only the page that "baton ui" serves may send this request.\n', 403)
   if (!/^application\/json\b/.test(c.req.header('content-type') ?? ''))
-    return c.text('The request must be JSON.\n', 415)
+    return c.text('The body of the request must be JSON.\n', 415)
   return next()
 }
 
-const ofBoundedSize = bodyLimit({ maxSize: REQUEST_BYTES, onError: c => c.text('The request is too long.\n', 413) })
+const ofBoundedSize = bodyLimit({
+  maxSize: REQUEST_BYTES,
+  onError: c => c.text('The body of the request is too long.\n', 413),
+})
 
 /** Sends a message with new data whenever there is one, until the viewer leaves. */
 function follow(c: Context, audience: Audience): Response {

@@ -36,7 +36,7 @@ export async function show(at: Connected, options: Showing): Promise<void> {
   const running = await begin(site, port)
   try {
     console.log(
-      `${running.address} shows the locks at ${at.where}${allowRelease ? '' : ', read-only'}. Ctrl-C ends it.`,
+      `${running.address} shows the locks at ${at.where}${allowRelease ? '' : ', read-only'}. Ctrl-C ends the program.`,
     )
     await ended()
   } finally {

@@ -32,6 +32,20 @@ const codes: Readonly<Record<string, string>> = {
   LockArgumentError: 'ERR_LOCK_ARGUMENT',
 }
 
+/**
+ * Errors that users see only as the reason within another message: the start of a file's path, the class of the error,
+ * and that message, in which `…` stands for the reason.
+ */
+const reasons: readonly [file: string, name: string, message: string][] = [
+  ['cli/reach.ts', 'Error', 'Redis at \u0024{address} cannot be used: …'],
+  ['src/compose/quorum/', 'Error', 'server \u0024{i} of \u0024{n}: …'],
+  ['src/redis/connection.ts', 'Error', '[lock "\u0024{key}": ]Redis did not answer for \u0024{outageTimeout} ms: …'],
+  ['src/redis/listing.ts', 'Error', 'Redis did not answer for \u0024{outageTimeout} ms: …'],
+  ['src/redis/shards.ts', 'Error', '[lock "\u0024{key}": ]cannot subscribe to \u0024{channel}: …'],
+  ['src/wait/acquire.ts', 'Error', '[lock "\u0024{key}": ]Redis did not answer for \u0024{limit} ms: …'],
+  ['src/', 'WrongServer', '[lock "\u0024{key}": ]…'],
+]
+
 const helping = /^(?:argument|description|usage|addHelpText|\w*[oO]ption)$/
 /** Texts of several words for machines: selectors, shell commands, settings of other programs, names of symbols. */
 const forMachines =
@@ -74,7 +88,7 @@ class Reader {
   }
 
   #error(node: ts.Node, name: string, args: readonly ts.Expression[], own = false, at = node): void {
-    if (!/(?:Error|^Failure|^WrongServer)$/.test(name)) return
+    if (!/(?:Error|^Failure|^WrongServer)$/.test(name) || isReasonOf(node)) return
     const [first, second, third] = args
     const warning = isWarned(node)
     let detail = codes[name] ? `${name}, ${codes[name]}` : name
@@ -99,7 +113,8 @@ class Reader {
     if (text === undefined || !/\p{L}{2}/u.test(text.replaceAll(/\$\{.*?\}/g, ''))) return
     // If the error belongs to one lock, the message begins with the key of that lock.
     const prefix = name === 'LockConnectionError' && !own ? '[lock "\u0024{key}": ]' : ''
-    this.#add(at, warning ? 'warning' : 'error', detail, prefix + text)
+    const [, , whole = '…'] = reasons.find(([start, of]) => this.#file.startsWith(start) && of === name) ?? []
+    this.#add(at, warning ? 'warning' : 'error', detail, prefix + whole.replace('…', () => text))
   }
 
   #joined(node: ts.Node): void {
@@ -244,6 +259,19 @@ function exitCodeOf(node: ts.Expression): string {
 function isName(text: string): boolean {
   const words = text.replace(/:\s*–?\s*$/, '').trim()
   return !/[.?!…]$|\$\{/.test(words) && words.split(/\s+/).length < 4
+}
+
+/** Returns whether the error is a constant that another error of the same file receives as its reason. */
+function isReasonOf(node: ts.Node): boolean {
+  const { parent } = node
+  if (!ts.isVariableDeclaration(parent) || !ts.isIdentifier(parent.name)) return false
+  const constant = parent.name.text
+  const takes = (at: ts.Node): boolean =>
+    (ts.isNewExpression(at) &&
+      /Error$/.test(at.expression.getText()) &&
+      at.arguments?.some(each => ts.isIdentifier(each) && each.text === constant)) ||
+    (ts.forEachChild(at, child => takes(child) || undefined) ?? false)
+  return takes(node.getSourceFile())
 }
 
 /** Returns whether the expression is an argument of a function that warns. */

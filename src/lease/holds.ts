@@ -246,7 +246,7 @@ export class Holds {
     const closed = error instanceof LockClosedError
     this.#listener.failed(
       closed
-        ? new LockConnectionError('the hold could not be released, so it ends with its lease', error, key)
+        ? new LockConnectionError('the release failed, so the lock becomes free only when its lease ends', error, key)
         : named(key, error),
     )
   }

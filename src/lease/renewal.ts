@@ -153,7 +153,7 @@ export class Renewal {
     if (state.is !== 'held') {
       throw new LockLostError(
         hold.key,
-        'it is no longer held, so it cannot be renewed',
+        'this lease has ended, so it cannot be renewed; acquire the lock again',
         state.is === 'lost' ? state.loss : undefined,
       )
     }
@@ -167,7 +167,7 @@ export class Renewal {
     })
     this.#learn(hold, question, renewed)
     if (hold.remaining(this.#clock.now()) === 0) {
-      throw new LockLostError(hold.key, 'its lease ended while it was being renewed')
+      throw new LockLostError(hold.key, 'its lease ended before Redis had confirmed the renewal')
     }
   }
 
@@ -267,7 +267,7 @@ export class Renewal {
     if (hold.state.is !== 'held' || renewed === 'unknown') return
     if (renewed === undefined) return this.#lose(hold, 'Redis no longer knows this hold')
     if (renewed === 'anew')
-      return this.#leaveBehind(hold, 'this grant was taken away, and Redis has granted the lock anew since')
+      return this.#leaveBehind(hold, 'this hold was taken away, and the lock was granted again since')
     hold.confirmed(question, renewed, this.#clock.now())
     if (question.ms > 0) this.#listener.renewed(hold)
   }

@@ -22,7 +22,7 @@ import { announced, atPlace, holding, inState, over, type Place, type State, sta
 import { goesOn, Tenancy } from './tenancy.ts'
 import type { WaiterRecord } from './waiter.ts'
 
-const tooLate = new Error('its lease ended before enough replicas confirmed the grant')
+const tooLate = new Error('the lease ended before enough replicas had confirmed the grant')
 
 export class LocalLock implements Asker, LineOwner, QueueOwner {
   readonly key: string

@@ -182,7 +182,7 @@ class Tenure {
         throw new LockArgumentError(
           name,
           value,
-          'no other option beside a LockClient, which already has its own options',
+          'no such option, because `redis` is a LockClient, which already has its options',
         )
       }
       this.client = redis
@@ -223,7 +223,11 @@ function providersOf(token: symbol, options: LockModuleAsyncOptions): Provider[]
   if (useFactory) return [{ provide: token, useFactory, inject }]
   const factory = useClass ?? useExisting
   if (!factory) {
-    throw new LockArgumentError('forRootAsync', options, 'an object with one of useFactory, useClass and useExisting')
+    throw new LockArgumentError(
+      'the argument of forRootAsync',
+      options,
+      'an object with one of useFactory, useClass and useExisting',
+    )
   }
   const made = {
     provide: token,

@@ -370,7 +370,7 @@ export class Connection {
       this.#fail(call, new LockConnectionError(`Redis ${did} for ${this.#outageTimeout} ms`, error))
     }
     if (this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit) {
-      this.reset(new Error(`Redis left a command unanswered for ${Math.round(now - this.#lastAnswer)} ms`))
+      this.reset(new Error(`Redis did not reply to a command for ${Math.round(now - this.#lastAnswer)} ms`))
     }
   }
 }

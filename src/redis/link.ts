@@ -109,7 +109,13 @@ export class Link {
       new Sentinels(
         clients.sentinels,
         () => this.#moved(),
-        error => this.#warn(new LockConnectionError('a sentinel does not report failovers to this client', error)),
+        error =>
+          this.#warn(
+            new LockConnectionError(
+              'a sentinel does not report failovers, so this client may notice a failover late',
+              error,
+            ),
+          ),
       )
     const destination = this.#destination(clients)
     const connection = (told: ConnectionListener) => {
@@ -304,7 +310,7 @@ export class Link {
     awake(this.#clock).after(UNREAD, () => {
       if (this.#beat.heard >= sent) return
       this.#beat.heard = sent
-      this.#single?.connection.reset(new Error('messages no longer arrive'))
+      this.#single?.connection.reset(new Error('messages from Redis no longer arrive, so the client connects again'))
     })
   }
 
@@ -317,7 +323,9 @@ export class Link {
   #counted(listeners: number): void {
     if (listeners !== 0 || !this.#whole) return
     this.#beat.heard = this.#beat.sent
-    this.#single?.connection.reset(new Error('messages and replies come from different servers'))
+    this.#single?.connection.reset(
+      new Error('messages and replies come from different servers, so the client connects again'),
+    )
   }
 
   #warn(error: LockError): void {
@@ -328,7 +336,7 @@ export class Link {
 
   /** Resets every connection, because another server is the master now. */
   #moved(): void {
-    const reason = new Error('the sentinels have made a different server the master')
+    const reason = new Error('the sentinels have made a different server the master, so the client connects to it')
     for (const connection of this.#connections) connection.reset(reason)
   }
 

@@ -58,7 +58,7 @@ async function scan(
   // Another server may have replaced this master. The call is repeated until the slot table has been read again and
   // names the new master.
   if (hasNodes(redis)) redis.refreshSlotsCache(() => {})
-  throw new Error(`${master} is out of reach`)
+  throw new Error(`the master at ${master} is out of reach`)
 }
 
 function hasNodes(redis: Redis | Cluster): redis is Cluster {

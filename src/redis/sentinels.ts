@@ -74,7 +74,7 @@ export class Sentinels {
       if (!/sentinels are unreachable and/.test(error.message)) return
       error.cause ??= this.#trouble
       const why = `no master named "${this.#name}"`
-      if (strange > 0 && failed === 0) error.cause = new WrongServer(`the sentinels know ${why}`)
+      if (strange > 0 && failed === 0) error.cause = new WrongServer(`the sentinels know ${why}; check this name`)
       else if (strange > 0) error.message += ` The other sentinels know ${why}.`
       strange = failed = 0
     })

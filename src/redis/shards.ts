@@ -281,7 +281,7 @@ export class Shards {
       for (const channel of sought) {
         this.#find(channel)
         if (channel.need && now - channel.need.begun >= this.#outageTimeout)
-          this.#giveUp(channel, this.#lastError ?? new Error('no node has confirmed the subscription'))
+          this.#giveUp(channel, this.#lastError ?? new Error('no node of the cluster has confirmed the subscription'))
       }
       if (sought.some(channel => !channel.asked?.up)) this.#refresh()
       this.#armSeek()

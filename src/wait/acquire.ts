@@ -183,7 +183,7 @@ export class Acquirer {
    * failed.
    */
   unconnected(): void {
-    this.#outage.begin(new Error('the client is not connected yet'), false)
+    this.#outage.begin(new Error('the client has not made its first connection yet; check the address of Redis'), false)
   }
 
   reconnected(): void {

@@ -143,8 +143,8 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
   )
 
   if (direction === 'down')
-    // This test fails if `this.#single?.connection.reset(new Error('messages no longer arrive'))` is removed in
-    // src/redis/link.ts: the client keeps a connection on which no messages arrive.
+    // This test fails if `this.#single?.connection.reset(new Error('messages from Redis no longer arrive, so the client
+    // connects again'))` is removed in src/redis/link.ts: the client keeps a connection on which no messages arrive.
     test.each([
       ...ways.map(fair => ({
         which: 'the one for messages',

@@ -260,7 +260,7 @@ test('a grant that lapses during its confirmation: I6, a single attempt ends wit
   const held = await other.lock(key)
   const { error } = await within(4_000, attempt)
   expect(error).toBeInstanceOf(LockConnectionError)
-  expect(wordsOf(error)).toBe('its lease ended before enough replicas confirmed the grant')
+  expect(wordsOf(error)).toBe('the lease ended before enough replicas had confirmed the grant')
   expect(await held.release()).toBe(true)
 })
 

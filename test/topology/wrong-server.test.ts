@@ -108,7 +108,7 @@ describe('a URL that leads to', () => {
 describe('sentinels', () => {
   test('that know no master of that name', async () => {
     const locks = client({}, { ...sentinels.options, name: 'loks' })
-    await refusesAll(locks, /^lock "[^"]+": the sentinels know no master named "loks"$/)
+    await refusesAll(locks, /^lock "[^"]+": the sentinels know no master named "loks"; check this name$/)
   })
 
   test('if one is away and the others know no master of that name: calls wait, and the error reports this', async () => {

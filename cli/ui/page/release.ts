@@ -57,8 +57,8 @@ export function offerRelease(shown: () => OpenLock | undefined): Release | undef
 }
 
 function waiting(count: number): string {
-  if (count === 0) return 'Its queue is empty.'
-  return count === 1 ? '1 waiter is in its queue.' : `${count} waiters are in its queue.`
+  if (count === 0) return 'The queue is empty.'
+  return count === 1 ? '1 waiter is in the queue.' : `${count} waiters are in the queue.`
 }
 
 async function send(request: ReleaseRequest): Promise<string> {

@@ -109,7 +109,7 @@ export class Ballots implements BallotBox {
       const cleared = () => {
         // The caller has given up, and may have closed the client. So nothing would take back a grant that the server
         // made now (I7).
-        if (ballot.over) failed(new Error('the caller of the lock has given up'))
+        if (ballot.over) failed(new Error('the caller no longer waits for the lock, so the server is not asked'))
         else this.ask(ballot, server, mode, floor, answered)
       }
       const { trying, clearing } = seat

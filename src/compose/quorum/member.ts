@@ -63,7 +63,7 @@ export class Member {
 
   /** Why this server cannot be used now; undefined: it can be used. */
   get problem(): Error | undefined {
-    if (!this.up) return this.down ?? new Error('the client is not connected to this server yet')
+    if (!this.up) return this.down ?? new Error('the client has not connected to this server yet; check the address')
     if (this.standing.counts === false) return this.standing.reason
     const { trouble } = this.server
     if (trouble) return trouble

@@ -65,7 +65,7 @@ export class Standing {
       )
     const needs = `so its votes count only in ${Math.ceil(this.wait)} ms, when all earlier leases have ended`
     return new Error(
-      `the server may have restarted without its data, ${needs}; with appendfsync always, they count at once`,
+      `the server may have restarted without its data, ${needs}; with appendfsync always, they would count immediately`,
     )
   }
 

@@ -38,7 +38,7 @@ export class Semaphore extends QueuedKind {
     this.#warn(
       new LockError(
         'ERR_LOCK_PERMITS',
-        `semaphore "${key}" has ${numbers}; give the same number in all calls, because each call counts with its own`,
+        `semaphore "${key}" has ${numbers}; pass the same number in all calls, because each call is limited only by the number passed to it`,
         key,
       ),
     )

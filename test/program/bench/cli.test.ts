@@ -16,14 +16,14 @@ const bench = (...args: string[]) => runNode([...program, ...args], { cwd })
 
 describe('unusable arguments: exit code 64 and one line', () => {
   test.each([
-    [['--rival', 'redlok'], "baton: there is no rival 'redlok'; did you mean 'redlock'?\n"],
+    [['--rival', 'redlok'], "baton: option '--rival' does not accept 'redlok'; did you mean 'redlock'?\n"],
     [
       ['--rival', 'baton-fair,floor-plublish'],
-      "baton: there is no rival 'floor-plublish'; did you mean 'floor-publish'?\n",
+      "baton: option '--rival' does not accept 'floor-plublish'; did you mean 'floor-publish'?\n",
     ],
     [
       ['--scenario', '2x8', '--scenario', '2x9-hold5'],
-      "baton: there is no scenario '2x9-hold5'; did you mean '2x8-hold5'?\n",
+      "baton: option '--scenario' does not accept '2x9-hold5'; did you mean '2x8-hold5'?\n",
     ],
     [
       ['--rounds', '0'],
@@ -31,7 +31,7 @@ describe('unusable arguments: exit code 64 and one line', () => {
     ],
     [
       ['--rival', 'baton-fair,redlock', '--scenario', 'semaphore-one'],
-      'baton: redlock has no lock for any of these scenarios; choose others with --scenario\n',
+      'baton: redlock cannot run in any of these scenarios; choose others with --scenario\n',
     ],
     [
       ['--url', 'rediss://127.0.0.1:1', '--rtt', '1'],
@@ -100,10 +100,10 @@ describe('interrupted', () => {
     expect(await ended).toBe(128 + 15)
 
     const said = printed.errors.split('\n')
-    expect(said[0]).toBe('Trying each lock briefly before the measurement')
+    expect(said[0]).toBe('Testing each lock briefly before the first round')
     expect(said[1]).toMatch(/^uncontended, round 1 of 2000: 0 % done, about \d+ (min|h \d+ min) left$/)
     expect(said.at(-2)).toMatch(/^baton: the run was interrupted by SIGTERM$/)
-    const note = /The run was interrupted by SIGTERM after (\d+) of 2000 trials\./
+    const note = /The run was interrupted by SIGTERM after (\d+) of 2000 measurements\./
     expect(printed.output).toMatch(/^Redis: .*, as it is\n/)
     expect(printed.output).toMatch(/^ *floor-set .*\n *\d of 2000 rounds/m)
     const [, count] = note.exec(printed.output)!
@@ -130,7 +130,7 @@ describe('interrupted', () => {
     child.kill('SIGINT')
     expect(await ended).toBe(128 + 2)
     expect(printed.errors).toMatch(
-      /^(Trying each lock briefly before the measurement\n)?baton: the run was interrupted by SIGINT\n$/,
+      /^(Testing each lock briefly before the first round\n)?baton: the run was interrupted by SIGINT\n$/,
     )
     expect(printed.output).toMatch(/^Redis: .*\n$/)
     expect(existsSync(json)).toBe(false)

@@ -143,7 +143,7 @@ describe('little to show', () => {
 
   test('only failures, and nothing at all', () => {
     expect(text(htmlReport(withTrials([{ outcome: 'failed' }])))).toContain('failed: no reason was given')
-    expect(text(htmlReport(withTrials([])))).toContain('Nothing was measured here.')
+    expect(text(htmlReport(withTrials([])))).toContain('No lock was measured in this scenario.')
     expect(htmlReport({ ...withTrials([]), scenarios: [], rivals: [] })).toContain('</html>')
   })
 })
@@ -188,10 +188,10 @@ describe('figures', () => {
     expect(section(shown, 0)).toContain('<th scope="row"><span>baton-fair</span><small>1 of 3 rounds</small></th>')
     expect(section(shown, 0)).toContain('<span class="name">baton-fair<small>1 of 3 rounds</small></span>')
     expect(section(shown, 0)).toContain('<title>baton-fair, 1 of 3 rounds: 43/s</title>')
-    expect(text(section(shown, 0))).toContain(`baton-fair: the lock was not tried again: ${gone}`)
-    expect(text(section(shown, 0))).toContain('failed: no answer (in round 1; the lock was not tried again)')
+    expect(text(section(shown, 0))).toContain(`baton-fair: the lock was left out of later rounds: ${gone}`)
+    expect(text(section(shown, 0))).toContain('failed: no answer (in round 1; the lock was left out of later rounds)')
     expect(text(shown)).toContain('43/s baton-fair, 1 of 3 rounds')
-    expect(shown).toContain('baton-fair<small>measured in fewer rounds with 16, 18 waiters</small>')
+    expect(shown).toContain('baton-fair<small>with 16, 18 waiters, measured in fewer rounds</small>')
     expect(text(shown)).not.toContain('skipped:')
   })
 
@@ -204,7 +204,7 @@ describe('figures', () => {
 
   test('two holders at once, and calls that never ended, are highlighted', () => {
     const shown = htmlReport(withTrials([{ figures: { overlaps: 2, unfinished: 0, starved: 3 } }]))
-    expect(text(shown)).toContain('two callers held the lock at the same time: baton-fair in 2x8.')
+    expect(text(shown)).toContain('so the locks do not do their job: baton-fair in 2x8.')
     expect(shown.match(/<td class="alarm"><strong>! [23]<\/strong>/g)).toHaveLength(2)
   })
 

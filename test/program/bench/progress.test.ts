@@ -56,14 +56,14 @@ describe('if no bar can be drawn', () => {
     tell(openProgress(out.to, errors.to, env))
     expect(out.text()).toBe('Redis: one\n')
     expect(errors.text().split('\n')).toEqual([
-      'Trying each lock briefly before the measurement',
+      'Testing each lock briefly before the first round',
       '2x8, round 1 of 2: 0 % done, about 8 min left',
       // One of the eight trials is cancelled, because its rival has failed. Two of the other seven trials are done,
       // which is 28 %. The remaining time is estimated from the time that has passed, which is almost zero in this
       // test.
-      '2x8, round 2 of 2: 28 % done, about 0 s left, failed trials: 1',
-      '2x100, round 1 of 2: 42 % done, about 0 s left, failed trials: 1',
-      '2x100, round 2 of 2: 71 % done, about 0 s left, failed trials: 1',
+      '2x8, round 2 of 2: 28 % done, about 0 s left, failed measurements: 1',
+      '2x100, round 1 of 2: 42 % done, about 0 s left, failed measurements: 1',
+      '2x100, round 2 of 2: 71 % done, about 0 s left, failed measurements: 1',
       '',
     ])
   })
@@ -90,6 +90,6 @@ test('in a terminal, a bar on stdout with the time left, which shrinks if some a
   expect(out.text()).toMatch(/ 0 % {2}(4:00|3:59) left {2}2x8, round 1: this/)
   progress.ended(trial('failed'), minute)
   progress.trial('that', '2x8', 1, minute)
-  expect(out.text()).toMatch(/ 50 % .* failed trials: 1/)
+  expect(out.text()).toMatch(/ 50 % .* failed measurements: 1/)
   expect(errors.text()).toBe('')
 })

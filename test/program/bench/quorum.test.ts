@@ -88,7 +88,7 @@ describe('a run on several servers', () => {
     // The workers of `choosy` fail if a server reports that it has been up for less than 3 s.
     const { trials, notes } = await run(plan(known('quorum-uncontended-3'), [choosy]), quietly, forever)
     expect(trials[0]!.outcome).toBe('measured')
-    expect(notes.join()).not.toContain('failed in the short trial before the measurement')
+    expect(notes.join()).not.toContain('failed in the short test before the first round')
   })
 
   test('is not made on a server that already existed', { timeout: slow }, async () => {
@@ -97,7 +97,7 @@ describe('a run on several servers', () => {
     expect(trials).toMatchObject([
       { outcome: 'skipped', reason: 'needs 3 servers, which the benchmark starts only without --url' },
     ])
-    expect(notes.join()).not.toContain('failed in the short trial before the measurement')
+    expect(notes.join()).not.toContain('failed in the short test before the first round')
   })
 })
 

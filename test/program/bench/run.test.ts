@@ -127,16 +127,16 @@ describe('a run', () => {
     expect(reasons('hanging')).toEqual([why, `failed in round 1: ${why}`, `failed in round 1: ${why}`])
     const gone = 'left 1 call that did not return in round 1'
     expect(reasons('leaving')).toEqual([undefined, gone, gone])
-    expect(results.notes).toContainEqual(`leaving was not tried again in tiny: ${gone}`)
+    expect(results.notes).toContainEqual(`leaving was left out of later rounds of tiny: ${gone}`)
     expect(results.notes.join()).not.toContain('hanging was not')
 
     const one = expected(scenario, plan.seconds)
     expect(left.map(ms => Math.round(ms / one))).toEqual([9, 8, 5, 2, 1, 0])
 
     const text = tables(results)
-    expect(text).toContain(`hanging: failed: ${why} (in round 1; the lock was not tried again)`)
+    expect(text).toContain(`hanging: failed: ${why} (in round 1; the lock was left out of later rounds)`)
     expect(text).toMatch(/^ *leaving .*\n *1 of 3 rounds .* 1 unfinished/m)
-    expect(text).toContain(`leaving: the lock was not tried again: ${gone}`)
+    expect(text).toContain(`leaving: the lock was left out of later rounds: ${gone}`)
     expect(text).not.toContain('skipped')
   })
 
@@ -164,9 +164,9 @@ describe('a run', () => {
     ])
     // Three rivals would have had twelve trials in two scenarios with two rounds each. One trial is cancelled, because
     // its rival has failed in the first round.
-    expect(results.notes[0]).toBe('The run was interrupted by SIGINT after 2 of 11 trials.')
+    expect(results.notes[0]).toBe('The run was interrupted by SIGINT after 2 of 11 measurements.')
     expect(tables(results)).toMatch(/baton-fair .*\n *1 of 2 rounds/)
-    expect(tables(results)).toMatch(/never begun\n *Nothing was measured\.$/)
+    expect(tables(results)).toMatch(/never begun\n *No lock was measured\.$/)
   })
 
   test('leaves nothing of an interrupted trial on a server that already existed', {

@@ -78,7 +78,7 @@ describe('releasing', () => {
     await expectTexts(page, '#holder', ['the holder'])
 
     await page.locator('#release').click()
-    await expectTexts(page, '#from', [/^Held by the holder for \S+. 1 waiter is in its queue.$/])
+    await expectTexts(page, '#from', [/^Held by the holder for \S+. 1 waiter is in the queue.$/])
     // The preselected answer is no, so Enter only closes the dialog.
     await page.keyboard.press('Enter')
     await page.waitForSelector('dialog:not([open])')
@@ -110,7 +110,7 @@ describe('releasing', () => {
     await expectTexts(page, '#holding td:nth-child(1)', ['one', 'two'])
     expect(await page.$eval('#release', button => button.checkVisibility())).toBe(false)
     await page.locator('#holding tr:nth-child(2) button').click()
-    await expectTexts(page, '#from', [/^Held by two for \S+. Its queue is empty.$/])
+    await expectTexts(page, '#from', [/^Held by two for \S+. The queue is empty.$/])
     await page.locator('.danger').click()
     await expectTexts(page, '#outcome', [/^The lock was released. It was held by two, for \S+\.$/])
     await expectTexts(page, '#holding td:nth-child(1)', ['one'])

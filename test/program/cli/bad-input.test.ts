@@ -47,7 +47,7 @@ describe('unknown words: 64, and the nearest known one', () => {
     [['completion', 'basch'], `Allowed choices are bash, zsh, fish.`],
     [['inspect', 'a', 'b'], 'too many arguments'],
     [['inspect', 'a', '--kind', 'lock'], 'Allowed choices are mutex, readWrite, semaphore.'],
-    [['release', '--force', 'a', '--holder', 'x'], 'It must be the id of a holder, as inspect shows it.'],
+    [['release', '--force', 'a', '--holder', 'x'], 'It must be the id of a holder, as baton inspect shows it.'],
     [['--url', 'redis://127.0.0.1:1', 'lst'], `unknown command 'lst' (Did you mean list?)`],
     [['--json', 'list'], `unknown option '--json'; baton --help lists the commands and options`],
     [['--prefix', 'x', 'demo'], `unknown option '--prefix'; baton --help lists the commands and options`],

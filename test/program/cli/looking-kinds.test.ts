@@ -195,7 +195,7 @@ describe('release', () => {
     expect(await take(second!.id)).toBe(`${key} is taken from web-2\n`)
     await eventually(() => second!.signal.aborted)
     expect([first!.held, lease.held]).toEqual([true, true])
-    expect(await take(second!.id)).toBe(`${key} is not held by the holder with that id\n`)
+    expect(await take(second!.id)).toBe(`no holder of ${key} has that id; baton inspect shows the ids of the holders\n`)
     expect(await take(lease.id)).toBe(`${key} is taken from me\n`)
     await eventually(() => lease.signal.aborted)
     expect(first!.held).toBe(true)

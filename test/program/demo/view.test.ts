@@ -63,14 +63,14 @@ describe('the picture', () => {
     const picture = strip(frame(stage(true), events, colours, sizes[0]!))
     expect(picture).toContain('40 of 400')
     expect(picture).toContain('11 of 50')
-    expect(picture).toContain('90 wait')
+    expect(picture).toContain('90 orders wait')
     expect(picture).toContain('frozen')
     expect(picture).toContain('event 29')
     expect(picture).not.toContain('event 2:')
   })
 
   test('shows how many are inside without the lock', () => {
-    expect(strip(frame(stage(false), events, colours, sizes[0]!))).toContain('60 in the section at once')
+    expect(strip(frame(stage(false), events, colours, sizes[0]!))).toContain('60 orders in the critical section')
   })
 })
 

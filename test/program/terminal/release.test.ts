@@ -17,7 +17,7 @@ test.each([['n'], ['Enter'], ['C-c']])('%s: nothing is released', async answer =
   const terminal = await asking(key)
   await terminal.press(...(answer === 'n' ? ['n', 'Enter'] : [answer]))
   expect(await terminal.exitCode()).toBe(1)
-  expect(await terminal.screen()).toMatch(/\nbaton: nothing was released$/)
+  expect(await terminal.screen()).toMatch(/\nbaton: you did not confirm, so nothing was released$/)
   expect(lease.held).toBe(true)
 })
 

@@ -166,6 +166,6 @@ export async function rejectsTheCallForABadOption() {
     async run() {}
   }
   await withApp({ imports: [usual()], providers: [Orders] }, async app => {
-    await assert.rejects(app.get(Orders).run(), /timout is 5; expected one of the options/)
+    await assert.rejects(app.get(Orders).run(), /timout is 5; expected no option of this name; the options are /)
   })
 }

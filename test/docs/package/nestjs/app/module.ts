@@ -62,7 +62,7 @@ export async function refusesWrongOptionsWhenTheApplicationStarts() {
     const imports = [LockModule.forRoot({ redis, ...options })]
     return withApp({ imports }, async () => {})
   }
-  await assert.rejects(start({ timout: 5 }), /timout is 5; expected one of the options/)
+  await assert.rejects(start({ timout: 5 }), /timout is 5; expected no option of this name; the options are /)
   await assert.rejects(start({ drain: -1 }), LockArgumentError)
   await assert.rejects(start({ redis: undefined }), LockArgumentError)
 }
@@ -91,7 +91,7 @@ export async function leavesAClientAloneThatItWasGiven() {
   const both = LockModule.forRoot({ redis: mine, lease: 5_000 })
   await assert.rejects(
     withApp({ imports: [both] }, async () => {}),
-    /lease is 5000; expected no other option/,
+    /lease is 5000; expected no such option/,
   )
 }
 
