@@ -63,7 +63,7 @@ async function releaseAll(at: Connected, key: string, { kind, yes = false }: Rel
   const [state] = states as [LockState, ...LockState[]]
   if (!state.locked) {
     const other = states.find(({ locked }) => locked)
-    return `${key} is free already${other ? `, but the ${kindNames[other.kind]} of this key is held; to release it, give --kind ${other.kind}` : ''}`
+    return `${key} is free already${other ? `; the ${kindNames[other.kind]} of the same key is held: to release that lock, give --kind ${other.kind}` : ''}`
   }
   const who = `${key} is ${heldBy(state)}`
   if (!yes) await agree(who, state.holders.length > 1 ? 'Take the lock from all its holders?' : 'Take the lock?')
@@ -90,7 +90,7 @@ async function releaseOne(
 
 async function agree(what: string, question: string): Promise<void> {
   const said = printable(what)
-  if (!process.stdin.isTTY) throw new Failure(`${said}; to take it without a terminal, give --yes`, exitCodes.usage)
+  if (!process.stdin.isTTY) throw new Failure(`${said}; to release it without a question, give --yes`, exitCodes.usage)
   const { default: confirm } = await import('@inquirer/confirm')
   // Ctrl-C makes `confirm` reject. This counts as no.
   const yes = await confirm({ message: `${said}. ${question}`, default: false }, { output: process.stderr }).catch(

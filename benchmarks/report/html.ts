@@ -114,7 +114,7 @@ function runSection({ machine, options, date }: Results): Markup {
       'Cores kept awake',
       machine.warmCores
         ? 'yes: a busy loop of idle priority keeps each core awake, because a halted virtual core takes 50–100 µs to wake up'
-        : 'no: idle cores may halt. A halted virtual core takes 50–100 µs to wake up, so locks that leave cores idle are slower',
+        : 'no: idle cores may halt. A halted virtual core takes 50–100 µs to wake up, so a library that lets cores become idle is slower',
     ],
     [
       'Added round trip',

@@ -366,7 +366,7 @@ export class Connection {
     for (const call of this.#calls) {
       if (now - call.begun < this.#outageTimeout) break
       const error = (this.#up ? call.error : (this.#lastError ?? call.error)) ?? new Error('the command got no reply')
-      const did = isReply(error) ? 'kept asking to send the command again later' : 'did not answer'
+      const did = isReply(error) ? 'was not ready' : 'did not answer'
       this.#fail(call, new LockConnectionError(`Redis ${did} for ${this.#outageTimeout} ms`, error))
     }
     if (this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit) {

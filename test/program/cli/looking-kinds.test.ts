@@ -156,7 +156,7 @@ describe('release', () => {
     const key = freshKey()
     await semaphoreOf(key)
     expect((await baton('release', '--force', '--yes', key)).output).toBe(
-      `${key} is free already, but the semaphore of this key is held; to release it, give --kind semaphore\n`,
+      `${key} is free already; the semaphore of the same key is held: to release that lock, give --kind semaphore\n`,
     )
     expect(await taken(key)).toBe(4)
     await client().lock(key)
@@ -169,7 +169,7 @@ describe('release', () => {
     const leases = await semaphoreOf(key)
     const asked = await baton('release', '--force', key, '--kind', 'semaphore')
     expect(asked).toMatchObject({ code: 64, output: '' })
-    expect(asked.errors).toMatch(/is held by web-1 and 2 others, for .*; to take it without a terminal, give --yes/)
+    expect(asked.errors).toMatch(/is held by web-1 and 2 others, for .*; to release it without a question, give --yes/)
     expect((await baton('release', '--force', '--yes', key, '--kind', 'semaphore')).output).toBe(`${key} is released\n`)
     await eventually(() => leases.every(({ signal }) => signal.aborted))
     const { holders } = await client().semaphore(key, 1).inspect()
@@ -190,7 +190,7 @@ describe('release', () => {
     const lease = await client({ label: 'me' }).lock(key)
     const asked = await baton('release', '--force', key, '--holder', second!.id)
     expect(asked).toMatchObject({ code: 64, output: '' })
-    expect(asked.errors).toMatch(/is held by web-2, for .*; to take it without a terminal, give --yes/)
+    expect(asked.errors).toMatch(/is held by web-2, for .*; to release it without a question, give --yes/)
     const take = async (id: string) => (await baton('release', '--force', '--yes', key, '--holder', id)).output
     expect(await take(second!.id)).toBe(`${key} is taken from web-2\n`)
     await eventually(() => second!.signal.aborted)

@@ -111,7 +111,7 @@ describe('release', () => {
     const { lease } = await heldAndQueued(key)
     const { code, output, errors } = await baton('release', '--force', key)
     expect({ code, output }).toEqual({ code: 64, output: '' })
-    expect(errors).toMatch(/is held by the holder, for .*; to take it without a terminal, give --yes/)
+    expect(errors).toMatch(/is held by the holder, for .*; to release it without a question, give --yes/)
     expect(lease.held).toBe(true)
   })
 
