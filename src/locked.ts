@@ -53,9 +53,9 @@ export function locked<
 }
 
 /**
- * Returns the replacement of `method`, for both kinds of decorators. The replacement has the same name and number of
- * parameters, and runs each call under the lock. If `locks` is a function, a wrong client, lock or option is found only
- * when the method is called.
+ * Returns the replacement of `method`, for `@locked` and for `@Locked` of src/nestjs/. The replacement has the same
+ * name and number of parameters, and runs each call under the lock. If `locks` is a function, a wrong client, lock or
+ * option is found only when the method is called.
  */
 export function lockedMethod<This, Args extends unknown[], R>(
   locks: LockClient | ((self: This) => LockClient),

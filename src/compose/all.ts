@@ -78,7 +78,7 @@ export class MultiLock {
       for (const part of this.#parts.slice(leases.length)) {
         const signals = leases.map(({ signal }) => signal)
         if (signal) signals.push(signal)
-        // The first attempt has refused this part already, and no time is left for another request.
+        // This part was refused in the first attempt already, and no time is left for another request.
         if (left() === 0) throw new LockTimeoutError(part.key, timeout)
         const lease = await part.lock({
           ...options,

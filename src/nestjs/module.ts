@@ -16,7 +16,10 @@ import type { RedisSource } from '../redis/clients.ts'
 import { LockExceptionFilter } from './filter.ts'
 import { getLocksToken } from './inject.ts'
 
-/** How many ms holders get to release their locks at shutdown. `docker stop` kills the process after 10 s. */
+/**
+ * How many ms holders get to release their locks at shutdown. The time is well below 10 s, because `docker stop` kills
+ * the process then.
+ */
 const DRAIN = 5_000
 
 /**

@@ -1,6 +1,6 @@
 /**
  * redis-baton/opentelemetry: spans and metrics of a lock client. This module needs `@opentelemetry/api`; the other
- * modules do not. Only programs that import `redis-baton/opentelemetry` load it.
+ * modules do not. Only an import of `redis-baton/opentelemetry` loads this module.
  *
  * docs/observability.md lists the spans and metrics.
  * @module redis-baton/opentelemetry
