@@ -139,7 +139,7 @@ export class LockModule {
 
   /**
    * Makes the module from the given options.
-   * @throws LockArgumentError when the application starts and an option is wrong
+   * @throws LockArgumentError when an option is wrong. This is thrown when the application starts
    * @since 0.2.0
    */
   static forRoot(options: LockModuleOptions & LockModuleSettings): DynamicModule {

@@ -48,7 +48,7 @@ export interface LinkListener {
    * been lost.
    */
   heard(lock?: string): void
-  /** Called for the client's events of the same names: a connection is gone, or all connections are up again. */
+  /** Called when a connection is gone (`disconnected`), or when all connections are up again (`reconnected`). */
   disconnected(error: Error): void
   reconnected(): void
   /** Reports a problem that does harm, but makes no call fail. Called once for each problem. */
