@@ -78,8 +78,8 @@ export interface Links {
 }
 
 /**
- * The result of `instrument`. `disable` ends the instrumentation. With a `using` declaration, the end of the block calls
- * `disable`.
+ * The result of `instrument`. `disable` ends the instrumentation. With a `using` declaration, the end of the block
+ * calls `disable`.
  * @since 0.1.0
  */
 export interface Instrumentation extends Disposable {
