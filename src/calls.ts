@@ -1,7 +1,7 @@
 /**
- * The public calls on the locks of one kind. `Calls` checks their arguments, adds the key to their errors, and releases
- * the locks that they took. A client has one `Calls` for each kind in use, which all its `Lock` objects of that kind
- * share.
+ * The public calls on the locks of one kind. `Calls` checks the arguments of a call, adds the key to its errors, and
+ * releases the lease that a `using` took. A client has one `Calls` for each kind in use. All `Lock` objects of that
+ * kind share this `Calls`.
  */
 import { about, LockClosedError, LockTimeoutError, named } from './errors.ts'
 import type { Inspection } from './kind.ts'
@@ -19,7 +19,7 @@ import {
 import type { Reentry } from './reentry.ts'
 import type { Session } from './session.ts'
 
-/** One client, as its `Calls` objects see it. The locks of every kind share it. */
+/** What all `Calls` objects of one client share. */
 export interface Caller {
   readonly session: Session
   readonly settings: Settings
@@ -49,8 +49,9 @@ export class Calls<State = unknown> {
   readonly #locks: Locks<State>
   /** The terms of a call without options. */
   readonly #usual: CallTerms
-  /** The outcome of a call of `lock` that gets no lease: the call rejects. `#resolvesNull` is for `tryLock`. */
+  /** Ends a call of `lock` that gets no lease: the call rejects. */
   readonly #rejects = this.#without(true)
+  /** Ends a call of `tryLock` that gets no lease: after a refusal, the call resolves to null. */
   readonly #resolvesNull = this.#without(false)
 
   constructor(caller: Caller, kind: string, locks: Locks<State>) {
@@ -78,8 +79,8 @@ export class Calls<State = unknown> {
   ): Promise<Lease | null> {
     const { spectator } = this.caller
     if (!spectator) return this.#acquire(key, options, blocking, permits)
-    // `bind` instead of a closure, for which V8 would copy the arguments to the heap in every call, even without a
-    // spectator.
+    // This is a `bind` and not a closure. For a closure, V8 would copy the arguments to the heap in every call, even if
+    // there is no spectator.
     const make = this.#acquire.bind(this, key, options, blocking, permits)
     return spectator.call(this, blocking ? 'lock' : 'tryLock', key, options, make)
   }
@@ -110,8 +111,8 @@ export class Calls<State = unknown> {
   }
 
   /**
-   * Releases a lease after its work has an outcome, which a failed release must not hide. If the release fails, an
-   * `error` event reports the failure, and the promise resolves to false.
+   * Releases a lease at the end of the work that needed it. A failed release must not hide the outcome of that work. So
+   * if the release fails, an `error` event reports the failure, and the promise resolves to false.
    */
   releaseQuietly(lease: Lease): Promise<boolean> {
     return this.#locks.releaseQuietly(lease)

@@ -131,8 +131,8 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     options: L extends Lock<infer Options> ? Options : LockOptions = {} as never,
   ): (this: This, ...args: Args) => Promise<R> {
     if (typeof lockOrFn !== 'function') return this.#usable(lockOrFn).wrap(fn, options)
-    // Only at a call is it known whether the lock is a semaphore and how many permits it has. So any number is accepted
-    // here.
+    // Each call finds its lock anew. Only then is it known whether the lock is a semaphore and how many permits it has.
+    // So this first check accepts any number of permits.
     callTermsOf(options, this.#settings, Number.MAX_SAFE_INTEGER)
     return wrapped(fn, async (call, self, args) => this.#usable(lockOrFn.apply(self, args)).using(options, call))
   }

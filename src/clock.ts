@@ -56,8 +56,8 @@ const STEP = 1_000
 /** A step that ends more than this many ms late was a stall: the event loop was blocked, or the process was stopped. */
 const LATE = 20
 /**
- * After a stall, timers fire this many ms later. Messages that arrived during the stall are read in this time, before a
- * server is judged to be silent.
+ * After a stall, this many ms pass before due timers fire. In this time, the process reads the messages that arrived
+ * during the stall. Only then may a server count as silent.
  */
 const GRACE = 50
 
@@ -118,8 +118,8 @@ class AwakeClock implements Clock {
   }
 
   /**
-   * Ends the current step early enough for every timer. If the current step is overdue, leaves it alone, because it
-   * ends soon.
+   * Makes the current step end early enough for every timer. If the current step is overdue, leaves it alone, because
+   * it ends soon.
    */
   #plan(): void {
     const now = this.now()

@@ -12,8 +12,8 @@ export interface HolderInfo {
 }
 
 /**
- * Each error stores the name of its class under this symbol, so that other copies of the package recognise it: the copy
- * that `require` loads beside the one of `import`, or a copy of another version.
+ * Each error stores the name of its class under this symbol, so that other copies of the package recognise it. A
+ * process has two copies if it loads the package with both `import` and `require`, or in two versions.
  */
 const brand = Symbol.for('redis-baton.error')
 
@@ -217,7 +217,10 @@ export function outOfReach(error: Error, what = 'Redis is out of reach'): LockCo
   return error instanceof LockConnectionError ? error : new LockConnectionError(what, error)
 }
 
-/** Returns whether the server, or enough servers of a quorum, refused the command. A retry would be refused as well. */
+/**
+ * Returns whether the server refused the command, so that a retry would be refused as well. For the error of a quorum
+ * without a majority, returns whether at least one server refused the command.
+ */
 export function isRefusal({ cause }: LockConnectionError): boolean {
   if (cause instanceof AggregateError) return cause.errors.some(isRefusal)
   return cause instanceof Error && cause.name === 'ReplyError'

@@ -3,7 +3,7 @@
  *
  * Which part do you need?
  *   - `locks.using(key, fn)`: run a function under the lock. Start here.
- *   - `locks.lock(key)` with `await using` or `release()`: where a function does not fit.
+ *   - `locks.lock(key)` with `await using` or `release()`: hold the lock in a block, or release it in another function.
  *   - `locks.wrap(key, fn)`, `@locked(locks, key)`: a function or method that always runs under a lock.
  *   - `locks.tryLock(key)`: take the lock only if it is free.
  *   - `locks.all([a, b])`: several locks, all of them or none.

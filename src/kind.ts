@@ -26,8 +26,8 @@ export type Channel = 'unlock' | 'inbox'
 /** A client's subscriptions to the channels of a key. Each `hear` is matched by one `drop`. */
 export interface Channels {
   /**
-   * Subscribes to a channel. Returns a promise of the server's confirmation, or undefined if the client receives the
-   * channel already.
+   * Subscribes to a channel. Returns a promise of the server's confirmation, or undefined if the server has already
+   * confirmed the subscription.
    */
   hear(key: string, channel: Channel): Promise<void> | undefined
   drop(key: string, channel: Channel): void
@@ -65,7 +65,8 @@ export interface Granted {
   readonly via: Via
   /**
    * Set for a re-entry into a lock that several owners may hold: the id of the owner's first hold. If the first hold
-   * belongs to this client, the client prolongs it: its lease then ends no earlier than the lease of the re-entry.
+   * belongs to this client, the client prolongs the first hold. The lease of the first hold then ends no earlier than
+   * the lease of the re-entry.
    */
   readonly around?: string | undefined
   /** How many tokens after `token` are reserved for hand-offs within this client. */
@@ -190,8 +191,8 @@ export interface HandOff {
 /** Confirms that enough replicas have a grant. An unconfirmed grant does not count. */
 export interface Confirmation {
   /**
-   * Resolves like `renew`, with the time until which the replicas keep the hold. Rejects if too few replicas have the
-   * grant.
+   * Resolves to the result that `renew` has for one hold. A number is the time until which the replicas keep the hold.
+   * Rejects if too few replicas have the grant.
    */
   confirm(held: Held): Promise<Renewed>
 }
@@ -232,7 +233,7 @@ export interface Inspection<State> {
 /** A kind of lock in one client. If the kind lacks a feature, the property of that feature is undefined. */
 export interface Kind<State = unknown> {
   /**
-   * Whether several owners may hold the lock at a time. Then one grant does not mean that the next attempt is refused.
+   * Whether several owners may hold the lock at a time. If so, the next attempt after a grant may be granted as well.
    */
   readonly shared: boolean
   /** Whether an owner that holds the lock may take it again. */
@@ -278,8 +279,8 @@ export interface Kind<State = unknown> {
  */
 export interface KindDefinition<State = unknown, S extends ScriptSet = ScriptSet, N extends Names = Names> {
   /**
-   * A word of letters in every Redis name of this kind; '' for the mutex. Because of this word, the same key means a
-   * different lock in each kind.
+   * A word, made of letters, that is a part of every Redis name of this kind; '' for the mutex. Because of this word,
+   * the same key means a different lock in each kind.
    */
   readonly name: string
   /** Returns all Redis keys of a lock from its first key. Every other key begins with the first key. */

@@ -24,8 +24,8 @@ import type { LockOptions } from './options.ts'
  * @param lock the key of a mutex, a lock of the client, or a `MultiLock`; or a function that returns one of these. The
  *   function gets the `this` and the arguments of the call
  * @param options the options of each call, as the lock accepts them. Times are in ms. Default: the client's options
- * @throws LockArgumentError when it decorates anything but a method, or when the lock or an option is wrong. If `locks`
- *   is a function, a wrong lock or option is found later: each call rejects with LockArgumentError
+ * @throws LockArgumentError when `@locked` decorates anything but a method, or when the lock or an option is wrong. If
+ *   `locks` is a function, a wrong lock or option is found later: each call rejects with LockArgumentError
  * @since 0.1.0
  */
 export function locked<
@@ -53,9 +53,9 @@ export function locked<
 }
 
 /**
- * Returns the replacement of `method`, for both kinds of decorators. The replacement has the same name and number of
- * parameters, and runs each call under the lock. If `locks` is a function, a wrong client, lock or option is found only
- * when the method is called.
+ * Returns the replacement of `method`, for `@locked` and for `@Locked` of src/nestjs/. The replacement has the same
+ * name and number of parameters, and runs each call under the lock. If `locks` is a function, a wrong client, lock or
+ * option is found only when the method is called.
  */
 export function lockedMethod<This, Args extends unknown[], R>(
   locks: LockClient | ((self: This) => LockClient),

@@ -121,7 +121,8 @@ export class Locks<State = unknown> {
    * call gets an identity of its own. With `once`, the call makes a single attempt.
    *
    * The caller gets this promise itself, so nothing delays the caller after the grant. Thousands of calls may wait, so
-   * each keeps only this promise in memory, and timers and listeners only if it has a time-out or a signal.
+   * each call keeps only this promise in memory. Only a call with a time-out also has a timer, and only a call with a
+   * signal also has a listener.
    */
   acquire<T>(
     key: string,
@@ -175,8 +176,8 @@ export class Locks<State = unknown> {
   }
 
   /**
-   * Releases a lease after its work has an outcome, which a failed release must not hide. If the release fails, an
-   * `error` event reports the failure, and the promise resolves to false.
+   * Releases a lease at the end of the work that needed it. A failed release must not hide the outcome of that work. So
+   * if the release fails, an `error` event reports the failure, and the promise resolves to false.
    */
   releaseQuietly(lease: Lease): Promise<boolean> {
     return this.holding.quietly(lease.key, lease.release())

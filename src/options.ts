@@ -397,7 +397,8 @@ function replicasOf({ min, timeout, fsync = false }: Replicas, outageTimeout: nu
   for (const [name, value] of Object.entries({ min, timeout })) {
     if (value === undefined) throw new LockArgumentError(`replicas.${name}`, value, 'a number')
   }
-  // The replicas must answer before the connection counts as dead, which takes a third of `outageTimeout`, at most 5 s.
+  // The replicas must answer before the connection counts as dead. A connection without answers counts as dead after a
+  // third of `outageTimeout`, but after 5 s at the latest.
   const most = Math.min(outageTimeout, 15_000) / 4
   if (timeout > most)
     throw new LockArgumentError(

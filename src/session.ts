@@ -7,8 +7,8 @@
  *                                        ▲            messages, up, down              │
  *                                        └────────────────────────────────────────────┘
  *
- * A message about a lock goes to the kind of that lock's name. A message about a hold goes to the kind that knows the
- * hold's id.
+ * If a message is about a lock, the lock's name says to which kind the message goes. If a message is about a hold, it
+ * goes to the kind that knows the hold's id.
  */
 import { awake, type Clock, type Timer } from './clock.ts'
 import { LockClosedError } from './errors.ts'
@@ -209,8 +209,8 @@ export class Session {
       answers = ways.answers
       let timer: Timer | undefined
       const pause = new Promise<void>(resolve => {
-        // The clock counts only the time in which this process ran. While this process is busy sending thousands of
-        // releases, it reads no answers.
+        // While this process is busy sending thousands of releases, it reads no answers. So the pause is measured on a
+        // clock that counts only the time in which this process could read answers.
         timer = awake(this.#host.clock).after(CLOSE_PATIENCE, resolve)
       })
       await Promise.race([left, pause])

@@ -45,8 +45,8 @@ export interface Ways {
   ): Made<State>
   channels(keys: Keys): Channels
   /**
-   * Finds the locks of several kinds whose key matches the pattern. It looks only at names, so a result may not be a
-   * lock. Yields pages of locks; each lock comes at most once.
+   * Finds the locks of several kinds whose key matches the pattern. Only names in Redis are compared, so a result may
+   * not be a lock. Yields pages of locks; each lock comes at most once.
    */
   list(kinds: readonly Keys[], pattern: string): AsyncGenerator<[kind: number, key: string][], void, undefined>
   /** From now on, `look` checks the rights that these kinds of lock need. */

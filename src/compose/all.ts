@@ -58,7 +58,7 @@ export class MultiLock {
   /**
    * Waits until all of the locks are granted.
    * @param options options of each part, except `timeout`, which applies to all of them together
-   * @returns a lease of all of them, to be released
+   * @returns a lease of all of them. The caller releases it
    * @throws LockTimeoutError after `timeout`, with the key of the part that was waited for
    * @throws LockLostError when a part was lost while another was waited for
    * @throws what `LockClient.lock` throws
@@ -78,7 +78,7 @@ export class MultiLock {
       for (const part of this.#parts.slice(leases.length)) {
         const signals = leases.map(({ signal }) => signal)
         if (signal) signals.push(signal)
-        // The first attempt has refused this part already, and no time is left for another request.
+        // This part was refused in the first attempt already, and no time is left for another request.
         if (left() === 0) throw new LockTimeoutError(part.key, timeout)
         const lease = await part.lock({
           ...options,
@@ -99,7 +99,7 @@ export class MultiLock {
   }
 
   /**
-   * Makes one attempt at each lock. If the option `timeout` is set, waits up to that long for all of them together.
+   * Makes one attempt at each lock. With `timeout`, waits for all of them together, for at most that time.
    * @returns a lease of all of them, or null if one of them is taken
    * @throws what `lock` throws, except LockTimeoutError
    * @since 0.2.0

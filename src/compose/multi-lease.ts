@@ -40,7 +40,7 @@ export class MultiLease implements AsyncDisposable {
   /**
    * Renews all of the leases.
    * @param ms how long each lease lasts from now, in ms; default: the length of that lease
-   * @throws what `Lease.renew` throws, for the first lease that cannot be renewed, after all have been tried
+   * @throws what `Lease.renew` throws for the first lease that cannot be renewed. All leases are tried before that
    * @since 0.2.0
    */
   async renew(ms?: number): Promise<void> {
@@ -50,7 +50,7 @@ export class MultiLease implements AsyncDisposable {
   /**
    * Releases all of the locks. May be called late and repeatedly.
    * @returns true: this call ended a live hold of each lock; false: at least one hold had ended already
-   * @throws what `Lease.release` throws, for the first lease that cannot be released, after all have been tried
+   * @throws what `Lease.release` throws for the first lease that cannot be released. All leases are tried before that
    * @since 0.2.0
    */
   async release(): Promise<boolean> {

@@ -3,7 +3,7 @@ import { type ArgumentsHost, Catch, HttpException, HttpStatus, Logger } from '@n
 import { BaseExceptionFilter } from '@nestjs/core'
 import { LockClosedError, LockConnectionError, LockError, LockTimeoutError } from '../errors.ts'
 
-/** RFC 4918. Nest has no name for this status. */
+/** The HTTP status "Locked" of RFC 4918. Nest has no name for this status. */
 const LOCKED = 423
 
 interface Answer {

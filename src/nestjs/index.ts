@@ -1,6 +1,6 @@
 /**
  * redis-baton/nestjs: a module for NestJS 10 or newer. The module needs `@nestjs/common`, `@nestjs/core` and
- * `reflect-metadata`, which every Nest application has. Only applications that import `redis-baton/nestjs` load it.
+ * `reflect-metadata`, which every Nest application has. Only an import of `redis-baton/nestjs` loads the module.
  *
  * docs/nestjs.md shows how to use it.
  * @module redis-baton/nestjs

@@ -56,8 +56,8 @@ type AnyMethod = (this: object, ...args: unknown[]) => Promise<unknown>
  * @param key the key of a mutex; or a function that returns a key, a lock of the client, or a `MultiLock`. The function
  *   gets the `this` and the arguments of the call
  * @param options the options of each call, as the lock accepts them
- * @throws LockArgumentError when it decorates anything but an instance method, or a fixed key is wrong. A wrong option
- *   is found later: each call rejects with LockArgumentError
+ * @throws LockArgumentError when `@Locked` decorates anything but an instance method, or when a fixed key is wrong. A
+ *   wrong option is found later: each call rejects with LockArgumentError
  * @since 0.2.0
  */
 export function Locked<This extends object, Args extends unknown[], L extends string | Lock | MultiLock = string>(

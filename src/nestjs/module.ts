@@ -16,7 +16,10 @@ import type { RedisSource } from '../redis/clients.ts'
 import { LockExceptionFilter } from './filter.ts'
 import { getLocksToken } from './inject.ts'
 
-/** How many ms holders get to release their locks at shutdown. `docker stop` kills the process after 10 s. */
+/**
+ * How many ms holders get to release their locks at shutdown. The time is well below 10 s, because `docker stop` kills
+ * the process then.
+ */
 const DRAIN = 5_000
 
 /**
@@ -136,7 +139,7 @@ export class LockModule {
 
   /**
    * Makes the module from the given options.
-   * @throws LockArgumentError when the application starts and an option is wrong
+   * @throws LockArgumentError when an option is wrong. This is thrown when the application starts
    * @since 0.2.0
    */
   static forRoot(options: LockModuleOptions & LockModuleSettings): DynamicModule {

@@ -56,8 +56,8 @@ export interface ClientStats {
   /** The time from the grant to the release or the loss, in ms. @since 0.1.0 */
   readonly hold: TimeStats
   /**
-   * The time from a release in this client to the next grant of the same key in this client, in ms. It is counted only
-   * if the call that got the lock was already waiting at the time of the release.
+   * The time from a release in this client to the next grant of the same key in this client, in ms. This time is
+   * counted only if the call that got the lock was already waiting at the time of the release.
    * @since 0.1.0
    */
   readonly handoff: TimeStats

@@ -1,6 +1,6 @@
 /**
  * redis-baton/opentelemetry: spans and metrics of a lock client. This module needs `@opentelemetry/api`; the other
- * modules do not. Only programs that import `redis-baton/opentelemetry` load it.
+ * modules do not. Only an import of `redis-baton/opentelemetry` loads this module.
  *
  * docs/observability.md lists the spans and metrics.
  * @module redis-baton/opentelemetry
@@ -78,7 +78,8 @@ export interface Links {
 }
 
 /**
- * The result of `instrument`. `disable` ends the instrumentation; so does the end of a `using` block.
+ * The result of `instrument`. `disable` ends the instrumentation. With a `using` declaration, the end of the block
+ * calls `disable`.
  * @since 0.1.0
  */
 export interface Instrumentation extends Disposable {

@@ -4,8 +4,8 @@ import type { Via } from '../kind.ts'
 import { type CallOutcome, type HoldOutcome, names } from './names.ts'
 
 /**
- * The upper bounds of histogram buckets, in s. The smallest is about a round trip. At the largest, a call is clearly
- * stuck.
+ * The upper bounds of histogram buckets, in s. The smallest bound is about the time of one round trip. A call that
+ * takes longer than the largest bound is clearly stuck.
  */
 const BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600]
 

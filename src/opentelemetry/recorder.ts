@@ -4,10 +4,10 @@
  *   call ──▶ lock.wait ──▶ granted ──▶ lock.hold ──▶ released, or lost
  *                     └──▶ timeout, refused, aborted, closed, failed
  *
- * The recorder observes the calls themselves, not the client's events, for two reasons. Only the call knows its
- * caller's context: an event is emitted in the context of its cause, such as a socket or another caller's release. And
- * events do not distinguish several holds of one owner. The recorder uses events only for what it cannot see in calls:
- * renewals, losses, lost connections, and the holder for which a call waits.
+ * The recorder observes the calls themselves, not the client's events, for two reasons. First, only the call itself
+ * runs in the context of its caller. An event is emitted in the context of its cause, such as a socket or another
+ * caller's release. Second, events do not distinguish several holds of one owner. The recorder uses events only for
+ * what it cannot see in calls: renewals, losses, lost connections, and the holder for which a call waits.
  *
  * The spans `lock.wait` and `lock.hold` both have the caller's span as their parent, because the hold is not part of
  * the wait. While the call is being made, its wait span is active, so the spans of Redis commands become its children.
@@ -199,8 +199,8 @@ export class Recorder implements Spectator {
   }
 
   /**
-   * Returns the hold of this client for whose end the call waited, and removes it from the room. No other call can have
-   * waited for the end of the same hold.
+   * If the call waited for the end of a hold of this client, returns the data about that end, and removes the data from
+   * the room. No other call can get the lock through the end of the same hold.
    */
   #before({ kind, room, since }: Wait, { via }: Lease): Ending | undefined {
     if (via === 'reentry') return undefined

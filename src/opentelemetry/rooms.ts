@@ -1,6 +1,6 @@
 /**
- * A `Room` has data about one key. A room exists only while calls of this client wait for the key, so the number of
- * pending calls limits the memory, not the number of keys.
+ * A `Room` has data about one key. A room exists only while calls of this client wait for the key. So the memory
+ * depends on the number of waiting calls, not on the number of keys.
  */
 import type { Link } from '@opentelemetry/api'
 import type { ClientEvents } from '../events.ts'

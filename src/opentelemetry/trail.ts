@@ -22,11 +22,12 @@ import { names } from './names.ts'
 const KEPT = 600_000
 
 /**
- * How long to wait for Redis's answer, in ms. If the hold ends before the answer, its span ends up to this much later.
+ * How long to wait for Redis's answer, in ms. If the hold ends before the answer arrives, its span is kept open until
+ * then, but at most for this time.
  */
 const PATIENCE = 1_000
 
-/** The largest number of commands under way at a time. It bounds the memory that they use if Redis does not answer. */
+/** The largest number of commands under way at a time. If Redis does not answer, this number limits their memory. */
 const MOST = 1_000
 
 const left = /^(\d{1,16}) 00-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})$/

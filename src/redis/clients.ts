@@ -73,8 +73,9 @@ const manners = {
   replyMapping: 'legacy',
   monitor: false,
   role: 'master',
-  // ioredis goes through its list of sentinels, beginning where it last stopped. With this strategy it goes on from the
-  // start of the list once, and then fails. After that, redis/connection.ts connects again.
+  // ioredis goes through its list of sentinels, beginning where it last stopped. At the end of the list, this strategy
+  // lets ioredis start from the top once. After that, the attempt to connect fails, and redis/connection.ts connects
+  // again.
   sentinelRetryStrategy: times => (times === 1 ? 0 : null),
   // Without a limit, ioredis would wait forever for the answer of a sentinel that hangs.
   sentinelCommandTimeout: 1_000,
@@ -87,7 +88,7 @@ const manners = {
   disableClientInfo: true,
 } satisfies RedisOptions
 
-/** The options of the connection to the master that do not apply to the connection to a sentinel. */
+/** Removes the options of the connection to the master that do not apply to a connection to a sentinel. */
 const elsewhere = {
   sentinels: undefined,
   name: undefined,
@@ -272,7 +273,7 @@ function tellWhy(cluster: Cluster, { lastNodeError }: Error & { lastNodeError?: 
   const probe = ownConnectionTo(node)
   probe.options.connectTimeout = 500
   probe.on('error', reason => cluster.emit('error', reason))
-  // The server may never complete the handshake.
+  // This timer is for a server that never completes the handshake.
   const limit = setTimeout(() => probe.disconnect(), 500)
   probe.once('end', () => clearTimeout(limit))
   probe.connect().then(

@@ -6,18 +6,18 @@
  * neither reconnects nor re-sends. A lost connection immediately rejects all commands in flight, and this class
  * reconnects and re-sends.
  *
- * A call is in one of four states:
+ * After `run`, a call is in one of four states: waiting, sent, answered or refused.
  *
- *      run ──▶ waiting for the connection ◀───────────────┐
- *                 │ up                                     │ outcome unknown: the socket failed; or not now: the
- *                 ▼                                        │ server is loading, busy, moving a slot
- *              sent ──▶ answered                           │
- *                 └───────────────────────────────────────-┘
+ *      run ──▶ waiting for the connection ◀──┐
+ *                 │ connection is up         │ "outcome unknown": the socket failed
+ *                 ▼                          │ "not now": the server is loading or busy, or a slot is being moved
+ *               sent ────────────────────────┘
+ *                 ├──▶ answered
  *                 └──▶ refused: the server's definite "no" (NOPERM, OOM, READONLY, WRONGTYPE, …)
  *
- * After "outcome unknown" and "not now", the call is sent again. After "outcome unknown", the server may execute the
- * call twice. That is safe, because every script does nothing the second time. But the reader of the answer must know
- * that the call was repeated (`repeated`).
+ * After "outcome unknown" and "not now", the call is sent again. After "outcome unknown", the server may have executed
+ * the call already, and executes it a second time. That is safe, because the second execution of a script changes
+ * nothing. But the reader of the answer must know that the call was repeated (`repeated`).
  *
  * Each call settles within `outageTimeout` of its start, whatever the network does (I6). One timer serves all calls. If
  * a server stops answering on an open socket (half-open, frozen), the connection is torn down after `answerLimit`. Both
@@ -37,7 +37,7 @@ import { Writes } from './writes.ts'
 
 /** If the server answers "not now", the call is sent again after this pause, in ms. */
 const PAUSE = 50
-/** The shortest limit for connecting, including TLS and the handshake, in ms. */
+/** The time limit for connecting, with TLS and the handshake, is at least this many ms. */
 const SHORTEST_GREETING = 1_000
 /** The first and the longest pause between attempts to connect, in ms. */
 const RECONNECT = { first: 10, longest: 1_000 }
@@ -119,8 +119,8 @@ export class Connection {
       const { lastNodeError, cause } = error
       // ioredis reports this error at the end of its list of sentinels, even if it has tried none of them yet.
       if (/Retrying from scratch/.test(error.message)) return
-      // This error of a cluster says only that all nodes have failed. If a node refused, `lastNodeError` is its reason.
-      // Otherwise redis/clients.ts finds the reason.
+      // An error with a `lastNodeError` comes from a cluster, and says only that all nodes have failed. If a node
+      // refused the connection, `lastNodeError` is the reason. Otherwise redis/clients.ts finds the reason.
       if (cause instanceof WrongServer) this.#lastError = cause
       else if (lastNodeError && !isReply(lastNodeError)) this.#lastError ??= lastNodeError
       else this.#lastError = lastNodeError ?? error
@@ -290,8 +290,8 @@ export class Connection {
     if (!this.#up) return
     this.#clock.after(PAUSE, () => {
       if (!this.#up || !this.#calls.has(call)) return
-      // The error is made anew. `#wentDown` would take the server's own reply as a lasting refusal and reject every
-      // call.
+      // `reset` gets a new error, because `#wentDown` would take the server's own error for a lasting refusal and
+      // reject every call.
       if (isDemoted(error)) this.reset(new Error(error.message))
       else this.#send(call)
     })
@@ -313,7 +313,7 @@ export class Connection {
     checked.then(wrong => {
       // The connection may have been lost during the check.
       if (this.#closed || this.redis.status !== 'ready') return
-      // By now ioredis 5 has reported whether the server accepts the password.
+      // By now ioredis 5 has reported a wrong password, if there is one. That error is then the reason of the reset.
       if (wrong) this.reset(isUninvited(this.#lastError) ? this.#lastError : wrong)
       else this.#wentUp()
     })

@@ -2,10 +2,10 @@
  * Matches users' keys with Redis's own patterns: `*`, `?`, `[abc]`, `[^a-c]`, and `\` before a character that is meant
  * literally.
  *
- * Patterns and keys may come from an attacker, so a match takes at most the length of the pattern times the length of
- * the key. When the text does not match a step, only the last `*` is tried again with one more character. An earlier
- * `*` need not be tried again, because the last `*` can itself match the additional characters. A regular expression
- * would try both.
+ * Patterns and keys may come from an attacker, so the number of comparisons is limited: at most the length of the
+ * pattern times the length of the key. When a character does not match, only the last `*` is tried again with one more
+ * character. An earlier `*` need not be tried again, because the last `*` can itself match the additional characters. A
+ * regular expression would try every `*` again.
  *
  * As in Redis, a set without "]" ends with the pattern. Three rules differ from those of Redis, because people expect
  * them. `?` is one character, not one byte. A `-` right before `]` is a literal. A range from a later to an earlier

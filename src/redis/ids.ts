@@ -1,5 +1,5 @@
 /**
- * Unguessable ids. A message counts as a grant only if it names a waiter's id. So a program that may publish on a
+ * Makes unguessable ids. A message counts as a grant only if it names a waiter's id. So a program that may publish on a
  * channel still cannot grant a lock. Random bytes are read many at a time: one system call serves hundreds of ids.
  */
 import { randomFillSync } from 'node:crypto'

@@ -5,9 +5,9 @@
  *   key with a tag of its own   {user}:order   lock:{user}:order     lock:{user}:order:queue  …:expiry  …:holds
  *
  * A user may choose any string as a key. So the mapping from keys to names must be one-to-one for all strings;
- * otherwise two keys would share a lock, or one key's lock would be another key's queue. If no prefix contains a brace,
- * clients with different prefixes do not share names either: the last ":" before the tag always ends the prefix. To
- * make this true, some keys are changed:
+ * otherwise two keys would share a lock, or one key's lock would be another key's queue. As long as no prefix contains
+ * a brace, clients with different prefixes do not share names either, because the last ":" before the tag always ends
+ * the prefix. To guarantee both, some keys are changed:
  *   - In a key with a tag, each ":" before the tag ("a:{b}") becomes "%3A", and each "%" there becomes "%25".
  *   - A key with a tag could look like a key without one ("{a}"), or like the queue of another key ("{a}:queue"). Such
  *     a key gets ":lock" at its end. A key that has a tag and already ends in ":lock" gets a second ":lock".

@@ -48,7 +48,7 @@ export interface LinkListener {
    * been lost.
    */
   heard(lock?: string): void
-  /** Called for the client's events of the same names: a connection is gone, or all connections are up again. */
+  /** Called when a connection is gone (`disconnected`), or when all connections are up again (`reconnected`). */
   disconnected(error: Error): void
   reconnected(): void
   /** Reports a problem that does harm, but makes no call fail. Called once for each problem. */
@@ -61,7 +61,7 @@ const ENTERED = 'entered '
 
 /** The longest and the shortest time between two beats, in ms. */
 const BEAT = { longest: 5_000, shortest: 500 }
-/** If this process was stopped, it reads the messages that arrived meanwhile within this many ms after it continues. */
+/** When this process was stopped and continues, it reads the messages that have arrived meanwhile in this many ms. */
 const UNREAD = 50
 
 export class Link {
@@ -123,8 +123,8 @@ export class Link {
       this.#sentinels?.explain(redis)
       const up = () => {
         told.up()
-        // Now the other connections try again at once. If commands worked before messages, a waiter would join the
-        // queue, receive no messages, and be passed over.
+        // Now the other connections try again at once. If commands worked long before messages arrive, a waiter would
+        // join the queue, receive no messages, and be passed over.
         for (const other of this.#connections) other.hurry()
       }
       const made = new Connection(redis, clock, settings.outageTimeout, { ...told, up }, destination)
@@ -266,7 +266,7 @@ export class Link {
     }
     const [word, id = '', token = ''] = text.split(' ', 3)
     if (word === 'beat') {
-      // Only the last beat counts. An earlier one says nothing about it. A larger number was not sent by this client.
+      // Only the latest beat counts. A smaller number is that of an earlier beat. This client never sent a larger one.
       if (Number(id) === this.#beat.sent) this.#beat.heard = this.#beat.sent
     } else if (word === 'lost') this.#listener.lost(id, Number(token))
     else if (word === 'handoff' || word === 'expiry') {

@@ -57,7 +57,7 @@ interface ClientOptions {
   readonly RESP?: 2 | 3
 }
 
-/** The options of a client, a cluster or a sentinel. Each of the three uses other fields. */
+/** The options of a client, a cluster or a sentinel. Each of the three uses different fields. */
 interface Options extends ClientOptions {
   readonly rootNodes?: readonly ClientOptions[]
   readonly defaults?: ClientOptions
@@ -166,7 +166,7 @@ function reach(given: ClientOptions): RedisOptions {
   }
 }
 
-/** Returns the options. If they contain a URL, its host, port and credentials replace theirs. */
+/** Returns the options. If `url` is set, its host, port and credentials replace those of the other options. */
 function parsed(given: ClientOptions): ClientOptions {
   const { url = '' } = given
   if (!/^rediss?:/.test(url)) return given

@@ -48,7 +48,7 @@ export class Replication implements Executor {
 
   ask<T>(request: ScriptRequest<T>): Promise<T> {
     const asked = new Promise<unknown>((resolve, reject) => this.#ask({ request, resolve, reject })) as Promise<T>
-    // Earlier rounds may use up the whole time of this request, so it has a time limit of its own.
+    // A request may have to wait for earlier rounds before it is sent. This time limit includes that wait.
     return pTimeout(asked, {
       milliseconds: this.#outageTimeout,
       message: new LockConnectionError(`Redis did not answer for ${this.#outageTimeout} ms`),
@@ -109,7 +109,8 @@ export class Replication implements Executor {
     for (const [error] of results) {
       if (!error || (isReply(error) && !this.#connection.passes(error))) continue
       // If the commands of a pipeline get different answers, ioredis neither follows MOVED nor updates its slot table.
-      // WAIT has no key, so its answer is never MOVED. So the table is updated here.
+      // Here the answers always differ after MOVED, because WAIT has no key and never gets MOVED. So this code updates
+      // the table.
       if ('nodes' in redis && isReply(error)) redis.refreshSlotsCache(() => {})
       throw error
     }

@@ -1,6 +1,6 @@
 /**
  * The rights that a Redis user needs for the locks. These are the commands that the scripts call, as the build finds
- * them in lua/, and the commands that the client sends itself. Three texts are made from this list: the rule in
+ * them in lua/, and the commands that the client sends itself. This list has three uses: the rule in
  * docs/operations.md, the message of a refusal, and the check after connecting.
  *
  * HELLO and AUTH are not in the list, because Redis allows them to every user. ioredis also sends CLIENT SETNAME, and
@@ -68,7 +68,7 @@ export function rightsFor(
   }
 }
 
-/** The options of LockClient and of ioredis on which a client's names and rights depend. */
+/** The options that determine the names of a client's keys and channels, and the rights that the client needs. */
 export interface Named {
   readonly prefix?: string
   readonly keyPrefix?: string
@@ -134,8 +134,8 @@ return { denied, refusal, string.match(memory, 'maxmemory:(%d+)'), string.match(
 `
 
 /**
- * Returns the arguments of the script `question`, and the right that each of its answers is about. `name` is used as a
- * key and as a channel; no lock has this name.
+ * Returns the arguments of the script `question`, and the rights in the order in which the script tests them. `name` is
+ * used as a key and as a channel; no lock has this name.
  */
 export function questions({ commands, publish, subscribe }: Rights, name: string) {
   const asked = commands.filter(([word]) => word !== OPTIONAL)

@@ -175,9 +175,9 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   }
 
   /**
-   * Rejects with an error that names the key of the lock that another program has written. A lock's first key is a
-   * hash, and its other keys are sorted sets. Redis does not say which key has the wrong type, so the type of each key
-   * is read. If the user may not read types, rejects with the original error.
+   * Another program has written one of the lock's keys. Rejects with an error that names this key. A lock's first key
+   * is a hash, and its other keys are sorted sets. Redis does not say which key has the wrong type, so the type of each
+   * key is read. If the user may not read types, rejects with the original error.
    */
   async #foreign(error: LockConnectionError, server: Server): Promise<never> {
     const names = Object.values<KeysOf<S>[keyof KeysOf<S>]>(this.#keys).flat() as string[]

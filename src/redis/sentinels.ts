@@ -45,8 +45,8 @@ export class Sentinels {
   open(): void {
     // The error is ignored, because ioredis tries again on its own.
     for (const sentinel of this.#sentinels) sentinel.connect().catch(() => {})
-    // A connection that only listens does not notice that its sentinel is gone. So a probe is sent that needs an
-    // answer. If no answer comes, `socketTimeout` ends the connection.
+    // A connection that only listens does not notice that its sentinel is gone. So each sentinel gets a probe, which it
+    // must answer. If no answer comes, `socketTimeout` ends the connection.
     this.#probe = setInterval(() => {
       for (const sentinel of this.#sentinels) {
         if (sentinel.status === 'ready') sentinel.subscribe('+switch-master').catch(() => {})
@@ -92,8 +92,8 @@ export class Sentinels {
       this.#switched()
     })
     sentinel.on('ready', () => {
-      // The question and the subscription are sent together, so no switch falls between the answer and the first
-      // message.
+      // The question and the subscription are sent together. So the client learns of every switch: an earlier one from
+      // the answer, a later one from a message.
       const asked = sentinel.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', this.#name)
       sentinel.subscribe('+switch-master').catch((error: Error) => {
         if (/^NOPERM\b/.test(error.message)) this.#deaf(error)

@@ -1,5 +1,6 @@
 /**
- * The connection to one master of a cluster for receiving messages. shards.ts decides to which channels it subscribes.
+ * A connection that receives the messages of one master of a cluster. shards.ts decides to which channels the
+ * connection subscribes.
  */
 import type { Redis } from 'ioredis'
 import type { Clock } from '../clock.ts'
@@ -65,7 +66,7 @@ export class Shard {
     return this.#connection.up
   }
 
-  /** The channels to which ioredis counts this connection as subscribed. */
+  /** The channels to which this connection is subscribed, as ioredis knows them. */
   get channels(): ReadonlySet<string> {
     const set = this.#redis.condition?.subscriber
     return new Set(set ? set.channels('ssubscribe') : [])

@@ -205,7 +205,7 @@ export class Shards {
     channel.need = undefined
   }
 
-  /** Ends a subscription on `shard`, unless the channel needs it again. */
+  /** Ends the subscription to a channel on `shard`. Does nothing if the channel needs this subscription again. */
   #leave(name: string, shard: Shard): void {
     const channel = this.#channels.get(name)
     if (channel?.at !== shard && channel?.asked !== shard) shard.leave(name)

@@ -41,7 +41,7 @@ export class Subscriber {
   #closed = false
 
   /**
-   * Only this subscriber uses `connection`. The code that makes both calls `restore` when the connection has come up.
+   * Only this subscriber uses `connection`. When the connection has come up, redis/link.ts calls `restore`.
    */
   constructor(connection: Connection, clock: Clock, ears: SubscriberListener) {
     this.#connection = connection

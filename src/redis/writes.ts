@@ -31,7 +31,7 @@ export class Writes {
     else if (this.#inTurn === AT_ONCE + 1) this.#heldBack = this.#holdBack()
   }
 
-  /** This function is made only once, because every turn with a request uses it. */
+  /** This function is made only once. A new function in each turn of the event loop would cost time. */
   readonly #turnIsOver = () => {
     this.#inTurn = 0
     this.#heldBack?.()

@@ -3,8 +3,8 @@
  * answers, messages, and what a release reports. The same rules apply to all of it:
  *
  *   1. A vote for a claim that is still wanted is recorded. Any other vote is taken back.
- *   2. When a majority has voted, its servers are made to agree on one token: the largest, which is written to the
- *      servers that have voted with a smaller one (I2).
+ *   2. When a majority has voted, its servers are made to agree on one token. This is the largest token of the votes.
+ *      It is written to the servers that have voted with a smaller token (I2).
  *   3. When a majority agrees, the claim is granted if the leases of a majority still run. The grant goes to the call
  *      that waits for it; if no call waits, the listener receives the grant.
  *
@@ -174,7 +174,8 @@ export class Ballots implements BallotBox {
     const { lease } = ballot.claim
     // This client already knows of the reported grant, or of a later one.
     if (token <= seat.latest) {
-      // But if the vote is gone, the server may have lost its data, and granted the claim again with its clock behind.
+      // If the vote is gone, the server may have lost its data. It may then have granted the claim a second time, with
+      // a smaller token.
       if (!seat.vote && !ballot.granted && !ballot.over) this.looks.lookSoon(ballot, server)
       return true
     }
@@ -192,8 +193,8 @@ export class Ballots implements BallotBox {
   }
 
   /**
-   * Called when the claim has received its ticket. Asks the servers that reported a grant before the claim had its
-   * ticket, because the question contains the ticket.
+   * Called when the claim has received its ticket. Some servers may have reported a grant before that. They are asked
+   * only now, because the question contains the ticket.
    */
   queued(ballot: Ballot): void {
     for (const [i, { told }] of ballot.seats.entries()) if (told) this.looks.lookSoon(ballot, i)
@@ -234,8 +235,9 @@ export class Ballots implements BallotBox {
   }
 
   /**
-   * Takes a lost hold back from every server, in the next turn of the event loop. By then its holder has been notified.
-   * Otherwise another client could be granted the lock before that, with the votes that this client gives back (I1, I8).
+   * Takes a lost hold back from every server, in the next turn of the event loop. By then the holder has been notified.
+   * If the votes were given back earlier, another client could get the lock with them while the holder still works (I1,
+   * I8).
    */
   endLost(ballot: Ballot): void {
     const ended = new Promise<void>(resolve => {

@@ -18,8 +18,8 @@ export class Clearing {
   readonly #waiterTtl: number
   readonly #cleared: (ballot: Ballot) => void
   /**
-   * One entry for each claim and each server that it is being taken back from: the claim's `Seat`, and the server's
-   * number.
+   * The claims that are being taken back from a server. Each entry is the claim's `Seat` for that server, with the
+   * server's number.
    */
   readonly #clearing = new Map<Seat, number>()
   /** The releases under way, each with the number of the server to which it was sent. */

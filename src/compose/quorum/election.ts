@@ -107,8 +107,8 @@ export class Election {
   }
 
   /**
-   * Returns a token that every later grant by any majority exceeds. This is the token that a majority has in common. If
-   * a majority has none in common, it is the largest token.
+   * Returns a token that is smaller than the token of every later grant by any majority. If a majority has voted with
+   * the same token, returns that token. Otherwise returns the largest token of all votes.
    */
   #largest(votes: readonly Granted[]): number {
     const tokens = votes.map(({ token }) => token)
@@ -130,7 +130,7 @@ export class Election {
 
   /**
    * Returns whether the grant has to wait for missing votes. Another client may be granted the lock for the same owner
-   * at this moment, and both clients have to choose the same token. They do if both consider the votes of all servers.
+   * at this moment. Both clients have to choose the same token, and they do so if both know the votes of all servers.
    * So the grant waits for the missing votes for up to SHARING ms.
    */
   #mayShare(ballot: Ballot): boolean {

@@ -1,7 +1,7 @@
 /**
- * A mutex that is made of the same mutex on N independent servers. It is held while a majority of the servers has the
- * hold. It has no scripts of its own: it forwards each call of its `Kind` methods to every server. ballots.ts combines
- * the answers; the calls that wait for an outcome are here and in poll.ts.
+ * A mutex that is made of the same mutex on N independent servers. The mutex is held while a majority of the servers
+ * has the hold. It has no scripts of its own: each method of `Kind` calls the same method on every server. ballots.ts
+ * combines the answers. This file and poll.ts have the calls that wait for an outcome.
  */
 import type { Clock } from '../../clock.ts'
 import type {

@@ -37,8 +37,8 @@ export class Quorum implements Ways {
   readonly #floor: Floor
   readonly #openings: Openings
   /**
-   * The ballots of the kind of lock that is made first. Only locks of that kind are taken. Locks of kinds that are made
-   * later are only inspected.
+   * The ballots of the first `Kind` that `make` has made. The client takes locks only with this `Kind`. It uses later
+   * ones only to inspect locks.
    */
   #ballots: Ballots | undefined
   /** The longest lease that this client has asked for, in ms. */
@@ -46,7 +46,7 @@ export class Quorum implements Ways {
   /** Whether a majority of the servers was up at the latest call of `#changed`. */
   #whole: boolean | undefined
   #reported = false
-  /** For each server whose votes do not count yet, the timer until they do. */
+  /** For each server whose votes do not count yet, the timer of `#waitFor`. */
   readonly #waits = new Map<Standing, Timer>()
 
   constructor(sources: readonly RedisSource[], settings: Settings, clock: Clock, told: WaysListener) {
@@ -283,8 +283,8 @@ export class Quorum implements Ways {
   }
 
   /**
-   * Whether so many servers are away, or have votes that do not count, that the others are no majority. While the first
-   * connection to a server is being made, the server is not away.
+   * Whether the usable servers are no majority. A server is not usable if it is away, or if its votes do not count.
+   * While the first connection to a server is being made, the server is not away.
    */
   get #lacking(): boolean {
     const useless = this.#members.filter(({ away, standing }) => away || standing.counts === false)

@@ -96,10 +96,10 @@ export class Renewals {
   }
 
   /**
-   * Corrects the token on servers that have the hold with another token. Resolves to whether there were such servers.
-   * Some of them have granted the hold again, with a token that this client does not know. The others had another token
-   * when a majority agreed on one. Votes with a wrong token do not count, so this method waits for the servers'
-   * answers.
+   * Corrects the token on servers that have the hold with a different token than the majority. Resolves to true if
+   * there were such servers. Such a server has granted the hold again with a token that this client does not know, or
+   * it had voted with a different token when the majority agreed on one. Votes with a wrong token do not count, so this
+   * method waits for the servers' answers.
    */
   async #settle(ballot: Ballot): Promise<boolean> {
     const token = ballot.granted?.token

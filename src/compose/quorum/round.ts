@@ -1,7 +1,7 @@
 /**
- * One question to all servers. The round is over when a majority has answered and no other answer can make a
- * difference. While another answer can make one, the round waits for the other servers, but only a few times as long as
- * the majority took. The round also waits that long if so many servers have failed that no majority can answer. Most
+ * One question to all servers. The round is over when a majority has answered and no further answer can change the
+ * result. If a further answer can change the result, the round waits for it, but only a few times as long as the
+ * majority took. The round also waits that long if so many servers have failed that no majority can answer. Most
  * servers fail at about the same moment, and the error should name the reason of each.
  */
 import type { Clock, Timer } from '../../clock.ts'
@@ -46,7 +46,7 @@ export class Round {
     this.over.catch(() => {})
   }
 
-  /** Records that the server has answered. `decided`: whether no other answer can make a difference. */
+  /** Records that the server has answered. `decided`: whether no further answer can change the result. */
   answered(server: number, decided: boolean): void {
     this.#outcomes[server] = 'answered'
     if (this.#count('answered') < this.#majority) return

@@ -16,8 +16,8 @@ export class Tally {
   }
 
   /**
-   * Whether a server has ended the hold, and a majority may have had it. A server that has not answered may have had
-   * it, too.
+   * Whether at least one server has ended the hold, and a majority may have had the hold. A server that has not
+   * answered may have had the hold, too.
    */
   get ended(): boolean {
     return this.#ended > 0 && this.#servers - this.#gone >= this.#majority
