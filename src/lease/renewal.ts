@@ -14,9 +14,9 @@
  * release waits for its answer until then.
  *
  * Adding and removing a hold has to be cheap, because an uncontended lock does both all day. So the timer is only moved
- * to an earlier time, and never stopped for one hold. If it fires too early, it sleeps again. A new hold goes on the
- * agenda only when the timer fires, if the client still has the hold then. So the timer only looks at holds that need
- * something.
+ * to an earlier time, and never stopped for one hold. If the timer fires too early, it is set again. A new hold goes on
+ * the agenda only when the timer fires, if the client still has the hold then. So most holds, which end soon, never get
+ * on the agenda.
  */
 import pTimeout from 'p-timeout'
 import type { Clock, Timer } from '../clock.ts'
@@ -53,8 +53,8 @@ export class Renewal {
   readonly #clock: Clock
   readonly #listener: RenewalListener
   /**
-   * Holds that are not on the agenda yet. Most of them end before anything is due. For each of the others, the timer
-   * fires in time.
+   * Holds that are not on the agenda yet. Most of them end before anything is due. For a hold that lasts longer, the
+   * timer fires in time.
    */
   readonly #fresh = new Set<Hold>()
   /**
