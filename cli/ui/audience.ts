@@ -40,8 +40,8 @@ export class Audience {
     this.#viewers.add(viewer)
     this.#watch.resume()
     this.#pulse ??= setInterval(() => this.#wakeAll(), PULSE)
-    // While there were no viewers, no pictures were taken. If the last one is old, the new viewer waits for the next
-    // one.
+    // While there were no viewers, no pictures were taken. If the last picture is old, the new viewer waits for the
+    // next picture.
     if (this.#watch.picture && this.#watch.age < this.#patience) viewer.wake()
     return viewer
   }

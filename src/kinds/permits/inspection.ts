@@ -28,7 +28,7 @@ export interface Found {
 interface Page {
   readonly holders: readonly HolderState[]
   readonly waiters: readonly WaiterState[]
-  /** The deadline and id of the last holder that was read. The next page begins after it. */
+  /** The deadline and id of the last holder that was read. The next page begins after that holder. */
   readonly last: string
   /** Whether there may be more holders. */
   readonly full: boolean
