@@ -116,9 +116,9 @@ export class Acquirer {
 
   /**
    * Returns the error to report if a wait ended without a grant because Redis did not answer. Returns undefined if
-   * Redis did answer. Redis did answer if it has granted this waiter the lock (without a confirmation by replicas), or
-   * has refused a request that was sent during this wait. A refusal of an earlier request also counts as an answer if
-   * there is no outage now.
+   * Redis did answer: it has granted this waiter the lock (without a confirmation by replicas), or has refused a
+   * request that was sent during this wait. A refusal of an earlier request also counts as an answer if there is no
+   * outage now.
    */
   unanswered({ refusal, since, latest }: Waiter): LockConnectionError | undefined {
     if (latest > 0 || (refusal && (refusal.sent >= since || !this.outage))) return undefined
