@@ -4,8 +4,8 @@
  *      shell ──TAB──▶ its script ──words so far──▶ baton __complete ──▶ candidates ──▶ the script shows them
  *
  * The candidates are read from the command definitions themselves (completion/next.ts), so they cannot become outdated.
- * The scripts (data/completion/) only pass words on. They send the words of the line, from the first word to the word
- * under the cursor. They receive lines: first the kind of answer, then one candidate per line with its description
+ * The scripts (data/completion/) only pass text on. They send the words of the command line, from the first word to the
+ * word under the cursor. The answer's first line is its kind. Each further line is a candidate, with its description
  * after a tab. There are three kinds of answer:
  *
  *      words      the candidates follow

@@ -1,8 +1,8 @@
 /**
  * All commands that work on locks use this module. It finds Redis, connects to it, and reports failures.
  *
- * Heavy modules are imported only where they are needed, here and in the commands: scripts start `baton run` often, and
- * neither `--help` nor shell completion needs Redis.
+ * This module and the commands import heavy modules only where they are needed. The reason: scripts start `baton run`
+ * often, and neither `--help` nor most shell completions need Redis.
  */
 import { type Command, Option } from 'commander'
 import { messageOf } from '../local-redis/error-message.ts'
@@ -81,7 +81,10 @@ export async function connected<T>(
   }
 }
 
-/** Returns the error's message on one line. For a quorum, appends each server's reason, which the message lacks. */
+/**
+ * Returns the error's message on one line. For a quorum, appends the reason of each server, because the message does
+ * not contain these reasons.
+ */
 function inFull({ message, cause }: Error): string {
   const reasons = cause instanceof AggregateError ? cause.errors.map(messageOf) : []
   return [message, ...reasons].map(oneLine).join('; ')

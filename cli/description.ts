@@ -10,12 +10,12 @@ export function byKey(a: Pick<LockState, 'key' | 'kind'>, b: Pick<LockState, 'ke
   return a.kind < b.kind ? -1 : 1
 }
 
-/** Returns the ms since the first holder acquired the lock. Undefined if nobody holds it. */
+/** Returns the ms since the first holder acquired the lock. Undefined if nobody holds the lock. */
 export function heldFor({ holders }: LockState): number | undefined {
   return holders[0]?.heldFor
 }
 
-/** Returns the ms until the first of the lock's leases ends. Undefined if nobody holds it. */
+/** Returns the ms until the first of the lock's leases ends. Undefined if nobody holds the lock. */
 export function timeLeft({ holders }: LockState): number | undefined {
   return holders.length === 0 ? undefined : holders.reduce((least, { ttl }) => Math.min(least, ttl), Infinity)
 }

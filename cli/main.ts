@@ -100,8 +100,8 @@ function complain(error: unknown): number {
 }
 
 /**
- * Handles errors of writing to stdout and stderr. Such an error cannot be printed, so only the exit code reports it. A
- * closed pipe, as in `baton list | head -1`, is not a failure.
+ * Handles errors of writing to stdout and stderr. Such an error cannot be printed, so only the exit code reports the
+ * error. A closed pipe, as in `baton list | head -1`, does not count as an error.
  */
 function unheard(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') process.exitCode = exitCodes.notWritten

@@ -1,6 +1,6 @@
 /**
  * Opens the first connection to Redis. If this connection fails, the user learns why within seconds. The lock client
- * makes the later connections, and keeps trying for longer.
+ * makes all later connections. It keeps trying for longer if a connection fails.
  *
  * For a cluster and for sentinels, all named hosts are tried at the same time, and the first answer is enough. ioredis
  * would try one host after the other, would wait for each silent host, and would not report why the last host failed.

@@ -97,8 +97,8 @@ SIGKILL cannot be forwarded: if baton gets it, the command keeps running without
 }
 
 /**
- * Refuses a command before `--`. Commander does not distinguish words before `--` from words after it, and would take
- * words of the command for options of `run`.
+ * Refuses a command before `--`. Commander treats words before `--` and words after it alike. So it would take words of
+ * the command for options of `run`.
  */
 function checkCommand(command: readonly string[], run: Command): void {
   const words = process.argv.slice(2)

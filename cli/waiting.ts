@@ -1,7 +1,7 @@
 /**
- * Shows a waiting user what the wait is for. On a terminal this is one line, redrawn in place: the holder, how long it
- * has held the lock, and the user's own place in the queue. Without a terminal nothing is shown or, on request, one
- * line at the beginning of the wait and one at the end.
+ * Shows a waiting user what the wait is for. On a terminal, one line is redrawn in place. It shows the holder, how long
+ * the holder has held the lock, and the user's own place in the queue. Without a terminal, nothing is shown by default.
+ * On request, one line is printed at the beginning of the wait, and one line at its end.
  */
 import { createLogUpdate } from 'log-update'
 import stringWidth from 'string-width'

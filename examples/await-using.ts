@@ -1,6 +1,7 @@
 /**
- * `await using`, for code that does not fit into a function. At the end of its block the lease is released, and at the
- * end of the file the client is closed. This happens after the last line, after a `return` and after an exception.
+ * With `await using`, the code under the lock needs no callback function. The lease is released at the end of the block
+ * in which it was declared, also after a `return` or an exception. In the same way, the client is closed at the end of
+ * the file.
  */
 import { setTimeout as work } from 'node:timers/promises'
 import { LockClient } from 'redis-baton'

@@ -1,6 +1,6 @@
 /**
  * A BullMQ worker in which jobs of the same customer never run at the same time, in this process or in any other
- * worker. Jobs of different customers run side by side. Start it several times; the workers share the jobs.
+ * worker. Jobs of different customers run side by side. Start this program several times; the workers share the jobs.
  *
  * BullMQ hands out each job once, but it does not know that two jobs concern the same customer. The lock does, because
  * its key names the customer. What to copy:

@@ -35,7 +35,7 @@ const EDITIONS = 40
 const newest = 'example:prices:newest'
 /** The edition in each half of the cache: `names` and `prices`. */
 const cache = 'example:prices:cache'
-/** A log of the queries to the origin: the edition that each one returned. */
+/** A log of the queries to the origin: for each query, the edition that the origin returned. */
 const asked = 'example:prices:asked'
 /** The number of answers (`given`), and of answers that mixed two editions (`mixed`). */
 const answers = 'example:prices:answers'

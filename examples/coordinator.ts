@@ -1,13 +1,14 @@
 /**
  * Workers that divide shards among themselves. Each shard is processed by one worker at a time, and each worker has an
- * equal share. Start it in three terminals, then stop or kill one worker: the others take over its shards.
+ * equal share. Start this program in three terminals, then stop or kill one worker. The other workers take over its
+ * shards.
  *
  * There is no leader and no list of assignments, only locks:
  * - Each worker takes a seat, which is a lock. The number of taken seats is the number of live workers; a dead worker's
  *   seat becomes free when its lease ends. A worker's share is the number of shards divided by the number of workers,
  *   rounded up.
- * - A worker with less than its share requests the locks of all other shards, and waits. It receives shards that are
- *   free or become free, and withdraws its other requests as soon as it has enough.
+ * - A worker with less than its share requests the locks of all shards that it does not have, and waits. It receives
+ *   shards that are free or become free. As soon as it has enough, it withdraws its other requests.
  * - A worker keeps a shard for one term at most. If a job hangs, `maxHold` ends the hold. With `fairAfter`, a released
  *   shard goes to a waiting worker and not back to the worker that has just released it.
  *

@@ -1,12 +1,12 @@
 /**
- * A job that is scheduled on two machines, and that only one of them should run. Both have the same line in their
- * crontab:
+ * A job that is scheduled on two machines, although only one of them should run it. Both machines have the same line in
+ * their crontab:
  *
  *     0 2 * * *   REDIS_URL=redis://… node report.js
  *
  * The lock keeps the two machines from working at the same time. It does not make the job run only once: the second
  * machine may start a minute late, when the lock is free again. So the job records its result where both machines see
- * it, and checks under the lock whether there is one.
+ * it, and checks under the lock whether there is a result already.
  *
  * If a command may safely run twice in a row, `baton run` is enough, and no code is needed:
  *
@@ -23,8 +23,8 @@ const { REDIS_URL = 'redis://127.0.0.1:6379' } = process.env
 const [night = new Date().toISOString().slice(0, 10)] = process.argv.slice(2)
 
 /**
- * Stores a report. In this example Redis is the database. The script refuses a write whose fencing token is smaller
- * than that of the last write.
+ * Stores a report. In this example Redis is the database. The script refuses a write if its fencing token is smaller
+ * than the token of the last write.
  */
 const STORE = `
   -- KEYS[1] the reports; ARGV[1] fencing token, ARGV[2] night, ARGV[3] report

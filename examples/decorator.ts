@@ -1,4 +1,4 @@
-/** The decorator `@locked`: a method's declaration says that it runs under a lock, and names the lock. */
+/** The decorator `@locked`: the declaration of a method says that the method runs under a lock, and names the lock. */
 import { setTimeout as work } from 'node:timers/promises'
 import { type Lease, LockClient, LockTimeoutError, locked } from 'redis-baton'
 

@@ -1,8 +1,8 @@
 /**
- * A fenced write protects data where a lock alone cannot. A process may be paused, by garbage collection or by closing
- * a laptop. After its lease has ended, it continues and overwrites the next holder's work. Checking the time first does
- * not help: the process can be paused after the check. So every write carries its lease's fencing token, and the
- * database refuses a token that is smaller than the last one that it has stored.
+ * A fenced write protects data where a lock alone cannot. A process may be paused, for instance by garbage collection
+ * or because a laptop is closed. If the process continues after its lease has ended, it overwrites the next holder's
+ * work. Checking the time first does not help: the process can be paused after the check. So every write carries its
+ * lease's fencing token, and the database refuses a write whose token is smaller than the last stored token.
  */
 import sqlite from 'node-sqlite3-wasm'
 import { type Lease, LockClient } from 'redis-baton'

@@ -3,7 +3,7 @@
  *
  * apt writes its lists, caches and logs only into folders that this module gives it. It reads the system's own files:
  * the sources with their keys, and dpkg's record of what is installed. From that record, apt works out which libraries
- * are missing. It downloads those with the package; the others are used where they are installed.
+ * are missing. It downloads the missing libraries with the package. Installed libraries are used where they are.
  *
  * A package from another suite of Debian is fetched with all its libraries, down to the C library, because this
  * machine's libraries may be too old or too new for it. For this, apt gets an empty record of what is installed, and a
@@ -62,8 +62,8 @@ async function unpack(archives: string, tree: string): Promise<void> {
 }
 
 /**
- * Writes a configuration file. Options on the command line would not suffice: apt reads this file after the system's
- * configuration, and only a file can clear the hooks set there, which would otherwise act on the system's own caches.
+ * Writes a configuration file. The system's configuration may set hooks that act on the system's own caches. Options on
+ * the command line cannot clear these hooks. This file can, because apt reads it after the system's configuration.
  */
 async function configure(workshop: string, more: readonly string[]): Promise<string> {
   const folder = (name: string) => join(workshop, name)

@@ -2,8 +2,9 @@
  * Servers in containers, through testcontainers. That package is a dev dependency of the project. With only the
  * published package installed, it is absent and this option is unavailable.
  *
- * A container is not a child of this process, so no lifeline reaches it. If this process ends without stopping its
- * servers, testcontainers' reaper removes them: it watches a connection that closes with the process.
+ * A container is not a child of this process, so the lifeline of process.ts cannot end it. If this process ends without
+ * stopping its servers, the reaper of testcontainers removes them. The reaper watches a connection that closes when
+ * this process ends.
  */
 import { createRequire } from 'node:module'
 import type { ContainerRuntimeClient, StartedTestContainer, WaitStrategy } from 'testcontainers'
@@ -47,8 +48,8 @@ async function find(env: NodeJS.ProcessEnv): Promise<Finding> {
   const launch = launchContainer(testcontainers, engine, { image, args, labels: label ? { [label]: value } : {} })
 
   // An engine that answers may still be unable to pull the image, to run the reaper, or to publish a port that this
-  // process can reach (e.g. if the engine is on another machine). A test server, stopped at once, proves that all of
-  // this works.
+  // process can reach (e.g. if the engine is on another machine). A test server that starts, and is stopped at once,
+  // proves that all of this works.
   if (!named) {
     try {
       await (await startServer(launch)).stop()

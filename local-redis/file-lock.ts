@@ -5,7 +5,8 @@ const lockedWithinMs = 300_000
 
 /**
  * Runs `task` while holding the kernel's lock on `file`. A lock file of our own would be left behind if its holder were
- * killed. This lock is held by a `cat` process, which ends when its input, a pipe from this process, is closed.
+ * killed. The kernel's lock is held by a `cat` process. That process ends when its input, a pipe from this process, is
+ * closed.
  */
 export async function withFileLock<T>(file: string, task: () => Promise<T>): Promise<T> {
   const seconds = String(lockedWithinMs / 1000)

@@ -1,14 +1,15 @@
 /**
  * Provides a Redis for the demo, the tests and the benchmarks, without asking the user to prepare one.
  *
- * The options are tried in this order: what the user asked for, what is already there, what has to be fetched.
+ * The options are tried in this order: first what the user asked for, then what is already there, then what has to be
+ * fetched.
  *
  *  1. REDIS_URL       The user named a server. It is used as it is: never started, stopped or emptied here.
  *     BATON_REDIS_IMAGE  The user named an image. Only containers of this image are used, and no other option is tried.
  *  2. PATH            A redis-server or valkey-server is installed. It starts fastest, and the user knows its version.
  *  3. container       A container engine answers. Nothing has to be installed, but an image may have to be pulled.
  *  4. package         In a checkout, on Debian and Ubuntu: the distribution's own server, unpacked into a cache folder.
- *  5. NoRedisError    Says why each of these was not possible, and what to install.
+ *  5. NoRedisError    Says why each option was not possible, and what to install.
  *
  * An option that fails does not end the search. Its reason is kept for the error, and the next option is tried.
  *
@@ -21,8 +22,8 @@
  *                                 └─ container.ts    launch ── testcontainers
  *                                        └─ server.ts      port, retry, readiness, kill, restart: the same for all
  *
- * Three promises hold for every server started here. It listens on loopback only. Its port is never 6379, where a
- * developer's own server usually listens. And however this process ends, it leaves no server and no file behind.
+ * Three promises hold for every server started here. The server listens on loopback only. Its port is never 6379, where
+ * a developer's own server usually listens. And however this process ends, no server and no file is left behind.
  *
  * This folder is independent: the lock library does not import it, and it imports nothing from the library.
  */

@@ -7,7 +7,10 @@ const manifest = createRequire(import.meta.url).resolve('redis-baton/package.jso
 /** The folder of package.json. A source and its compiled file are at different depths below it. */
 export const packageRoot = new URL('./', pathToFileURL(manifest))
 
-/** The Node arguments that a program of this package needs. Run from source, it needs a loader for TypeScript. */
+/**
+ * The Node arguments that a program of this package needs. A program that runs from source needs a loader for
+ * TypeScript.
+ */
 export const loader: readonly string[] = extname(import.meta.url) === '.ts' ? ['--import', 'tsx'] : []
 
 /** Returns the file of a program that runs in its own process. `path` is its source without `.ts`. */

@@ -6,8 +6,8 @@
  *  <cache>/redis/debian-12-x64.building-XXXXXX/   where a tree is built, until a rename gives it its name
  *
  * A tree is good if the wanted program in it runs. A good tree is used without the lock, without apt and without the
- * network. A missing or broken tree is rebuilt under the lock. If several processes come at once, one fetches and the
- * others find the result.
+ * network. A missing or broken tree is rebuilt under the lock. If several processes need the same tree at once, one of
+ * them fetches the packages, and the others find the finished tree.
  */
 import { mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'

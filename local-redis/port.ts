@@ -4,7 +4,8 @@ import { createServer } from 'node:net'
 /**
  * The range of ports to choose from: above 6379, and below the ports that systems use for outgoing connections. If a
  * killed server had one of those ports, an outgoing connection could take the port before the server restarts. A client
- * that keeps reconnecting to the killed server could even be given the same port as its own, and so connect to itself.
+ * that keeps reconnecting to the killed server could even get that port for its own end of the connection. It would
+ * then connect to itself.
  */
 const lowest = 10_000
 const highest = 32_767

@@ -1,10 +1,10 @@
 /**
  * A server as a child process that cannot outlive its parent.
  *
- * Handlers for exit and signals would cover most ends. But no handler runs when a process is killed with SIGKILL or
- * when a worker thread is torn down, and each signal handler changes how its process reacts to the signal. So this
- * module has no such handlers. Instead, the child holds one end of a pipe, the lifeline. The kernel closes the other
- * end however the parent ends:
+ * Handlers for exit and signals could end the server in most cases. But no handler runs when a process is killed with
+ * SIGKILL or when a worker thread is torn down, and each signal handler changes how its process reacts to the signal.
+ * So this module has no such handlers. Instead, the child holds one end of a pipe, the lifeline. The kernel closes the
+ * other end however the parent ends:
  *
  *  this process ──lifeline──> sh: waits for a line ──(closed without a line)──> kills the server, removes the folder
  *       │                      ▲ forked by

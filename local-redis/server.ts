@@ -2,13 +2,13 @@
  * The life of a server, the same for every driver.
  *
  * A driver (child process or container) only launches a server on a port, and ends it. Everything else is here:
- * choosing the port, reacting if another program took it in the meantime, deciding when a server is ready, and the
- * calls that kill and restart it.
+ * choosing the port, choosing again if another program took the port in the meantime, deciding when a server is ready,
+ * and the calls that kill and restart it.
  *
  *   start ──> ready ──kill──> dead ──restart──> ready ──stop──> over
  *
- * Each restart is a new launch. A restarted server is empty, unless the caller gave it both a folder and the arguments
- * to persist into it.
+ * Each restart is a new launch. A restarted server is empty. It has its old data only if the caller gave it a folder,
+ * and arguments that make it save data there.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { messageOf } from './error-message.ts'

@@ -1,5 +1,6 @@
 /**
- * Finds Spin on the PATH, or in the distribution's package, which is one binary that needs nothing but the C library.
+ * Finds Spin on the PATH, or in the distribution's package. The package contains one binary, which needs only the C
+ * library.
  */
 import { join } from 'node:path'
 import which from 'which'

@@ -25,8 +25,9 @@ import { complaintsOf, endSuites, isVersionOf, notedIn, type Outcome, runSuites,
 import { testFilesIn } from './test-files.ts'
 
 /**
- * Tests that the matrix leaves out. They check what a client does while servers of a quorum are away, and this does not
- * depend on the kind of server. test/contract/quorum.test.ts tests what each kind of server answers.
+ * Tests that the matrix leaves out. They check what a client does while servers of a quorum are away. The client's
+ * behaviour then does not depend on the kind of server. test/contract/quorum.test.ts tests what each kind of server
+ * answers.
  */
 const elsewhere: readonly string[] = ['test/contract/quorum-away.test.ts', 'test/contract/quorum-errors.test.ts']
 
@@ -84,8 +85,8 @@ function tableOf(rows: readonly ServerRow[], images: readonly Image[], outcomes:
 }
 
 /**
- * Returns the rows with these names, or all rows if no names are given. Leaves out the row of the server on which the
- * tests of the report `beside` ran.
+ * Returns the rows with these names, or all rows if no names are given. `beside` is the report of an earlier test run.
+ * The row of the server of that run is left out.
  */
 async function rowsOf(only: readonly string[] | undefined, beside: string | undefined): Promise<ServerRow[]> {
   const named = servers.filter(({ name }) => only?.includes(name) ?? true)
@@ -128,7 +129,7 @@ async function main(): Promise<boolean> {
     const plain = rows.map((row, i) => suiteOf(row, images[i]!))
     const suites = spread ? await onNodes(plain) : plain
     if (prepare) return true
-    // All at once: the tests mostly wait, for leases to end and for servers to start.
+    // All suites run at once, because the tests mostly wait for leases to end and for servers to start.
     const outcomes = await runSuites(suites, reports ?? join(await cacheFolder(process.env), 'matrix'), suites.length)
 
     const complaints = complaintsOf(

@@ -1,6 +1,6 @@
 /**
- * Measures what instrumentation costs: uncontended locks and releases, one after the other, in one process, on one
- * server.
+ * Measures what instrumentation costs. One process locks and releases without contention, again and again, on one
+ * server. There are four variants:
  *
  *  nobody     no listener
  *  api        instrumented, with no SDK registered: the calls of @opentelemetry/api do nothing
@@ -8,8 +8,9 @@
  *  links      as sdk, with the option `links`: one more command for each grant, for which no caller waits
  *
  * The variants take turns in short rounds, in another order each time, so that other load on the machine affects all
- * alike. The result is the median, over the rounds, of the ratio to `nobody` in the same round: once for the elapsed
- * time, and once for the processor time of this process, which other programs disturb less.
+ * variants alike. In each round, the cost of each variant is divided by the cost of `nobody`. The result is the median
+ * of these ratios. It is computed for the elapsed time, and for the processor time of this process, because other
+ * programs disturb the processor time less.
  *
  * The script measures the built package:
  *

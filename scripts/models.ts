@@ -1,6 +1,6 @@
 /**
- * What run-model.ts checks: configurations that must hold, and mutants that must be refuted for the reason that
- * `because` names. docs/model.md has the results.
+ * What run-model.ts checks: configurations of the protocol in which no property may fail, and mutants that must be
+ * refuted for the reason that `because` names. docs/model.md has the results.
  */
 export type Property = 'I1' | 'I2' | 'I3' | 'I4' | 'I8'
 
@@ -38,9 +38,9 @@ export interface Model {
 const of = (name: string, defines: string): Subject => ({ name, defines: defines.split(' ') })
 
 /**
- * The most expensive configurations come first, so that no core is idle at the end. Unless a configuration sets FAIR,
- * two of the three clients are fair. The checker also searches the runs in which a fault of a configuration does not
- * happen. So "a crash, a lost message" includes all runs with only a crash or only a lost message.
+ * The configurations that take longest come first, so that no core is idle at the end. Unless a configuration sets
+ * FAIR, two of the three clients are fair. The checker also searches the runs in which a fault of a configuration does
+ * not happen. So "a crash, a lost message" includes all runs with only a crash or only a lost message.
  */
 const baton: Model = {
   file: 'baton.pml',

@@ -31,7 +31,8 @@ type Of<S> = S & { readonly model: Model }
 
 /**
  * - full: searches every state, with an optimizing compiler.
- * - quick: for a mutant, whose error is usually found before an optimizing compiler would be done.
+ * - quick: compiles without optimization. Used for mutants, because a mutant's error is usually found before an
+ *   optimizing compiler would be done.
  * - short: continues until it has found the shortest counterexample.
  */
 type Manner = 'full' | 'quick' | 'short'
@@ -69,7 +70,7 @@ async function check({ spin, cc }: Tools, subject: Of<Subject>, folder: string, 
   await copyFile(join(spec, model.file), join(folder, model.file))
   await runIn(folder, spin.binary, [...defines.map(define => `-D${define}`), '-a', model.file])
   // The processes share all variables, so partial-order reduction would save nothing and cost time. NOFAIR leaves out
-  // support for fairness, which the models do not need: looks that change nothing are not steps.
+  // support for fairness. The models do not need it, because reads that change nothing are not steps.
   const flags = ['-w', '-DNOREDUCE', '-DMEMLIM=4000', progress ? '-DNOFAIR' : '-DSAFETY']
   await runIn(folder, cc, [...compile, ...flags, '-o', 'pan', 'pan.c'])
   const begin = performance.now()

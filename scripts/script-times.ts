@@ -1,11 +1,11 @@
 /**
- * Compares what two versions of the scripts in lua/ cost the server: µs per call by `INFO commandstats`, which includes
- * neither the network nor the client.
+ * Compares what two versions of the scripts in lua/ cost the server: the µs per call that `INFO commandstats` reports.
+ * These include neither the network nor the client.
  *
  * Each scene is a cycle of calls that leaves the lock as it found it. Measured calls are sent by EVALSHA. Other calls
  * that the scene needs are sent by EVAL, which Redis counts separately. The versions take turns in short rounds, in
  * another order each time, so that other load on the machine affects both. The results are the medians over the rounds,
- * and the median of the ratio within a round.
+ * and the median of the rounds' ratios between the two versions.
  *
  * `scripts/lua-texts.ts` writes the texts of a version:
  *

@@ -121,8 +121,8 @@ function countsOf(text: string): Counts {
 }
 
 /**
- * Returns why a suite does not count as passed. A skipped test has not passed. Nor has a run whose tests passed but
- * that ended with an error.
+ * Returns why a suite does not count as passed. A skipped test has not passed. A run has not passed either if it ended
+ * with an error, even if all its tests passed.
  */
 function troubleOf({ passed, failed, skipped }: Counts, code: unknown): string | undefined {
   if (failed > 0) return `${failed} tests failed`

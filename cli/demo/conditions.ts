@@ -1,4 +1,4 @@
-/** Waits until conditions become true. If the whole run fails first, the waits end with its error. */
+/** Waits until conditions become true. If the whole run fails first, the waits reject with the run's error. */
 export interface Conditions {
   /** Resolves once `isTrue` returns true; rejects if the run fails. */
   until(isTrue: () => boolean): Promise<void>

@@ -1,8 +1,8 @@
 /**
  * The sale from beginning to end. The story:
  *
- *  1. Four workers start. Each receives orders until it has 12 in hand, and a new order for each one that it answers.
- *     So about 47 requests always wait for the coupon's lock while one order is served.
+ *  1. Four workers start. Each receives orders until it has 12 in hand. For each order that it answers, it receives a
+ *     new one. So about 47 requests always wait for the coupon's lock while one order is served.
  *  2. After 12 sales, W2 has to stop inside its next section: the customer has paid, W2 holds the lock, and nothing is
  *     written. W2 is then killed with SIGKILL. Nobody can release its lock, so the others wait until the lease ends.
  *     The orders that W2 had in hand go back to the front of the list, and a new process replaces W2.
@@ -41,10 +41,7 @@ export interface SaleOptions {
   /** How long the sale may take before it fails, in ms. */
   patience: number
   say: Say
-  /**
-   * Called once, at the start, with the present state of the sale (`stage`), which may be read at any time from then
-   * on.
-   */
+  /** Called once, at the start, with an object that always has the present state of the sale (`stage`). */
   watch: (stage: Stage) => void
 }
 
@@ -129,8 +126,8 @@ export async function runSale(options: SaleOptions): Promise<History> {
   }
 
   /**
-   * Waits until the worker has ended. Rejects if the run fails first, because the sale must then not continue, and
-   * above all no other worker may be started. `worker.ended` alone would not reject.
+   * Waits until the worker has ended. Rejects if the run fails first, so that the sale does not continue and no other
+   * worker is started. `worker.ended` alone would not reject.
    */
   async function hasEnded(worker: Worker): Promise<void> {
     let ended = false

@@ -59,8 +59,8 @@ export function openLedger(stock: number) {
     },
 
     /**
-     * Ends a critical section whose lock was lost. The section ends when its lease ended, or at its last accepted write
-     * if that was later.
+     * Ends a critical section whose lock was lost. The section ends when its lease ended. If the shop accepted a write
+     * after that, the section ends with this write.
      */
     lost({ section: id, refused, wroteAt }: Lost) {
       if (id === null) return

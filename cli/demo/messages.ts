@@ -43,7 +43,7 @@ export interface Entered {
   leaseEnds: number | null
   /**
    * While a critical section runs, its id is in the shop as a mark. `found` is the mark of another section that this
-   * section found there. `found` should be null, because sections must not overlap.
+   * section found in the shop. `found` should be null, because sections must not overlap.
    */
   found: string | null
 }

@@ -104,7 +104,7 @@ function use({ url, shown }: ServerAddress, announce: (line: string) => void) {
 }
 
 /**
- * Reacts to signals that end the demo, and to its output being closed. The second such event ends the process
+ * Reacts to signals that end the demo, and to the closing of its output. The second of these events ends the process
  * immediately.
  */
 function listenForInterruption() {

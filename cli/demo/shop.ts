@@ -55,8 +55,8 @@ export function openShop(redis: Redis, prefix: string) {
 
   return {
     /**
-     * Writes the id of a critical section as the mark that it is running. `previous` is the mark before: '' or null if
-     * no section was running.
+     * Writes the id of a critical section as the mark that it is running. `previous` in the result is the mark that was
+     * there before: '' or null if no section was running.
      */
     enter: (coupon: string, token: number | null, section: string) =>
       write(coupon, token, `${prefix}:inside:${coupon}`, section),

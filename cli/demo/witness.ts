@@ -6,11 +6,11 @@
  * a write was lost.
  *
  * Critical sections: a section begins with the first statement under the lock and ends with the last one before the
- * release. Both times come from the machine's monotonic clock. A section ends in one of three ways:
+ * release. The times of both statements come from the machine's monotonic clock. A section ends in one of three ways:
  *
  *  released   The worker is about to release the lock: the section ends then.
  *  killed     The process died inside the section. No other process could know that. So the section ends when its lease
- *             ends, by the last calculation of the worker itself. Without the lock, the section ends with the kill.
+ *             ends, as the worker itself last calculated. Without the lock, the section ends with the kill.
  *  lost       The process was frozen and continued, and the shop refused its late write. The section had no effect
  *             after the end of its lease, so it ends when its lease ends. If the shop had accepted the late write, the
  *             section would end with that write, and would overlap with all sections in between.

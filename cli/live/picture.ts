@@ -5,9 +5,9 @@ import type { LockState } from '../../src/index.ts'
 import { byKey, heldFor, timeLeft } from '../description.ts'
 
 export interface SeenLock extends LockState {
-  /** The ms since the first holder acquired the lock. Undefined if nobody holds it. */
+  /** The ms since the first holder acquired the lock. Undefined if nobody holds the lock. */
   readonly heldFor: number | undefined
-  /** The ms until the first of the lock's leases ends. Undefined if nobody holds it. */
+  /** The ms until the first of the lock's leases ends. Undefined if nobody holds the lock. */
   readonly timeLeft: number | undefined
   /** The longest wait in the queue so far, in ms; 0 if nobody waits. */
   readonly longestWait: number

@@ -4,9 +4,10 @@
  *      begun ────────── survey ────────── ended ── rest ──▶ begun …       never two at a time
  *                          │ fails: the last picture stays, with the reason
  *
- * A survey is work for the server: a SCAN over its keys, and one script call per lock. It takes long if there are many
- * keys, if the network is slow or if the server is busy. Long surveys must not follow each other without a pause. So
- * the rest is at least four times as long as the survey was, and surveys take at most a fifth of the time.
+ * A survey is work for the server: a SCAN over its keys, and one script call per lock. A survey takes long if there are
+ * many keys, if the network is slow or if the server is busy. Long surveys must not follow each other without a pause.
+ * So the rest after a survey is at least four times as long as the survey, and surveys take at most a fifth of the
+ * time.
  */
 import type { Connected } from '../connection.ts'
 import { type Picture, pictureOf, type SeenLock, seen } from './picture.ts'
@@ -71,7 +72,7 @@ export function watch(at: Connected, { pattern, interval }: WatchOptions, change
   let gone = false
   /**
    * Whether the connection was lost during the current survey of all locks. If so, the survey's duration does not show
-   * how much work Redis had with it.
+   * how much work the survey was for Redis.
    */
   let interrupted = false
   let due = performance.now()

@@ -1,10 +1,11 @@
 /**
  * The command that runs under the lock, with all the processes that it starts.
  *
- * If stdin is no terminal, the command leads a process group of its own, and signals go to the whole group: if only a
- * script were ended, the program that it waits for would keep running. (Node can create a group only together with a
- * session, so such a command has no controlling terminal.) If stdin is a terminal, the command has to stay in this
- * program's group, or it could not read what is typed. Then only the command itself receives signals.
+ * If stdin is not a terminal, the command leads a process group of its own, and signals go to the whole group.
+ * Otherwise a signal might end only a script, and the program that the script waits for would keep running. (Node can
+ * create a group only together with a session, so such a command has no controlling terminal.) If stdin is a terminal,
+ * the command has to stay in this program's group, so that it can read what is typed. In that case, only the command
+ * itself receives signals.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
 interface Process {
-  /** One letter. Z and X mean that the process has ended, but its parent has not collected its status yet. */
+  /** One letter. Z and X mean that the process has ended, but that its parent has not collected its exit status yet. */
   readonly state: string
   readonly group: string
   /** The foreground process group of the process's terminal, which receives the signals of keys such as Ctrl-C. */
@@ -25,8 +25,8 @@ export function processOf(pid: string): Process | undefined {
 }
 
 /**
- * Returns whether all members of a group have ended, although the group may remain: in a container, ended processes may
- * never be collected. Returns false if there is no /proc.
+ * Returns whether all members of a process group have ended. The group may still exist, because in a container the exit
+ * status of a process may never be collected. Returns false if there is no /proc.
  */
 export function onlyDead(group: number): boolean {
   try {

@@ -1,9 +1,9 @@
 /**
- * The terminal while the view uses it. The view is on the alternate screen, so the previous content comes back
- * afterwards.
+ * The terminal while the view uses it. The view is on the alternate screen, so the terminal shows its previous content
+ * again after the view.
  *
  * A screen that is cleared and redrawn flickers, and is slow over a slow line. So only changed lines are written, all
- * in one piece. A terminal with synchronized output shows the piece at once.
+ * in one write. A terminal with synchronized output shows them at the same moment.
  */
 import { constants } from 'node:os'
 import { emitKeypressEvents, type Interface, type Key as ReadKey } from 'node:readline'

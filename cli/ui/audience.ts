@@ -40,8 +40,8 @@ export class Audience {
     this.#viewers.add(viewer)
     this.#watch.resume()
     this.#pulse ??= setInterval(() => this.#wakeAll(), PULSE)
-    // While there were no viewers, no pictures were taken. If the last one is old, the new viewer waits for the next
-    // one.
+    // While there were no viewers, no pictures were taken. If the last picture is old, the new viewer waits for the
+    // next picture.
     if (this.#watch.picture && this.#watch.age < this.#patience) viewer.wake()
     return viewer
   }
@@ -118,8 +118,8 @@ export class Viewer {
   }
 
   /**
-   * Resolves when there is something new to send: JSON without the unchanged parts. Resolves to undefined if the viewer
-   * has left.
+   * Resolves to the next message when there is something new to send. The message is JSON without the unchanged parts.
+   * Resolves to undefined if the viewer has left.
    */
   async next(): Promise<string | undefined> {
     while (!this.#news && !this.#gone) {

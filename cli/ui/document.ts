@@ -1,5 +1,6 @@
 /**
- * Makes the page as it is before the first picture. Its scripts then fill in the values, and create only table rows.
+ * Makes the page as it is before the first picture arrives. Later, the page's script fills in the values. The only
+ * elements that the script creates are table rows.
  */
 import { type Markup, markup } from '../../benchmarks/report/html-markup.ts'
 

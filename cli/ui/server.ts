@@ -1,7 +1,7 @@
 /**
  * The web server of `baton ui`. It shows private data, and may be allowed to take locks away. Programs of other users
- * on this machine can reach it, and so can pages of other sites in the same browser. Each measure on the left keeps out
- * what is on the right:
+ * on this machine can reach the server. Pages of other sites in the same browser can reach it, too. Each measure on the
+ * left keeps out what is on the right:
  *
  *  127.0.0.1 only                other machines
  *  a secret in the address       other users and programs of this machine, and pages that guess

@@ -64,7 +64,7 @@ thead th { overflow: visible; color: var(--faint); font-size: 13px; border-botto
 thead button { position: relative; border: 0; padding: 2px 0; font-size: 13px; color: inherit; background: none; }
 thead button:hover { color: var(--text); background: none; text-decoration: underline; }
 [aria-sort]:not([aria-sort="none"]) button { color: var(--text); font-weight: 600; }
-/* Placed between the columns, so that it moves no text. */
+/* The sort arrow is between the columns, so that it moves no text. */
 thead button::after { content: "\\2193"; visibility: hidden; position: absolute; left: calc(100% + 1px); }
 [aria-sort="ascending"] button::after { content: "\\2191"; visibility: visible; }
 [aria-sort="descending"] button::after { visibility: visible; }
@@ -84,7 +84,7 @@ main:not(.open) #locks thead th:nth-child(1) { width: 38%; }
 .left { display: flex; align-items: center; justify-content: flex-end; gap: 8px; }
 .bar { flex: 0 1 72px; display: inline-block; height: 6px; min-width: 24px; border-radius: 3px; background: var(--grid); overflow: hidden; }
 .bar span { display: block; height: 100%; border-radius: 3px; background: var(--rival); transform: scaleX(var(--share, 0)); transform-origin: left; }
-/* A low bar. A lease that is being renewed never falls below two thirds. */
+/* The bar of a lease with little time left. A lease that is being renewed never falls below two thirds. */
 .bar.low span { background: var(--baton); }
 
 #lock { margin-top: 20px; padding: 16px; border: 1px solid var(--edge); border-radius: 8px; min-width: 0; }
@@ -112,7 +112,7 @@ dialog .key { white-space: pre-wrap; font-weight: 600; max-height: 30vh; overflo
 dialog form { display: flex; justify-content: flex-end; gap: 12px; margin-top: 20px; }
 .danger { color: var(--alarm); border-color: var(--alarm); }
 
-/* Beside the list and always visible if there is room; otherwise in the list's place. */
+/* If there is room, the opened lock is beside the list and always visible. Otherwise it takes the list's place. */
 @media (min-width: 1301px) {
   main.open { grid-template-columns: minmax(0, 1fr) minmax(0, 430px); }
   main.open #overview { grid-column: 1 / -1; }

@@ -44,7 +44,7 @@ export class Trend {
     this.#points.splice(0, begin)
   }
 
-  /** Whether nobody has waited during the whole time span. */
+  /** Whether there was no waiter during the whole time span of the chart. */
   get empty(): boolean {
     return this.#points.every(({ longest }) => longest === 0)
   }

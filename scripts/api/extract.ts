@@ -56,8 +56,8 @@ export async function extract(): Promise<Entry[]> {
 }
 
 /**
- * A signature may name a type that the entry does not export. The report contains such types only with `own`, which is
- * set for the main entry.
+ * A signature may name a type that the entry does not export. The report contains such types only if `own` is true. It
+ * is true only for the main entry.
  */
 function configOf(folder: string, file: string, entry: string, own: boolean): ExtractorConfig {
   return ExtractorConfig.prepare({

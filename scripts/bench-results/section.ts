@@ -1,4 +1,7 @@
-/** Generates the text of the pages: the runs, the goals reached and missed, and a table for each scenario. */
+/**
+ * Generates the text of the pages about the benchmark: the runs, the goals reached and missed, and a table for each
+ * scenario.
+ */
 import { markdownTable } from 'markdown-table'
 import { lockOf, type Measure, type Results, type Scenario, type Trial } from '../../benchmarks/contract.ts'
 import { type Goal, measured, ranged } from '../../benchmarks/report/goal.ts'
@@ -59,8 +62,8 @@ const columns: Readonly<Record<Subject, readonly Column[]>> = {
 }
 
 /**
- * The scenario of the first table: callers do some work while they hold the lock, as users do. Only the last column of
- * the table comes from another scenario, idle-1000.
+ * The scenario of the first table: callers do some work while they hold the lock, as callers in real programs do. Only
+ * the last column of the table comes from another scenario, idle-1000.
  */
 const headline: ScenarioName = '2x8-hold5'
 const headlines: readonly Column[] = [

@@ -3,8 +3,8 @@
  *
  *     // This test fails if `a > b` becomes `a >= b` in src/local/line.ts: what goes wrong then.
  *
- * "is removed" instead of "becomes …" deletes the quoted code. Each quotation occurs exactly once in its file. Several
- * changes in one sentence are made together. Each further "It also fails if" is tried separately.
+ * If a comment says "is removed" instead of "becomes …", the quoted code is deleted. Each quotation occurs exactly once
+ * in its file. Several changes in one sentence are made together. Each further "It also fails if" is tried separately.
  */
 import { readFileSync } from 'node:fs'
 

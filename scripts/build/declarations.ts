@@ -1,7 +1,7 @@
 /**
- * Builds the library's declarations: one file per entry, and shared files for what entries have in common. First the
- * compiler emits one file per source. These files cannot be published as they are, because their imports end in `.ts`,
- * which users could not resolve.
+ * Builds the library's type declarations: one file per entry, and shared files for the declarations that several
+ * entries use. First the compiler emits one file per source. These files cannot be published as they are, because their
+ * imports end in `.ts`, which users could not resolve.
  */
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'

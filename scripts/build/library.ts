@@ -15,8 +15,8 @@ const esOnly = ['p-timeout']
 
 /**
  * The file that loads ioredis on demand stays a separate CommonJS file among the ES modules. So a user's bundler sees
- * its `require`, and includes ioredis. The bundler would not see a `require` that is created from `import.meta.url`,
- * and some bundles have no `import.meta.url`.
+ * the `require` in this file, and includes ioredis. An ES module would have to create its `require` from
+ * `import.meta.url`. The bundler would not see such a `require`, and some bundles have no `import.meta.url`.
  */
 const loader = 'ioredis.cjs'
 const apart: Plugin = {
@@ -42,9 +42,9 @@ async function build(format: 'es' | 'cjs', extension: string, external: (name: s
   const { output } = await bundle.write({
     dir: join(root, 'dist'),
     format,
-    // Only ES modules get source maps. Maps for both forms would be a sixth of the installed size.
+    // Only ES modules get source maps. Source maps for both forms would be a sixth of the installed size.
     sourcemap: format === 'es',
-    // Code that several entries share is in files of its own, so that a class is the same class in all of them.
+    // Code that several entries share is in files of its own, so that a class is the same class in all entries.
     entryFileNames: `[name].${extension}`,
     comments: { legal: false, jsdoc: false },
     chunkFileNames: `shared/[name].${extension}`,

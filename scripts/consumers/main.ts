@@ -1,6 +1,6 @@
 /**
- * Packs the package, installs it as its users do, and runs a lock in each kind of program that they have, against a
- * real server.
+ * Packs the package, installs it as users do, and takes a lock in each kind of program that users write, on a real
+ * server.
  *
  *   npm run test:consumers
  *   npm run test:consumers -- --only Jest --only webpack

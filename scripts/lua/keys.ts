@@ -1,7 +1,7 @@
 /**
- * Refuses a file of lua/ that makes a key's name if neither the file nor one of its includes checks, by EXISTS, that
- * this node serves the key. While a slot of a cluster moves, Redis makes this check only for KEYS: see
- * lua/shared/all.lua.
+ * If a file of lua/ makes a key's name, the file or one of its includes must check, by EXISTS, that this node serves
+ * the key. This check refuses a file that does not. While a slot of a cluster moves, Redis itself checks only the keys
+ * in KEYS: see lua/shared/all.lua.
  */
 import type { Source } from './source.ts'
 

@@ -170,7 +170,7 @@ function foldersIn(root: URL): string[] {
   return readdirSync(root, { withFileTypes: true }).flatMap(entry => (entry.isDirectory() ? [entry.name] : []))
 }
 
-/** Refuses a shared declaration that no kind uses. If at least one kind uses a declaration, it is not an error. */
+/** Refuses a declaration of a shared file if no kind uses the declaration. */
 function refuseCommon(problems: readonly (readonly string[])[]): void {
   const common = problems[0]?.find(problem => problems.every(each => each.includes(problem)))
   if (common !== undefined) throw new Error(common)

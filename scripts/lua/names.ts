@@ -1,6 +1,6 @@
 /**
- * Refuses a file of lua/ that reads or writes a name which it has neither made nor declared, or that declares a name
- * which it does not use. Each file is checked alone: an include is represented by its header.
+ * Refuses a file of lua/ in two cases: the file reads or writes a name that it has neither made nor declared, or it
+ * declares a name that it does not use. Each file is checked alone. For its includes, only their headers are read.
  */
 import luaparse from 'luaparse'
 import type { Declared } from './header.ts'
@@ -19,7 +19,7 @@ export const offered = new Set([
 interface Use {
   readonly name: string
   readonly written: boolean
-  /** The include that takes or changes the name, if the use is an include's. */
+  /** The include that takes or changes the name; undefined if the file itself uses the name. */
   readonly by: Source | undefined
 }
 
@@ -76,8 +76,8 @@ export function unreadOf({ file, name, header }: Source, sources: readonly Sourc
 }
 
 /**
- * Returns the names that an include adds to its includer: those that the include gives, and that the includer neither
- * gives nor changes itself. Names that the includer gives or changes are its own variables already.
+ * Returns the names that an include adds to its includer. These are the names that the include gives, without the names
+ * that the includer itself gives or changes. Names that the includer gives or changes are its own variables already.
  */
 export function newNames({ source }: Inclusion, includer: Source): string[] {
   const known = names([...includer.header.changes, ...includer.header.gives])

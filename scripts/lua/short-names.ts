@@ -1,8 +1,9 @@
 /**
  * Gives the names in the files of lua/ a short form for the texts that Redis receives: one letter for the most used.
  *
- * A name has the same short name in all texts, and no two names share one. So scopes and references do not change, an
- * include fits into every script that includes it, and a reader of an error message needs only one table.
+ * A name has the same short name in all texts, and no two names share one. So each short name still means the same
+ * variable, an include fits into every script that includes it, and a reader of an error message needs only one table
+ * of names.
  */
 import luaparse from 'luaparse'
 import type { Declared } from './header.ts'

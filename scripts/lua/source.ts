@@ -36,8 +36,7 @@ export class Sources {
   /** An include comes after the includes that it uses itself. */
   readonly includes: readonly Source[]
   /**
-   * Declarations that no script of this kind uses. An unused declaration is an error only if no other kind uses it
-   * either.
+   * Declarations that no script of this kind uses. An unused declaration is an error only if all kinds leave it unused.
    */
   readonly unused: readonly string[]
   readonly #root: URL
@@ -51,7 +50,8 @@ export class Sources {
 
   /**
    * Reads the scripts of a kind from the folder with its name, and what they include from `shared/`. Kinds with the
-   * same scripts share a folder. Each of them has a folder inside it, with the includes in which the kinds differ.
+   * same scripts share a folder. Inside that folder, each of these kinds has a folder of its own, with the includes in
+   * which the kinds differ.
    */
   constructor(root: URL, kind: string) {
     this.#root = root

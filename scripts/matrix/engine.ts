@@ -1,5 +1,6 @@
 /**
- * Finds a container engine that answers, or starts one here, as root, which ends with this process.
+ * Finds a container engine that answers. If there is none, starts an engine as root, which ends together with this
+ * process.
  *
  * The engine's programs come from the PATH, or from the distribution's packages. The packages are unpacked into the
  * cache, and nothing is installed. The engine works in a temporary folder with a socket of its own. It changes neither
@@ -34,8 +35,8 @@ export interface Engine {
 }
 
 /**
- * Paths that an engine creates outside its folders, with the commands that remove them: a network interface, and a
- * folder with a key that is not used.
+ * Paths that an engine creates outside its folders, with the commands that remove them. The first is a network
+ * interface. The second is a folder with a key that is not used.
  */
 const engineTraces = new Map<string, readonly [string, ...string[]]>([
   ['/sys/class/net/docker0', ['ip', 'link', 'delete', 'docker0']],
@@ -97,8 +98,8 @@ const tailLines = 12
 
 /**
  * The shell script that becomes the engine, and its watcher. $0 is the folder, and $$ the engine's process id. The
- * watcher waits at most 30 s for the engine's end, because an ended process whose status is not collected looks alive
- * for ever.
+ * watcher waits at most 30 s for the engine's end. If no process collects the exit status of the ended engine, the
+ * engine would otherwise look alive for ever.
  */
 const underWatch = [
   'ended() { for _ in $(seq 300); do kill -0 $$ || return; sleep 0.1; done; }',

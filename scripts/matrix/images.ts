@@ -1,10 +1,10 @@
 /**
  * Finds an image for each row of the matrix. If the row's environment variable names an image, that image is used.
  * Otherwise the official image is used, from the engine or its registry. If no registry can be reached, an image is
- * made from Debian's packages of that version.
+ * made from Debian's packages of the row's version.
  *
- * Such an image consists of the server and the libraries that the server's package names. The image's entry point is
- * the server. So arguments that begin with a dash go to the server, as with the official images.
+ * An image made from packages consists of the server and the libraries that the server's package names. The image's
+ * entry point is the server. So arguments that begin with a dash go to the server, as with the official images.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

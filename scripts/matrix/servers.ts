@@ -4,7 +4,10 @@
  */
 
 export interface ServerRow {
-  /** The product and version that the server itself must report. The last parts of the version are omitted. */
+  /**
+   * The product and version that the server itself must report. The last parts of the version are left out, so a server
+   * of version 7.0.15 belongs to the row with the version 7.0.
+   */
   readonly name: string
   /** The official image. */
   readonly image: string
@@ -43,8 +46,8 @@ const row = (
 /** From the oldest to the newest, because the first row of a run uses the oldest Node. */
 export const servers: readonly ServerRow[] = [
   // The oldest supported version. It has no sharded pub/sub. It lacks HELLO, so a client has to use RESP2. If a script
-  // fails, this server puts the script's error into the middle of its own error. It knows no rights on channels, so
-  // test/topology/matrix/older-refusals.test.ts tests what it refuses.
+  // fails, this server puts the script's error into the middle of its own error. It has no access rights for channels,
+  // so test/topology/matrix/older-refusals.test.ts tests what it refuses.
   row('Redis 6.0', 'bullseye', {
     args: ['--rename-command', 'HELLO', 'GONE'],
     note: 'RESP2, no sharded pub/sub',

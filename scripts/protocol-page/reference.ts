@@ -1,6 +1,6 @@
 /**
- * The part of docs/protocol.md about the arguments and replies of each script. It is generated from the headers in
- * lua/, so that it is correct.
+ * The part of docs/protocol.md about the arguments and replies of each script. This part is generated from the headers
+ * in lua/, so that it always matches the scripts.
  */
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'

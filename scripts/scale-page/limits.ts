@@ -5,7 +5,7 @@ import { step, units } from './units.ts'
 /** CPU that one core has per second, in µs. */
 const CORE = 1e6
 const GIGABYTE = 2 ** 30
-/** MAXCLIENTS connections is Redis's default limit. Each client has CONNECTIONS of them. */
+/** By default, Redis accepts MAXCLIENTS connections. Each client of redis-baton uses CONNECTIONS connections. */
 const MAXCLIENTS = 10_000
 const CONNECTIONS = 2
 

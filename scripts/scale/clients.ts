@@ -13,7 +13,10 @@ const baton: typeof import('../../src/index.ts') = await import(library)
 
 const clients: LockClient[] = []
 const leases: Lease[] = []
-/** The most CPU used between two readings, in µs. One long turn of the event loop used it, or several short turns. */
+/**
+ * The most CPU used between two readings, in µs. It was used by one long turn of the event loop, or by several short
+ * turns.
+ */
 let longestTurn = 0
 let watching: NodeJS.Timeout | undefined
 let looked = process.cpuUsage()

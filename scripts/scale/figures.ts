@@ -12,8 +12,8 @@ export interface Run {
   /** The share of all cores, 0..1, that other programs used during the measurement. */
   readonly usedByOthers?: number | undefined
   /**
-   * Whether the servers had priority over everything else on the machine. If not, times by SLOWLOG include the time of
-   * other programs.
+   * Whether the servers had priority over everything else on the machine. If not, the times that SLOWLOG reports
+   * include the time of other programs.
    */
   readonly serversFirst: boolean
 }
@@ -53,7 +53,7 @@ export interface Longest {
   readonly tooLong: number
 }
 
-/** What client processes spent, and what servers spent. */
+/** What the client processes used, and what the servers used: CPU or memory. */
 export interface Spent {
   readonly client: number
   readonly server: number
@@ -118,7 +118,8 @@ export interface Masters {
   /** CPU to take and release one lock: of all clients, and of the masters. */
   readonly cycle: Spent
   /**
-   * For each master: the acquisitions that it served, its CPU for one of them, and the part of that spent in scripts.
+   * For each master: the acquisitions that it served, its CPU for one acquisition, and the part of this CPU that
+   * scripts used.
    */
   readonly each: readonly { readonly acquisitions: number; readonly server: number; readonly inScripts: number }[]
   /** CPU of a master while nothing happens, per second. */
@@ -134,7 +135,7 @@ export interface Chores {
   readonly stats: readonly { readonly locks: number; readonly micros: number }[]
   /** The cost of `close()` for a client with this many waiters for one key. */
   readonly close: { readonly waiters: number; readonly client: number; readonly ms: number }
-  /** An owner that has `holds` holds: the cost to take one of them, and to release one. */
+  /** For an owner that has `holds` holds: the cost to take one hold, and to release one hold. */
   readonly holds: readonly {
     readonly where: string
     readonly holds: number

@@ -12,8 +12,8 @@
  *  masters  clusters of one, two and three masters
  *  chores   other work of the library
  *
- * CPU and memory are those that the system and the servers count for each process, because they hardly depend on other
- * load on the machine. The clients run the built library.
+ * CPU and memory are the figures that the system and the servers report for each process, because these figures hardly
+ * depend on other load on the machine. The clients run the built library.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { machine, usage, usedByOthers } from '../../benchmarks/harness/machine.ts'

@@ -1,5 +1,6 @@
 /**
- * Measures clusters of one, two and three masters: what an acquisition costs each master, with keys spread over all.
+ * Measures clusters of one, two and three masters: what an acquisition costs each master if the keys are spread over
+ * all masters.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Server } from '../../benchmarks/harness/server.ts'
@@ -9,7 +10,10 @@ import { each, Meter, round } from './meter.ts'
 import { startCluster } from './server.ts'
 
 const KEYS = 3_000
-/** Acquisitions per process and master. So each master serves the same number in every cluster. */
+/**
+ * The number of acquisitions per process and master. So each master serves the same number of acquisitions in every
+ * cluster.
+ */
 const CYCLES = 10_000
 const CALLERS = 50
 const PROCESSES = 2

@@ -45,7 +45,7 @@ async function one({ what, fair, waiters, keys }: (typeof settings)[number]): Pr
   const longest = await watchScripts(server)
   const parking = await meter.of(() => waiting.ask('park', order))
   const after = await memories(waiting, server)
-  // The process of the holders renews its locks meanwhile. The meter does not measure that process.
+  // Meanwhile, the process that holds the locks renews them. The meter does not measure that process.
   const idle = await meter.idle(WATCHED)
   const alone = await longest()
   const watch = await watchScripts(server)

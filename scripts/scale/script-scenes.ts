@@ -1,7 +1,7 @@
 /**
- * Measures how long one script call occupies the server: each case alone, on a key with 1, 1,000 or 50,000 waiters. The
- * library's own `Kind` makes the calls, and its `join` adds the waiters. The waiters have the ids of clients that do
- * not exist, except where a case needs a client that is subscribed to its inbox.
+ * Measures how long one script call occupies the server. Each case is measured alone, on a key with 1, 1,000 or 50,000
+ * waiters. The `Kind` of redis-baton makes the calls, and its `join` adds the waiters. The waiters have the ids of
+ * clients that do not exist, except where a case needs a client that is subscribed to its inbox.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
@@ -131,8 +131,8 @@ async function oneByOne(count: number, call: (i: number) => Promise<unknown>): P
 type Case = (scene: Scene, size: number) => Promise<() => Promise<unknown>>
 
 /**
- * Measures a call on a queue whose keys have expired. The first command that touches these keys, which is the measured
- * one, has to remove them.
+ * Measures a call on a queue whose keys have expired. The first command that touches these keys has to remove them, and
+ * this command is the measured call.
  */
 const expired: Case = async (scene, size) => {
   await scene.hold()

@@ -7,16 +7,16 @@
  *
  * How to measure: give the document, and nothing else, to an engineer who knows Node and Redis and has never seen this
  * code. For each comment and message, the reader writes down what it means after one reading, and marks items that
- * needed a second one. A person who knows the code compares. An item fails if the reader missed its meaning or marked
- * it. For each page, the reader first reads only its title, and writes down three questions that this title raises for
- * a newcomer. Then the reader opens the page, and answers them from it. The questions come from the title, which every
- * reader of the page sees, and not from the name of its file. The aims: at most 3 of 60 comments fail, none of 30
- * messages fails, and all answers are right.
+ * needed a second one. A person who knows the code then compares these notes with the code. An item fails if the reader
+ * missed its meaning, or marked the item. For each page, the reader first reads only its title, and writes down three
+ * questions that this title raises for a newcomer. Then the reader opens the page, and answers the questions from the
+ * page alone. The questions come from the title and not from the name of the file, because every reader of the page
+ * sees the title. The aims: at most 3 of 60 comments fail, none of 30 messages fails, and all answers are right.
  *
  * The draw depends only on the seed and the files. Each comment in the sources has the same chance, whichever file it
- * is in. Each page has the same chance, too. So has each message of at least four words. Shorter messages are not
- * drawn, because most of them mean nothing without the lines around them. Use a new seed for each measurement, because
- * the words of an earlier draw may have been improved because of it.
+ * is in. Each page has the same chance as every other page, and so has each message of at least four words. Shorter
+ * messages are not drawn, because most of them mean nothing without the lines around them. Use a new seed for each
+ * measurement, because the texts of an earlier draw may have been improved since.
  */
 import { parseArgs } from 'node:util'
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'

@@ -1,4 +1,7 @@
-/** Finds what a comment is in: the first line of the nearest function, method, class, interface or test around it. */
+/**
+ * Finds the place of a comment: the first line of the nearest function, method, class, interface or test around the
+ * comment.
+ */
 import ts from '@typescript/typescript6'
 
 /** Returns the first line of the declaration around a position. Undefined if there is none. */

@@ -2,10 +2,11 @@
  * Finds the messages for users in a source file, from its syntax tree.
  *
  * Every text of several words counts as a message, because programs often assemble messages far from where they print
- * them. The surrounding call determines the kind of message. A text that is part of a larger one in the same file is
- * shown in it: constants are inserted, lines that are printed together are joined, and a reason that a function returns
- * or receives is shown in the sentence that contains it. Names are left out, such as the titles of columns. In the
- * result, `[x]` may be absent, `(x|y)` is one of several, and `${…}` is a value.
+ * them. The surrounding call determines the kind of message. If a text is part of a larger text in the same file, only
+ * the larger text is listed. For this, constants are inserted, and lines that are printed together are joined. A reason
+ * that a function returns or receives is shown in the sentence that contains it. Names are left out, such as the titles
+ * of columns. In the result, `[x]` is a part that may be absent, `(x|y)` is a choice between texts, and `${…}` is a
+ * value.
  */
 import ts from '@typescript/typescript6'
 import { constantOf, isPrintable, isSum, isText, joinedBy, nameOf, Renderer } from './rendered.ts'
@@ -33,8 +34,8 @@ const codes: Readonly<Record<string, string>> = {
 }
 
 /**
- * Errors that users see only as the reason within another message: the start of a file's path, the class of the error,
- * and that message, in which `…` stands for the reason.
+ * Errors that users see only as the reason within another message. Each entry has the start of a file's path, the class
+ * of the error, and the other message. In that message, `…` stands for the reason.
  */
 const reasons: readonly [file: string, name: string, message: string][] = [
   ['cli/reach.ts', 'Error', 'Redis at \u0024{address} cannot be used: …'],
@@ -236,7 +237,9 @@ function isProse(text: string): boolean {
   return /\p{L}[\p{L}'-]*[,;:]? \p{L}{2}|… \p{L}{2,}|\p{L}{2,} …/u.test(words) && !forMachines.test(text)
 }
 
-/** Returns the default of an option: the last argument of `.option`, or what `.default` after `new Option` gets. */
+/**
+ * Returns the default of an option: the last argument of `.option`, or the argument of `.default` after `new Option`.
+ */
 function defaultOf(node: ts.Node | undefined): string {
   for (let at = node; at && !ts.isStatement(at) && !ts.isVariableDeclaration(at); at = at.parent) {
     const call = at !== node && ts.isCallExpression(at) && nameOf(at) === 'default' ? at : undefined
@@ -261,7 +264,10 @@ function isName(text: string): boolean {
   return !/[.?!…]$|\$\{/.test(words) && words.split(/\s+/).length < 4
 }
 
-/** Returns whether the error is a constant that another error of the same file receives as its reason. */
+/**
+ * Returns whether the error is assigned to a constant, and the same file passes that constant to another error as its
+ * reason.
+ */
 function isReasonOf(node: ts.Node): boolean {
   const { parent } = node
   if (!ts.isVariableDeclaration(parent) || !ts.isIdentifier(parent.name)) return false

@@ -1,6 +1,6 @@
 /**
- * Prints a table of all that users see: errors, warnings, the help of every command, printed lines, events. It is read
- * from the sources, and stored nowhere.
+ * Prints a table of all that users see: errors, warnings, the help of every command, printed lines, events. The table
+ * is made from the sources each time, and is not stored.
  *
  *   npm run --silent words                     from the present sources
  *   npm run --silent words -- --at <commit>    from the sources of that commit

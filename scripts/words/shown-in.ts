@@ -1,4 +1,7 @@
-/** Finds where a text is shown that is only a part of a message, such as the result of a function that gives a reason. */
+/**
+ * For a text that is only a part of a message, finds the message. Such a text is for instance the result of a function
+ * that returns a reason.
+ */
 import ts from '@typescript/typescript6'
 import { constantOf, isPrintable, isPut, isText, joinedBy, nameOf } from './rendered.ts'
 
@@ -116,7 +119,7 @@ function all<T extends ts.Node>(within: ts.Node, is: (node: ts.Node) => node is 
   return found
 }
 
-/** Returns whether a part of the expression is such a node. An operand of `===` or `!==` does not count as a part. */
+/** Returns whether `is` holds for a part of the expression. An operand of `===` or `!==` does not count as a part. */
 function some(within: ts.Node, is: (node: ts.Node) => boolean): boolean {
   if (ts.isBinaryExpression(within) && /^[!=]==$/.test(within.operatorToken.getText())) return false
   return is(within) || (ts.forEachChild(within, child => some(child, is) || undefined) ?? false)

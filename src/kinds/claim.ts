@@ -6,8 +6,8 @@
  *
  * A client sends the claim with its request. While the waiter is queued, the claim is its entry in the queue; after the
  * grant, it is part of the lock's `holder`. Owner and label may contain any character, so the claim states the owner's
- * length in bytes. If that length is 0, the caller has no name, and its owner is the id. Scripts read claims with the
- * constants of lua/shared/claim.lua.
+ * length in bytes. If that length is 0, the caller gave no owner, and the claim's id is its owner. Scripts read claims
+ * with the constants of lua/shared/claim.lua.
  */
 import type { Claim } from '../kind.ts'
 
@@ -15,7 +15,7 @@ export type Claimed = Pick<Claim, 'id' | 'owner' | 'label' | 'lease' | 'headStar
 
 export interface DecodedClaim {
   readonly id: string
-  /** The caller's name, or the id if the caller has no name. */
+  /** The owner that the caller gave, or the claim's id if the caller gave none. */
   readonly owner: string
   readonly label: string
   /** The length of the lease, in ms. */
@@ -64,7 +64,7 @@ export function decodeClaim(text: string): DecodedClaim | undefined {
   return { id, owner, label, lease: Number(lease), waiterTtl: Number(waiterTtl), headStart: Number(headStart) }
 }
 
-/** Splits the last part of a claim. `owner` is undefined if the caller has no name. */
+/** Splits the last part of a claim. `owner` is undefined if the caller gave none. */
 export function decodeNames(text: string, bytes: number): { owner: string | undefined; label: string } {
   if (bytes === 0) return { owner: undefined, label: text }
   const names = Buffer.from(text)

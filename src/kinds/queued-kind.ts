@@ -164,8 +164,9 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   }
 
   /**
-   * Continues the search for the next holder, after an earlier call has passed over as many dead waiters as one call
-   * may. Does not reject, because the next attempt or heartbeat continues the search as well.
+   * Continues the search for the next holder. An earlier call stopped because it had reached the largest number of dead
+   * waiters that one call may pass over. Does not reject, because the next attempt or heartbeat continues the search as
+   * well.
    */
   sweep(key: string): Promise<void> {
     const swept = this.#scripts.run('sweep', this.#keys.of(key), {}, ({ status }) =>

@@ -1,6 +1,6 @@
 /**
  * The drain of a closing client: the time that the client gives its holders to release. The drain is over when the
- * client holds nothing any more, or at the earliest end that a caller of `close` has set.
+ * client holds nothing any more, or at the earliest time that a caller of `close` has set.
  */
 import type { Clock, Timer } from '../clock.ts'
 

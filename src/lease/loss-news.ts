@@ -3,8 +3,8 @@
  * taken away. In a cluster, each lock has an inbox of its own. A holder without a subscription to that inbox learns of
  * the loss only at its next renewal, or never if its lease is not renewed (I8). So a client subscribes for each hold
  * that is older than `LASTING`. Shorter holds cost nothing. A hold that is renewed often learns of its loss soon
- * anyway, so it needs no subscription. After the subscription, Redis is asked once, because the loss may have come
- * before it.
+ * anyway, so it needs no subscription. After subscribing, the client asks Redis once whether the hold still exists,
+ * because the loss may have come before the subscription.
  */
 import type { Clock, Timer } from '../clock.ts'
 import type { Hold } from '../local/hold.ts'

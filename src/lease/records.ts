@@ -1,6 +1,6 @@
 /**
- * Records in Redis the new holder of a lock that was handed on within this client. After that, `inspect` shows that
- * holder, and its lease has its full length.
+ * Records in Redis the new holder of a lock that was handed on within this client. After that, `inspect` shows the new
+ * holder, and the holder's lease has its full length in Redis.
  *
  * Records are late and rare. Most holders hand the lock on within a moment, so a holder is recorded only if it still
  * holds the lock after `RECORD_AFTER`. A record that arrives late or twice does no harm: it is about the same hold in

@@ -8,15 +8,15 @@
  *   deadline  when the hold may have ended in Redis. Then this client declares the hold lost, at once and for good. The
  *             hold's signal aborts before the server can grant the lock to another owner (I1, I8).
  *
- * A renewal has three outcomes. Redis may report a new deadline. It may report that the hold is gone, which is final.
- * Or it may not answer, which proves nothing, so the renewal is tried again until the deadline. A hold that is being
- * released is not renewed, and the answer to a renewal under way is ignored. But the hold's deadline still counts: the
- * release waits for its answer until then.
+ * A renewal has three outcomes. Redis may report a new deadline. Redis may report that the hold is gone; this is final.
+ * Or Redis may not answer. A missing answer proves nothing, so the renewal is tried again until the deadline. A hold
+ * that is being released is not renewed, and the answer to a renewal under way is ignored. But the hold's deadline
+ * still counts: the release waits for its answer until then.
  *
  * Adding and removing a hold has to be cheap, because an uncontended lock does both all day. So the timer is only moved
- * to an earlier time, and never stopped for one hold. If it fires too early, it sleeps again. A new hold goes on the
- * agenda only when the timer fires, if the client still has the hold then. So the timer only looks at holds that need
- * something.
+ * to an earlier time, and never stopped for one hold. If the timer fires too early, it is set again. A new hold goes on
+ * the agenda only when the timer fires, if the client still has the hold then. So most holds, which end soon, never get
+ * on the agenda.
  */
 import pTimeout from 'p-timeout'
 import type { Clock, Timer } from '../clock.ts'
@@ -53,8 +53,8 @@ export class Renewal {
   readonly #clock: Clock
   readonly #listener: RenewalListener
   /**
-   * Holds that are not on the agenda yet. Most of them end before anything is due. For each of the others, the timer
-   * fires in time.
+   * Holds that are not on the agenda yet. Most of them end before anything is due. For a hold that lasts longer, the
+   * timer fires in time.
    */
   readonly #fresh = new Set<Hold>()
   /**

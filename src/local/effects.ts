@@ -26,8 +26,8 @@ export interface Asker {
   readonly waiting: number
   answered(waiter: Waiter, attempt: Attempt, join: boolean, answer: Granted | Refused): void
   /**
-   * Called when the replicas, which were asked at `begun`, have the grant until `deadline`. If `deadline` is not a
-   * number, Redis no longer has the grant.
+   * Called with the answer to the question whether enough replicas have the grant. The question was sent at `begun`. If
+   * `deadline` is a number, they have the grant, and it lasts until then. Otherwise Redis no longer has the grant.
    */
   confirmed(waiter: Waiter, grant: Granted, begun: number, deadline: Renewed): void
   /** Called when too few replicas have the grant. */
@@ -58,8 +58,8 @@ export interface Sending {
   /** Sends a heartbeat of these waiters, and calls `Queue.tended` with the answer. */
   tend(lock: Asker, waiters: readonly Waiter[]): void
   /**
-   * Asks replicas whether they have a grant, and calls `confirmed` or `unconfirmed`. Undefined if grants need no
-   * replicas.
+   * Asks replicas whether they have a grant, and calls `confirmed` or `unconfirmed`. Undefined if no replica has to
+   * confirm a grant.
    */
   readonly confirm: ((lock: Asker, waiter: Waiter, grant: Granted) => void) | undefined
   /** Takes back a grant that replicas did not confirm, and calls `undone` a moment later. */

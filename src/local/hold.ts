@@ -5,9 +5,9 @@
  * releases it, and its `LocalLock` hands it on. Each of them reports the outcome by the methods below. Users see the
  * hold as a `Lease`.
  *
- * Each read computes from the clock whether this client certainly still has the hold. So the result is right even if
- * timers cannot run (a blocked event loop, a stopped process). Losing the hold is a separate step, because the loss has
- * to be reported.
+ * Each call of `remaining` computes from the clock how long this client certainly still has the hold. So the result is
+ * right even if timers cannot run (a blocked event loop, a stopped process). Losing the hold is a separate step,
+ * because the loss has to be reported.
  */
 import { surelyUntil } from '../clock.ts'
 import type { Claim, Granted, HoldName, Prolonging, Via } from '../kind.ts'
@@ -39,9 +39,10 @@ export interface Question extends Prolonging {
 }
 
 /**
- * If a message announced the grant, its lease counts from an earlier request, so part of the lease may be over already.
- * If less than this fraction of the lease is certainly left, and the lease is not renewed automatically, Redis is asked
- * for the true deadline. The question is sent `CONFIRM_AFTER` ms after the grant, if the hold still lasts then.
+ * If a message announced the grant, the lease counts from an earlier request, so part of the lease may be over already.
+ * If less than the fraction `PROVEN` of the lease is certainly left, and the lease is not renewed automatically, Redis
+ * is asked for the true deadline. The question is sent `CONFIRM_AFTER` ms after the grant, if the hold still lasts
+ * then.
  */
 const PROVEN = 0.8
 const CONFIRM_AFTER = 25
@@ -62,8 +63,8 @@ export class Hold {
   /** How many ms the call waited for the grant. */
   readonly waited: number
   /**
-   * Until when the lease is renewed automatically, in monotonic ms. If this is not later than `since`, it is never
-   * renewed.
+   * Until when the lease is renewed automatically, in monotonic ms. If this time is not later than `since`, the lease
+   * is never renewed automatically.
    */
   readonly renewUntil: number
   /** The hold's number among the client's holds, in the order of their grants. */
@@ -97,8 +98,8 @@ export class Hold {
     this.number = number
     this.#deadline = deadline
     const proven = deadline - now >= claim.lease * PROVEN
-    // If little of the lease is certainly left, it is not known when the lease began. But it did not begin later than
-    // now.
+    // If little of the lease is certainly left, it is not known when the lease began. But the lease did not begin later
+    // than now.
     this.#askedUntil = proven ? deadline : surelyUntil(now, claim.lease)
     if (this.renewUntil > now) this.#due = deadline - (claim.lease * 2) / 3
     else this.#due = proven ? NEVER : now + CONFIRM_AFTER
@@ -207,13 +208,13 @@ export class Hold {
     this.#due = again
   }
 
-  /** Returns the user's question, which asks Redis to make the hold last `ms` from now. */
+  /** Returns the question of a user's `renew` call. It asks Redis to make the hold last `ms` from now. */
   renew(ms: number): Question {
     this.#renewing += 1
     return this.#question(ms)
   }
 
-  /** Called when the user's question was answered or has failed. */
+  /** Called when the question of a user's `renew` call was answered or has failed. */
   renewed(): void {
     this.#renewing -= 1
   }

@@ -11,8 +11,9 @@
  * A wake-up belongs to the line, not to the head: if the head gives up, the next head uses the wake-up.
  *
  * In a lock that several owners may hold, each grant lets the next waiter try, until a waiter is refused. The more
- * grants there were in a row, the more waiters try at once. So all readers that waited for a writer are admitted within
- * a few round trips, however many they are, and at most as many waiters are refused as were granted the lock (I9).
+ * grants there were in a row, the more waiters try at once. So even thousands of readers that waited for a writer are
+ * admitted within a few round trips. The number of waiters that are refused is never larger than the number of waiters
+ * that were granted the lock (I9).
  *
  * While a hold of this client may still hand the lock on to the head, the line neither asks nor listens, because this
  * client is the first to know when that hold ends. A hold may hand the lock on for a few ms (run.ts). After that, the
@@ -57,7 +58,10 @@ export interface TurnTaking {
 export interface LineEffects {
   /** Returns whether the client's subscription to the unlock channel is active already. */
   hearsUnlock(line: Line): boolean
-  /** Subscribes to the unlock channel. Calls `heard` when the subscription is active, or when it takes too long. */
+  /**
+   * Subscribes to the unlock channel. Calls `heard` when the subscription is active, or when subscribing takes too
+   * long.
+   */
   hearUnlock(line: Line, head: Waiter): void
   /** Leaves the lock to other clients for `ms`, and then calls `tryNow`. */
   leaveTurn(line: Line, ms: number): void
@@ -74,7 +78,7 @@ export interface LineOwner {
   park(waiter: WaiterRecord): void
   /** Plans a check of the lock for the end of the holder's lease, in `ttl` ms. */
   lookWithin(ttl: number): void
-  /** Called when the owner with this name holds the lock, so that its waiters may re-enter. */
+  /** Called when the owner with this name holds the lock, so that the owner's waiters may re-enter. */
   entered(owner: string): void
   /** Passes on the newest report of who holds the lock. */
   learn(holder: Holder | undefined): void
@@ -164,7 +168,7 @@ export class Line {
     this.#waiters?.delete(waiter)
     const next = led ? this.head : undefined
     // The old head may have been refused because it wanted more permits than were free. The new head wants another
-    // number, and may get it.
+    // number of permits, and may get them.
     if (next && next.claim.wants !== waiter.claim.wants) this.tryNow()
   }
 
@@ -183,8 +187,8 @@ export class Line {
   }
 
   /**
-   * Lets the head try, in order to read the lock's state. A refusal names the holder's owner, whose other waiters may
-   * re-enter.
+   * Lets the head try, in order to read the lock's state. A refusal names the owner that holds the lock. That owner's
+   * waiters may then re-enter.
    */
   look(): void {
     if (this.size === 0) return
@@ -291,8 +295,8 @@ export class Line {
   }
 
   /**
-   * Returns how many ms the waiter may wait before it tries. Its refusal must arrive before it gives up or joins the
-   * queue.
+   * Returns how many ms the waiter may wait before it tries. The refusal must arrive before the waiter gives up or
+   * joins the queue.
    */
   #patience(waiter: Waiter | undefined): number {
     if (!waiter || waiter.refusal) return Number.POSITIVE_INFINITY

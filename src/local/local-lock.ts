@@ -7,9 +7,9 @@
  *      queue   fair waiters, whose order is that of Redis            { D, E }        queue.ts
  *      tenancy the holds, mostly one, and the run of hand-offs       { F }           tenancy.ts, hold.ts, run.ts
  *
- * A grant can come in a reply, in a message or from a heartbeat. The same grant can come more than once, and too late,
- * and the caller can give up in between. The first of these events settles the waiter; states.ts says what each later
- * event does.
+ * A grant can come in a reply, in a message or from a heartbeat. The same grant can come more than once, or too late.
+ * The caller can give up in the meantime. The first of these events settles the waiter, and states.ts says what each
+ * later event does.
  */
 import { LockClosedError, LockConnectionError } from '../errors.ts'
 import type { Granted, Holder, Refused, Renewed, Via } from '../kind.ts'
@@ -31,7 +31,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   readonly #common: Common
   /** The fair waiters. Created when needed, because a lock with only unfair waiters needs no queue. */
   #queue: Queue | undefined
-  /** How many waiters are in no line or queue yet. Single attempts count, too. */
+  /** How many waiters are in no line or queue yet, including single attempts. */
   #arriving = 0
   /** The newest report of who holds the lock, whichever waiter received it; undefined if there was no report. */
   #holder: Holder | 'released' | undefined
@@ -103,8 +103,10 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * Called when the replicas, which were asked at `begun`, have this grant until `deadline`. The deadline comes from
-   * the server's clock, so it is checked. If `deadline` is not a number, Redis no longer has the grant.
+   * Called with the answer to the question whether enough replicas have this grant. The question was sent at `begun`.
+   * If `deadline` is a number, they have the grant, and it lasts until then. The server's clock may be wrong, so
+   * `confirmedUntil` limits the deadline by the lease's length. If `deadline` is not a number, Redis no longer has the
+   * grant.
    */
   confirmed(waiter: WaiterRecord, grant: Granted, begun: number, deadline: Renewed): void {
     if (!waiter.waits) return
@@ -150,8 +152,8 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * Called when the owner with this name holds the lock: its waiters ask to re-enter. Each of them sends its own
-   * request, because each hold has an id of its own, by which it is released.
+   * Called when the owner with this name holds the lock: its waiters ask to re-enter. Each waiter sends its own
+   * request, because each hold is released by an id of its own.
    */
   entered(owner: string): void {
     for (const waiter of [...this.line.waiters, ...(this.#queue?.waiters ?? [])]) {
@@ -171,15 +173,18 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     else this.#prove(waiter)
   }
 
-  /** Called when this grant was taken away before its reply arrived. The waiter must not believe that reply. */
+  /**
+   * Called when the grant with this token was taken away before the reply with the grant arrived. The waiter must not
+   * use the grant in that reply.
+   */
   lost(waiter: WaiterRecord, token: number): void {
     waiter.lost = token
   }
 
   /**
    * Called when an answer to a heartbeat, or to this client's own release, contains a grant. If the lease is over by
-   * now, Redis is asked again before the grant is used. That happens only once, because the lease may be shorter than
-   * any round trip.
+   * now, Redis is asked again before the grant is used. Redis is asked only once more, because the lease may be shorter
+   * than any round trip.
    */
   found(waiter: WaiterRecord, grant: Granted): void {
     const dead = waiter.waits && grant.deadline <= this.now()

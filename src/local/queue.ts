@@ -16,7 +16,7 @@ export interface QueueOwner {
   takeBack(waiter: WaiterRecord): void
   /** Passes on the newest report of who holds the lock. */
   learn(holder: Holder | undefined): void
-  /** Called when the owner with this name holds the lock, so that its waiters may re-enter. */
+  /** Called when the owner with this name holds the lock, so that the owner's waiters may re-enter. */
   entered(owner: string): void
   /** Plans a check of the lock for the end of the holder's lease, in `ttl` ms. */
   lookWithin(ttl: number): void
@@ -32,7 +32,7 @@ export class Queue {
   readonly #owner: QueueOwner
   /** The fair waiters. The set is created when the first of them joins. */
   #waiters: Set<WaiterRecord> | undefined
-  /** Whether another heartbeat must follow the one under way, because `look` was called since. */
+  /** Whether another heartbeat must follow the one under way, because `look` was called in the meantime. */
   #again = false
 
   constructor(owner: QueueOwner) {

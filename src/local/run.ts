@@ -1,5 +1,5 @@
 /**
- * A run of hand-offs within a client, from a grant by Redis to the release there. In between, unfair holds of this
+ * A run of hand-offs within a client, from a grant by Redis to the release in Redis. In between, unfair callers of this
  * client hand the lock on to each other without asking Redis. This is safe, because the first hold remains in Redis and
  * excludes all others.
  *
@@ -7,13 +7,14 @@
  * 2012): threads that are close to each other pass the lock on among themselves, within bounds, before the lock goes to
  * others.
  *
- *   Exclusion (I1)  a lease is handed on only while it certainly lasts, and for no longer than it lasts.
- *   Fencing (I2)    each grant has its own token, from a block after the first grant's token. Redis gives that block to
- *                   nobody else meanwhile. The release says which token was the last, so that the lock's clock does not
- *                   run ahead of the time of day.
- *   Order (I3, I4)  a run ends with its block, or `LONGEST_RUN` after its start, or when a fair waiter is known to be
- *                   queued: then Redis decides who is next. Runs are short for the sake of other clients. If no other
- *                   client received the last release, a run may last `LONGEST_ALONE`.
+ *   Exclusion (I1)  a lease is handed on only while it certainly lasts, and a hand-off does not prolong it.
+ *   Fencing (I2)    each grant has its own token, from a block after the first grant's token. During the run, Redis
+ *                   uses no token of that block for another grant. The release says which token was the last, so that
+ *                   the lock's clock does not run ahead of the time of day.
+ *   Order (I3, I4)  a run ends when its block of tokens is used up, when it has lasted `LONGEST_RUN` ms, or when a fair
+ *                   waiter is known to be queued. Then Redis chooses the next holder. Runs are short for the sake of
+ *                   other clients. If no other client received the message of the last release, a run may last
+ *                   `LONGEST_ALONE` ms.
  */
 import type { Claim, Granted, HoldName } from '../kind.ts'
 
@@ -75,7 +76,8 @@ export class Run {
   }
 
   /**
-   * The last token that this run has issued; undefined if it has issued none, so the first grant's token is the last.
+   * The last token that this run has issued; undefined if it has issued none. In that case, the token of the run's
+   * first grant is the last one.
    */
   get last(): number | undefined {
     return this.#used > 0 ? this.#first + this.#used : undefined

@@ -1,7 +1,6 @@
 /**
- * Waiting and holding on one screen: the states of a waiter and of the hold that it becomes, and the effect of each
- * event in each state. This file has no I/O and no time. local-lock.ts changes the states, and asks wait/ and lease/ to
- * do what follows.
+ * The states of a waiter and of the hold that it becomes, and the effect of each event in each state. This file has no
+ * I/O and no timer. local-lock.ts changes the states, and calls the code in wait/ and lease/ that acts on the changes.
  *
  *     arriving ──▶ standing ──▶ announced ──▶ joining ──▶ queued        places: where a waiter waits
  *         └────────────┴───────────┬─────────────┴───────────┘
@@ -15,9 +14,10 @@
  *                           held ──▶ releasing ──▶ released           a hold
  *                             └───────────┴──────▶ lost
  *
- * A wait ends once, as `holding` or as `over`. A later grant for a waiter that is over is taken back at once. A later
- * grant for a waiter that holds is most likely the same grant, reported twice, so it is taken back only if the hold has
- * ended. spec/baton.pml has the same states, but there all places except `arriving` are one state: `waiting`.
+ * A wait ends once, as `holding` or as `over`. If a grant arrives later for a waiter whose wait is `over`, it is taken
+ * back at once. A later grant for a waiter that holds is most likely the same grant, reported twice, so it is taken
+ * back only if the hold has ended. spec/baton.pml has the same states, but there all places except `arriving` are one
+ * state: `waiting`.
  */
 import type { LockClosedError, LockLostError } from '../errors.ts'
 

@@ -102,7 +102,10 @@ export class Tenancy {
   }
 }
 
-/** Returns whether the run may continue, and the lease's time left suits an heir: at least half of it, at most all. */
+/**
+ * Returns whether the run may continue, and whether the time left is enough for an heir: at least half of the lease's
+ * length, and at most all of it.
+ */
 export function goesOn({ run, deadline, length }: Hold, now: number): boolean {
   const left = deadline - now
   return run !== undefined && run.left(now) > 0 && left >= length / 2 && left <= length

@@ -14,12 +14,13 @@ export interface Wish {
   /** With 'line': the caller gives up after this many ms; undefined: it never gives up. */
   readonly timeout?: number | undefined
   /**
-   * Whether the owner may already hold the lock, in any process. A waiter of such an owner must not wait behind others.
+   * Whether the owner may already hold the lock, in any process. A waiter of such an owner must not wait behind the
+   * waiters of other owners.
    */
   readonly mayReenter: boolean
   /**
-   * If set, the waiter sends nothing before this promise resolves, because Redis has to be informed first. If the
-   * promise rejects, the call rejects, too.
+   * If set, the waiter sends nothing before this promise resolves, because Redis first has to know the lock's present
+   * holder. If the promise rejects, the call rejects, too.
    */
   readonly after?: Promise<void> | undefined
 }
@@ -101,7 +102,8 @@ export class WaiterRecord {
 
   /**
    * Returns the grant as the caller should see it. If a parked waiter tried and the lock was free, `via` is 'wakeup'.
-   * If the lease of a previous holder expired before this waiter parked, the lock counts as free.
+   * If the lease of a previous holder expired before this waiter parked, the lock counts as free, and `via` is
+   * 'immediate'.
    */
   asSeen(grant: Granted): Granted {
     if (grant.via === 'immediate' && this.parked) return { ...grant, via: 'wakeup' }
@@ -111,9 +113,9 @@ export class WaiterRecord {
 
   /**
    * Returns the grant that a message announces, if at least half of its lease is certainly left. A delayed message may
-   * announce a grant that has expired, after which the waiter joined the queue again. The token of such a grant is not
-   * larger than the lock's clock in the last answer. A larger token proves that the grant was made after the request
-   * for that answer was sent, so the grant's lease counts from the time of that request.
+   * announce a grant that has expired, and the waiter may have joined the queue again since. The token of such a grant
+   * is not larger than the lock's clock in the last answer. A larger token proves that the grant was made after the
+   * request for that answer was sent, so the grant's lease counts from the time of that request.
    */
   proven(token: number, via: Via, now: number): Granted | undefined {
     const { lease } = this.claim

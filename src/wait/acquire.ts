@@ -115,9 +115,10 @@ export class Acquirer {
   }
 
   /**
-   * Returns the error to report for a wait that ended without a grant because Redis did not answer. Returns undefined
-   * if Redis did answer, so that the lock was held by others. Redis did answer if it answered this waiter's own
-   * request. It also did if it refused a waiter ahead of this one earlier, and there is no outage now.
+   * Returns the error to report if a wait ended without a grant because Redis did not answer. Returns undefined if
+   * Redis did answer: it has granted this waiter the lock (without a confirmation by replicas), or has refused a
+   * request that was sent during this wait. A refusal of an earlier request also counts as an answer if there is no
+   * outage now.
    */
   unanswered({ refusal, since, latest }: Waiter): LockConnectionError | undefined {
     if (latest > 0 || (refusal && (refusal.sent >= since || !this.outage))) return undefined
@@ -164,7 +165,10 @@ export class Acquirer {
     return true
   }
 
-  /** Called when this grant was taken away before its reply arrived. The waiter must not believe that reply. */
+  /**
+   * Called when the grant with this token was taken away before the reply with the grant arrived. The waiter must not
+   * use the grant in that reply.
+   */
   lost(id: string, token: number): void {
     const waiter = this.#locks.waiter(id)
     if (waiter) this.#locks.of(waiter.claim.key).lost(waiter, token)
@@ -172,7 +176,7 @@ export class Acquirer {
 
   /**
    * Called when Redis is out of reach; `error` is the latest reason. A waiter gives up if its patience ends before
-   * there is a connection again. As soon as there is one, every lock is checked.
+   * there is a connection again. As soon as there is a connection, the state of every lock is read again.
    */
   disconnected(error: Error): void {
     if (!this.#locks.closed && this.#outage.begin(error, true)) this.lookAgain()
@@ -221,8 +225,8 @@ export class Acquirer {
   }
 
   /**
-   * Makes a single attempt. If the connection is lost, the attempt fails at once. It waits only for the first
-   * connection, which comes soon.
+   * Makes a single attempt. If the connection has been lost, the attempt fails at once. An attempt waits only for the
+   * client's first connection, because that comes soon.
    */
   #tryOnce(lock: LocalLock, waiter: Waiter): void {
     const { known } = this.#outage

@@ -1,7 +1,7 @@
 /**
- * Cleanup after callers that have given up. Their promises have settled already. In the background, this removes the
- * waiter from Redis, or releases its grant, and repeats that until Redis answers (I7). It stops after the claim's lease
- * plus the waiter's expiry, because by then everything has expired in Redis.
+ * Cleanup after callers that have given up. Their promises have settled already. In the background, this class removes
+ * the waiter from Redis, or releases its grant, and repeats the request until Redis answers (I7). It stops when the sum
+ * of the claim's lease and the waiter's expiry has passed, because by then everything has expired in Redis.
  */
 import type { Clock } from '../clock.ts'
 import type { Claim, Kind } from '../kind.ts'

@@ -1,6 +1,6 @@
 /**
- * The channels to which a client listens for the waiters of each lock. It subscribes when the first waiter needs a
- * channel, and unsubscribes when the lock has no waiters left.
+ * The channels to which a client listens for the waiters of each lock. The client subscribes when the first waiter
+ * needs a channel, and unsubscribes when the lock has no waiters left.
  */
 import type { Clock } from '../clock.ts'
 import { isRefusal } from '../errors.ts'
@@ -27,8 +27,8 @@ export class Ears {
   }
 
   /**
-   * Subscribes for the waiters of this lock. Resolves when the subscription is active. Returns undefined if it is
-   * active already. If it fails, the next waiter subscribes again.
+   * Subscribes for the waiters of this lock. Resolves when the subscription is active. Returns undefined if the
+   * subscription is active already. If subscribing fails, the next waiter subscribes again.
    */
   hear(key: string, channel: Channel): Promise<void> | undefined {
     const heard = this.#heard.get(key) ?? {}
@@ -51,9 +51,9 @@ export class Ears {
   }
 
   /**
-   * Subscribes like `hear`, but also resolves after `limit` ms, or if the connection for messages is broken. In that
-   * case, commands may still get through, and the slow timer works without messages (I4). Rejects if Redis refuses the
-   * subscription.
+   * Subscribes like `hear`, but also resolves after `limit` ms, or if the connection for messages is broken. Even
+   * without the subscription, commands may get through, and the slow timer needs no messages (I4). Rejects if Redis
+   * refuses the subscription.
    */
   heed(key: string, channel: Channel, limit: number): Promise<void> | undefined {
     const hearing = this.hear(key, channel)

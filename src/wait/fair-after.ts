@@ -1,10 +1,11 @@
 /**
  * Unfair waiters that join the queue after they have waited for `fairAfter` ms. This bounds starvation.
  *
- * Most waiters have a `fairAfter`, because it has a default, and most are granted the lock long before it ends. So
- * waiters have no timers of their own. Waiters with the same `fairAfter` join the queue in the order in which they
- * parked, and share one timer for the first of them. (If the first answer to a waiter is slow, the waiter parks after
- * waiters that came later, and joins the queue that much later.)
+ * Most waiters have a `fairAfter`, because it has a default, and most are granted the lock long before that time is
+ * over. So waiters have no timers of their own. Waiters with the same `fairAfter` join the queue in the order in which
+ * they parked, and share one timer for the first of them. (If the first answer to a waiter is slow, the waiter parks
+ * behind waiters that came later. It then joins the queue together with those waiters, later than its own `fairAfter`
+ * says.)
  */
 import type { Clock, Timer } from '../clock.ts'
 import type { Waiter } from '../local/waiter.ts'

@@ -1,8 +1,8 @@
 /**
- * Ends waits while Redis is out of reach (I6). Redis is out of reach if there is no connection. For a line, it is also
- * out of reach while it leaves the line's requests unanswered, or answers "not now". A wait ends when Redis has been
- * out of reach for `patience` ms, counted from the start of the outage or of the wait, whichever is later. One timer is
- * set for the earliest end. Time counts only while this process runs.
+ * Ends waits while Redis is out of reach (I6). Redis is out of reach if there is no connection. For the waiters of a
+ * line, Redis also counts as out of reach while it does not answer the line's requests, or answers "not now". A wait
+ * ends when Redis has been out of reach for `patience` ms, counted from the start of the outage or of the wait,
+ * whichever is later. One timer is set for the earliest end. Time counts only while this process runs.
  */
 import { awake, type Clock, type Timer } from '../clock.ts'
 import { outOfReach } from '../errors.ts'
@@ -11,8 +11,8 @@ import type { Asker } from '../local/effects.ts'
 const NEVER = Number.POSITIVE_INFINITY
 
 /**
- * When an outage began, or the first attempt of a line that got no answer, in ms for which this process has run. Also
- * the latest error.
+ * The start of an outage, or of the first attempt of a line that got no answer, and the latest error. `since` is in ms
+ * of a clock that counts only the time in which this process runs.
  */
 interface Silence {
   readonly since: number
@@ -103,7 +103,7 @@ export class Outage {
   }
 
   #loseHope(): void {
-    // A waiter that arrives later has at least this much time.
+    // A waiter that arrives later has at least `patience` ms, so no check is needed earlier for such a waiter.
     let next = this.#now ? this.#clock.now() + this.#patience : NEVER
     for (const lock of [...(this.#now ? this.#locks.all : this.#silent.keys())])
       next = Math.min(next, this.#judge(lock))

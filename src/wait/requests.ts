@@ -83,8 +83,8 @@ export class Requests implements Sending {
       lock.answered(waiter, attempt, join, answer)
     }
     // A failed attempt still counts as unanswered, because Redis may run it later. If its waiter has given up, a
-    // cleanup was sent as well. Both may be sent again, each after its own pause, so Redis may have run the attempt
-    // after the cleanup. So the cleanup is repeated.
+    // cleanup was sent as well. The attempt and the cleanup may both be sent again, each after its own pause. Redis may
+    // then run the attempt after the cleanup, so the cleanup is repeated.
     const failed = (error: Error) => {
       if (!waiter.waits) lock.takeBack(waiter)
       if (attempt === 'to-re-enter') return

@@ -1,20 +1,21 @@
 /**
  * Unfair waiters of different clients take turns. After its release, a client leaves one turn to each other client that
- * received the message of the release, before it tries again. So the client whose last turn is the longest ago tries
- * alone. The others give it the time for that, even if it is far from the server. If all clients tried at once, the one
- * nearest to the server would nearly always win.
+ * received the message of the release, before it tries again. So the client whose last turn is the longest ago has no
+ * turn left to wait for, and tries first. The other clients give it time to try, even if it is far from the server. If
+ * all clients tried at once, the one nearest to the server would nearly always win.
  *
- *   A releases: B and C hear "free A"      A leaves turns to B and C, C leaves one to B      B tries at once
- *   B releases: A and C hear "free B"      B leaves turns to C and A, A leaves one to C      C tries at once
+ *   A releases: B and C hear "free A"      A waits for the turns of B and C, C waits for B      B tries at once
+ *   B releases: A and C hear "free B"      B waits for the turns of C and A, A waits for C      C tries at once
  *
  * If a client does not take its turn, the others lose some ms, and then try. The client may only be late, so the others
  * wait for it again the next time. But it may be gone, or only listening: a subscription outlives its last waiter by a
- * moment, and a monitor never wants the lock. MISSED, SHARE and CREDIT limit the time that is lost to such clients.
+ * moment, and a monitor never wants the lock. The constants MISSED, SHARE and CREDIT limit the time that is lost to
+ * such clients.
  *
- * The data about a key outlives this client's waiters, because a caller in a loop makes its next call after its
- * release. The data is only about other clients; if no other client receives the message of a release, there is no
- * data. This file has no I/O. A mistake costs a turn or a few ms, never the lock, because a client that leaves a turn
- * to others also has a timer (I4).
+ * For each key, this file stores data about the other clients. The data outlives this client's waiters, because a
+ * caller in a loop makes its next call after its release. If no other client receives the message of a release, there
+ * is no data. This file has no I/O. A mistake costs a turn or a few ms, never the lock, because a client that leaves a
+ * turn to others also has a timer (I4).
  */
 import type { Clock, Timer } from '../clock.ts'
 import { TURN, type TurnTaking } from '../local/line.ts'
@@ -129,7 +130,7 @@ class Others {
     return Math.min(this.#lastTurn.size, this.listening) - this.#served
   }
 
-  /** Returns whether clients listen that have taken no turns, and it is time to give them a chance (`CHANCE`). */
+  /** Returns whether some clients listen but have taken no turns, and it is time to let them try for `CHANCE` ms. */
   #mayBeMore(now: number): boolean {
     return !this.#roundOver && this.listening > this.#lastTurn.size && now - this.#chanceAt >= PAUSE
   }
@@ -170,7 +171,7 @@ export class Turns implements TurnTaking {
 
   /**
    * Called when this client is about to release the lock. The reply to the release will say how many other clients have
-   * received its message. Until then, the number of the last release counts.
+   * received its message. Until then, the number from the reply to the previous release counts.
    */
   releasing(key: string): void {
     this.#others.get(key)?.startRound(this.#clock.now())
@@ -185,8 +186,8 @@ export class Turns implements TurnTaking {
     if (heard === 0 && !known) return 0
     const hears = this.#hears(key)
     if (heard === 0 && hears) {
-      // This client listens, but no client received a message. So the release did not free the lock for unfair waiters,
-      // and no other client has a turn.
+      // This client listens, but no client received the message of the release. So the release did not free the lock
+      // for unfair waiters, and no other client has a turn.
       if (known) known.freedAt = this.#clock.now() - TURN
       return known?.listening ?? 0
     }

@@ -8,7 +8,7 @@ type Wanted = Pick<View, 'sort' | 'reversed' | 'filter' | 'rows'>
 
 /** How many rows are added at a time. */
 const STEP = 100
-/** The filter is applied after a pause in typing of this many ms. */
+/** The filter is applied when the user has typed nothing for this many ms. */
 const TYPED = 150
 
 export class List {

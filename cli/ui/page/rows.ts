@@ -1,5 +1,6 @@
 /**
- * Manages the rows of a table of named things: each thing keeps its row as long as it exists, wherever the row moves.
+ * Manages the rows of a table of things with keys. Each thing keeps its row element as long as the thing exists, even
+ * if the row moves.
  */
 
 export interface RowOf<T> {

@@ -28,7 +28,7 @@ export interface Found {
 interface Page {
   readonly holders: readonly HolderState[]
   readonly waiters: readonly WaiterState[]
-  /** The deadline and id of the last holder that was read. The next page begins after it. */
+  /** The deadline and id of the last holder that was read. The next page begins after that holder. */
   readonly last: string
   /** Whether there may be more holders. */
   readonly full: boolean
@@ -36,7 +36,7 @@ interface Page {
   readonly ends: readonly QueueEntry[]
   /**
    * The lock's number of permits (`of`), as given by each caller. For a holder, `at` is its token. For a waiter, `at`
-   * is the time when it joined. All of these are in µs, so the caller with the largest `at` is the latest.
+   * is the time when it joined. Tokens and times are both in µs, so the caller with the largest `at` is the latest.
    */
   readonly numbers: readonly (readonly [at: number, of: number])[]
 }
@@ -85,7 +85,7 @@ export class PermitsInspection extends QueuedInspection {
 
   /**
    * Reads at most `most` holders, beginning after `after`, and at most `most` waiters of each queue. If `behind` is
-   * given, it reads only the queue of that entry, beginning after it.
+   * given, it reads only the queue of that entry, beginning after the entry.
    */
   async #page(key: string, after: string, most: number, behind?: QueueEntry): Promise<Page> {
     const { names, scripts } = this.#parts
@@ -147,7 +147,7 @@ export function stateOfSemaphore(key: string, { holders, waiters, permits }: Fou
   }
 }
 
-/** Returns the fields of a lock's state that describe a single holder, filled in for the first one. */
+/** Returns the fields of a lock's state that describe a single holder. They describe the first holder. */
 export function firstOf(holders: readonly HolderState[]) {
   const [first] = holders
   return {

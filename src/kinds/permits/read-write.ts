@@ -2,8 +2,8 @@
  * The read-write lock: any number of readers, or one writer; phase-fair (lua/permits/read-write/choose.lua).
  *
  * It is a semaphore with more permits than there can be readers. A writer wants all of the permits. A reader wants one
- * permit, and gives the lock's number of permits as one less. So no reader fits while a writer holds the lock, and no
- * writer fits while anyone holds it.
+ * permit, and gives the lock's number of permits as one less than a writer does. So no reader fits while a writer holds
+ * the lock, and no writer fits while anyone holds it.
  *
  * Reading and writing are two kinds with one name in Redis. So a client's unfair readers and writers wait in separate
  * lines, and a waiting writer does not block a reader that may enter.
