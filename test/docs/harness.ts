@@ -128,8 +128,8 @@ function jobOf({ page, blocks, work }: Program, id: number, folder: string, { on
 }
 
 /**
- * Writes the compiler's settings. They are as strict as for the rest of the project, except for rules of tidiness. In
- * these settings, the names of the package refer to its source files.
+ * Writes the compiler's settings. They are as strict as for the rest of the project, except for rules of tidiness. With
+ * these settings, an import of the package finds its source files.
  */
 function writeSettings(folder: string): string {
   const paths = Object.fromEntries(entries.map(({ name, source }) => [name, [`../../../${source}`]]))

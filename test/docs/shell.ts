@@ -63,7 +63,7 @@ export class Shell {
     for (const each of [work, bin]) mkdirSync(each)
     for (const [file, text] of Object.entries(programs)) executable(join(bin, file), text)
     for (const file of scripts) executable(join(work, file), `\necho "${file} is done"`)
-    // The shell's error messages contain the file's name and the line.
+    // The shell's error messages contain the name of this file and a line number. So the file is named `name`.
     writeFileSync(join(folder, name), script)
 
     const child = spawn('sh', ['-eu', join('..', name)], {

@@ -19,7 +19,7 @@ const instead: readonly [word: RegExp, ours: string][] = [
   [/\butils?\b/gi, 'say what is in it'],
 ]
 
-/** Places in which a word of `instead` is right: the file, the word, and the reason. */
+/** Exceptions from the list `instead`: a file, a word that is right in this file, and the reason. */
 const exceptions: readonly [file: string, word: string, why: string][] = [
   ['src/redis/shards.ts', 'refresh', 'an event of ioredis'],
   ['docs/migrating.md', 'refresh', 'how redis-semaphore renews'],
@@ -37,7 +37,7 @@ interface Line {
   readonly text: string
 }
 
-/** Returns each place where a word of `instead` is used, with the word to use in its place. */
+/** Finds the words that the list `instead` rules out. Returns a message for each, which says what to write instead. */
 function wrongIn(lines: readonly Line[]): string[] {
   return lines.flatMap(line =>
     found(line)

@@ -2,7 +2,7 @@
 import type { Cluster, Redis } from 'ioredis'
 import { calls } from './command-stats.ts'
 
-/** Returns those key names on one server that contain `text`, sorted. */
+/** Finds the keys on one server whose names contain `text`. Returns the names, sorted. */
 export async function keysWith(redis: Redis, text: string): Promise<string[]> {
   const found: string[] = []
   for await (const names of redis.scanStream({ match: `*${text}*`, count: 1000 })) found.push(...(names as string[]))
@@ -33,7 +33,7 @@ export class Admin {
     return Promise.all(this.#parts.map(ask))
   }
 
-  /** Returns those key names on all servers that contain `text`, sorted. */
+  /** Finds the keys on all servers whose names contain `text`. Returns the names, sorted. */
   async keysWith(text: string): Promise<string[]> {
     const found = await this.each(master => keysWith(master, text))
     return [...new Set(found.flat())].sort()
@@ -67,7 +67,10 @@ export class Admin {
   }
 }
 
-/** A server older than Redis 7 has no sharded channels and rejects the command. In that case, returns no channels. */
+/**
+ * A server older than Redis 7 has no sharded channels, and rejects PUBSUB SHARDCHANNELS. In that case, returns no
+ * channels.
+ */
 function noneBefore7(error: Error): never[] {
   if (/SHARDCHANNELS/.test(error.message)) return []
   throw error

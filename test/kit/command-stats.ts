@@ -1,7 +1,7 @@
 /** Reads from a server's statistics which commands it has received. */
 import type { Redis } from 'ioredis'
 
-/** Commands that scripts and the tests call, but no lock client sends. */
+/** Commands that only scripts and tests call. No lock client sends them. */
 const notSent = /^(info|client.*|config.*|scan|hello|ping)$/
 
 type Calls = Record<string, number>

@@ -17,8 +17,8 @@ export interface Orders {
   key: string
   kind: KindName
   /**
-   * The folder for the history. It also contains a folder for the key, in which each process that is in a section has a
-   * file. The witnesses read these files.
+   * The folder for the history. It also contains a folder for the key. While a process is in a section, the process has
+   * a file in the key's folder. The witnesses read these files.
    */
   folder: string
   /** Number of critical sections of each caller. */

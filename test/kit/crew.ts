@@ -47,12 +47,14 @@ export class Crew {
     return crew
   }
 
-  /** Records that SIGKILL ended the worker, whether the worker or the test sent the signal. */
+  /** Records that SIGKILL ended the worker. Either the worker itself or the test has sent the signal. */
   died(worker: Worker): void {
     this.#recorder.record('died', { worker: worker.name })
   }
 
-  /** Returns all writes that the register has accepted so far: the token and the id of each section's hold. */
+  /**
+   * Returns all writes that the register has accepted so far. Each write is the token and the id of a section's hold.
+   */
   written(): Promise<[token: number, id: string][]> {
     return readRegister(this.#redis, this.key)
   }

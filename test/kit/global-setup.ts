@@ -9,7 +9,7 @@ declare module 'vitest' {
   interface ProvidedContext {
     topology: string
     place: Ways & { dataPorts: readonly number[] }
-    /** The one server of the standalone topology. */
+    /** The URL of the one server in the standalone topology. */
     redisUrl: string
   }
 }

@@ -1,4 +1,4 @@
-// If Node runs with `--import` of this file, every import of ioredis in this process and its children gets ioredis 5.
+// If Node is started with this file as `--import`, each import of ioredis gives ioredis 5, even in child processes.
 import { createRequire, Module, register } from 'node:module'
 import { pathToFileURL } from 'node:url'
 

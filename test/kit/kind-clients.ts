@@ -55,13 +55,13 @@ export const kindClients = { mutex: LockClient, semaphore: SemaphoreClient, read
 export type KindName = keyof typeof kindClients
 export const kindNames = Object.keys(kindClients) as KindName[]
 
-/** Returns the lock of this kind for the key, in the form that behaves as a mutex. */
+/** Returns a lock of this kind for the key. The lock excludes as a mutex does. */
 export function lockOf(locks: LockClient, kind: KindName, key: string): Lock {
   if (kind === 'semaphore') return locks.semaphore(key, 1)
   return kind === 'mutex' ? locks.mutex(key) : locks.readWrite(key).write
 }
 
-/** Returns what a history records as the wish of a caller that uses a lock from `lockOf`. */
+/** Returns the permits or the mode that a history records for a caller of a lock from `lockOf`. */
 export function wantsOf(kind: KindName): Wants | undefined {
   if (kind === 'mutex') return undefined
   return kind === 'semaphore' ? [1, 1] : 'write'

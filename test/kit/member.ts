@@ -39,7 +39,7 @@ export class Member {
 
   async lock(kind: typeof mutex | typeof flag, key: string, options: LockOptions = {}): Promise<Lease> {
     const request = callTermsOf(options, this.#settings)
-    // No test checks the details of these errors.
+    // The two errors below have no details, because no test checks the details.
     const locks = this.session.locks(kind as typeof mutex)
     return locks.acquire<never>(key, undefined, request, request.timeout === 0, {
       refused: () => new Error('somebody else has it'),

@@ -5,8 +5,8 @@ import { type ClientEvents, type LockClient, LockConnectionError } from '../../s
 import { sleep } from './time.ts'
 
 /**
- * What tests accept as "at once", in ms. It leaves room for a slow and busy machine, and is well below every default
- * time, so a call that waits for a default time is not mistaken for a prompt one.
+ * A call that takes at most this long, in ms, counts as prompt in tests. The limit leaves room for a slow and busy
+ * machine. Every default time is much longer, so a call that waits for a default time does not count as prompt.
  */
 export const PROMPT = 3_000
 

@@ -63,7 +63,7 @@ const deeds = {
     for (let i = 0; i < count; i++) void read.lock({ fair: true })
     await eventually(async () => (await read.inspect()).waiters.length >= count)
   },
-  /** Parks this many waiters that never release. */
+  /** Parks this many waiters. If a waiter is granted the lock, it never releases the lock. */
   async queue(key: string, count: number, lockOptions: LockOptions): Promise<void> {
     await parkMany(locks, key, count, lockOptions)
   },

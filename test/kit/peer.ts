@@ -76,7 +76,8 @@ export class Peer {
   }
 
   /**
-   * Returns the events that the client has recorded about its holds so far. They name the client as the worker `peer`.
+   * Returns the events that the client has recorded about its holds so far. In these events, the client is the worker
+   * `peer`.
    */
   history() {
     return this.#ask('history')

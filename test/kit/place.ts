@@ -1,6 +1,7 @@
 /**
- * The servers that a contract test runs on, in the topology under test. Either all tests share them, or they belong to
- * one test. A place hides all differences between topologies, so a test is the same in each topology.
+ * A place is a set of servers in the topology under test, on which a contract test runs. Either all tests share the
+ * servers, or the servers belong to one test. The place hides all differences between topologies, so a test is the same
+ * in each topology.
  */
 import type { Cluster, Redis } from 'ioredis'
 import { inject, onTestFinished } from 'vitest'
@@ -51,7 +52,7 @@ export class Place {
     return client.kind === 'server' && client.options.sentinels !== undefined
   }
 
-  /** Returns the source to make a lock client with these options from. */
+  /** Returns the source for a lock client that has these options. */
   source(options: ClientOptions = {}): Source {
     const { client, otherPrefix = client } = this.#ways
     return sourceOf(options.prefix === undefined ? client : otherPrefix)
@@ -63,7 +64,8 @@ export class Place {
   }
 
   /**
-   * Makes the instances for a lock client: one instance, or for a quorum one per server. Closes them after the test.
+   * Makes the ioredis instances for a lock client: one instance, or for a quorum one per server. Closes them after the
+   * test.
    */
   instances(options: InstanceOptions = {}): Instances {
     const { client, caller = client } = this.#ways

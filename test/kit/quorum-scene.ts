@@ -96,12 +96,12 @@ export class QuorumScene {
     return Math.floor(this.size / 2) + 1
   }
 
-  /** The indices of the last servers: as many servers as the quorum can lose and still work. */
+  /** The indices of the last servers. The quorum still works without all of these servers, but not without more. */
   get minority(): number[] {
     return Array.from({ length: this.size - this.majority }, (_, i) => this.majority + i)
   }
 
-  /** The source to make a lock client from. */
+  /** The source for a lock client: the URLs of the servers' proxies. */
   get source(): string[] {
     return this.#members.map(({ proxy }) => proxy.url)
   }
@@ -270,7 +270,7 @@ export class QuorumScene {
     }
   }
 
-  /** Returns an admin of the running servers. */
+  /** Returns an `Admin` that inspects the running servers. */
   admin(): Admin {
     return new Admin(...this.#members.filter(({ state }) => state === 'running').map(({ redis }) => redis))
   }

@@ -28,7 +28,7 @@ export abstract class Relay {
     this.url = `redis://127.0.0.1:${port}`
   }
 
-  /** Handles a new connection of a client, for which a connection to the server has been opened. */
+  /** Handles a new connection of a client. `server` is the connection that the proxy has opened for this client. */
   protected abstract join(client: Socket, server: Socket): void
 
   /** Cuts every connection. New connections are still accepted, unless `refuse` is in effect. */

@@ -1,6 +1,4 @@
-/**
- * Makes one server the replica of another. A test can make the link between them lose all writes from a certain moment.
- */
+/** Makes one server the replica of another. A test can make the link between the two servers lose all later writes. */
 import type { Redis } from 'ioredis'
 import { FaultProxy } from './fault-proxy.ts'
 import { eventually } from './time.ts'
@@ -34,7 +32,7 @@ export class Replication {
   }
 
   /**
-   * Waits until the replica has everything that was written before this call. When this call resolves, the replica
+   * Waits until the replica has everything that was written before this call. After this call has resolved, the replica
    * receives nothing more.
    */
   async loseWrites(): Promise<void> {

@@ -25,7 +25,10 @@ export class SteppedClock {
     this.#open = openSync(file, 'r+')
   }
 
-  /** Compiles the library into the folder, which must exist as long as the clock is used. */
+  /**
+   * Compiles the shared library clock-shim.so into the folder `dir`. The folder must exist as long as the clock is
+   * used.
+   */
   static async make(dir: string): Promise<SteppedClock> {
     const [shim, file] = [join(dir, 'clock-shim.so'), join(dir, 'clock-offset')]
     await promisify(execFile)('gcc', ['-shared', '-fPIC', '-O1', '-o', shim, source, '-ldl'])
@@ -68,7 +71,7 @@ export class SteppedClock {
   }
 }
 
-/** The environment without the settings for this clock. */
+/** Returns this process's environment without the variables that give a new process a stepped clock. */
 export function plainEnvironment(): NodeJS.ProcessEnv {
   const environment = { ...process.env }
   for (const name of variables) delete environment[name]

@@ -18,7 +18,7 @@ export async function eventually<T>(check: () => T | Promise<T>, limit = 5_000):
   }
 }
 
-/** Resolves at this moment of `performance.now()`, as exactly as an event loop can. */
+/** Resolves when `performance.now()` reaches this moment. The event loop may add a small delay. */
 export async function at(moment: number): Promise<void> {
   await sleep(Math.max(0, moment - performance.now() - 3))
   while (performance.now() < moment) await turn()

@@ -6,7 +6,7 @@ import { again, anonymous, caller } from './callers.ts'
 import { sharedLock, type TestLock } from './test-lock.ts'
 
 const ada = anonymous('ada')
-/** A caller of another client that gives the id of ada's hold as its owner. */
+/** A caller of another client. This caller gives the id of ada's hold as its owner. */
 const foreign = caller('foreign', { owner: ada.owner })
 
 /** Reads the holder's claim from Redis. */

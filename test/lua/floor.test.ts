@@ -1,6 +1,6 @@
 /**
- * Tests a floor for tokens and tickets, as the client of a quorum sends it (lua/mutex/acquire.lua), and tickets that
- * this client has chosen (lua/mutex/tend.lua).
+ * Tests the floor that the client of a quorum sends for tokens and tickets (lua/mutex/acquire.lua). Also tests tickets
+ * that such a client has chosen itself (lua/mutex/tend.lua).
  */
 import { describe, expect, test } from 'vitest'
 import { anonymous, caller, claimOf } from './callers.ts'

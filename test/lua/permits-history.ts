@@ -1,4 +1,7 @@
-/** lua/permits/: makes random calls, and checks after each call that the data of the lock in Redis is consistent. */
+/**
+ * Makes random calls of the scripts in lua/permits/. After each call, checks that the lock's data in Redis is
+ * consistent.
+ */
 import { expect } from 'vitest'
 import { decodePermitsClaim } from '../../src/kinds/claim.ts'
 import type { Random } from '../kit/random.ts'

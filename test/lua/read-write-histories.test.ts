@@ -17,7 +17,8 @@ class ReadWriteHistory extends History {
   readonly #turns = new Map<string, number>()
 
   /**
-   * Makes the new call one of an owner without a name, or of the owner `x`, or a re-entry into a hold of its client.
+   * Gives the new call an owner. The owner is `x`, or has no name, or is that of a hold of the same client. In the last
+   * case, the call is a re-entry into that hold.
    */
   protected newcomer(call: Asker): Asker {
     const { random } = this
@@ -50,7 +51,7 @@ class ReadWriteHistory extends History {
     const owners = new Set(holders.map(({ claim }) => claim.owner))
     if (holders.some(writes)) expect(owners.size, `I1 ${told}`).toBe(1)
 
-    // The sum of the permits that each owner with a name holds.
+    // For each owner with a name, the number of permits that the owner holds.
     const named = new Map<string, number>()
     for (const holder of holders) {
       const { owner, id } = holder.claim

@@ -233,7 +233,7 @@ describe('re-entry', () => {
     expect([reading, await ends()]).toEqual([expect.objectContaining({ around: undefined }), before])
     const again = { ...another(outer), ...inner }
     // With `around`, the client assumes that the script has prolonged the outer hold. So the script must prolong the
-    // outer hold each time, also when the call is repeated.
+    // outer hold each time, even when the call is repeated.
     for (const times of [1, 2]) {
       expect(await lock.acquire(again), `${times}`).toMatchObject({ status: 'reentered', around: outer.id })
       expect(await ends()).toBeGreaterThan(before + 50_000)

@@ -5,7 +5,10 @@ import { lockOnOwnServer, MEMORY, sharedLock, type TestLock } from './test-lock.
 
 type Asked = readonly [lock: TestLock, hold: Caller, ms: number, token?: number]
 
-/** Larger than the token of any grant, so that no hold counts as a later grant. */
+/**
+ * Larger than the token of any grant. If a test gives this token, the script never takes a hold for a later grant of
+ * the same id.
+ */
 const ANY = 9e15
 
 /** Renews the holds. Returns the reply: the time left for each hold, or null if the hold is gone. */

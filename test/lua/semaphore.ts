@@ -17,7 +17,7 @@ import { freshKey, ownServer, plainRedis, redisUrl } from '../kit/redis.ts'
 import type { Caller } from './callers.ts'
 import { MEMORY } from './test-lock.ts'
 
-/** A caller, and what it wants: `<permits>/<of>`. */
+/** A caller, and the permits that it wants, as the text `<permits>/<of>`. */
 export interface Asker extends Caller {
   readonly wants: string
 }
@@ -68,7 +68,7 @@ export class TestSemaphore {
     return [status, ...values]
   }
 
-  /** Takes the caller's request back. `queued: false`: the caller never tried to join the queue. */
+  /** Withdraws the caller's request. `queued: false` means that the caller never tried to join the queue. */
   async leave(who: Asker, { queued = true } = {}): Promise<string> {
     const entry = queued ? claimOf(who) : undefined
     return (await this.#scripts.run('leave', this.names, { id: who.id, entry })).status

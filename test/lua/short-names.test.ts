@@ -16,9 +16,7 @@ import { meaning } from './meaning.ts'
 const lua = new URL('../../lua/', import.meta.url)
 const [shortened, named] = [await scriptsOf(modulesOf(lua).get('mutex') as string), await namedScriptsOf(lua)]
 
-/**
- * Returns the text as it is sent to a cluster, with the parts that only a cluster needs, or as it is sent elsewhere.
- */
+/** Returns the text as it is sent to Redis. Only a cluster gets the parts that are marked for clusters. */
 function opened(text: string, where: string): string {
   return where === 'a cluster' ? text.replace(/--\[\[cluster\n([\s\S]*?)--\]\]\n/g, '$1') : text
 }

@@ -1,5 +1,6 @@
 /**
- * One lock on a real server: sets its state, calls its scripts, reads its state, and collects the messages in between.
+ * One lock on a real server. Tests set its state, call its scripts, read its state, and collect the messages of the
+ * scripts.
  */
 import type { Redis } from 'ioredis'
 import { expect, onTestFinished } from 'vitest'
@@ -44,7 +45,10 @@ export interface Message {
   readonly text: string
 }
 
-/** A heartbeat's reply for one waiter: its position, or its grant (token, ttl ms, how it came about). */
+/**
+ * A heartbeat's reply for one waiter. It is the waiter's position, or its grant, which has a token, a ttl in ms, and a
+ * cause.
+ */
 type Place = number | [token: string, ttl: number, how: string]
 
 /** Returns the message that unfair waiters receive when a release leaves the lock free. */
@@ -52,7 +56,7 @@ export function freedBy({ client }: Caller): Message {
   return { to: 'unlock', text: `free ${client}` }
 }
 
-/** Returns the `from`, in µs, of a lease of `lease` ms that ends at `until`. */
+/** Returns the beginning, in µs, of a lease of `lease` ms that ends at the time `until`, in ms. */
 function fromFor(until: number, lease: number): number {
   return (until - lease) * 1_000
 }
@@ -156,7 +160,7 @@ export class TestLock {
     return ticket
   }
 
-  /** Releases the hold. `used`: the last token that the client has issued itself, in hand-offs. */
+  /** Releases the hold. `used` is the last token that the client itself has issued, in hand-offs to its own waiters. */
   async release({ id }: Caller, used?: number) {
     const { status, values } = await this.scripts.run('release', this.names, {
       id,
@@ -167,7 +171,7 @@ export class TestLock {
     return { status, id: values[0], token: Number(values[1]), ttl: Number(values[2]) }
   }
 
-  /** Takes the caller's request back. `queued: false`: the caller never tried to join the queue. */
+  /** Withdraws the caller's request. `queued: false` means that the caller never tried to join the queue. */
   async leave(who: Caller, { queued = true } = {}): Promise<string> {
     const entry = queued ? claimOf(who) : undefined
     const { status } = await this.scripts.run('leave', this.names, {
@@ -204,7 +208,7 @@ export class TestLock {
     return (await this.scripts.run('forceRelease', this.names, { request, only })).status
   }
 
-  /** Records that the lock was passed to `who`, with this token, under the hold of `first`. */
+  /** Records that the lock was passed to `who`, with this token. The recorded hold keeps the id of `first`. */
   async pass(first: Caller, who: Caller, token: number) {
     const claim = claimOf({ ...who, id: first.id })
     const args = { id: first.id, claim, issued: token, lease: who.lease }
@@ -218,14 +222,18 @@ export class TestLock {
     return Number(seconds) * 1_000_000 + Number(micros)
   }
 
-  /** Reads the deadline of each hold, ms by the server's clock; empty while the holder has only one hold. */
+  /**
+   * Reads the deadline of each hold, in ms on the server's clock. The result is empty while the holder has only one
+   * hold.
+   */
   async deadlines(): Promise<Record<string, number>> {
     const flat = await this.redis.zrange(this.names.holds, 0, '-1', 'WITHSCORES')
     return Object.fromEntries(flat.flatMap((id, i) => (i % 2 === 0 ? [[id, Number(flat[i + 1])]] : [])))
   }
 
   /**
-   * Reads the lock's fields, with `holder` split into its parts. `hold` exists only while the holder's first hold does.
+   * Reads the lock's fields, with `holder` split into its parts. The result has the field `hold` only as long as the
+   * holder's first hold exists.
    */
   async hash(): Promise<Record<string, string>> {
     const { holder, ...fields } = await this.redis.hgetall(this.names.lock)
@@ -280,9 +288,9 @@ export class TestLock {
   }
 
   /**
-   * Collects the messages to these callers' clients, and the messages that the lock is free; `listenToEverything` also
-   * collects the 'entered' messages. The returned function resolves to all messages sent before it was called: it sends
-   * a message of its own, and waits for that message.
+   * Collects the messages to these callers' clients, and the messages that the lock is free. `listenToEverything` also
+   * collects the 'entered' messages. The returned function first sends a message of its own, and waits until it has
+   * received that message. So it resolves to all messages that were sent before it was called.
    */
   async listen(...callers: readonly Caller[]): Promise<() => Promise<Message[]>> {
     const everything = await this.listenToEverything(...callers)

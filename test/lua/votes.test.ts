@@ -1,6 +1,6 @@
 /**
- * Tests the modes 'raise' and 'same' of lua/mutex/acquire.lua, which give the votes of several servers one token, and
- * let a server that was down join a hold.
+ * Tests two modes of lua/mutex/acquire.lua. The mode 'raise' gives the votes of several servers one token. The mode
+ * 'same' lets a server that was down join a hold.
  */
 import { describe, expect, test } from 'vitest'
 import { Mutex } from '../../src/kinds/mutex/mutex.ts'

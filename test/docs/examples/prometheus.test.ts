@@ -1,6 +1,7 @@
 /**
- * The alerts and the dashboard in examples/prometheus ask for metrics that its worker must serve. Their expressions are
- * parsed with Prometheus' own grammar, and a running worker must serve every metric and label in them.
+ * Tests the alerts, the dashboard and the worker in examples/prometheus. The expressions of the alerts and of the
+ * dashboard are parsed with Prometheus' own grammar. A running worker must serve every metric and label in these
+ * expressions.
  */
 import { readFile } from 'node:fs/promises'
 import { parser } from '@prometheus-io/lezer-promql'
@@ -68,7 +69,7 @@ function asked(expression: string): { metrics: string[]; labels: string[]; wrong
 /** The labels that Prometheus adds to each series that it scrapes. */
 const added = ['job', 'instance']
 
-/** Returns the metrics and labels that the expressions ask for, but the worker does not serve. */
+/** Returns the metrics and labels that are in the expressions, but are not served by the worker. */
 function missing(served: string): string[] {
   const series = [...served.matchAll(/^([a-zA-Z_:][\w:]*)(\{.*\})? /gm)]
   const names = new Set(series.map(([, name]) => name))

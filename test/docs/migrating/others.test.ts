@@ -205,8 +205,8 @@ describe.each(redlocks)('%s over three servers', (_, Locks) => {
     const redlock = new Locks([a, b, c], { retryCount: 10, retryDelay: 100, retryJitter: 0 })
     const call = redlock.acquire([key], 60_000)
     const refused = expect(call).rejects.toThrow('unable to achieve a quorum')
-    // When the other client's key on b has ended, b and c could grant the key, which is a majority. But each attempt of
-    // this call finds the keys of the call's own earlier attempts there, so b and c refuse it.
+    // After the 300 ms, b and c could grant the key, and they are a majority. But each attempt of this call finds keys
+    // of the call's own earlier attempts on b and c, so b and c refuse the attempt.
     await eventually(async () => (await b.get(key)) === (await c.get(key)))
     await refused
     expect([await b.exists(key), await c.exists(key)]).toEqual([0, 0])

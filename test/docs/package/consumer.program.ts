@@ -1,6 +1,6 @@
 /**
- * A user's file. Several compilers check it against the packed package, with the strictest settings and without
- * skipping the package's declarations. It is never run.
+ * A user's file. Several compilers check it against the packed package, with the strictest settings. They also check
+ * the package's declarations. The file is never run.
  */
 import { Redis } from 'ioredis'
 import {

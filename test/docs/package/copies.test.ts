@@ -1,7 +1,7 @@
 /**
- * Tests several copies of the package in one process: loaded by `import` and by `require`, and from a second
- * installation, like two versions in one application. Each copy locks, and each recognises the errors and the clients
- * of the other copies.
+ * Tests four copies of the package in one process. There are two installations, as in an application that has two
+ * versions. Each installation is loaded by `import` and by `require`, which makes two copies. Each copy locks, and each
+ * recognises the errors and the clients of the other copies.
  */
 import { cp, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,6 +1,6 @@
 /**
- * Finds the imports between source files, including imports of types. Compilers and bundlers drop imports of types, but
- * a layer must not import even types from a forbidden layer.
+ * Finds the imports between source files, including imports of types. Compilers and bundlers drop imports of types. But
+ * a layer must import nothing from a forbidden layer, not even types.
  */
 import { readdir, readFile } from 'node:fs/promises'
 import { posix } from 'node:path'
@@ -10,7 +10,7 @@ export const root = new URL('../../../', import.meta.url)
 /** The folders that are compiled and published: the library, and the programs that use it. */
 export const folders = ['src', 'cli', 'benchmarks', 'local-redis']
 
-/** `import … from 'x'`, `export … from 'x'`, `import 'x'`, `import('x')`. */
+/** Matches `import … from 'x'`, `export … from 'x'`, `import 'x'`, and `import('x')`. */
 const statement =
   /^\s*(?:import|export)\b[^'"`;=]*?\bfrom\s*['"](.+?)['"]|^\s*import\s*['"](.+?)['"]|\bimport\(\s*['"](.+?)['"]/gm
 
@@ -20,7 +20,8 @@ export function importsIn(source: string): string[] {
 }
 
 /**
- * Returns the imports of each file (`src/wait/acquire.ts`): files of the project by their path, packages by their name.
+ * Returns the imports of each file. A file of the project is given by its path, such as `src/wait/acquire.ts`, and a
+ * package by its name.
  */
 export async function importGraph(): Promise<ReadonlyMap<string, readonly string[]>> {
   const files = (await Promise.all(folders.map(sourcesIn))).flat()
@@ -37,8 +38,8 @@ async function sourcesIn(folder: string): Promise<string[]> {
 }
 
 /**
- * Returns everything that the files whose path begins with `from` import, directly or indirectly, each with its chain
- * of imports.
+ * Follows the imports of all files in the folder or file `from`. Returns everything that these files import, directly
+ * or indirectly, each with the chain of imports that leads to it.
  */
 export function reachable(graph: ReadonlyMap<string, readonly string[]>, from: string): Map<string, string> {
   const ways = new Map([...graph.keys()].filter(file => file.startsWith(from)).map(file => [file, file]))

@@ -54,12 +54,12 @@ expectTypeOf(
 ).resolves.toEqualTypeOf<Lease>()
 expectTypeOf(locks.tryLock('key')).resolves.toEqualTypeOf<Lease | null>()
 expectTypeOf<Lease | LockClient>().toExtend<AsyncDisposable>()
-// An option whose value is undefined counts as absent, so a caller can pass it on.
+// An option whose value is undefined counts as absent. So a caller can pass on an option that may be undefined.
 locks.lock('key', { timeout: undefined, signal: undefined, owner: undefined })
 // @ts-expect-error times are numbers
 locks.lock('key', { timeout: '5s' })
 
-// `using` returns what its function returns, with and without options, and passes it the lease.
+// `using` passes the lease to its function, and returns what the function returns. The options may be left out.
 expectTypeOf(locks.using('key', () => 1)).toEqualTypeOf<Promise<number>>()
 expectTypeOf(locks.using('key', async lease => lease.fencingToken)).toEqualTypeOf<Promise<number>>()
 expectTypeOf(locks.using('key', { fair: true }, async () => 'done')).toEqualTypeOf<Promise<string>>()

@@ -1,6 +1,6 @@
 /**
- * The repository host's workflows cannot run here. These tests check that everything that the workflows name exists and
- * agrees with the rest of the project.
+ * Tests the workflows, which only the host of the repository can run. Everything that the workflows name must exist,
+ * and must agree with the rest of the project.
  */
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'

@@ -11,9 +11,9 @@ import { findServerSource, type RunningServer } from '../../../local-redis/index
 export const persistsEveryWrite = ['--appendonly', 'yes', '--appendfsync', 'always'] as const
 
 export interface QuorumServer extends RunningServer {
-  /** Restarts without any of its data, whatever its persistence setting. */
+  /** Restarts the server without its data, even if the server persists its data. */
   restart(): Promise<void>
-  /** Restarts with the data that it had written. The server must be a process of this machine. */
+  /** Restarts the server with the data that it had written. The server must be a process of this machine. */
   resume(): Promise<void>
 }
 
@@ -23,7 +23,7 @@ export async function startQuorumServer(
   under: <T>(launch: () => Promise<T>) => Promise<T> = launch => launch(),
 ): Promise<QuorumServer> {
   const source = await findServerSource()
-  // A server in a container has its own folder inside, which is deleted with the container.
+  // A server in a container has a folder in the container. This folder is deleted with the container.
   const dir =
     source.kind === 'container' ? undefined : await mkdtemp(join(await realpath(tmpdir()), 'baton-quorum-server-'))
   const remove = async () => {

@@ -93,7 +93,10 @@ export class RedisCluster {
     await node.server.kill()
   }
 
-  /** Restarts the nodes, empty, in their old roles in the cluster. Resolves when all nodes agree on these roles. */
+  /**
+   * Restarts the nodes without their data, in their old roles in the cluster. Resolves when all nodes agree on these
+   * roles.
+   */
   async restart(...nodes: readonly Node[]): Promise<void> {
     for (const node of nodes) {
       await node.server.restart()
@@ -152,8 +155,8 @@ export class RedisCluster {
       await from.redis.migrate('127.0.0.1', to.server.port, key, 0, PATIENCE)
     }
     await to.redis.cluster('SETSLOT', slot, 'NODE', to.id)
-    // If a client has written a key since the last check, the old owner refuses, because the slot still has keys. So
-    // try again.
+    // If a client has written a key since the last check, the old node refuses to give up the slot, because the slot
+    // still has keys. So try again.
     await until(() => this.#letGo(slot, from, to))
     for (const { redis, id } of this.nodes) {
       if (id !== from.id && id !== to.id) await redis.cluster('SETSLOT', slot, 'NODE', to.id).catch(() => {})

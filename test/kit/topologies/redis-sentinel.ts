@@ -4,7 +4,8 @@
  *      sentinels ── watch; two must agree ──▶ master ──▶ replica
  *
  * Sentinels usually discover each other by messages that they send every two seconds. Here each sentinel is configured
- * with the others from the start. All other intervals are shortened, too, so that a failover takes a second or two.
+ * with the others from the start. The intervals of the sentinels are shortened, so that a failover takes only a second
+ * or two.
  */
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -74,7 +75,7 @@ export class RedisSentinel {
     return this.#awake[0] as RunningServer
   }
 
-  /** Resolves when all running sentinels name the same master, which is not `old` and accepts writes. */
+  /** Resolves when all running sentinels name the same master. This master is not `old`, and accepts writes. */
   async movedFrom(old: RunningServer): Promise<RunningServer> {
     const other = this.data.find(server => server !== old)!
     await eventually(async () => {
@@ -115,7 +116,7 @@ export class RedisSentinel {
   }
 
   /**
-   * Sets how long, in ms, a former master that comes back after a failover may act as a master before the sentinels
+   * A former master may come back after a failover. Sets how long, in ms, it may act as a master before the sentinels
    * demote it. Without this call, it may do so for 8 s.
    */
   async linger(ms: number): Promise<void> {

@@ -82,8 +82,8 @@ export function through(way: Way, ports: ReadonlyMap<number, number>): Way {
 }
 
 /**
- * A port on which nothing ever listens. A quorum also uses the ports after it, because its servers must differ. A port
- * that was free a moment ago is not safe: another test's server or proxy may take it.
+ * A port on which nothing ever listens. A quorum also uses the next ports, because each of its servers must have a
+ * different address. Do not use a free port here: another test's server or proxy may take it.
  */
 const DEAD_PORT = 1
 

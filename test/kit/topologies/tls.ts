@@ -1,6 +1,6 @@
 /**
- * One server that requires TLS and a client certificate of the same private authority. Its second port, without TLS, is
- * for inspection by tests.
+ * One server that requires TLS and a client certificate. The same private authority signs the certificates of the
+ * server and of the clients. Tests inspect the server by its second port, which has no TLS.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -23,7 +23,7 @@ async function install(folder: string, name: string, version: string, source: st
   await writeFile(join(at, 'index.mjs'), source)
 }
 
-/** Starts `baton`, which is installed elsewhere, in this folder. */
+/** Starts `baton` with this folder as its working folder. `baton` itself is installed elsewhere. */
 async function bench(folder: string, rival: string): Promise<{ output: string; results: Results }> {
   const json = join(folder, 'results.json')
   const short = ['--scenario', 'uncontended', '--rounds', '1', '--seconds', '0.1', '--no-warm-cores', '--json', json]

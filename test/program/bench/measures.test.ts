@@ -52,8 +52,8 @@ describe('hand-offs', () => {
     const samples = samplesOf(
       [
         [0, 0, 1, 10, 20],
-        // The next grant goes to another waiter, and so is on another key: with two keys, each waiter has a key of its
-        // own.
+        // With two keys, each waiter has a key of its own. The next grant goes to another waiter, so it is on another
+        // key.
         [0, 1, 2, 21, 30],
         [0, 0, 3, 31, 40],
         [0, 0, 4, 45, 50],

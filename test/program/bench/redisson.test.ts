@@ -102,7 +102,7 @@ function overlaps({ length, acquired, released }: Samples): number {
 
 describe.each([redissonLock, redissonFairLock])('$name', ({ name: rival, fair, missing }) => {
   test('says what is missing, or how its worker is started', async () => {
-    // `missing` takes no time, because the worker has already been built, or the build has failed.
+    // By now the worker has been built, or the build has failed. So `missing` takes no time.
     const command = built()
     const reason = await missing()
     if (command) expect([reason, launch()]).toEqual([undefined, command])

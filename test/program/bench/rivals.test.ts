@@ -58,7 +58,7 @@ afterEach(async () => {
   await Promise.all(clients.splice(0).map(client => client.close()))
 })
 
-/** A time limit that allows for waiting until a lease ends, as callers of a quorum do if none has a majority. */
+/** If no caller of a quorum has a majority, the callers wait until a lease ends. This time limit allows for that. */
 const slow = { timeout: 30_000 }
 
 async function threeServers(): Promise<string[]> {

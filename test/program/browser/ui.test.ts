@@ -155,7 +155,7 @@ describe('one lock', () => {
       leases.push(await semaphore.lock({ permits: i === 0 ? 2 : 1 }))
     }
     for (const [i, semaphore] of semaphores.slice(3).entries()) {
-      // This call rejects if the test ends before the call is granted.
+      // This call rejects if the test ends before the call is granted. The test ignores the rejection.
       semaphore.lock({ permits: 2, fair: true }).catch(() => {})
       await expect.poll(async () => (await semaphore.inspect()).waiters.length).toBe(i + 1)
     }
@@ -230,7 +230,7 @@ describe('many', () => {
     await Promise.all(all.map(key => locks.lock(key)))
     const waiter = client({ label: 'one of many' })
     for (const key of all) {
-      // Each of these calls rejects when its client is closed after the test.
+      // Each of these calls rejects when its client is closed after the test. The test ignores the rejections.
       for (let i = 0; i < 5; i++) waiter.lock(key, { fair: true }).catch(() => {})
     }
     const { address } = await openSite([`${name}*`])

@@ -1,4 +1,4 @@
-/** Makes pictures, the data that `baton top` and `baton ui` draw, with locks for the tests. */
+/** Makes pictures for tests. A picture is the data about locks that `baton top` and `baton ui` draw. */
 import { type Picture, pictureOf, type SeenLock, seen } from '../../../cli/live/picture.ts'
 import type { HolderState, WaiterState } from '../../../src/index.ts'
 
@@ -28,7 +28,7 @@ export function lockSeen(
 
 type ShownHolder = Partial<Pick<HolderState, 'id' | 'label' | 'heldFor' | 'ttl' | 'mode' | 'permits'>>
 
-/** Makes a semaphore with five permits. Each waiter wants two. */
+/** Makes a semaphore with five permits. Each waiter wants two permits. */
 export function semaphoreSeen(key: string, holders: readonly ShownHolder[], waits: readonly number[] = []): SeenLock {
   const all = holders.map(each => holder({ permits: 1, ...each }))
   const taken = all.reduce((sum, { permits = 0 }) => sum + permits, 0)

@@ -20,7 +20,7 @@ async function semaphoreOf(key: string): Promise<Lease[]> {
   }
   for (const i of [4, 5]) {
     const semaphore = client({ label: `web-${i}` }).semaphore(key, 5)
-    // This call rejects if the test ends before the waiter's turn.
+    // This call rejects if the test ends before the waiter's turn. The test ignores the rejection.
     semaphore.lock({ permits: 2, fair: true }).catch(() => {})
     await eventually(async () => (await semaphore.inspect()).waiters.length === i - 3)
   }

@@ -1,6 +1,6 @@
 /**
- * Tests the watch of `baton top` and `baton ui`: how often it surveys all locks, and what it does while Redis is away.
- * A survey is one reading of all locks.
+ * `baton top` and `baton ui` have a watch, which reads all locks again and again. One reading is called a survey. Tests
+ * how often the watch makes a survey, and what the watch does while Redis is away.
  */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Connected } from '../../../cli/connection.ts'

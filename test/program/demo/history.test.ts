@@ -1,6 +1,6 @@
 /**
- * The history checker of the tests judges a sale of the demo. It uses the same observations as the demo, which judges
- * the sale itself. The published demo does not contain the checker.
+ * The demo judges its sale on its own. In this test, the history checker of the tests also judges the sale, from the
+ * same observations. The published demo does not contain this checker.
  */
 import { expect, onTestFinished, test } from 'vitest'
 import { runSale, type Stage } from '../../../cli/demo/coordinator.ts'
@@ -11,7 +11,7 @@ import { Memory, violationsIn } from '../../history/recorded.ts'
 import { freshKey, plainRedis, redisUrl } from '../../kit/redis.ts'
 
 const key = 'the coupon'
-/** The test checks for a new snapshot of the queue each time this many ms have passed. */
+/** Time between two checks for a new snapshot of the queue, in ms. */
 const LOOK = 10
 
 interface Sight {

@@ -78,7 +78,7 @@ describe('waiting is visible', () => {
     const wide = await terminal.eventually(/^waiting [^\n]*$/)
     expect(wide).toMatch(/^waiting \S+ \(1 of 1\) for 夜間\S*…\S*, held by 机器-?主*…\S* for \S+$/)
     expect(width(wide)).toBeLessThan(70)
-    // The new size wraps the old line, which stays wrapped. The next line fits into the new width.
+    // The smaller terminal wraps the line that it shows, and this line stays wrapped. The next line fits the new width.
     await terminal.resize(30, 10)
     await terminal.eventually(screen => /^waiting .*…$/.test(lastOf(screen)) && width(lastOf(screen)) < 30)
     await terminal.press('C-c')

@@ -4,14 +4,14 @@ import { client, freshKey, ownServer } from '../../kit/redis.ts'
 import { start } from '../cli/baton.ts'
 import { ask, openSite, type Site, Stream, told } from './site.ts'
 
-/** `looking` is a read-only page. `releasing` may take locks away. */
+/** The page `looking` only shows locks. The page `releasing` can also take locks away. */
 let looking: Site
 let releasing: Site
 const ends: (() => void)[] = []
 
 beforeAll(async () => {
   const over = (end: () => void) => ends.push(end)
-  // The pattern matches nothing, so that the page does not survey the locks of other tests one by one.
+  // The pattern matches no lock, so that the page does not read the locks of other tests one by one.
   const none = freshKey('nothing')
   ;[looking, releasing] = await Promise.all([openSite([none], {}, over), openSite([none, '--allow-release'], {}, over)])
 })

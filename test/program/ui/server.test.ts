@@ -9,12 +9,12 @@ import { client, freshKey, ownServer, plainRedis } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
 import { ask, openSite, type Site, Stream, told } from './site.ts'
 
-/** A page for all tests in which the listed locks do not matter. */
+/** All tests in which the listed locks do not matter share this page. */
 let looking: Site
 let end: (() => void) | undefined
 
 beforeAll(async () => {
-  // The pattern matches nothing, so that the page does not survey the locks of other tests one by one.
+  // The pattern matches no lock, so that the page does not read the locks of other tests one by one.
   looking = await openSite([freshKey('nothing')], {}, over => {
     end = over
   })
@@ -227,7 +227,7 @@ describe('what it costs', () => {
     const server = await ownServer()
     const redis = plainRedis(server.url)
     const { address } = await openSite(['--interval', '100ms'], { REDIS_URL: server.url })
-    // Each survey begins with TIME, which is not sent otherwise.
+    // Each survey begins with the command TIME. Nothing else sends this command.
     const surveys = async () => (await calls(redis))['time'] ?? 0
     const before = await surveys()
 

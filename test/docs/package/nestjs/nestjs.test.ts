@@ -14,7 +14,7 @@ import { eventually } from '../../../kit/time.ts'
 import { listening } from '../../examples/scene.ts'
 import { projectOf, versions } from './project.ts'
 
-/** The cases of the application: their names, read from its files. */
+/** The names of the application's cases, read from its source files. */
 const cases = ['container', 'decorator', 'module'].flatMap(group => {
   const source = readFileSync(new URL(`app/${group}.ts`, import.meta.url), 'utf8')
   return [...source.matchAll(/^export async function (\w+)/gm)].map(([, name]) => `${group} ${name}`)

@@ -1,6 +1,6 @@
 /**
- * The project of a Nest user: one version of Nest from the registry, the built package, the application in app/, and
- * the code of docs/nestjs.md, compiled by the user's compiler. The installation is kept in the cache.
+ * The project of a Nest user. It has one version of Nest from the registry, the built package, the application in app/,
+ * and the code of docs/nestjs.md. The user's compiler compiles the project. The installation is kept in the cache.
  */
 import { execFile } from 'node:child_process'
 import { cp, mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
