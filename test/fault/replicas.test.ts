@@ -1,7 +1,7 @@
 /**
- * Tests `replicas`, with which a grant counts only once a replica has it. Some tests use a replica that does not
- * receive the grant. Kinds other than the mutex are tested only where their scripts matter: "renew" confirms a grant,
- * and "leave" undoes it and keeps the waiter's position.
+ * Tests the option `replicas`. With this option, a grant counts only after a replica has confirmed it. Some tests use a
+ * replica that does not receive the grant. Kinds other than the mutex are tested only where their scripts matter:
+ * "renew" confirms a grant, and "leave" undoes it and keeps the waiter's position.
  */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type ClientOptions, LockConnectionError, LockLostError } from '../../src/index.ts'

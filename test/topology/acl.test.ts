@@ -82,8 +82,8 @@ test('docs/operations.md lists these rights', () => {
 })
 
 describe('without one of its rights', () => {
-  // This test fails if `this.#survey.look()` is removed in src/session.ts, or any of the commands in
-  // src/redis/rights.ts.
+  // This test fails if `this.#survey.look()` is removed in src/session.ts, or if any of the commands in
+  // src/redis/rights.ts is removed.
   test.concurrent.each(rights)(
     '%s: something fails, and the client has reported the missing right at its start',
     async right => {

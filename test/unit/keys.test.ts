@@ -37,7 +37,7 @@ const runs = { numRuns: 5_000 }
 
 type MutexKeys = Keys<MutexNames>
 
-/** Returns the keys of a kind of lock. `name` is the kind's name; the mutex has none. */
+/** Returns the keys of a kind of lock. `name` is the kind's name, which is empty for the mutex. */
 function keysOf(prefix: string, name = ''): MutexKeys {
   return new Keys(new Namespace(`${prefix}:`, false), { ...mutex, name })
 }

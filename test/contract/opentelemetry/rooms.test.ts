@@ -1,4 +1,6 @@
-/** Tests that the memory for keys with waiting calls is bounded by the number of these calls. */
+/**
+ * Tests that data is kept only for keys for which calls wait, with at most as many notes as there are waiting calls.
+ */
 import { expect, test } from 'vitest'
 import { Rooms } from '../../../src/opentelemetry/rooms.ts'
 

@@ -57,7 +57,7 @@ export class Stage {
   /** Queues a waiter as the last of `waiters`, and waits until it is queued on all servers. */
   async queued(client: RecordedClient, waiters: number): Promise<{ call: Promise<Lease> }> {
     const call = this.lock(client, { fair: true })
-    // The caller handles this promise later; until then a rejection must not count as unhandled.
+    // The test handles this promise later. Until then, a rejection must not count as unhandled.
     call.catch(() => {})
     await this.scene.queuedEverywhere(this.key, waiters)
     return { call }

@@ -11,8 +11,8 @@ import { clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'
 
 const keys = Array.from({ length: 30 }, (_, i) => `job-${i}`)
 
-// This test fails if `AT_ONCE + 1` becomes `AT_ONCE + 99` in src/redis/writes.ts: the client makes thirty writes,
-// instead of two and one more for each master.
+// This test fails if `AT_ONCE + 1` becomes `AT_ONCE + 99` in src/redis/writes.ts: the client makes thirty socket
+// writes, one for each lock. The unchanged code makes two, and one more for each master.
 test('I9: renewals that are due together take a few writes, not one per lock', async () => {
   const cluster = await ownCluster()
   const locks = clusterLocks(cluster, { lease: 6_000 })
