@@ -80,8 +80,8 @@ describe('the time of day of Redis steps', () => {
   )
 
   // This test fails if `return this.#lose(hold, 'Redis no longer knows this hold')` becomes `return` in
-  // src/lease/renewal.ts: the holder is not notified before its own deadline. I1 has a limit here: the lease ends early
-  // on the server, and the holder learns of this only by its next renewal.
+  // src/lease/renewal.ts: the holder is not notified before its own deadline. Even without this change, I1 has a limit
+  // here: the lease ends early on the server, and the holder learns of this only by its next renewal.
   test.each(kindsAndWays)(
     'forward, while a caller holds: I2 I4 I8, the next caller is granted, the holder is notified ($kind, fair: $fair)',
     async ({ fair, client }) => {
@@ -160,7 +160,8 @@ describe('the time of day of Redis steps', () => {
   // no waiter notices the lapsed lease. It also fails if `Math.min(ttl + AFTER_LAPSE, this.pause)` becomes `ttl +
   // AFTER_LAPSE` in src/wait/heartbeat.ts: the waiter notices the lapse a minute later. It also fails if `-- include:
   // lapse` becomes `local more, word = false, 'expiry'` in lua/permits/tend.lua: no waiter notices the lapsed lease.
-  // One delay cannot be prevented: a dead holder's lease lasts for its own length *and* the length of the step.
+  // Even without these changes, one delay cannot be prevented: a dead holder's lease lasts for its own length *and* the
+  // length of the step.
   test.each(kinds)(
     'back, while a dead process holds: I4, its lease is longer by the step, but not more; then the lock can be taken ($kind)',
     async ({ client, peer: start }) => {

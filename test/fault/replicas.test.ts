@@ -86,8 +86,8 @@ describe('with a replica that receives writes', () => {
   })
 
   // This test fails if `if (!confirm)` becomes `if (true)` in src/local/local-lock.ts: the replica becomes the master
-  // without the grant, and grants the lock again. (This is a race: on a busy machine the replica sometimes gets the
-  // grant in time.)
+  // without the grant, and grants the lock again. (On a busy machine, the replica sometimes gets the grant in time. The
+  // test then passes in spite of the change.)
   test('I1: a grant survives the failover', async () => {
     const { key, replica, careful, promote } = await scene()
     const lease = await careful(patient).lock(key)

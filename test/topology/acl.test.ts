@@ -1,6 +1,6 @@
 /**
- * Tests on one server that a client's user needs exactly the rights in docs/operations.md: with all of them everything
- * works, and without any one of them something fails.
+ * Tests on one server that a client's user needs exactly the rights in docs/operations.md: with all of these rights
+ * everything works, and if one of these rights is missing, something fails.
  */
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

@@ -1,5 +1,6 @@
 /**
- * Tests that data is kept only for keys for which calls wait, with at most as many notes as there are waiting calls.
+ * Tests rooms. A room keeps data about one key while calls wait for the key, and at most one note for each of these
+ * calls.
  */
 import { expect, test } from 'vitest'
 import { Rooms } from '../../../src/opentelemetry/rooms.ts'

@@ -21,7 +21,7 @@ describe('a slot that moves', () => {
   // which no client has subscribed yet. During the move, queue positions may be lost, but nothing else.
   // Locks in other slots must not be affected.
   // This test fails if `|\bnon local key\b` is removed in src/redis/refusals.ts: calls that are refused temporarily
-  // fail, including releases, so these locks are not granted before their leases end.
+  // fail, including releases, so the locks of these calls are not granted again before their leases end.
   test('I1 I2 I4 to I8: moves back and forth, and to an added node', { timeout: 90_000 }, async () => {
     const cluster = await ownCluster()
     const moving: Contest[] = [
