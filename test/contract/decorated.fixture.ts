@@ -104,7 +104,10 @@ export function accounts({ locked, key }: Pick<Parts, 'locked' | 'key'>) {
   return Account
 }
 
-/** Makes a class with methods under locks of other kinds, fixed or made during the call, and under several locks. */
+/**
+ * Makes a class whose methods run under a semaphore or under several locks. Some of these locks are made in advance,
+ * and others during the call.
+ */
 export function otherKinds({ locked, locks, key }: Parts) {
   class Exports {
     readonly key = key

@@ -65,8 +65,8 @@ test('I8: forceRelease amid many hand-offs stops the run, and all callers are se
   for (const outcome of failed) expect(outcome).toMatchObject({ reason: { code: 'ERR_LOCK_LOST' } })
   expect(failed.length).toBeLessThanOrEqual(10)
   // A caller may get the lock by local hand-off while its own request is under way. If Redis then grants that request,
-  // the client releases the second grant in the background. So the lock is free soon, and not only when the lease of
-  // the second grant ends.
+  // the client releases the second grant in the background. So the lock is free soon, long before the lease of the
+  // second grant would end.
   await eventually(async () => !(await other!.isLocked(key)))
 })
 

@@ -22,8 +22,8 @@ interface Grant {
 class Crowd {
   readonly grants: Grant[] = []
   /**
-   * One entry for each run. A run is a grant by Redis and the local hand-offs that follow it, and `grants` is their
-   * number.
+   * One entry for each run. A run is a grant by Redis and the local hand-offs that follow it. `grants` counts the grant
+   * by Redis and these hand-offs.
    */
   readonly runs: { readonly client: number; grants: number }[] = []
   most = 0

@@ -1,4 +1,7 @@
-/** Tests that a key may be any string, that each key is a separate lock, and that list finds it by its exact name. */
+/**
+ * Tests that a key may be any string, that each key is a separate lock, and that `list` reports each key exactly as it
+ * is.
+ */
 import { describe, expect, test } from 'vitest'
 import { kindsHere } from '../kit/kinds.ts'
 import { collect, promptly } from '../kit/outcomes.ts'

@@ -127,7 +127,8 @@ describe('waiting', () => {
     const [holder, waiter] = [scene.client({ label: 'the holder' }), scene.client()]
     const key = freshKey()
     const lease = await holder.lock(key)
-    // The third server may get the hold only with its next renewal. Until then, it could vote for the waiter.
+    // The third server may get the hold only with the next renewal of the hold. Until then, it could vote for the
+    // waiter.
     await scene.heldEverywhere(key, lease.id)
     for (const fair of [true, false]) {
       const error = await rejection(waiter.lock(key, { timeout: 300, fair, fairAfter: 60_000 }), LockTimeoutError)

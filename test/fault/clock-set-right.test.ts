@@ -82,8 +82,8 @@ describe('a holder counts on its lease for no longer than it has asked for', () 
   )
 
   // This test fails if `Math.min(deadline, this.#askedUntil)` becomes `deadline` in src/local/hold.ts: for a minute,
-  // the holder believes that its lease lasts. I1 has a limit here: two callers may hold for as long as the clock was
-  // slow, but for no longer than one lease.
+  // the holder believes that its lease lasts. Even without this change, I1 has a limit here: two callers may hold for
+  // as long as the clock was slow, but for no longer than one lease.
   test('with renewal, then cut off: the holder has lost the lock one lease later', async () => {
     const { url, step } = await steppedServer()
     const lease = 1_500

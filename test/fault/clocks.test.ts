@@ -57,8 +57,8 @@ test.each([DAY, -DAY])(
 describe('the time of day of Redis steps', () => {
   const options = { lease: 3_000, waiterTtl: 1_500 }
 
-  // This test fails if `if clock < micros then` becomes `if micros then` in lua/shared/clock.lua: tokens go back with
-  // the time of day.
+  // This test fails if `if clock < micros then` becomes `if micros then` in lua/shared/clock.lua: when the time of day
+  // goes back, new tokens are smaller than earlier tokens.
   test.each(kinds.flatMap(each => [STEP, -STEP].map(step => ({ ...each, step }))))(
     'by $step ms, and back, and again: I2, tokens increase ($kind)',
     async ({ step, client }) => {
@@ -80,8 +80,8 @@ describe('the time of day of Redis steps', () => {
   )
 
   // This test fails if `return this.#lose(hold, 'Redis no longer knows this hold')` becomes `return` in
-  // src/lease/renewal.ts: the holder is not notified before its own deadline. I1 has a limit here: the lease ends early
-  // on the server, and the holder learns of this only by its next renewal.
+  // src/lease/renewal.ts: the holder is not notified before its own deadline. Even without this change, I1 has a limit
+  // here: the lease ends early on the server, and the holder learns of this only by its next renewal.
   test.each(kindsAndWays)(
     'forward, while a caller holds: I2 I4 I8, the next caller is granted, the holder is notified ($kind, fair: $fair)',
     async ({ fair, client }) => {
@@ -103,12 +103,12 @@ describe('the time of day of Redis steps', () => {
     },
   )
 
-  // This test fails if `queue, unpack(joins)` becomes `queue, 'XX', unpack(joins)` in lua/mutex/tend.lua, and, to make
-  // the reply tolerate a waiter without a position, `redis.call('ZRANK', queue, waiters[i]) + 1` becomes
-  // `(redis.call('ZRANK', queue, waiters[i]) or 0) + 1` in lua/mutex/tend.lua: a waiter that was passed over never
-  // joins again. It also fails if `'NX', unpack(joins)` becomes `'XX', unpack(joins)` in lua/permits/tend.lua and
-  // `redis.call('ZRANK', line, claim) + 1` becomes `(redis.call('ZRANK', line, claim) or 0) + 1` in
-  // lua/permits/semaphore/position.lua, for the same reason.
+  // This test fails if `queue, unpack(joins)` becomes `queue, 'XX', unpack(joins)` in lua/mutex/tend.lua and
+  // `redis.call('ZRANK', queue, waiters[i]) + 1` becomes `(redis.call('ZRANK', queue, waiters[i]) or 0) + 1` in
+  // lua/mutex/tend.lua: a waiter that was passed over never joins again. (The second change only lets the reply contain
+  // a waiter without a position.) It also fails if `'NX', unpack(joins)` becomes `'XX', unpack(joins)` in
+  // lua/permits/tend.lua and `redis.call('ZRANK', line, claim) + 1` becomes `(redis.call('ZRANK', line, claim) or 0) +
+  // 1` in lua/permits/semaphore/position.lua, for the same reason.
   test.each(kinds)(
     'forward, just before a release: I4, each waiter that seems to have expired is granted within a heartbeat ($kind)',
     async ({ client }) => {
@@ -160,7 +160,8 @@ describe('the time of day of Redis steps', () => {
   // no waiter notices the lapsed lease. It also fails if `Math.min(ttl + AFTER_LAPSE, this.pause)` becomes `ttl +
   // AFTER_LAPSE` in src/wait/heartbeat.ts: the waiter notices the lapse a minute later. It also fails if `-- include:
   // lapse` becomes `local more, word = false, 'expiry'` in lua/permits/tend.lua: no waiter notices the lapsed lease.
-  // One delay cannot be prevented: a dead holder's lease lasts for its own length *and* the length of the step.
+  // Even without these changes, one delay cannot be prevented: a dead holder's lease lasts for its own length *and* the
+  // length of the step.
   test.each(kinds)(
     'back, while a dead process holds: I4, its lease is longer by the step, but not more; then the lock can be taken ($kind)',
     async ({ client, peer: start }) => {

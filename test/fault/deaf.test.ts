@@ -1,6 +1,6 @@
 /**
- * Tests a client that can send requests but receives no messages: its waiters still get the lock, and each call has its
- * own outageTimeout.
+ * Tests a client that can send requests but receives no messages: its waiters must still get the lock, and the
+ * outageTimeout of one call must not end another call.
  */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'

@@ -34,8 +34,8 @@ async function scene({ client } = kinds[0]!) {
 describe('failover to a replica that missed the grant', () => {
   // This test fails if `clock, tick = micros, stamp` becomes `clock, tick = math.max(clock + 1, 1e15), stamp and
   // string.format('%.0f', math.max(clock + 1, 1e15))` in lua/shared/clock.lua: tokens are counted instead of taken from
-  // the time of day, so the new grant has the same token as the lost grant. I1 has a limit here: two callers hold until
-  // the old holder reaches the new master. Only the token distinguishes them.
+  // the time of day, so the new grant has the same token as the lost grant. Even without this change, I1 has a limit
+  // here: two callers hold until the old holder reaches the new master. Only the token distinguishes them.
   test('I2: the new grant has a larger token, although two callers hold', async () => {
     const { replica, theirs, holder, other, key, loseWrites, promote } = await scene()
     const before = await holder.lock(key)

@@ -1,4 +1,6 @@
-/** Tests connections that Redis closes, due to CLIENT KILL by an operator or because a subscriber's output piles up. */
+/**
+ * Tests connections that Redis closes, because an operator runs CLIENT KILL or because a subscriber's output piles up.
+ */
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import type { Lease, LockClient } from '../../src/index.ts'

@@ -161,8 +161,8 @@ describe('a grant comes late', () => {
 
       heartbeat.lift()
       await eventually(async () => (await other.inspect(key)).waiters.length === 1)
-      // Wait for two heartbeats. After them, the waiter would accept the message of a newer grant, because such a grant
-      // would have its whole lease left.
+      // Wait for two heartbeats. They prove that any newer grant would still have most of its lease left. So the waiter
+      // can reject the message only because of its old token.
       for (let looks = 0; looks < 2; looks++) {
         await proxy.rule({ direction: 'down', name: 'tend', times: 1 }, { delay: 0 }).happened
       }

@@ -1,7 +1,7 @@
 /**
- * Tests `replicas`, with which a grant counts only once a replica has it. Some tests use a replica that does not
- * receive the grant. Kinds other than the mutex are tested only where their scripts matter: "renew" confirms a grant,
- * and "leave" undoes it and keeps the waiter's position.
+ * Tests the option `replicas`. With this option, a grant counts only after a replica has confirmed it. Some tests use a
+ * replica that does not receive the grant. Kinds other than the mutex are tested only where their scripts matter:
+ * "renew" confirms a grant, and "leave" undoes it and keeps the waiter's position.
  */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type ClientOptions, LockConnectionError, LockLostError } from '../../src/index.ts'
@@ -86,8 +86,8 @@ describe('with a replica that receives writes', () => {
   })
 
   // This test fails if `if (!confirm)` becomes `if (true)` in src/local/local-lock.ts: the replica becomes the master
-  // without the grant, and grants the lock again. (This is a race: on a busy machine the replica sometimes gets the
-  // grant in time.)
+  // without the grant, and grants the lock again. (On a busy machine, the replica sometimes gets the grant in time. The
+  // test then passes in spite of the change.)
   test('I1: a grant survives the failover', async () => {
     const { key, replica, careful, promote } = await scene()
     const lease = await careful(patient).lock(key)

@@ -11,7 +11,8 @@ import { eventually, sleep } from '../kit/time.ts'
 const options = { lease: 1_800, waiterTtl: 900, outageTimeout: 2_500 }
 
 /**
- * Fails the test if this process has an unhandled rejection. The test runner would report it only for the whole run.
+ * Fails the test if this process has an unhandled rejection. Without this check, the test runner would report the
+ * rejection for the whole run, but not for this test.
  */
 function watchRejections(): void {
   const unheard: unknown[] = []
@@ -33,7 +34,10 @@ async function scene({ client } = kinds[0]!) {
   return { redis, limitedUrl, url, limited: client(options, limitedUrl), other: client(options, url), key: freshKey() }
 }
 
-/** The rights that the tests revoke, and what the server's refusals then say. */
+/**
+ * The rights that the tests revoke. For each right: its name, the ACL rules that revoke it, and a pattern for the
+ * server's refusal.
+ */
 const rights: [name: string, rules: string[], words: RegExp][] = [
   ['to run scripts', ['-evalsha', '-eval'], /NOPERM .*'eval(sha)?'/],
   ['to the keys of locks', ['resetkeys', '~others:*'], /NOPERM .*key/i],

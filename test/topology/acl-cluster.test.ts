@@ -118,7 +118,7 @@ const rights = aclRule([mutex], { cluster: true }).filter(rule => /^[+~&]/.test(
  */
 const table = '+cluster|slots'
 
-/** For each right that only a cluster requires, a task that needs this right. */
+/** Tasks that need a right that only a cluster requires, by the name of the right. */
 const tasks: Record<string, (at: Pair, key: string) => Promise<void>> = {
   '+asking': whileSlotMoves,
   '+cluster|myid': behindTheDead,

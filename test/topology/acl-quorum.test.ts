@@ -49,11 +49,11 @@ async function scene(name: string, besides: readonly string[], options: ClientOp
   }
 }
 
-/** Returns the reason of each server for not voting. */
+/** Returns, for each server, why the server did not vote. */
 const reasonsOf = ({ cause }: LockConnectionError) =>
   (cause as AggregateError).errors.map((error: Error) => (error.cause as Error).message)
 
-// This test fails if 'always' or 'appendfsync' is another word in src/compose/quorum/standing.ts.
+// This test fails if the word 'always' or the word 'appendfsync' is changed in src/compose/quorum/standing.ts.
 test('with +info and +config|get votes count at once: no other right is needed, no error is reported', async () => {
   await using at = await scene('whole', ['+info', '+config|get'], { lease: 600_000 })
   const lease = await promptly(at.locks.lock('whole', { fair: true }))

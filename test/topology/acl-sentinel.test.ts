@@ -11,7 +11,8 @@ import { eventually } from '../kit/time.ts'
 import { masterName, RedisSentinel } from '../kit/topologies/redis-sentinel.ts'
 import { linesOf } from './operations.ts'
 
-// The limit is long, because each step that waits for the servers has its own limit and reports what did not happen.
+// The time limit of a whole test is long. Each step that waits for the servers has its own, shorter limit, and reports
+// what did not happen.
 vi.setConfig({ testTimeout: 60_000 })
 
 let servers: RedisSentinel

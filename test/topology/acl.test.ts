@@ -1,6 +1,6 @@
 /**
- * Tests on one server that a client's user needs exactly the rights in docs/operations.md: with all of them everything
- * works, and without any one of them something fails.
+ * Tests on one server that a client's user needs exactly the rights in docs/operations.md: with all of these rights
+ * everything works, and if one of these rights is missing, something fails.
  */
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -82,8 +82,8 @@ test('docs/operations.md lists these rights', () => {
 })
 
 describe('without one of its rights', () => {
-  // This test fails if `this.#survey.look()` is removed in src/session.ts, or any of the commands in
-  // src/redis/rights.ts.
+  // This test fails if `this.#survey.look()` is removed in src/session.ts, or if any of the commands in
+  // src/redis/rights.ts is removed.
   test.concurrent.each(rights)(
     '%s: something fails, and the client has reported the missing right at its start',
     async right => {

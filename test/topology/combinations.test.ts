@@ -17,12 +17,15 @@ const vitest = join(dirname(createRequire(import.meta.url).resolve('vitest/packa
 
 const promised = ['standalone', 'cluster', 'sentinel', 'tls', 'acl', 'quorum']
 
-/** The contract files that `npm run test:topologies` runs, as "topology file", with ioredis 6 and with ioredis 5. */
+/**
+ * What `npm run test:topologies` runs. Each entry is the name of a topology and a contract file, separated by a space.
+ * The first list is for ioredis 6, and the second list is for ioredis 5.
+ */
 let planned: string[]
 let plannedWithIoredis5: string[]
 /**
- * All contract files that should run over every topology: all except the scenarios and OpenTelemetry, which use one
- * server.
+ * The contract files that should run over every topology. The files in scenarios and opentelemetry use one server, so
+ * they are not in this list.
  */
 let files: string[]
 

@@ -68,8 +68,9 @@ export const notRepeated: readonly Exception[] = [
 ]
 
 /**
- * The tests that also run with ioredis 5, by topology: on one server the whole contract, elsewhere the tests that
- * depend on how connections are made, lost and subscribed.
+ * The tests that also run with ioredis 5, by topology. On one server, these are all contract tests and the tests of
+ * node-redis. On the other topologies, these are the tests that depend on how a client connects, reconnects and
+ * subscribes.
  */
 export const withIoredis5: Readonly<Record<string, readonly string[]>> = {
   standalone: ['test/contract/*.test.ts', 'test/topology/node-redis.test.ts'],

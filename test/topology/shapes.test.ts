@@ -19,7 +19,7 @@ async function started(topology: Topology): Promise<Servers> {
 }
 
 function connected<T extends Redis | Cluster>(redis: T): T {
-  // The test sees the errors through its commands, so the events are ignored.
+  // A command that fails rejects with its error, so the test can ignore the `error` events.
   redis.on('error', () => {})
   onTestFinished(() => redis.disconnect())
   return redis

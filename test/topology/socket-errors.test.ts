@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { clientsOf, ownConnectionTo } from '../../src/redis/clients.ts'
 import { redisUrl } from '../kit/redis.ts'
 
-/** The ways in which the library makes a connection to a server. */
+/** The ways in which a lock client makes a connection to a server. */
 const made: Record<string, () => Redis> = {
   'from a URL': () => clientsOf(redisUrl()).make(1_000) as Redis,
   'from options': () => clientsOf({ port: Number(new URL(redisUrl()).port) }).make(1_000) as Redis,

@@ -1,6 +1,6 @@
 /**
- * Tests that a client that lacks something that TLS requires is rejected with the reason. The contract tests over TLS
- * cover everything else.
+ * Tests clients that lack a certificate, or that do not use TLS. Their calls must reject, and the error must give the
+ * reason. The contract tests over TLS cover everything else.
  */
 import type { ConnectionOptions } from 'node:tls'
 import { beforeAll, expect, test } from 'vitest'

@@ -40,8 +40,8 @@ async function onlyNode(): Promise<RunningServer> {
 }
 
 /**
- * Expects that every call is rejected with these words. This includes calls that could wait, and the same calls again
- * later.
+ * Expects that every call is rejected with these words, even a call that could wait. Then makes all calls again, and
+ * expects the same.
  */
 async function refusesAll(locks: LockClient, words: RegExp): Promise<void> {
   for (let round = 0; round < 2; round++) {

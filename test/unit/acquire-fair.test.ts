@@ -1,5 +1,5 @@
 /**
- * Tests fair waiters: they subscribe to their inbox, ask for the lock and park, and may get their grant in several
+ * Tests fair waiters: they subscribe to their inbox, ask for the lock, and park. Their grant may then come in several
  * ways.
  */
 import { describe, expect, test } from 'vitest'

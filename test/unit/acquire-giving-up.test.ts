@@ -1,6 +1,5 @@
 /**
- * Tests callers that give up: they get their answer at once, and their requests are taken back in the background (I6,
- * I7).
+ * Tests callers that give up: their calls settle at once, and their requests are taken back in the background (I6, I7).
  */
 import { describe, expect, test } from 'vitest'
 import { LockClosedError, LockConnectionError } from '../../src/errors.ts'

@@ -1,4 +1,4 @@
-/** Tests that no wait leaves anything in the client, however it ends: no waiter, no timer, no channel (I7). */
+/** Tests that a wait leaves nothing in the client, in whatever way it ends: no waiter, no timer and no channel (I7). */
 import { describe, expect, test } from 'vitest'
 import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
 import { settled } from './promises.ts'

@@ -253,9 +253,9 @@ describe('waiters whose owner may re-enter', () => {
     expect(await now(theirs.outcome)).toBe('pending')
   })
 
-  // A is granted the lock before this client listens to the channel. So the client misses the message that names A's
-  // owner. B is the next head. It has the same owner as A, and re-enters. C is behind B and also has that owner, so C
-  // must not stay parked until the next heartbeat.
+  // In this scenario, A, B and C wait in one client and have the same owner. A is granted the lock before the client
+  // listens to the lock's channel, so the client misses the message that names A's owner. B is the next head, and
+  // re-enters. C could re-enter, too, so C must not stay parked until the next heartbeat.
   test('I4 ask on their own when the head re-enters, because the message of their owner’s grant may have been missed', async () => {
     const at = new Waiting()
     at.channels.slow = true

@@ -1,9 +1,9 @@
-/** Tests the clock that the library uses. */
+/** Tests the system clock and its timers. */
 import { expect, test } from 'vitest'
 import { awake, LONGEST, systemClock } from '../../src/clock.ts'
 import { FakeClock } from './fake-clock.ts'
 
-// Measured by performance.now(), a few percent of Node's timers fire up to 1 ms early.
+// According to performance.now(), a few percent of Node's timers fire up to 1 ms early.
 test('a timer never fires before its time', async () => {
   const early: number[] = []
   const timers: Promise<void>[] = []

@@ -46,7 +46,7 @@ test('I6 a wait ends if its grants expire again and again because the replicas a
   expect(at.residue).toEqual(NOTHING)
 })
 
-// Measured by performance.now(), a timer of Node may fire up to 1 ms early.
+// According to performance.now(), a timer of Node may fire up to 1 ms early.
 test('I6 a wait ends, and does not ask again, if its confirmation fails 1 ms before its patience is over', async () => {
   const { at, confirmations } = replicated()
   const waiter = await at.start({ id: 'A' })
@@ -86,8 +86,8 @@ test('I2 a confirmation does not count once a newer grant to the same waiter is 
   const { at, confirmations } = replicated()
   const waiter = await at.parkedFair({ id: 'A' })
   at.acquirer.grantedByMessage('A', 100, 'handoff')
-  // A forced release ended A's grant with token 100. Another client took the lock with token 101. Its release then
-  // granted the lock to A, which had joined the queue again.
+  // In this scenario, a forced release ends A's grant with token 100, and A joins the queue again. Another client takes
+  // the lock with token 101. The release of that client then grants the lock to A.
   at.acquirer.lookAgain()
   await at.kind.tends.next.answer(at.tended([1], { clock: 101 }))
   at.acquirer.grantedByMessage('A', 102, 'handoff')

@@ -1,4 +1,7 @@
-/** Wires the waiters and holders of one client as the library does. The test controls everything around them. */
+/**
+ * Connects the waiters and holders of one client as src/locks.ts does. The clock, the channels and the kind of lock are
+ * fakes, which the test controls.
+ */
 import { surelyUntil } from '../../src/clock.ts'
 import type { Claim, Granted, Refused } from '../../src/kind.ts'
 import { Holds } from '../../src/lease/holds.ts'
@@ -99,7 +102,7 @@ export class HandingOn {
 
   /**
    * Starts a run of local hand-offs: refuses the first caller once, then grants it the lock with tokens for hand-offs.
-   * The other callers are in the line behind it.
+   * The other callers are in the line behind the first caller.
    */
   async run(first: Ask, ...others: Ask[]): Promise<Asker[]> {
     const askers = [await this.ask(first)]

@@ -6,7 +6,9 @@ import { mutex } from '../../src/kinds/mutex/mutex.ts'
 import type { MutexNames } from '../../src/kinds/mutex/names.ts'
 import { Keys, lockOfChannel, Namespace, unlockChannel } from '../../src/redis/keys.ts'
 
-/** Pieces of keys that could confuse the mapping to names: braces, and the endings of names. */
+/**
+ * Pieces of keys that could be confused with parts of a lock's names in Redis: braces, and the endings of these names.
+ */
 const piece = fc.constantFrom(
   '{',
   '}',
@@ -37,7 +39,7 @@ const runs = { numRuns: 5_000 }
 
 type MutexKeys = Keys<MutexNames>
 
-/** Returns the keys of a kind of lock. `name` is the kind's name; the mutex has none. */
+/** Returns the keys of a kind of lock. `name` is the kind's name, which is empty for the mutex. */
 function keysOf(prefix: string, name = ''): MutexKeys {
   return new Keys(new Namespace(`${prefix}:`, false), { ...mutex, name })
 }

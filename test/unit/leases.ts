@@ -1,4 +1,4 @@
-/** Wires a `Renewal` with holds and their leases. The test controls everything around it. */
+/** Makes a `Renewal` with holds and their leases. The clock and the kind of lock are fakes, which the test controls. */
 import { surelyUntil } from '../../src/clock.ts'
 import type { Granted } from '../../src/kind.ts'
 import { Lease } from '../../src/lease/lease.ts'

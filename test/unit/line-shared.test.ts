@@ -16,7 +16,10 @@ async function parked(count: number): Promise<Waiting> {
   return at
 }
 
-/** Grants all waiters that ask, again and again. Returns for each round how many waiters asked at once. */
+/**
+ * Grants the lock to all waiters that ask, in rounds, until no waiter asks. Returns how many waiters asked in each
+ * round.
+ */
 async function rounds(at: Waiting): Promise<number[]> {
   const sizes: number[] = []
   while (at.kind.attempts.open.length > 0) {

@@ -42,8 +42,8 @@ async function down() {
   return { clock, link, made }
 }
 
-// This test fails if `other.hurry()` is removed in src/redis/link.ts: the other connection comes up to 1.25 s later,
-// and until then its waiters are passed over.
+// This test fails if `other.hurry()` is removed in src/redis/link.ts: each other connection is back up to 1.25 s later,
+// and until then waiters are passed over.
 test.each(names)(
   'I4 when a connection is back, the others try again at once instead of waiting for their next attempt: %s',
   async name => {
@@ -55,7 +55,7 @@ test.each(names)(
     const before = others.map(redis => redis.connects.length)
     await back.ready()
     expect(others.map(redis => redis.connects.length)).toEqual(before.map(count => count + 1))
-    // The return of one connection makes each of the others try only once.
+    // If the other connections now fail again, they do not try again at once.
     for (const redis of others) redis.break(new Error('connect ECONNREFUSED'))
     await clock.advance(100)
     expect(others.map(redis => redis.connects.length)).toEqual(before.map(count => count + 1))

@@ -112,8 +112,8 @@ describe('an owner that asks to re-enter a lease that was handed on', () => {
     expect(at.asking).toEqual(['N'])
   })
 
-  // If the request reached Redis before the record of B, Redis would still have A as the holder, and would refuse B's
-  // owner.
+  // If the re-entry's request reached Redis before the record of B, Redis would still have A as the holder. Redis would
+  // then refuse the request, which is from B's owner.
   test('waits for a record that is under way, and causes no other', async () => {
     const { at, lease } = await handedOn()
     await at.clock.advance(1)

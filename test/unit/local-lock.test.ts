@@ -1,6 +1,6 @@
 /**
- * Tests waiters of a lock under random events in any order: the state machine alone, without clock, connection or
- * promise.
+ * Tests waiters of a lock under random events in any order. The tests use the state machine alone, without a clock, a
+ * connection or promises.
  */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'

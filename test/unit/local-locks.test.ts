@@ -1,4 +1,4 @@
-/** Tests how the holds that have not ended are found. */
+/** Tests that a client finds each of its holds, by the hold’s id and by its key, until the hold ends. */
 import { expect, test } from 'vitest'
 import { Hold } from '../../src/local/hold.ts'
 import { FakeClock } from './fake-clock.ts'

@@ -1,4 +1,7 @@
-/** Tests that every option value in the contract is accepted, and any other is refused before anything is sent. */
+/**
+ * Tests that every option value in the contract is accepted, and that any other value is refused before anything is
+ * sent.
+ */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { LONGEST } from '../../src/clock.ts'

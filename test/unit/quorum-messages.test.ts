@@ -68,7 +68,10 @@ test('I2, I5: nor one whose token was lowered since to that of the majority', ()
   expect(ballots.election.votes(ballot)).toHaveLength(3)
 })
 
-/** Server 1 forgets its vote and the lock's clock in a restart. Then it grants the claim again, with a smaller token. */
+/**
+ * A restart makes server 1 forget its vote and the lock's clock. Then server 1 grants the claim again, with a smaller
+ * token.
+ */
 test('I4: a message with a small token makes the client ask a server whose vote is gone', () => {
   const { ballots, ballot, granted, asked } = scene()
   ballot.ticket = '1'
@@ -78,7 +81,10 @@ test('I4: a message with a small token makes the client ask a server whose vote 
   expect(asked).toEqual(['tend 1'])
 })
 
-/** The vote of server 0 lapses. The server then grants another claim of the same owner, and this claim as a re-entry. */
+/**
+ * Server 0 votes for a claim, and the vote lapses. The server then grants the lock to another claim of the same owner,
+ * and lets the first claim re-enter.
+ */
 test('I2: a vote that a server gives anew says how it came about', () => {
   const { ballots, ballot, granted } = scene()
   ballots.voted(ballot, 0, granted(OLD))

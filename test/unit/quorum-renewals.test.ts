@@ -10,8 +10,8 @@ const claim: Claim = { key: 'k', id: 'id', owner: 'id', label: '', lease: 600, h
 const hold = { key: claim.key, id: claim.id }
 
 /**
- * The third server has voted with a token of its own, and has not received the token of the majority yet. It prolongs
- * the hold before one server of the majority does.
+ * The third server has voted with a token of its own, and has not received the token of the majority yet. The third
+ * server prolongs the hold before one server of the majority does.
  */
 test('a server that does not have the hold’s token is not part of the majority that prolongs it', async () => {
   const clock = new FakeClock()
@@ -37,7 +37,7 @@ test('a server that does not have the hold’s token is not part of the majority
 
 /**
  * Servers 0 and 1 have lost the hold. If the client gave back the vote of server 2 before it notified the holder,
- * another client could be granted the lock by server 2 and another server, while the holder still counts on its hold.
+ * another client could be granted the lock by server 2 and another server, while the holder still relies on its hold.
  */
 test('I1 I8: the remaining votes of a lost hold are given back only after the holder was notified', async () => {
   const clock = new FakeClock()
@@ -56,7 +56,7 @@ test('I1 I8: the remaining votes of a lost hold are given back only after the ho
     ballots.voted(ballot, server, { granted: true, token: 1_000, deadline: clock.now() + 600, via: 'immediate' })
   }
   ballots.changed(ballot)
-  // The answers come later than the votes.
+  // Let 1 ms pass, so that the answers to the renewal come later than the votes.
   clock.block(1)
   const renewing = new Renewals(ballots, clock).renew([{ hold, token: 1_000, ms: 600 }])
   renewing.then(renewed => events.push(`renewed ${renewed[0]}`))

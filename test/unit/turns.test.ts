@@ -1,6 +1,6 @@
 /**
- * Tests how clients take turns: how long a client leaves the lock to others after its release, even if its next call
- * comes later.
+ * Tests how clients take turns. After its release, a client leaves the lock to other clients for some ms, even if its
+ * next call comes only later.
  */
 import { describe, expect, test } from 'vitest'
 import { type Asker, HandingOn, leaseOf } from './handing-on.ts'
@@ -17,7 +17,10 @@ const PAUSE = 100
 /** How many ms a client remembers other clients. */
 const MEMORY = 1_000
 
-/** A client with one caller that takes the lock in a loop. It makes each call after the answer to the last release. */
+/**
+ * A client with one caller that takes the lock in a loop. The caller makes each call after the answer to its last
+ * release.
+ */
 class Looping {
   readonly at = new HandingOn()
   asker!: Asker
@@ -25,7 +28,7 @@ class Looping {
   #token = 0
 
   constructor() {
-    // A real channel also stays subscribed for a second after its last user.
+    // A real channel also stays subscribed for a second after its last user has dropped it.
     this.at.channels.lingers = true
   }
 
@@ -62,8 +65,8 @@ class Looping {
   }
 
   /**
-   * Makes the next call while other clients do nothing. Returns how many ms pass until the client asks. Then grants it
-   * the lock.
+   * Makes the next call while other clients do nothing. Returns how many ms pass until the client asks. Then grants the
+   * client the lock.
    */
   async leaves(): Promise<number> {
     await this.call()

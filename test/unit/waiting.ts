@@ -1,4 +1,4 @@
-/** Wires an `Acquirer`. The test controls everything around it. */
+/** Makes an `Acquirer` with a fake clock, fake channels and a fake kind of lock. The test controls these fakes. */
 import { type Clock, surelyUntil } from '../../src/clock.ts'
 import type { Claim, Granted, Refused, Tended } from '../../src/kind.ts'
 import { Hold } from '../../src/local/hold.ts'
@@ -50,7 +50,7 @@ export class Waiting {
   readonly channels = new FakeChannels()
   /** Ids of the waiters that were reported as waiting. */
   readonly told: string[] = []
-  /** Ids of the holds that may be gone. */
+  /** Ids of the holds that were reported as possibly gone. */
   readonly doubted: string[] = []
   readonly failures: unknown[] = []
   readonly locks: LocalLocks

@@ -1,4 +1,7 @@
-/** Tests that the memory for keys with waiting calls is bounded by the number of these calls. */
+/**
+ * Tests rooms. A room keeps data about one key while calls wait for the key, and at most one note for each of these
+ * calls.
+ */
 import { expect, test } from 'vitest'
 import { Rooms } from '../../../src/opentelemetry/rooms.ts'
 

@@ -8,7 +8,7 @@ import { park } from '../../kit/parking.ts'
 import { client, freshKey, keysWith, ownServer, plainRedis } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 
-/** Returns everything that a library could change about an instance. */
+/** Returns all settings and state of an instance that a lock client could change. */
 function looks(redis: Redis) {
   return {
     own: Object.getOwnPropertyNames(redis).sort(),

@@ -1,6 +1,6 @@
 /**
- * Tests with several processes under one lock (I1, I2, I3). Checks that do not rely on the lock show that no two
- * processes hold it at the same time.
+ * Tests several processes that share one lock (I1, I2, I3). No two of them may hold the lock at the same time. The
+ * checks of this do not rely on the lock.
  */
 import { describe, expect, test } from 'vitest'
 import { Crew } from '../../kit/crew.ts'

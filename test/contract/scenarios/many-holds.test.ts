@@ -1,6 +1,6 @@
 /**
- * Tests an owner with 10,000 holds. A script can pass at most about 8,000 arguments to one Redis command, so the
- * library's scripts must not pass all holds in one command.
+ * Tests an owner with 10,000 holds. A script can pass at most about 8,000 arguments to one Redis command, so no script
+ * may pass all holds of the owner in one command.
  */
 import { describe, expect, test } from 'vitest'
 import type { LockClient } from '../../../src/index.ts'

@@ -8,8 +8,8 @@ const beginning = 30
 const turns = 240
 
 /**
- * Each process holds the lock for `hold` ms and one round trip. `rounds` is the number of its calls. It is more than
- * the test needs, so that no process ends early.
+ * Each process holds the lock for `hold` ms and one round trip. `rounds` is the number of calls of each process. This
+ * number is larger than the test needs, so that no process ends early.
  */
 const order = { hold: 5, rounds: beginning + turns }
 

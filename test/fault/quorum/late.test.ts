@@ -92,8 +92,8 @@ test('I8: a release waits for the answers that decide whether a majority still h
   await sleep(300)
   for (const link of links) link.rule({ kind: 'messages', direction: 'down', name: 'lost' }, 'drop')
   for (const i of [1, 2]) expect(await scene.at(i).forceRelease(key)).toBe(true)
-  // Once a majority has answered, the client waits for the other answers, for three times as long as the majority took.
-  // The last answer comes within that time.
+  // Once a majority has answered, the client waits for the other answers. It waits three times as long as the majority
+  // took, and the last answer comes within that time.
   for (const [i, link] of links.entries()) {
     link.rule({ direction: 'down', kind: 'commands', name: 'release' }, { delay: i === 2 ? 250 : 150 })
   }

@@ -57,7 +57,7 @@ export class Stage {
   /** Queues a waiter as the last of `waiters`, and waits until it is queued on all servers. */
   async queued(client: RecordedClient, waiters: number): Promise<{ call: Promise<Lease> }> {
     const call = this.lock(client, { fair: true })
-    // The caller handles this promise later; until then a rejection must not count as unhandled.
+    // The test handles this promise later. Until then, a rejection must not count as unhandled.
     call.catch(() => {})
     await this.scene.queuedEverywhere(this.key, waiters)
     return { call }
@@ -67,8 +67,8 @@ export class Stage {
 export interface Story {
   readonly name: string
   /**
-   * True for a step with contenders. A contender may win a hold with the votes of a bare majority, and a clock that is
-   * set ahead may end such a hold. So this step is not combined with clock faults.
+   * True for a step with contenders. A contender may win a hold with the votes of a bare majority, and if a server's
+   * clock is set ahead, such a hold may end. So this step is not combined with clock faults.
    */
   readonly contended?: true
   prepare(stage: Stage): Promise<() => Promise<void>>

@@ -56,7 +56,7 @@ export function verdictOn({ events }: Memory): void {
 /** Resolves when all servers have been up for so long that their votes count, even after a restart without data. */
 export async function allCount(scene: QuorumScene, lease = FORGETFUL_LEASE): Promise<void> {
   for (let i = 0; i < scene.size; i++) {
-    // A client reads the uptime as up to 1 s less than the server reports.
+    // Redis reports its uptime in whole seconds, so a client subtracts 1 s from it.
     await eventually(async () => (await scene.uptime(i)) >= Math.ceil((lease * 1.02) / 1_000) + 1, 2 * lease + 3_000)
   }
 }

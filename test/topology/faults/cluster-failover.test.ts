@@ -8,9 +8,10 @@ import { Crowd, clusterLocks, contests, ownCluster, SOON, slotOf } from './clust
 
 describe('CLUSTER FAILOVER', () => {
   // This test fails if `if reached == 0 then` becomes `if false then` in lua/shared/send.lua, `redis.on('moved'`
-  // becomes `redis.on('never'` in src/redis/shard.ts, `cluster.on('refresh', () => this.#findAll())` is removed in
+  // becomes `redis.on('never'` in src/redis/shard.ts, and `cluster.on('refresh', () => this.#findAll())` is removed in
   // src/redis/shards.ts: no client follows the slot to its new master, and a release passes over a client that has not
-  // followed. (Without these changes, clients usually follow before the release, or are found later.)
+  // followed. (With only some of these changes, clients usually follow the slot before the release, or are not passed
+  // over.)
   test('I3 I4: waiters and leases continue after a failover, and after a second failover back', {
     timeout: 60_000,
   }, async () => {

@@ -1,6 +1,6 @@
 /**
- * Tests what a client does on all masters of a cluster together, also while one master does not answer. Renewals are
- * batched in the same way for all kinds of lock, so mutexes are enough.
+ * Tests renewals and `list`, which use all masters of a cluster at once, also while one master does not answer.
+ * Renewals are batched in the same way for all kinds of lock, so mutexes are enough.
  */
 import { Socket } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -11,8 +11,8 @@ import { clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'
 
 const keys = Array.from({ length: 30 }, (_, i) => `job-${i}`)
 
-// This test fails if `AT_ONCE + 1` becomes `AT_ONCE + 99` in src/redis/writes.ts: the client makes thirty writes,
-// instead of two and one more for each master.
+// This test fails if `AT_ONCE + 1` becomes `AT_ONCE + 99` in src/redis/writes.ts: the client makes thirty socket
+// writes, one for each lock. The unchanged code makes two, and one more for each master.
 test('I9: renewals that are due together take a few writes, not one per lock', async () => {
   const cluster = await ownCluster()
   const locks = clusterLocks(cluster, { lease: 6_000 })
@@ -39,7 +39,7 @@ test('I9: renewals that are due together take a few writes, not one per lock', a
 
 // This test fails if `return this.#keys.placeOf(key)` becomes `return ''` in src/kinds/queued-kind.ts: one call covers
 // all locks, which a cluster refuses. It also fails if `if (!mastersOf(redis).includes(master)) return` becomes
-// `return` in src/redis/listing.ts: the list omits locks that it cannot reach.
+// `return` in src/redis/listing.ts: the list omits locks that the client cannot reach.
 test('I8: renewals on other masters continue, and `list` waits for the missing one', { timeout: 90_000 }, async () => {
   const cluster = await ownCluster('--cluster-require-full-coverage', 'no')
   const locks = clusterLocks(cluster, { lease: 4_000, outageTimeout: 15_000 })

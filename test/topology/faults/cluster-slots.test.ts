@@ -21,7 +21,7 @@ describe('a slot that moves', () => {
   // which no client has subscribed yet. During the move, queue positions may be lost, but nothing else.
   // Locks in other slots must not be affected.
   // This test fails if `|\bnon local key\b` is removed in src/redis/refusals.ts: calls that are refused temporarily
-  // fail, including releases, so these locks are not granted before their leases end.
+  // fail, including releases, so the locks of these calls are not granted again before their leases end.
   test('I1 I2 I4 to I8: moves back and forth, and to an added node', { timeout: 90_000 }, async () => {
     const cluster = await ownCluster()
     const moving: Contest[] = [
@@ -65,8 +65,8 @@ describe('a slot that moves', () => {
   })
 
   // This test fails if `redis.on('moved'` becomes `redis.on('never'` in src/redis/shard.ts: the waiters stay subscribed
-  // on the old node, where nothing is published any longer. Only the beat, within 5 s, or their heartbeat, within 20 s,
-  // would notice this.
+  // on the old node, where nothing is published any longer. The client would notice this only by the message that it
+  // sends to itself every 5 s, or by a heartbeat, which comes every 20 s.
   test('I3 I4: takes the subscriptions of idle waiters along', { timeout: 60_000 }, async () => {
     const cluster = await ownCluster()
     const made = performance.now()
@@ -92,13 +92,14 @@ describe('a slot that moves', () => {
     }
     const home = await cluster.masterOf(slot)
     const away = cluster.nodes.slice(0, 3).find(node => node !== home) as Node
-    // Wait until just after a beat, so that the next beat does not interfere.
+    // Each client regularly checks whether messages still arrive. Wait until just after such a check, so that the next
+    // check does not interfere.
     await sleep(BEAT - ((performance.now() - made) % BEAT) + 300)
     await cluster.moveSlot(slot, away)
     const there = async () => ((await away.redis.call('PUBSUB', 'SHARDCHANNELS')) as string[]).length
     // For each kind of lock, there are three subscriptions: two clients wait for grants, and one client waits for the
-    // message that the lock is free. All of them are on the new node, although no client has sent a command since the
-    // move and the next beat is not due yet.
+    // message that the lock is free. All subscriptions are on the new node, although no client has sent a command since
+    // the move, and the next check is not due yet.
     await eventually(async () => (await there()) >= 3 * kindNames.length, 2_500)
     expect(await Promise.all(leases.map(lease => lease.release()))).toEqual(leases.map(() => true))
     await within(8_000, Promise.all(waits))

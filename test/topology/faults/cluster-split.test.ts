@@ -153,8 +153,8 @@ test.each([mutexes, semaphores, readWriteLocks])(
       }
     }
     expect(troubles).toEqual([])
-    // While the slot moves, these calls must be served if all keys of the lock are on one node. So leases last, however
-    // long the move takes.
+    // While the slot moves, these calls must be served if all keys of the lock are on one node. Renewals are among
+    // these calls, so leases last, however long the move takes.
     for (const name of play.wholeThough)
       for (const there of [false, true]) expect(served, `${there}`).toContain(`${name} ${there}`)
     for (const name of play.putOff) expect(putOff).toContain(name)

@@ -58,7 +58,7 @@ describe('a subscriber connection', () => {
 })
 
 // This test fails if `, socketTimeout: silence` is removed in src/redis/clients.ts: the other nodes' answers hide the
-// bad connection, and every call to this node fails.
+// bad connection, and every call over that connection fails.
 test('I6: a half-open connection for commands to one node is noticed, while others answer', async () => {
   const cluster = await ownCluster()
   const { waiter, before } = await proxied(cluster)

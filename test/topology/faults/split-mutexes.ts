@@ -58,7 +58,8 @@ class MutexStage implements Stage {
     if (dead) {
       for (const claim of await redis.zrange(lock.names.queue, 0, '-1')) await redis.zadd(lock.names.queue, 1, claim)
       await redis.zrem(lock.names.expiry, waiters[0]!.id)
-      // The inner hold re-entered after a wait. The deadline of that wait is still recorded.
+      // In this scene, the inner hold's caller waited before it re-entered. The deadline of that wait is still
+      // recorded.
       await redis.zadd(lock.names.expiry, Date.now() + LEASE, this.inner.id)
     }
     if (lapsed) {

@@ -1,7 +1,7 @@
 /**
- * Tests refusals by servers of all versions. Before Redis 7, an error inside a script is embedded in another error. In
- * each case the call rejects with LockConnectionError, whose cause is the server's error, and nothing is left half
- * done.
+ * Tests refusals by servers of all versions. Before Redis 7, an error inside a script is embedded in another error. A
+ * refused call must reject with LockConnectionError. The cause of that error must be the server's error, and nothing
+ * may be left half done.
  */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../../src/index.ts'

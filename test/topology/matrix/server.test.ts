@@ -20,8 +20,8 @@ async function said(url?: string): Promise<string> {
 }
 
 /**
- * Returns a pattern for versions that begin with the requested one: 7.0.15 matches 7.0. If no version was requested,
- * every version matches.
+ * Returns a pattern that matches each version that begins with the requested version. If 7.0 is requested, 7.0.15
+ * matches. If no version is requested, every version matches.
  */
 function asked(variable: string): RegExp {
   const value = process.env[variable]
