@@ -242,7 +242,7 @@ export const measures = [
   'crossP50', // µs: the median time of a hand-off to another process
   'crossShare', // share of hand-offs that went to another process, 0..1
   'backToReleaser', // share of acquisitions that went to the waiter that released last, 0..1
-  'cycleP50', // µs: the median time from asking to the return of release
+  'cycleP50', // µs: the median time from a request for the lock until its release has returned
   'cycleP99',
   'waitP50', // ms: the median wait
   'waitMax', // ms: the longest wait

@@ -42,9 +42,9 @@
  *     minority looks, puts its votes back, and joins the queues again.
  * A renewal makes a free server that does not have the hold join it, with the token of the hold.
  *
- * TOKENS are counted. A server issues the largest of: its last token plus 1, the floor, and its own time. The time is a
- * choice: it is ahead of the other two by 1, AHEAD times. A release sends each server the token of its lease. This
- * token is a floor for the promotion that follows.
+ * TOKENS are counted. A server issues the largest of: its last token plus 1, the floor, and its own time. The checker
+ * chooses the time: at most AHEAD times, the time is ahead of the other two by 1. A release sends each server the token
+ * of its lease. This token is a floor for the promotion that follows.
  *
  * TICKETS are not counted, and I3 is not checked. All servers promote in the same order, that of the ids, except
  * DISPUTES times.

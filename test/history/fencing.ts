@@ -17,8 +17,8 @@ import { groupBy } from './lists.ts'
 import { exclude, reenters, type Wants } from './wants.ts'
 
 /**
- * How far a token may be ahead of all clocks, in ms. A block of tokens for local hand-offs needs 1 ms. The rest allows
- * for inexact readings of the clocks.
+ * How far a token may be ahead of all clocks, in ms. A token is a time in µs, and a block of tokens for local hand-offs
+ * is 1,000 tokens long, which is 1 ms. The rest allows for inexact readings of the clocks.
  */
 const LEAD = 50
 
@@ -67,8 +67,8 @@ function repeated(holds: readonly Hold[], report: Report): void {
 }
 
 /**
- * Whether this hold is a read that had to wait, and was admitted together with another hold of its owner or beside one.
- * All holds of `group` have one token.
+ * Whether this hold is a read that had to wait, and was admitted together with another hold of its owner, or beside
+ * such a hold. All holds of `group` have one token.
  */
 function readsBeside(hold: Hold, group: readonly Hold[]): boolean {
   const asked = hold.request?.t ?? hold.grant.t

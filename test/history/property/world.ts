@@ -53,14 +53,14 @@ interface Held {
   readonly brief: boolean
 }
 
-/** The fair queue of a key at the server's time `at`, in µs, the unit of tokens. */
+/** The fair queue of a key. `at` is the server's time at which the queue was read, in µs, the unit of tokens. */
 interface Snapshot {
   readonly key: string
   readonly at: number
   readonly ids: readonly string[]
 }
 
-/** A lease with this many ms left cannot lapse before a request that is sent now is answered. */
+/** If a lease has at least this many ms left, a request that is sent now is answered before the lease lapses. */
 const SAFE = 1_000
 /**
  * By how many µs a token may be ahead of the time of its grant. Usually a token is the server's time of its grant. But
