@@ -51,10 +51,10 @@
  *
  * A SERVER THAT COMES BACK without its data (`fresh`) votes, but a client does not count its votes until the server has
  * been up for longer than the longest lease of all clients. Until then, a client may still count the server's vote from
- * before the stop (`old`). For a waiter, the first vote after the restart replaces that old vote. A vote for a waiter
- * from the time when the server did not count never counts, because its token may be too small: the vote is put back
- * (`putBackYoung`) and asked for again. The server's replies that were under way when it stopped are lost. A reply that
- * would still arrive is equivalent to one that arrived before the stop.
+ * before the stop (`old`). For a waiter, the first vote after the restart replaces that old vote. If the server voted
+ * for a waiter while the server did not count, that vote never counts, because its token may be too small. The vote is
+ * put back (`putBackYoung`) and asked for again. The server's replies that were under way when it stopped are lost. A
+ * reply that would still arrive is equivalent to one that arrived before the stop.
  *
  * TIME is not counted. The rules of time on which the clients rely are built in:
  *   - A client stops counting a vote no later than the server does (`proved` ends before the vote), because

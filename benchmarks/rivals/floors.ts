@@ -3,8 +3,8 @@
  * token and no handling of crashes.
  *
  *  floor-blpop     A list with a token (for a semaphore, one per permit). BLPOP acquires and LPUSH releases. The
- *                  server's own queue of blocked clients hands over, first come, first served. One connection per
- *                  waiter, two commands per acquisition.
+ *                  server's own queue of blocked clients hands over, first come, first served. Each waiter has its own
+ *                  connection, and each acquisition takes two commands.
  *
  *  floor-publish   A token goes from process to process by message, with one EVALSHA per acquisition:
  *

@@ -92,8 +92,8 @@ interface Kinds {
   released: { worker: string; id: string; result: boolean | string }
   lost: { worker: string; id: string }
   /**
-   * How the call ended without a grant. Two of the values: `deadlock` means that the call would have waited for its own
-   * caller. `lost` means that one of several locks was lost while the call waited for the others.
+   * `how` says why the call ended without a grant. With `deadlock`, the call would have waited for its own caller. With
+   * `lost`, one of several locks was lost while the call waited for the others.
    */
   end: {
     worker: string

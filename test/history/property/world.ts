@@ -271,9 +271,9 @@ export class World {
 
   /**
    * I3, and no barging: while a queued waiter waits for its grant, only callers that were ahead of it in the queue are
-   * granted. A token is the server's time of the grant in µs, and may be ahead by `AHEAD`. A waiter may not learn of
-   * its grant if the grant ended first, because of a forced release, or because of a short lease and a stalled event
-   * loop (docs/decisions/0007-late-grants.md). Such a waiter has had its turn, and has queued again.
+   * granted. A token is the server's time of the grant in µs, and may be ahead by `AHEAD`. Sometimes a grant ends
+   * before its waiter learns of it, because of a forced release, or because of a short lease and a stalled event loop
+   * (docs/decisions/0007-late-grants.md). Such a waiter has had its turn, and has queued again.
    */
   #checkOrder(): void {
     const tokens = new Map<string, number>()

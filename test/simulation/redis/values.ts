@@ -35,8 +35,8 @@ export function textOf(bytes: string): string {
 }
 
 /**
- * Formats a number like "%.17g" in C, as Redis formats scores, and numbers that Lua passes to a command. Redis 7.2 and
- * later write fractions with fewer digits.
+ * Formats a number like "%.17g" in C. Redis formats scores in this way, and also the numbers that Lua passes to a
+ * command. Redis 7.2 and later write fractions with fewer digits.
  */
 export function written(number: number): string {
   if (Number.isSafeInteger(number)) return Object.is(number, -0) ? '-0' : String(number)
