@@ -59,11 +59,12 @@
  * TIME is not counted. The rules of time on which the clients rely are built in:
  *   - A client stops counting a vote no later than the server does (`proved` ends before the vote), because
  *     src/clock.ts counts from before the request. A hold lasts while a majority of its votes counts (HELD), so its
- *     deadline is that of the majority-th longest vote.
+ *     deadline is the end of the second-longest of its three votes.
  *   - A reply that was under way when its vote lapsed arrives too late to be used, and is no vote.
  *   - When a server has been up for longer than the longest lease, no client counts an old vote of it. Its time of day
  *     is then past the last token that it had issued: the clocks of the servers differ by less than that lease.
- *   - A running process signals the loss of a hold at its deadline, which is before that of the servers.
+ *   - A running process signals the loss of a hold at its own deadline, which is earlier than the deadlines on the
+ *     servers.
  * Votes for a live caller are renewed, and lapse only by LATES, PAUSES and LAPSES. Progress never relies on a lapse. A
  * renewal that finds the hold gone on a majority is not a step: it only ends the hold earlier than its deadline would.
  *

@@ -107,10 +107,11 @@ function readsAgain({ wants, grant, request }: Hold, holds: readonly Hold[]): bo
 }
 
 /**
- * Finds believed grants that exclude each other and arrived in another order than that of their tokens. A process stops
- * relying on a hold before the lease ends by the server's clock. Only after that end does the server grant another hold
- * that excludes the first one. A hold that ended, or was taken away, before its grant arrived was never believed. For
- * each value of `wants`, the check compares a grant only with the hold that has the largest token so far.
+ * Of the believed grants that exclude each other, finds those that did not arrive in the order of their tokens. A
+ * process stops relying on a hold before the lease ends by the server's clock. Only after that end does the server
+ * grant another hold that excludes the first one. A hold that ended, or was taken away, before its grant arrived was
+ * never believed. For each value of `wants`, the check compares a grant only with the hold that has the largest token
+ * so far.
  */
 function outOfStep(history: History, holds: readonly Hold[], report: Report): void {
   const newest = new Map<string, Hold>()

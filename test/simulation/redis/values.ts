@@ -10,7 +10,7 @@ export class ErrorReply extends Error {
   override readonly name = 'ReplyError'
 }
 
-/** A status reply, such as +OK. Lua receives a table, a client receives a text. */
+/** A status reply, such as +OK. Lua receives it as a table, and a client receives it as a text. */
 export class Status {
   readonly text: string
 
