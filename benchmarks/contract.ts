@@ -38,17 +38,17 @@ export function reads({ lock, writerEvery }: Sharing, waiter: number): boolean {
 }
 
 /**
- * The client of the library under test. A worker opens one client for all its waiters, or one for each waiter if
+ * The client of a rival's library. A worker opens one client for all its waiters, or one for each waiter if
  * `Setting.apart` is set.
  */
 export interface RivalClient {
   /**
-   * Returns the waiter `index` of this process. All waiters share one client or connection if the library is meant to
-   * be used in that way. `reading`: whether the waiter asks for the read lock of a read-write lock.
+   * Returns the waiter `index` of this process. All waiters share one client or connection if the rival's library is
+   * meant to be used in that way. `reading`: whether the waiter asks for the read lock of a read-write lock.
    */
   contender(index: number, reading: boolean): Contender | Promise<Contender>
   /**
-   * Returns the counts of a quorum client. The function is absent if the lock is on one server, or if the library keeps
+   * Returns the counts of a quorum client. The function is absent if the lock is on one server, or if the rival keeps
    * no counts.
    */
   tally?(): Tally
@@ -73,7 +73,7 @@ export interface Rival {
   readonly locks?: readonly LockKind[]
   /** The npm package of the rival, whose version the report shows. Undefined if the rival has no package. */
   readonly package: string | undefined
-  /** How the library is used here, for the reports. */
+  /** How the benchmark uses the rival. Reports show this text. */
   readonly note: string
   /** The program that runs the rival: 'node' is benchmarks/worker, and 'java' is benchmarks/redisson. */
   readonly runtime: 'node' | 'java'
@@ -88,7 +88,7 @@ export interface Rival {
   readonly countsServersAfter?: number
   /** Why the rival cannot run here (not installed, no Java); undefined if the rival can run. */
   missing(): Promise<string | undefined>
-  /** Imports the library and connects. Called only in workers. */
+  /** Imports the rival's library and connects to the servers. Called only in workers. */
   open?(setting: Setting): Promise<RivalClient>
 }
 
@@ -114,7 +114,7 @@ export interface Setting extends Sharing {
   readonly processes: number
   /** Number of waiters in this process. */
   readonly waiters: number
-  /** Lease of the locks in ms; undefined for the library's default. */
+  /** Lease of the locks in ms; undefined for the rival's default. */
   readonly lease: number | undefined
 }
 
@@ -242,7 +242,7 @@ export const measures = [
   'crossP50', // µs: the median time of a hand-off to another process
   'crossShare', // share of hand-offs that went to another process, 0..1
   'backToReleaser', // share of acquisitions that went to the waiter that released last, 0..1
-  'cycleP50', // µs: the median time from asking to the return of release
+  'cycleP50', // µs: the median time from a request for the lock until its release has returned
   'cycleP99',
   'waitP50', // ms: the median wait
   'waitMax', // ms: the longest wait

@@ -19,7 +19,7 @@
  *      lua/mutex/force-release.lua    open, called  lua/shared/drop.lua       in release and leave
  *                               by Network
  *      lua/mutex/renew.lua            left out: a renewed hold is one that does not lapse
- *      lua/mutex/pass.lua             left out: the hold stays, only the name under it changes (docs/model.md)
+ *      lua/mutex/pass.lua             left out: the hold stays, and passes on within its client (docs/model.md)
  *      lua/mutex/inspect.lua          left out: it writes nothing
  *      lua/mutex/sweep.lua            left out: between two calls of a long promote, the lock is free and has a queue,
  *                               as after a lapse, and the next request continues
@@ -47,8 +47,8 @@
  * Each kind of fault has a number that bounds it:
  *   LOSSES    nobody receives the messages of a script
  *   CUTS      promote passes over a live waiter, because its inbox had no subscriber or its expiry had passed
- *   CRASHES   a client ends for good. Its requests under way either still run or are lost. Its inbox may still have a
- *             subscriber: then its waiter gets the lock. Its lease lapses
+ *   CRASHES   a client ends for good, and the lease of its hold lapses. Its requests under way either still run or are
+ *             lost. If its inbox still has a subscriber, its waiter may still get the lock
  *   QUITS     a waiter gives up
  *   LATES     a holder is paused, or cannot renew: its local deadline passes
  *   LAPSES    the lease of a live client's hold lapses while its client does not count itself as the holder
@@ -57,8 +57,8 @@
  *   FORCES    force-release
  *
  * Properties:
- *   I1  become(): there are never two clients that count themselves as holders. UNGUARDED switches this off where the
- *       library does not promise it: after a loss of all data, and after a force-release until its message arrives
+ *   I1  become(): there are never two clients that count themselves as holders. UNGUARDED switches this check off where
+ *       redis-baton does not promise I1: after a loss of all data, and after a force-release until its message arrives
  *   I3  grant(): no grant passes over a live queued waiter with a smaller ticket, and no grant to a client that is not
  *       queued passes over any live queued waiter
  *   I4  ltl progress: a state in which no client holds and a client waits never lasts. Rounds are bounded and holders

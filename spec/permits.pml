@@ -30,10 +30,10 @@
  * semaphore has two permits. A reader wants 1 of ALL - 1, and a writer wants ALL of ALL. So a reader fits unless a
  * writer holds, and a writer fits if nobody holds.
  *
- * ADMISSION looks at LIMIT waiters at most. Then its caller calls `sweep` to continue, or another client's request
- * continues. First the admission picks waiters from the queue. Then it sends one message to each client of a picked
- * waiter. If nobody receives the message, the grants in it are undone, their waiters are out of the queue, and the
- * picking begins again.
+ * ADMISSION looks at LIMIT waiters at most. If it is then unfinished, the client that called the script continues the
+ * admission with `sweep`, or another client's request continues it. First the admission picks waiters from the queue.
+ * Then it sends one message to each client of a picked waiter. If nobody receives the message, the grants in it are
+ * undone, their waiters are out of the queue, and the picking begins again.
  *   - A semaphore: the head of the queue is picked as long as it fits.
  *   - A read-write lock while no writer holds: if it is the readers' turn, or no writer waits, all readers are picked.
  *     If nobody holds then, the first writer is picked. `turn` records whether the last turn was a writer's. An
@@ -45,7 +45,7 @@
  * wake-up, the callers of a line keep trying until the head is refused.
  *
  * TIME is not counted. A lease has a step "lapse", and a queued waiter a step "expire". A look by a client's slow timer
- * is also a step, unless NO_TIMER takes the timers away: while no message is lost, messages alone must suffice.
+ * is also a step. NO_TIMER takes the timers away, to check that messages alone suffice while no message is lost.
  *
  * Each kind of fault has a number that bounds it:
  *   LOSSES      all messages of one script to one client are lost
@@ -61,14 +61,13 @@
  *   I1  become(): the permits that the clients count as theirs never exceed the largest number of permits that any of
  *       them states. No writer holds beside anybody else
  *   I3  grant(): `overtaken`. No grant passes over a live queued waiter with a smaller ticket, and no grant to a caller
- *       that is not queued passes over any live queued waiter. In particular, a small claim that fits does not pass a
- *       large one that does not. In a read-write lock, this applies among writers. Also, no reader passes a waiting
- *       writer, unless a writer's turn has just ended: so the end of each writer admits readers once. And no writer
- *       passes a reader that has waited for another writer's turn
+ *       that is not queued passes over any live queued waiter. In particular, if a large claim does not fit, no small
+ *       claim passes it. In a read-write lock, this applies among writers. Also, no reader passes a waiting writer,
+ *       unless a writer's turn has just ended: so the end of each writer admits readers once. And no writer passes a
+ *       reader that has waited for another writer's turn
  *   I4  admit(): `behind`. After a writer's end, all readers that have waited for it are admitted
- *       ltl progress: a state in which a caller waits that could be admitted (`stuck`) never lasts. The number of
- *       callers is bounded, so each run ends. No fairness is assumed: looks that would change nothing are not steps
- *       (MATTERS)
+ *       ltl progress: a state in which a waiting caller could be admitted (`stuck`) never lasts. The number of callers
+ *       is bounded, so each run ends. No fairness is assumed: looks that would change nothing are not steps (MATTERS)
  *
  * Each mutant removes one rule: PASS_LARGE, MERGE, KEEP_SUM, LEAVE_HEAD, READERS_PASS, WRITERS_FIRST, ONE_READER,
  * TURN_UNHEARD, TURN_EARLY, REENTRY_TURN, ONE_LINE. scripts/models.ts says what each of them breaks.
@@ -292,7 +291,7 @@ inline forget(i) {
 #endif
 #define couldEnter(i) (st[i] == waiting && held + WANTS(i) <= OF(i) && (fair(i) || atHead(i)))
 
-/* Sets `stuck`: whether a caller waits that could be admitted, given what the clients hold. */
+/* Sets `stuck`: whether a waiting caller could be admitted, given what the clients hold. */
 inline judge() {
   stuck = false; w = 0;
   do

@@ -42,28 +42,29 @@
  *     minority looks, puts its votes back, and joins the queues again.
  * A renewal makes a free server that does not have the hold join it, with the token of the hold.
  *
- * TOKENS are counted. A server issues the largest of: its last token plus 1, the floor, and its own time. The time is a
- * choice: it is ahead of the other two by 1, AHEAD times. A release sends each server the token of its lease. This
- * token is a floor for the promotion that follows.
+ * TOKENS are counted. A server issues the largest of: its last token plus 1, the floor, and its own time. The checker
+ * chooses the time: at most AHEAD times, the time is ahead of the other two by 1. A release sends each server the token
+ * of its lease. This token is a floor for the promotion that follows.
  *
  * TICKETS are not counted, and I3 is not checked. All servers promote in the same order, that of the ids, except
  * DISPUTES times.
  *
  * A SERVER THAT COMES BACK without its data (`fresh`) votes, but a client does not count its votes until the server has
  * been up for longer than the longest lease of all clients. Until then, a client may still count the server's vote from
- * before the stop (`old`). For a waiter, the first vote after the restart replaces that old vote. A vote for a waiter
- * from the time when the server did not count never counts, because its token may be too small: the vote is put back
- * (`putBackYoung`) and asked for again. The server's replies that were under way when it stopped are lost. A reply that
- * would still arrive is equivalent to one that arrived before the stop.
+ * before the stop (`old`). For a waiter, the first vote after the restart replaces that old vote. If the server voted
+ * for a waiter while the server did not count, that vote never counts, because its token may be too small. The vote is
+ * put back (`putBackYoung`) and asked for again. The server's replies that were under way when it stopped are lost. A
+ * reply that would still arrive is equivalent to one that arrived before the stop.
  *
  * TIME is not counted. The rules of time on which the clients rely are built in:
  *   - A client stops counting a vote no later than the server does (`proved` ends before the vote), because
  *     src/clock.ts counts from before the request. A hold lasts while a majority of its votes counts (HELD), so its
- *     deadline is that of the majority-th longest vote.
+ *     deadline is the end of the second-longest of its three votes.
  *   - A reply that was under way when its vote lapsed arrives too late to be used, and is no vote.
  *   - When a server has been up for longer than the longest lease, no client counts an old vote of it. Its time of day
  *     is then past the last token that it had issued: the clocks of the servers differ by less than that lease.
- *   - A running process signals the loss of a hold at its deadline, which is before that of the servers.
+ *   - A running process signals the loss of a hold at its own deadline, which is earlier than the deadlines on the
+ *     servers.
  * Votes for a live caller are renewed, and lapse only by LATES, PAUSES and LAPSES. Progress never relies on a lapse. A
  * renewal that finds the hold gone on a majority is not a step: it only ends the hold earlier than its deadline would.
  *

@@ -10,8 +10,9 @@
  *  in each trial              INFO commandstats before and after gives the calls of each command. They are multiplied
  *                             by the command's share.
  *
- * The result is exact if clients only send a command or scripts only call it. Few rivals do both with one command. A
- * command that was not seen in the short loop counts as sent by clients, so the result may then be too high.
+ * The count of a command is exact if only clients send it, or if only scripts call it. In few rivals, both clients and
+ * scripts use one command. A command that was not seen in the short loop counts as sent by clients, so the result may
+ * then be too high.
  */
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'

@@ -3,8 +3,8 @@
  * token and no handling of crashes.
  *
  *  floor-blpop     A list with a token (for a semaphore, one per permit). BLPOP acquires and LPUSH releases. The
- *                  server's own queue of blocked clients hands over, first come, first served. One connection per
- *                  waiter, two commands per acquisition.
+ *                  server's own queue of blocked clients hands over, first come, first served. Each waiter has its own
+ *                  connection, and each acquisition takes two commands.
  *
  *  floor-publish   A token goes from process to process by message, with one EVALSHA per acquisition:
  *
@@ -18,8 +18,9 @@
  *
  *                  In the loops, a waiter asks again right after its release, and one EVALSHA carries both the release
  *                  and the next request. In all other cases, a request has its own EVALSHA, which takes a free token or
- *                  queues, and the EVALSHA of a release only passes the token on. `release` resolves before anything is
- *                  sent, so that a next request can be added. So the return of `release` says nothing about the server.
+ *                  puts the request into the queue. The EVALSHA of a release then only passes the token on. `release`
+ *                  resolves before anything is sent, so that a next request can be added. So the return of `release`
+ *                  says nothing about the server.
  *
  *  floor-broadcast A writer's release is one PUBLISH on a channel to which each process with readers subscribes. The
  *                  message admits the readers that wait when it comes. No caller is excluded.

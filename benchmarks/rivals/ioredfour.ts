@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis'
 import type { Rival } from '../contract.ts'
 import { load, notInstalled } from './installed.ts'
 
-// The package has no type declarations.
+// The package ioredfour has no type declarations.
 interface Library {
   default: new (options: { redis: string; namespace: string }) => Ioredfour
 }
@@ -13,11 +13,11 @@ interface Ioredfour {
   readonly _redisSubscriber: Redis
 }
 
-/** In ms. The library has no default lease; this is the lease in its README. */
+/** The lease in the README of ioredfour, in ms. ioredfour has no default lease. */
 const leaseOfReadme = 60_000
 const withoutEnd = 0
 
-/** The library publishes each release, and then every waiter tries again. */
+/** ioredfour publishes each release, and then every waiter tries again. */
 export const ioredfour: Rival = {
   name: 'ioredfour',
   kind: 'rival',
@@ -36,7 +36,7 @@ export const ioredfour: Rival = {
           return () => locks.releaseLock(lock)
         },
       }),
-      // The library has no method to close its connections.
+      // ioredfour has no method to close its connections.
       async close() {
         await Promise.all([locks._redisConnection.quit(), locks._redisSubscriber.quit()])
       },

@@ -59,7 +59,7 @@ async function listen(): Promise<{ broker: Broker; address: Address }> {
 }
 
 /**
- * Chooses an address to listen on. The library refuses port 0 and ports above 49151, so a free port has to be found by
+ * Chooses an address to listen on. live-mutex refuses port 0 and ports above 49151, so a free port has to be found by
  * trying.
  */
 function someAddress(): Address {

@@ -20,7 +20,7 @@ import { load, notInstalled } from './installed.ts'
 /** Where the broker listens. */
 export type Address = { readonly host: string; readonly port: number } | { readonly udsPath: string }
 
-// The package is not a development dependency, so there are no declarations to check against.
+// The package live-mutex is not a development dependency, so the compiler has no declarations of it.
 interface Library {
   Client: new (options: Address & { ttl?: number; lockRequestTimeout: number }) => Client
 }
@@ -32,7 +32,7 @@ interface Client {
   close(): void
 }
 
-/** In ms: the longest wait that the library accepts. By default, a request gives up after three attempts of 3 s. */
+/** The longest wait that live-mutex accepts, in ms. By default, a request gives up after three attempts of 3 s. */
 const longestWait = 800_000
 /** How long the broker may take to start, in ms. */
 const patience = 15_000
@@ -48,13 +48,13 @@ function liveMutexOver(transport: 'tcp' | 'socket', name: string, note: string):
     note,
     runtime: 'node',
     async missing() {
-      // The package's install script downloads a shell script that the library does not need. So the suggested command
-      // skips install scripts.
+      // The install script of live-mutex downloads a shell script that live-mutex does not need. So the suggested
+      // command skips install scripts.
       return (await notInstalled('live-mutex'))?.replace('npm install', 'npm install --no-save --ignore-scripts')
     },
     async open(setting) {
-      // The package's main file would also load the broker, which catches all uncaught exceptions of its process. So
-      // only the client is loaded.
+      // The main file of live-mutex would also load the broker, and the broker catches all uncaught exceptions of its
+      // process. So only the client is loaded.
       const { Client } = await load<Library>('live-mutex/dist/client.js')
       const address = await brokerOf(setting, transport)
       const { lease } = setting
@@ -63,7 +63,7 @@ function liveMutexOver(transport: 'tcp' | 'socket', name: string, note: string):
         lockRequestTimeout: longestWait,
         ...(lease !== undefined && { ttl: lease }),
       })
-      client.emitter.on('warning', () => {}) // without a listener, the library prints each warning
+      client.emitter.on('warning', () => {}) // without a listener, live-mutex prints each warning
       await client.ensure()
       return {
         contender: () => ({

@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis'
 import type { Rival } from '../contract.ts'
 import { load, notInstalled } from './installed.ts'
 
-/** Private parts of the library that `close` needs. */
+/** Private parts of node-redisson that `close` needs. */
 interface Inside {
   readonly commandExecutor: { readonly subscribeRedis: Redis }
   readonly redis: Redis
@@ -23,7 +23,7 @@ function redissonWith(name: string, eventAdapter: 'pubsub' | 'streams', note: st
       const redisson = new Redisson({
         redis: { options: connectionTo(url) },
         eventAdapter,
-        // The lease of calls that state no lease. The library renews such a lease at intervals of a third of its
+        // The lease of calls that state no lease. node-redisson renews such a lease at intervals of a third of its
         // length.
         ...(lease !== undefined && { lockWatchdogTimeout: BigInt(lease) }),
       })
@@ -42,10 +42,11 @@ function redissonWith(name: string, eventAdapter: 'pubsub' | 'streams', note: st
 }
 
 /**
- * Closes what the library leaves running. Each wait leaves a timer that unsubscribes later, even if the wait is over.
- * On a closed connection, unsubscribing would be an unhandled rejection and end the process, so `unsubscribe` is
- * replaced. The reader of the stream blocks for ever, so `quit` would not return. So this function adds an event, which
- * wakes the reader, and replaces `xread`, so that the reader does not read again.
+ * Closes what node-redisson leaves running. Each wait leaves a timer that unsubscribes later, even if the wait is over.
+ * On a closed connection, unsubscribing would reject. No code handles that rejection, so it would end the process.
+ * Therefore this function replaces `unsubscribe`. The reader of the event stream blocks for ever, so `quit` would not
+ * return. Therefore this function adds an event, which wakes the reader, and replaces `xread`, so that the reader does
+ * not read again.
  */
 async function close(redisson: Inside, eventAdapter: string): Promise<void> {
   const { subscribeRedis } = redisson.commandExecutor
@@ -54,7 +55,7 @@ async function close(redisson: Inside, eventAdapter: string): Promise<void> {
   await redisson.quit()
 }
 
-/** Returns the parts of a URL, because the library does not accept a URL. */
+/** Returns the parts of a URL, because node-redisson does not accept a URL. */
 function connectionTo(url: string) {
   const { hostname, port, username, password, pathname, protocol } = new URL(url)
   return {

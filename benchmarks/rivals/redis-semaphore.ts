@@ -6,7 +6,7 @@ import { load, notInstalled } from './installed.ts'
 type Library = typeof import('redis-semaphore')
 type Lock = InstanceType<Library['Mutex']>
 
-/** The library is used as in its README: one lock object per hold, one connection per process. */
+/** redis-semaphore is used as in its README: one lock object per hold, one connection per process. */
 const polling = {
   kind: 'rival',
   fair: false,
@@ -50,7 +50,8 @@ async function open(
   const redis = new Redis(url)
   const options = {
     acquireTimeout: Number.POSITIVE_INFINITY,
-    // The default handler throws from a timer, which would end the worker. A lost lock shows up as an overlap anyway.
+    // The default handler of a lost lock throws from a timer, and this would end the worker. This handler may ignore
+    // the loss, because the measures show it as an overlap.
     onLockLost: () => {},
     ...(lease !== undefined && { lockTimeout: lease }),
   }

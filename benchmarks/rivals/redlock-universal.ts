@@ -11,7 +11,7 @@ type Library = typeof import('redlock-universal')
 type Lock = ReturnType<Library['createLock']>
 type Adapter = InstanceType<Library['IoredisAdapter']>
 
-/** The library has no setting for "unlimited". */
+/** redlock-universal has no setting for unlimited attempts. */
 const retryAttempts = Number.MAX_SAFE_INTEGER
 
 function universalWith(
@@ -31,8 +31,8 @@ function universalWith(
       const adapters = clients.map(client => new library.IoredisAdapter(client))
       const locks = new Map<string, Lock>()
       let attempts = 0
-      // One lock object per key for the whole process, as the library intends. A new object first checks the server
-      // with a PING.
+      // One lock object per key for the whole process, as redlock-universal intends. A new object first checks the
+      // server with a PING.
       const lockOf = (key: string): Lock => {
         const known = locks.get(key)
         if (known) return known
@@ -75,8 +75,8 @@ export const redlockUniversal = onOneServer(
 )
 
 /**
- * With the library's default delay between two attempts, a free lock stays unused most of the time. So the library is
- * also measured with the shorter delay that redis-semaphore has by default.
+ * With the default delay between two attempts, a free lock stays unused most of the time. So redlock-universal is also
+ * measured with the shorter delay that redis-semaphore has by default.
  */
 export const redlockUniversal10ms = onOneServer(
   'redlock-universal-10ms',

@@ -2,7 +2,7 @@ import { Redis } from 'ioredis'
 import type { Rival } from '../contract.ts'
 import { load, notInstalled } from './installed.ts'
 
-// The package has declarations, but its `exports` hide them. So this file declares what it uses.
+// The package redlock has type declarations, but its `exports` hide them. So this file declares what it uses.
 interface Library {
   default: new (clients: Redis[], settings?: Partial<Timing>) => Redlock
 }
@@ -19,7 +19,7 @@ export interface Timing {
   retryJitter: number
 }
 
-/** In ms. The libraries have no default lease; this is the lease in their READMEs. */
+/** The lease in the READMEs of redlock and of its fork, in ms. Neither has a default lease. */
 export const leaseOfReadme = 5_000
 
 /**
@@ -59,8 +59,8 @@ export const defaults =
   'One server with its defaults: polls every 200 ± 100 ms. retryCount is -1, so it never gives up. No auto-extension.'
 
 /**
- * With the default delays between two attempts, a free lock stays unused most of the time. So the libraries are also
- * measured with the shorter delay that redis-semaphore has by default.
+ * With the default delays between two attempts, a free lock stays unused most of the time. So redlock and its fork are
+ * also measured with the shorter delay that redis-semaphore has by default.
  */
 export const quicker = {
   note: 'One server, polls every 10 ± 5 ms (our setting, with jitter in the same proportion as its defaults). retryCount is -1.',

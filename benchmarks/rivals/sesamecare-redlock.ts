@@ -6,7 +6,7 @@ const from = '@sesamecare-oss/redlock'
 
 export async function connectSesamecare(clients: Redis[], timing?: Timing): Promise<Redlock> {
   const { Redlock } = await load<typeof import('@sesamecare-oss/redlock')>(from)
-  // The library's scripts select a database, 0 by default. Here they must use the URL's database.
+  // The scripts of @sesamecare-oss/redlock select a database, 0 by default. Here they must use the URL's database.
   return new Redlock(clients, { db: clients[0]?.options.db ?? 0, ...timing })
 }
 

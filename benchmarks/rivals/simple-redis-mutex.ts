@@ -1,7 +1,7 @@
 import type { Rival } from '../contract.ts'
 import { load, notInstalled } from './installed.ts'
 
-/** The library publishes each release, and then every waiter tries again. */
+/** simple-redis-mutex publishes each release, and then every waiter tries again. */
 export const simpleRedisMutex: Rival = {
   name: 'simple-redis-mutex',
   kind: 'rival',
@@ -15,8 +15,9 @@ export const simpleRedisMutex: Rival = {
     const { createClient } = await load<typeof import('redis')>('redis')
     const redis = createClient({ url })
     await redis.connect()
-    // The library's first lock call connects its subscriber, and later calls do not wait until it is connected. Without
-    // this first call, the trial would miss its first release and begin with a pause of 10 s.
+    // The first lock call of simple-redis-mutex connects its subscriber. Later calls do not wait until the subscriber
+    // is connected. Without this extra first call, the trial would miss its first release and begin with a pause of 10
+    // s.
     const release = await lock(redis, `${namespace}:first-lock:${process}`)
     await release()
     return {

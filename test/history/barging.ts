@@ -1,13 +1,13 @@
 /**
- * I3: while a live waiter is queued, Redis grants nothing to a caller that does not queue. So a small request does not
- * overtake a larger request at the head of the queue that waits for more permits. A reader or writer that does not
+ * I3: while a live waiter is queued, Redis grants nothing to a caller that does not queue. For example, if the waiter
+ * at the head of the queue needs many permits, a small request does not overtake it. A reader or writer that does not
  * queue overtakes no queued reader or writer. Mutexes are not checked, because a client hands a mutex on locally, and
  * its other callers may then overtake a queued waiter.
  *
  * If a caller that does not queue makes its request after a snapshot of the queue, all waiters in the snapshot must be
  * granted before that caller. If there are several such callers, the check compares only the one with the smallest
- * token. That caller was granted first, so a waiter had the least time to lose its place. order.ts lists what excuses
- * an overtaking.
+ * token. That caller was granted first, so before its grant the waiters had the least time to lose their places.
+ * order.ts lists what excuses an overtaking.
  */
 import type { History, Hold, Violation } from './history.ts'
 import { Newcomers } from './newcomers.ts'

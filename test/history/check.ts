@@ -1,6 +1,6 @@
 /**
- * The verdict on a history. It depends only on the history's events, and takes O(n log n) time in their number. The
- * following files check the invariants:
+ * The verdict on a history. The verdict depends only on the history's events. For n events, the checks take O(n log n)
+ * time. The following files check the invariants:
  *
  *   I1  exclusion.ts   witness.ts        I4  progress.ts          I7  residue.ts
  *   I2  fencing.ts     witness.ts        I6  settlement.ts        I8  settlement.ts
@@ -36,7 +36,7 @@ export interface Verdict {
   /**
    * How many violations were excused. `overlaps` counts the overlaps with a hold that had been taken away from its
    * holder. `forged` counts the forged grants that a process believed. `witnesses` counts the reports of a witness that
-   * a hold taken away or a forged grant explains.
+   * are explained by a hold taken away or by a forged grant.
    */
   readonly excused: { readonly overlaps: number; readonly forged: number; readonly witnesses: number }
   /**
@@ -93,8 +93,8 @@ const AFTERMATH = 5
 
 /**
  * Returns the events that help to explain a violation: the events of its key, the events of the holds and attempts of
- * that key, and all faults, deaths, stalls and changes of connections. Of the events up to a few ms after the
- * violation, returns the latest `last`.
+ * that key, and all faults, deaths, stalls and changes of connections. Of these, leaves out the events that came more
+ * than a few ms after the violation, and returns the latest `last` events.
  */
 export function eventsBefore({ key, events: own }: Violation, all: readonly HistoryEvent[], last = 50): HistoryEvent[] {
   const ids = new Set<string>()

@@ -68,8 +68,8 @@ export class Disturbances {
   }
 
   /**
-   * Returns for how many ms between `from` and `to` an event loop certainly stood still: the event loop of the process
-   * itself, or that of the orchestrator, whose proxies connect the process to the server.
+   * Returns for how many ms between `from` and `to` the event loop of this process or of the orchestrator certainly
+   * stood still. The orchestrator counts because its proxies connect the process to the server.
    */
   stalled(worker: string, from: number, to: number): number {
     return covered(this.#stalls.get(undefined) ?? [], from, to) + covered(this.#stalls.get(worker) ?? [], from, to)

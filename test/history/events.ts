@@ -1,6 +1,6 @@
 /**
- * The events of a history. Every process of a run appends its own events to one JSON-lines file. `t` is ms of the
- * machine's monotonic clock, which all processes share, so times of different processes can be compared.
+ * The events of a history. Every process of a run appends its own events to one JSON-lines file. `t` is a time of the
+ * machine's monotonic clock, in ms. All processes share this clock, so times of different processes can be compared.
  *
  * The checker relies on when the recording process reads the clock:
  *  grant      after `lock` has returned         release    before `release` is called
@@ -85,15 +85,15 @@ interface Kinds {
     /** The process relies on the hold until this time. Like all times here, it is in monotonic ms. */
     deadline: number
   }
-  /** The process has moved its deadline to a later time. */
+  /** The process has renewed the hold, and now relies on it until this later deadline. */
   renewed: { worker: string; id: string; deadline: number }
   /** The process calls `release`. `held` is the value of `lease.held` at that moment. */
   release: { worker: string; id: string; held: boolean }
   released: { worker: string; id: string; result: boolean | string }
   lost: { worker: string; id: string }
   /**
-   * Some values of `how`. `deadlock`: the call would have waited for its own caller. `lost`: one of several locks was
-   * lost while the call waited for the others.
+   * `how` says why the call ended without a grant. With `deadlock`, the call would have waited for its own caller. With
+   * `lost`, one of several locks was lost while the call waited for the others.
    */
   end: {
     worker: string
@@ -108,8 +108,9 @@ interface Kinds {
    */
   queue: { key: string; from: number; entries: Entry[]; readers?: Entry[] }
   /**
-   * A fault removed Redis's record of the holds of a key, of a process, or of all. `closed`: until the hold would have
-   * ended, no other caller can be granted the lock. So the fault excuses an early loss of the hold, but no overlap.
+   * A fault removed holds from Redis: those of a key, those of a process, or all holds. `closed`: until such a hold
+   * would have ended, no other caller can be granted the lock. So the fault excuses an early loss of the hold, but no
+   * overlap.
    */
   taken: { key?: string; worker?: string; from: number; how: string; closed?: true }
   /** A forged message was sent to a waiter. It reports a grant that Redis has not made. */

@@ -17,8 +17,8 @@ import { groupBy } from './lists.ts'
 import { exclude, reenters, type Wants } from './wants.ts'
 
 /**
- * How far a token may be ahead of all clocks, in ms. A block of tokens for local hand-offs needs 1 ms. The rest allows
- * for inexact readings of the clocks.
+ * How far a token may be ahead of all clocks, in ms. A token is a time in µs, and a block of tokens for local hand-offs
+ * is 1,000 tokens long, which is 1 ms. The rest allows for inexact readings of the clocks.
  */
 const LEAD = 50
 
@@ -67,8 +67,8 @@ function repeated(holds: readonly Hold[], report: Report): void {
 }
 
 /**
- * Whether this hold is a read that had to wait, and was admitted together with another hold of its owner or beside one.
- * All holds of `group` have one token.
+ * Whether this hold is a read that had to wait, and was admitted together with another hold of its owner, or beside
+ * such a hold. All holds of `group` have one token.
  */
 function readsBeside(hold: Hold, group: readonly Hold[]): boolean {
   const asked = hold.request?.t ?? hold.grant.t
@@ -107,10 +107,11 @@ function readsAgain({ wants, grant, request }: Hold, holds: readonly Hold[]): bo
 }
 
 /**
- * Finds believed grants that exclude each other and arrived in another order than that of their tokens. A process stops
- * relying on a hold before the lease ends by the server's clock. Only after that end does the server grant another hold
- * that excludes the first one. A hold that ended, or was taken away, before its grant arrived was never believed. For
- * each value of `wants`, the check compares a grant only with the hold that has the largest token so far.
+ * Of the believed grants that exclude each other, finds those that did not arrive in the order of their tokens. A
+ * process stops relying on a hold before the lease ends by the server's clock. Only after that end does the server
+ * grant another hold that excludes the first one. A hold that ended, or was taken away, before its grant arrived was
+ * never believed. For each value of `wants`, the check compares a grant only with the hold that has the largest token
+ * so far.
  */
 function outOfStep(history: History, holds: readonly Hold[], report: Report): void {
   const newest = new Map<string, Hold>()

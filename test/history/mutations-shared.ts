@@ -44,9 +44,8 @@ function outlasts(events: readonly HistoryEvent[], { grant, release }: Held, t: 
 }
 
 /**
- * Prolongs an ended hold beyond a later grant, although the lock has too few permits for both. `first` is what the
- * ended hold wants, and `second` is what the later hold wants. If `first` and `second` are absent, the mutation takes
- * any two holds.
+ * Prolongs a hold so that it overlaps a later hold, although the lock has too few permits for both. `first` and
+ * `second` are what the calls of the earlier and of the later hold asked for. An absent parameter allows any hold.
  */
 const tooMany =
   (first?: Wants, second?: Wants): Mutation =>
@@ -73,8 +72,8 @@ export const readWhileWritten = tooMany('write', 'read')
 export const writtenWhileRead = tooMany('read', 'write')
 
 /**
- * The newest caller is admitted although the total number of permits that it states is less than what is taken. The
- * other callers stated a larger total.
+ * A caller is admitted although it states a smaller total number of permits than all holds then take together. Another
+ * holder has stated a larger total.
  */
 export const ownNumberIgnored: Mutation = events => {
   const held = heldIn(events)

@@ -123,9 +123,9 @@ export const lostWaiter: Mutation = events => {
 }
 
 /**
- * A hold without a holder keeps other callers out. For example, the process of the hold has died, and other holds of
- * the same owner prolong its record, or Redis cannot remove the record because it is too large. All events after the
- * end of the hold are delayed by more than its lease.
+ * A hold without a holder keeps other callers out. For example, the process of the hold has died, but Redis keeps the
+ * record of the hold. Other holds of the same owner may prolong the record, or the record may be too large to be
+ * removed. All events after the end of the hold are delayed by more than its lease.
  */
 export const outlivedHold: Mutation = events => {
   const [run] = all(events, 'run')

@@ -153,8 +153,8 @@ test('I4, turns: a part of several locks may be held already, while another part
   const calm = [at(20, 'calm', {}), at(9_000, 'end', { worker: 'w', attempt: 'x', how: 'timeout' })]
   expect(found(waiting(false), calm)).toEqual(['I4'])
   expect(found(waiting(true), calm)).toEqual([])
-  // Two calls wait for the lock, which no process is known to hold. That is no violation, because the call for several
-  // locks may already hold this lock.
+  // Two calls wait for the lock, which no process is known to hold. That is no violation: one of the two calls is for
+  // several locks, and may already hold this lock.
   const other = at(12, 'request', { worker: 'v', attempt: 'y', key: 'k', mode: 'fair' })
   expect(found(other, waiting(true), calm, at(9_001, 'end', { worker: 'v', attempt: 'y', how: 'timeout' }))).toEqual([])
   const turns = Array.from({ length: 30 }, (_, i) => [

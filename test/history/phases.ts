@@ -1,7 +1,7 @@
 /**
  * I3 for read-write locks: readers and writers take turns.
  *
- *   patience   a queued reader waits for at most one writer's turn: that of the current writer or of the next one
+ *   patience   a queued reader waits for at most one writer's turn: the turn of the current or of the next writer
  *   reading    while readers hold the lock and a live writer is queued, the next caller to be admitted is a writer
  *
  * Like the check in order.ts, these rules start from a snapshot of the queues. They do not judge a waiter that a fault

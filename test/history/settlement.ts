@@ -13,7 +13,8 @@ import { groupBy } from './lists.ts'
 
 const SLACK = 1_500
 /**
- * A process reads its clock at slightly different moments for a deadline and for a loss. This is the tolerance, in ms.
+ * The tolerance for comparing a deadline with the time of a loss, in ms. The process reads its clock for the two at
+ * slightly different moments.
  */
 const READING = 1
 
@@ -97,9 +98,9 @@ function mayLast({ released }: Pick<Hold, 'released'>, t: number): boolean {
 }
 
 /**
- * Checks that each holder was notified of a lost hold. If the lease ran out while its release was under way, either of
- * these ended the hold, and the hold does not count as lost. In all other cases, a hold that its release did not end
- * was lost.
+ * Checks that each holder was notified of a lost hold. A hold was lost if its release did not end it. There is one
+ * exception: if the lease ran out while the release was under way, the hold does not count as lost, because either the
+ * end of the lease or the release ended it.
  */
 export function checkNotice(history: History): Violation[] {
   const violations: Violation[] = []

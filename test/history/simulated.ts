@@ -19,8 +19,8 @@ export interface Call {
   readonly hold: number
   readonly patience: number | undefined
   /**
-   * For a semaphore: the requested permits, and the total number that this caller gives. Callers may give different
-   * totals.
+   * For a semaphore: the requested permits, and the semaphore's number of permits, as this caller states it. Callers
+   * may state different numbers.
    */
   readonly permits: readonly [permits: number, of: number]
   /** For a read-write lock: whether the call reads. */
@@ -212,8 +212,8 @@ function admit(
 }
 
 /**
- * Returns the time at which the server sees that a request has left the queue. A grant that the server makes earlier
- * reaches the waiter in time.
+ * Returns the time at which the server sees that a request has left the queue. A grant that the server makes before
+ * this time still reaches the waiter.
  */
 function leavesAt({ t, patience = Number.POSITIVE_INFINITY }: Request): number {
   return Math.max(t + WAY, t + patience - 3 * WAY)

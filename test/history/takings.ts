@@ -5,9 +5,9 @@
  * documented. I1 applies before the taking, and between all other holds. So for the check, a hold that was taken away
  * ends at its taking. Nothing else is excused.
  *
- * A taking affects the holds that Redis had issued before it. When their processes learned of these holds does not
- * matter. A token is the server's time in µs at its issue. But a server whose clock has been set back issues tokens
- * that are ahead of its clock. Such a token was issued at an unknown time after its request.
+ * A taking affects the holds that Redis had issued before it, even if their processes learned of these holds only
+ * later. A token is the server's time, in µs, at which it was issued. But a server whose clock has been set back issues
+ * tokens that are ahead of its clock. Such a token was issued at an unknown time after its request.
  *
  * Servers of a quorum that come back empty do not count until every earlier hold has ended. So a holder may be notified
  * before its deadline, but no other caller gets the lock early. Such a taking is `closed`, and excuses only the early
@@ -94,11 +94,11 @@ export class Takings {
   }
 
   /**
-   * Returns the monotonic time at which Redis issued the token. The server's clock then showed the token's time, and
-   * that was between the request and the arrival of the grant. If no clock showed the token's time in this interval,
-   * the token was ahead of the clock or belongs to an earlier hold, and the result is the time of the request. In a
-   * quorum, several clocks may have shown the token's time, at different moments. The result is then the earliest
-   * moment, because it excuses most.
+   * Returns the monotonic time at which Redis issued the token. At that moment, which was between the request and the
+   * arrival of the grant, the server's clock showed the token's time. If no clock showed the token's time in this
+   * interval, the token was ahead of the clock or belongs to an earlier hold, and the result is the time of the
+   * request. In a quorum, several clocks may have shown the token's time, at different moments. The result is then the
+   * earliest moment, because it excuses most.
    */
   #issued(grant: EventOf<'grant'>, requested: number): number {
     const said = this.#clocks.flatMap(clocks => saidBy(clocks, grant, requested) ?? [])

@@ -2,8 +2,8 @@
  * The evidence of the witnesses, which are independent of the lock (witnesses.ts). One witness is a folder with a file
  * for each process that holds the lock. The other is a register that refuses a token older than one that it has seen.
  * It refuses no token of a semaphore, because the holders of a semaphore write in any order. A process records evidence
- * only if its own lease says `held` both before and after the observation. So a process that is stopped during its hold
- * and continues after its lease records none. That case is the known limit of any lock.
+ * only if its own lease says `held` both before and after the observation. So a process that is stopped during its
+ * hold, and continues after its lease has ended, records no evidence. No lock can prevent that case.
  *
  * The witnesses have to agree with the history. If a witness saw a meeting of holders that the history does not show,
  * the history or its checker is wrong. That is still a violation, and its text says what the history does not show.
@@ -43,8 +43,8 @@ function met(history: History, found: readonly Violation[]): Violation[] {
 }
 
 /**
- * Finds refused writes. The register refuses a write if a newer token was written while the writer of the older token
- * still held. So there were two holders, or tokens were out of step. There are two excuses:
+ * Finds refused writes. Such a refusal means that a newer token was written while the writer of the older token still
+ * held. So there were two holders, or tokens were out of step. There are two excuses:
  * - The hold with the newer token was taken away. At a failover, for example, the old master keeps granting locks to
  *   processes that still reach it.
  * - The newer token was forged, and a process believed it. Such a token remains the newest in the register until Redis

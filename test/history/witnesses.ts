@@ -5,9 +5,9 @@
  * The first witness is a folder for each key. A process that gets the lock makes a file in the folder, and then reads
  * the other files there. When it releases the lock, it removes its file. The file names the holder, what the holder
  * asked of the lock, and until when it certainly holds. A file whose time has passed does not count: a process that was
- * killed, stopped or too slow has left it. Holders meet if the one that reads still holds, and the times in the other
- * files have not passed. A meeting is recorded if the holders together exceed what the lock allows. If two processes
- * get the lock at the same time, the process that makes its file later sees the other file.
+ * killed, stopped or too slow has left it. Holders meet if the process that reads the files still holds, and the times
+ * in some other files have not passed. A meeting is recorded if the holders that meet exceed what the lock allows. If
+ * two processes get the lock at the same time, the process that makes its file later sees the other file.
  *
  * The second witness is a register in a Redis that no fault ever reaches. The register refuses a token older than the
  * last one that it has accepted. Readers only ask whether the register would accept their token. Holders of a semaphore

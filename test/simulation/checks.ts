@@ -45,8 +45,8 @@ export class Checks implements Watcher, ClientWatcher {
   readonly #tickets = new Map<string, Set<number>>()
   /**
    * For each lock, the tickets of the waiters that have joined the queue and have not been granted the lock. For a
-   * semaphore or a read-write lock, it is the waiter's first ticket. For a mutex, it is the ticket in the waiter's
-   * latest heartbeat, which must be a ticket that the waiter received before.
+   * semaphore or a read-write lock, the map has each waiter's first ticket. For a mutex, the map has the ticket in the
+   * waiter's latest heartbeat, and the waiter must have received this ticket before.
    */
   readonly #queued = new Map<string, Map<string, number>>()
   readonly #abandoned = new Set<string>()

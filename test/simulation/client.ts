@@ -1,5 +1,5 @@
 /**
- * A client on a simulated process: a real `Session` of the library, and a listener that notifies the checks. Only
+ * A client on a simulated process: a real `Session` of redis-baton, and a listener that notifies the checks. Only
  * src/client.ts and its calls are left out. They add keys to errors and recognize nested calls.
  */
 import type { Redis } from 'ioredis'
@@ -33,8 +33,8 @@ export interface ClientWatcher {
 }
 
 /**
- * All clients of all histories share this object, because its histograms take longer to create than the rest of a
- * client.
+ * All clients of all histories share this object, because its histograms take longer to create than all other parts of
+ * a client together.
  */
 const stats = new Stats()
 

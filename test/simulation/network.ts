@@ -1,8 +1,8 @@
 /**
  * The network between clients and the server. A connection consists of two pipes. Each pipe delivers in order, with
  * delays of its own. A stalled pipe keeps its content until it resumes. If a pipe is cut, its content is lost. In
- * addition, single messages may be lost, duplicated and reordered. Real connections do not do that, but the library
- * must not depend on it.
+ * addition, single messages may be lost, duplicated and reordered. Real connections do not do that, but redis-baton
+ * must not rely on this.
  */
 import { EventEmitter } from 'node:events'
 import { question } from '../../src/redis/rights.ts'
@@ -151,7 +151,7 @@ class Session implements Listener {
   }
 }
 
-/** The part of an ioredis client that the library uses. */
+/** The part of an ioredis client that redis-baton uses. */
 export class SimulatedRedis extends EventEmitter {
   status: 'wait' | 'connecting' | 'ready' | 'disconnecting' | 'end' = 'wait'
   readonly process: Process

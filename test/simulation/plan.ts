@@ -164,10 +164,10 @@ function withPermits(plan: Plan, random: Random): Plan {
 function planOfMutex(seed: number): Plan {
   const random = new Random(seed, 0)
   // Two calls of one owner rarely meet. So in some histories most calls name one of a few owners. These histories have
-  // no faults, because the checks of such calls rely on guarantees that the library gives only without faults.
+  // no faults, because the checks of such calls rely on guarantees that redis-baton gives only without faults.
   const family = random.chance(0.1)
-  // The library guarantees much more while nothing fails. So that this is checked for all calls, some histories without
-  // `family` have no faults, either.
+  // redis-baton guarantees much more while nothing fails. These guarantees have to be checked for all calls. So some
+  // histories without `family` have no faults, either.
   const often = family || random.chance(0.2) ? 0 : 0.25
   const kinds = new Set(faultKinds.filter(() => random.chance(often)))
   const clients = random.int(2, 4)

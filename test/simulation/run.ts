@@ -85,7 +85,7 @@ async function turn(worlds: readonly World[]): Promise<World[]> {
 }
 
 /**
- * Restores `Math.random`. The histories replace it, so that the library's own random choices follow from the seed. Also
+ * Restores `Math.random`. The histories replace it, so that redis-baton's own random choices follow from the seed. Also
  * turns off the stacks of errors, to save time.
  */
 async function quietly(run: () => Promise<void>): Promise<void> {

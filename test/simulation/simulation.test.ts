@@ -33,9 +33,9 @@
  *   src/local/run.ts
  *     issues a token twice (I2); counts no token of the block as used (I2); lets a run last 40 ms (I3)
  *   src/local/tenancy.ts
- *     hands the lock to the next caller with less than half of the lease left, or with a new deadline (I1); after Redis
- *     has reported queued fair waiters (I3); while the owner holds it twice (I8); although its owner has a name (I1); a
- *     nested call does not wait for the record (re-entry)
+ *     hands the lock to the next caller with less than half of the lease left (I1), or with a new deadline (I1), or
+ *     after Redis has reported queued fair waiters (I3), or while the owner holds the lock twice (I8), or although the
+ *     owner has a name (I1); does not make a nested call wait until Redis has recorded the hand-off (re-entry)
  *   src/lease/holds.ts
  *     releases another id than that of the run's hold (I5, I7); does not notify the line of an own release (I4)
  *   lua/mutex/acquire.lua
@@ -65,8 +65,9 @@
  *   lua/permits/read-write/choose.lua
  *     admits readers to present readers while a writer waits (I3)
  *   lua/permits/read-write/re-enter.lua
- *     lets no owner re-enter; gives a re-entry a new token; lets a reader re-enter to write; queues a request to write of
- *     an owner that reads, or refuses this request although it was queued before its owner began to read (re-entry)
+ *     lets no owner re-enter; gives a re-entry a new token; lets a reader re-enter to write; if an owner that reads
+ *     asks to write, queues this request, or refuses it although it was queued before its owner began to read (all:
+ *     re-entry)
  *   lua/permits/read-write/own.lua
  *     does not notify an owner's other waiters that it holds (I4)
  *   lua/permits/read-write/disown.lua

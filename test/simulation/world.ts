@@ -7,9 +7,9 @@
  *                             ▼                                              ▼
  *                       Checks, Promises: what clients believe, compared with what the scripts decided
  *
- * The library is real, from the session down to its calls of ioredis, and so are the scripts of lua/. The socket,
- * Redis's commands and time are simulated. Every choice (delays, losses, lateness of timers, the order after a freeze)
- * is drawn from the seed. So a seed determines a history, and two runs have exactly the same trace.
+ * The client code of redis-baton is real, from the session down to its calls of ioredis. The scripts of lua/ are real,
+ * too. The socket, Redis's commands and time are simulated. Every choice (delays, losses, lateness of timers, the order
+ * after a freeze) is drawn from the seed. So a seed determines a history, and two runs have exactly the same trace.
  *
  * Time is a queue of events. An event of a client runs in that client's code. All promises that follow from this event
  * are settled before the next event, which takes a turn of the real event loop (run.ts). An event of the server needs

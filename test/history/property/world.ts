@@ -53,14 +53,14 @@ interface Held {
   readonly brief: boolean
 }
 
-/** The fair queue of a key at the server's time `at`, in µs, the unit of tokens. */
+/** The fair queue of a key. `at` is the server's time at which the queue was read, in µs, the unit of tokens. */
 interface Snapshot {
   readonly key: string
   readonly at: number
   readonly ids: readonly string[]
 }
 
-/** A lease with this many ms left cannot lapse before a request that is sent now is answered. */
+/** If a lease has at least this many ms left, a request that is sent now is answered before the lease lapses. */
 const SAFE = 1_000
 /**
  * By how many µs a token may be ahead of the time of its grant. Usually a token is the server's time of its grant. But
@@ -271,9 +271,9 @@ export class World {
 
   /**
    * I3, and no barging: while a queued waiter waits for its grant, only callers that were ahead of it in the queue are
-   * granted. A token is the server's time of the grant in µs, and may be ahead by `AHEAD`. A waiter may not learn of
-   * its grant if the grant ended first, because of a forced release, or because of a short lease and a stalled event
-   * loop (docs/decisions/0007-late-grants.md). Such a waiter has had its turn, and has queued again.
+   * granted. A token is the server's time of the grant in µs, and may be ahead by `AHEAD`. Sometimes a grant ends
+   * before its waiter learns of it, because of a forced release, or because of a short lease and a stalled event loop
+   * (docs/decisions/0007-late-grants.md). Such a waiter has had its turn, and has queued again.
    */
   #checkOrder(): void {
     const tokens = new Map<string, number>()

@@ -7,8 +7,8 @@ import type { Stage } from './stage.ts'
 import { kindOf, lockName } from './terms.ts'
 
 /**
- * An unchanged queue is recorded again after this time, in ms. After a newer snapshot, there is less time in which a
- * fault could excuse an overtaking.
+ * An unchanged queue is recorded again after this time, in ms. A fault may excuse an overtaking if it comes between the
+ * snapshot and the overtaking. A newer snapshot leaves less time for such a fault.
  */
 const AGAIN = 500
 /** Interval between comparisons of the clocks, in ms. */

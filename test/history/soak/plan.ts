@@ -87,8 +87,8 @@ export type Planned = Times &
   )
 
 /**
- * The longest duration of each fault, in ms. Some are longer than the longest lease, others shorter than a server needs
- * to notice them.
+ * The longest duration of each fault, in ms. Some faults last longer than the longest lease. Other faults are over
+ * before a server notices them.
  */
 const longest: Partial<Record<Name, number>> = {
   freeze: 4_500,

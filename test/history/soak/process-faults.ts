@@ -93,8 +93,8 @@ async function ruled({ ways }: Post<OneWay>, duration: number, rules: [Where, De
 }
 
 /**
- * Drops the frames that `where` names for a while. Cuts the connection before it lets frames through again, because in
- * reality a connection that has lost bytes never becomes usable again.
+ * For a while, drops the frames that `where` names. Then cuts the connection before any frame gets through again,
+ * because a real connection that has lost bytes never becomes usable again.
  */
 function halfOpen(where: Where): Fault<[post: Post<OneWay>]> {
   return {

@@ -105,8 +105,8 @@ export function holdNames(key: string): string[] {
 export const PLAN = 1_000_000
 
 /**
- * Returns the time after a lock's last use, in ms, by which all its keys have expired (lua/shared/life.lua,
- * enqueue.lua) and Redis has had time to remove them.
+ * Returns how many ms after a lock's last use all its keys are certainly gone: they have expired (lua/shared/life.lua,
+ * enqueue.lua), and Redis has had time to remove them.
  */
 export function runOut({ longestLease, waiterTtl, tokenMemory }: Times): number {
   return Math.max(longestLease, 2 * waiterTtl) + 1.25 * tokenMemory + 1_500

@@ -25,7 +25,7 @@ export const workerFaults = {
   },
   /**
    * The process's time of day jumps to and fro, so that everything that the process does during the fault sees a jump.
-   * The library must not depend on the time of day.
+   * redis-baton must not depend on the time of day.
    */
   'wall clock': {
     reach: 'nothing',

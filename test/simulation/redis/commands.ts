@@ -1,6 +1,7 @@
 /**
- * The Redis commands that scripts may need: their effect on the keys, and their replies. A command or an option that is
- * missing here throws an error that is not an ErrorReply, so that no script can catch it.
+ * The Redis commands that scripts may need: their effect on the keys, and their replies. If a script uses a command or
+ * an option that is missing here, the command throws an error. This error is not an ErrorReply, so the script cannot
+ * catch it.
  */
 import type { Keyspace } from './keyspace.ts'
 import { sortedSetCommands } from './sorted-set-commands.ts'

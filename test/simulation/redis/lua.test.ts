@@ -40,7 +40,8 @@ const samples = [
   "redis.call('ZADD', KEYS[1], 1.5, 'm') return redis.call('ZPOPMIN', KEYS[1])",
   "local list = {} for i = 1, 7000 do list[i] = i end return redis.call('EXISTS', unpack(list))",
   "local list = {} for i = 1, 8000 do list[i] = i end return (pcall(unpack, list)) and 'fits' or 'too many'",
-  // Samples of errors: of a command, caught or not; of the script itself; returned by the script.
+  // Samples of errors. A command fails, and the script catches the error or does not. Or the script itself fails, or it
+  // returns an error.
   "redis.call('SET', KEYS[1], 'v') return redis.call('HGET', KEYS[1], 'f')",
   "redis.call('SET', KEYS[1], 'v') local reply = redis.pcall('HGET', KEYS[1], 'f') return { type(reply), reply.err }",
   "redis.call('SET', KEYS[1], 'v') return redis.pcall('HGET', KEYS[1], 'f')",

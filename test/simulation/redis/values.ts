@@ -10,7 +10,7 @@ export class ErrorReply extends Error {
   override readonly name = 'ReplyError'
 }
 
-/** A status reply, such as +OK. Lua receives a table, a client receives a text. */
+/** A status reply, such as +OK. Lua receives it as a table, and a client receives it as a text. */
 export class Status {
   readonly text: string
 
@@ -35,8 +35,8 @@ export function textOf(bytes: string): string {
 }
 
 /**
- * Formats a number like "%.17g" in C, as Redis formats scores, and numbers that Lua passes to a command. Redis 7.2 and
- * later write fractions with fewer digits.
+ * Formats a number like "%.17g" in C. Redis formats scores in this way, and also the numbers that Lua passes to a
+ * command. Redis 7.2 and later write fractions with fewer digits.
  */
 export function written(number: number): string {
   if (Number.isSafeInteger(number)) return Object.is(number, -0) ? '-0' : String(number)

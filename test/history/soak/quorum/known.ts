@@ -18,9 +18,9 @@ export type Sight = readonly (readonly Said[])[]
 const PATIENCE = 300
 
 /**
- * Returns the numbers of the locks in doubt: a fault of some servers may take these locks away. `before` and `after`
- * are what the other servers said before and after the fault. `lost` is what the affected servers said before the
- * fault. A lock is in doubt in two cases:
+ * Returns the numbers of the locks in doubt. A lock is in doubt if a fault of some servers may take it away from its
+ * holder. `before` and `after` are what the other servers said before and after the fault. `lost` is what the affected
+ * servers said before the fault. A lock is in doubt in two cases:
  * - No majority of all servers said the same before and after, for example because the lock changed hands in between.
  * - An affected server had voted for another claim. That vote may count later, together with votes that do not exist
  *   yet.
@@ -44,9 +44,9 @@ export interface Lost {
   /** The locks in doubt. */
   readonly inDoubt: string[]
   /**
-   * Other locks for which an affected server had voted. Their holders may count on that vote: a holder whose connection
-   * to another server is broken does not know that server's vote. Such a holder may be notified early, but no other
-   * caller gets the lock before that.
+   * Other locks for which an affected server had voted. Their holders may depend on that vote. If a holder's connection
+   * to another server is broken, the holder does not know that other server's vote. Such a holder may be notified
+   * early, but no other caller gets the lock before that.
    */
   readonly voted: string[]
 }

@@ -1,6 +1,6 @@
 /**
- * The scene for mutexes over a quorum: its servers, the processes, each with a connection to each server, and the
- * faults of all of them.
+ * The scene for mutexes over a quorum: the servers, the processes, and the faults of both. Each process has a
+ * connection to each server.
  *
  * Servers persist every write. A server that comes back empty does not persist at first. It persists again once its
  * votes certainly count.

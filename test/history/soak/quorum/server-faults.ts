@@ -84,8 +84,9 @@ function sizeOf(dice: number): number {
 
 /**
  * Steps a server's clock forward, past the ends of all leases on this server. If the servers that know a hold are a
- * majority even without this server, no other caller gets the lock. But a holder that counts on this server's vote may
- * be notified early. Otherwise another caller may get the lock.
+ * majority even without this server, no other caller gets the lock. But a holder that depends on this server's vote may
+ * be notified early. If the servers that know a hold are no majority without this server, another caller may get the
+ * lock.
  */
 async function stepAhead(stage: QuorumStage, server: QuorumServer, size: number): Promise<void> {
   const from = now()
