@@ -5,7 +5,7 @@ import { programs, sizeOf } from '../../../scripts/size.ts'
  * The present size in bytes, so that the test notices any growth. The goal of 30 KB is missed: the code for more than
  * one server is larger than that (CONTRIBUTING.md, "Size").
  */
-const STANDS_AT = 170_000
+const STANDS_AT = 171_200
 
 describe('what a program that bundles the library gets', () => {
   test('does not grow, minified, before dependencies', async () => {
