@@ -106,7 +106,7 @@ console.log(`listening on http://127.0.0.1:${(server.address() as AddressInfo).p
 
 process.once('SIGTERM', async () => {
   stopping.abort(new Refusal(503, 'this server is about to stop'))
-  server.close() // accepts no new requests; requests that hold a lock are finished
+  server.close() // accepts no new requests; requests under way run to their end
   // Each kept-alive connection is closed after its last answer.
   const idle = setInterval(() => server.closeIdleConnections(), 50)
   // A payment that takes longer than `drain` loses the lock, and its signal aborts it.

@@ -187,7 +187,7 @@ mtype st[IDS] = idle;
  */
 mtype ask[IDS] = nothing;
 byte known;                   /* waiters that know their ticket; a fair one then calls tend instead of acquire */
-byte doubt;                   /* waiters whose last look is so old that a grant message proves no lease */
+byte doubt;                   /* waiters whose last look is so old that a grant message does not prove a lease */
 byte unsure;                  /* waiters that look again as soon as the reply to their present look has arrived */
 byte overdue;                 /* holds whose local deadline has passed */
 byte hears;                   /* clients that are subscribed to the unlock channel */

@@ -16,7 +16,10 @@ import { merge, type Part } from '../harness/samples.ts'
 import { ending, type Findings, type Stage } from './stage.ts'
 
 const lead = 50
-/** In ms: time between two requests of a process in a burst, so that the order is known even across processes. */
+/**
+ * Time between two requests of a process in a burst, in ms. It is longer than a request takes, so the requests of all
+ * processes reach Redis in the planned order.
+ */
 const gap = 4
 /** Drains of a short queue are repeated until there are about this many acquisitions. */
 const enough = 300

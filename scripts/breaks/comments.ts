@@ -59,7 +59,7 @@ function placesIn(text: string): Place[] {
   })
 }
 
-/** Returns the breaks that the comments of a test file name. */
+/** Returns the breaks that are described in the comments of a test file. */
 export function breaksIn(file: string, text: string): Break[] {
   return placesIn(text).flatMap(({ line, comment }) =>
     comment

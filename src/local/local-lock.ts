@@ -162,8 +162,8 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * Called when a message announces a grant. If an earlier request proves the grant, the lease counts from that
-   * request. Otherwise Redis is asked.
+   * Called when a message announces a grant. If the message and the reply to an earlier request together prove that the
+   * grant was made after that request was sent, the lease counts from then. Otherwise Redis is asked.
    */
   granted(waiter: WaiterRecord, token: number, via: Via): void {
     const { place } = waiter

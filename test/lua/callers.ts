@@ -27,7 +27,7 @@ export function caller(name: string, traits: Partial<Caller> = {}): Caller {
   return { name, owner: `owner of ${name}`, client, id, lease: 10_000, ttl: 5_000, headStart: 0, ...traits }
 }
 
-/** Makes a caller without a name, whose owner is its id. */
+/** Makes a caller that names no owner, so the scripts use its id as the owner. */
 export function anonymous(name: string, traits: Partial<Caller> = {}): Caller {
   const who = caller(name, traits)
   return { ...who, owner: who.id }

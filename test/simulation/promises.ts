@@ -35,7 +35,7 @@ interface Open {
   /** How often the client's process had been stopped before the call began, and for how many ms in total. */
   readonly stops: number
   readonly stopped: number
-  /** Whether the call waits for a lock. If so, it gives up `outageTimeout` after Redis went out of reach. */
+  /** Whether the call waits for a lock. Such a call gives up if Redis stays out of reach for `outageTimeout`. */
   readonly isLock: boolean
   /** The key of the lock that the call waits for. */
   readonly waitsFor: string | undefined

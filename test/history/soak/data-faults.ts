@@ -13,8 +13,8 @@ import { harmed, type Stage } from './stage.ts'
 /** How long saving the data and ending the server take at most, in ms. During this time nothing is written. */
 const SAVING = 5_000
 /**
- * `less` is the number of bytes by which each step lowers the memory limit below the memory in use. `keys` is the
- * number of keys that have to be evicted.
+ * The fault sets the memory limit to `less` bytes below the memory in use, again and again, until Redis has evicted
+ * `keys` keys.
  */
 const EVICTING = { less: 20_000, keys: 5 }
 

@@ -53,7 +53,7 @@ export function baton(...args: readonly string[]): Promise<Ended> {
 /** A command that prints "runs", and then runs until a signal ends it. */
 export const stays: readonly string[] = ['sh', '-c', 'echo runs; exec sleep 60']
 
-/** Waits until the program has printed something. With `stays`, the command is then running. */
+/** Waits until the program has printed something. If its command is `stays`, that command is then running. */
 export async function begun(running: Running): Promise<Running> {
   await eventually(() => running.output() !== '', STARTUP)
   return running
