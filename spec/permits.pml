@@ -111,7 +111,7 @@
 #define IDS 6 /* CLIENTS * 2 */
 #define NONE IDS
 
-/* A set of ids, of clients or of lines is a byte, with one bit for each member. */
+/* A set (of ids, of clients, or of lines) is a byte with one bit for each member. */
 #define in(set, i) (((set) >> (i)) & 1)
 #define put(set, i) set = (set) | (1 << (i))
 #define take(set, i) set = (set) & ~(1 << (i))

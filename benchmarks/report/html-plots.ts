@@ -74,7 +74,7 @@ const smallPlots: Readonly<Record<Subject, readonly Small[]>> = {
     ['throughput', 'Acquisitions per second of readers and writers together. More is better.'],
     [
       'waitMaxReaders',
-      'The longest wait of a reader, which waits for the present readers and for one writer. Less is better.',
+      'The longest wait of a reader. It waits until the writer ahead of it has had its turn. Less is better.',
     ],
     [
       'waitMaxWriters',

@@ -48,9 +48,9 @@ type Headline = readonly [measure: Measure, moreIsBetter: boolean, unless?: Meas
 
 /**
  * The measures to compare at a glance, for each kind of scenario. If a measure names a second measure as `unless`, it
- * is shown only if the run has no figures for that second measure. Hand-offs to another process are preferred to all
- * hand-offs, because every lock needs Redis for a hand-off to another process. Within a process, some locks hand over
- * without Redis.
+ * is shown only if the run has no figures for that second measure. For example, the tables show hand-offs to another
+ * process, and all hand-offs only if there are no figures for those. The reason: every lock needs Redis for a hand-off to
+ * another process, but some locks hand over within a process without Redis.
  */
 const headlines: Readonly<Record<Subject, readonly Headline[]>> = {
   uncontended: [['cycleP50', false]],

@@ -7,7 +7,7 @@ import type { Via } from '../kind.ts'
  * @since 0.1.0
  */
 export interface TimeStats {
-  /** The number of times that were counted. @since 0.1.0 */
+  /** How many durations these statistics are about. @since 0.1.0 */
   readonly count: number
   /** The shortest time, in ms. @since 0.1.0 */
   readonly min: number

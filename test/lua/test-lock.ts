@@ -232,8 +232,8 @@ export class TestLock {
   }
 
   /**
-   * Reads the lock's fields, with `holder` split into its parts. The result has the field `hold` only as long as the
-   * holder's first hold exists.
+   * Reads the lock's fields, with `holder` split into its parts. The result has no field `hold` if the holder's first
+   * hold was released and the holder has other holds.
    */
   async hash(): Promise<Record<string, string>> {
     const { holder, ...fields } = await this.redis.hgetall(this.names.lock)

@@ -1,7 +1,7 @@
 -- token: the token of a new hold. It is the next value of the clock, with one exception: all holds of an owner with a
--- name have one token, as if the owner had re-entered (I2). That applies to an owner that already holds, or to which
--- the same call grants several holds. With two tokens, a resource that has seen the larger one would refuse what the
--- owner writes with the smaller one.
+-- name have one token, as if the owner had re-entered (I2). So a new hold gets the token of the owner's other holds,
+-- whether these are older or are granted by the same call. With two tokens, a resource that has seen the larger one
+-- would refuse what the owner writes with the smaller one.
 --
 -- Takes
 --   claim   string  the new holder's claim

@@ -9,7 +9,7 @@
  *      that waits for it; if no call waits, the listener receives the grant.
  *
  * An example shows why rule 2 is needed. Of three servers, server 1 grants the lock to A with token 5, and server 2
- * grants it to A with token 9. Suppose that A held the lock with token 9 at once. After A's release, servers 1 and 3
+ * grants it to A with token 9. Suppose that A got the lock without waiting for more. After A's release, servers 1 and 3
  * might grant the lock to B. These two servers know only of token 5, so B might get token 6, which is smaller than A's.
  * So A holds the lock only once a majority has token 9.
  *
