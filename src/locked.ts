@@ -66,8 +66,7 @@ export function lockedMethod<This, Args extends unknown[], R>(
   const under = (client: LockClient) => {
     // `instanceof` would be wrong here: a decorated library and the client may come from different copies of this
     // package.
-    if (typeof client?.wrap !== 'function')
-      throw new LockArgumentError('the client of a @locked method', client, 'a LockClient')
+    if (typeof client?.wrap !== 'function') throw new LockArgumentError('locks', client, 'a LockClient')
     return client.wrap(lock, method, options)
   }
   const run =

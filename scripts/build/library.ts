@@ -2,7 +2,7 @@
  * Builds the library in two forms: as ES modules, and as CommonJS for loaders that cannot load ES modules, such as
  * Jest's.
  */
-import { copyFile } from 'node:fs/promises'
+import { copyFile, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Plugin, rolldown } from 'rolldown'
 import { entries, isInstalled, root } from './entries.ts'
@@ -49,5 +49,18 @@ async function build(format: 'es' | 'cjs', extension: string, external: (name: s
     comments: { legal: false, jsdoc: false },
     chunkFileNames: `shared/[name].${extension}`,
   })
+  const maps = output.filter(({ fileName }) => fileName.endsWith('.map'))
+  await Promise.all(maps.map(({ fileName }) => leaveOutGenerated(join(root, 'dist', fileName))))
   return output.flatMap(chunk => (chunk.type === 'chunk' ? chunk.moduleIds : []))
+}
+
+/**
+ * Leaves the text of generated files out of a source map. These files contain the Lua scripts, which the module has word
+ * for word. Otherwise they would be a fiftieth of the installed size.
+ */
+async function leaveOutGenerated(path: string): Promise<void> {
+  const map = JSON.parse(await readFile(path, 'utf8'))
+  const isGenerated = (i: number) => map.sources[i].endsWith('.generated.ts')
+  map.sourcesContent = map.sourcesContent.map((text: string, i: number) => (isGenerated(i) ? null : text))
+  await writeFile(path, JSON.stringify(map))
 }

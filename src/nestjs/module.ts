@@ -226,11 +226,7 @@ function providersOf(token: symbol, options: LockModuleAsyncOptions): Provider[]
   if (useFactory) return [{ provide: token, useFactory, inject }]
   const factory = useClass ?? useExisting
   if (!factory) {
-    throw new LockArgumentError(
-      'the argument of forRootAsync',
-      options,
-      'an object with one of useFactory, useClass and useExisting',
-    )
+    throw new LockArgumentError('forRootAsync', options, 'an object with one of useFactory, useClass and useExisting')
   }
   const made = {
     provide: token,

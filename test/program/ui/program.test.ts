@@ -74,7 +74,7 @@ describe('releasing', () => {
     expect(JSON.parse(body)).toMatchObject({ released: true, said: expect.stringContaining('held by one, for ') })
     await told(() => one.signal.aborted)
     const { said } = JSON.parse((await post(site, request)).body)
-    expect(said).toMatch(/^Nothing was released: .* It is now held by two, for /)
+    expect(said).toMatch(/^Nothing was released: .* The lock is now held by two, for /)
     expect(two.held && (await semaphores[1]!.inspect()).taken).toBe(1)
   })
 
