@@ -54,6 +54,8 @@ export class Seat {
   touched = false
   /** Whether a message reported a grant, but did not prove for how long the lease still runs. */
   told = false
+  /** Whether the hold is being released on the server. */
+  releasing = false
   /** Pending while the claim is being taken back from this server. */
   clearing: Promise<void> | undefined
   /** The latest attempt to take the claim back from this server. */

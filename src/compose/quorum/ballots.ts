@@ -138,7 +138,9 @@ export class Ballots implements BallotBox {
   /** Records that the server has granted the claim, or confirmed the grant, with a lease of `lease` ms. */
   voted(ballot: Ballot, server: number, grant: Granted, lease = ballot.claim.lease): void {
     const seat = ballot.seats[server] as Seat
-    if (seat.clearing) return
+    // What this answer reports ends with the release. A leave could overtake the release if the server does not know the
+    // script of the release yet. Then the release would find no hold (I5).
+    if (seat.clearing || seat.releasing) return
     seat.touched = true
     if (ballot.over) {
       this.clearing.clear(ballot, server)

@@ -137,14 +137,16 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
     const tally = new Tally(places.length, majority)
     const round = new Round(members, majority, this.#clock)
     for (const [i, { kind }] of places.entries()) {
-      const { vote, goneAt } = ballot.seats[i] as Seat
+      const seat = ballot.seats[i] as Seat
+      const { vote, goneAt } = seat
       const voted = vote !== undefined
       // A server whose vote is not known may have the hold all the same. The hold is certainly gone only if the server
       // has reported so.
       if (!voted && goneAt > Number.NEGATIVE_INFINITY) tally.add('gone')
       const release = async () => {
         if (!voted) return clearing.clear(ballot, i)
-        const released = await kind.release(hold, used || undefined)
+        seat.releasing = true
+        const released = await kind.release(hold, used || undefined).finally(() => (seat.releasing = false))
         tally.add(released.ended ? 'ended' : 'gone')
         heard = Math.max(heard, released.heard)
         this.#ballots.released(ballot, i)

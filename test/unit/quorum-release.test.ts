@@ -1,0 +1,56 @@
+/** Tests the release of a hold on a quorum while another request about the hold is unanswered. */
+import { expect, test } from 'vitest'
+import { Floor } from '../../src/compose/quorum/floor.ts'
+import { QuorumKind } from '../../src/compose/quorum/quorum-kind.ts'
+import type { Claim } from '../../src/kind.ts'
+import { ballotsOver } from './ballots.ts'
+import { FakeClock } from './fake-clock.ts'
+import { now } from './promises.ts'
+
+const claim: Claim = { key: 'k', id: 'id', owner: 'id', label: '', lease: 600, headStart: 0 }
+const hold = { key: claim.key, id: claim.id }
+
+/**
+ * The replies to a renewal arrive after the client has sent the release. If the client then sent a leave, a server that
+ * does not know the script of the release would run the leave first. The release would find no hold, and report it lost.
+ */
+test('I5: the reply to a renewal does not make the client take back a hold that it is releasing', async () => {
+  const clock = new FakeClock()
+  const sent: string[] = []
+  const renewed: (() => void)[] = []
+  const released: (() => void)[] = []
+  const places = [0, 1, 2].map(server => ({
+    member: { up: true, counts: true, epoch: 0 },
+    kind: {
+      renew: () => new Promise(resolve => renewed.push(() => resolve([clock.now() + 600]))),
+      release: () => new Promise(resolve => released.push(() => resolve({ ended: true, heard: 0 }))),
+      leave: async () => void sent.push(`leave ${server}`),
+    },
+    voting: { vote: () => new Promise(() => {}) },
+  }))
+  const ballots = ballotsOver(places, clock)
+  const kind = new QuorumKind(
+    ballots,
+    new Floor(
+      () => clock.now(),
+      places.length,
+      () => {},
+    ),
+    clock,
+    0,
+  )
+  const ballot = ballots.of(claim)
+  for (const server of places.keys()) {
+    ballots.voted(ballot, server, { granted: true, token: 1_000, deadline: clock.now() + 600, via: 'immediate' })
+  }
+  ballots.changed(ballot)
+  kind.renew([{ hold, token: 1_000, ms: 600 }])
+  const releasing = kind.release(hold)
+  for (const reply of renewed) reply()
+  await now(releasing)
+  expect(sent).toEqual([])
+  for (const reply of released) reply()
+  expect(await releasing).toEqual({ ended: true, heard: 0 })
+  await clock.advance(1)
+  expect([sent, ballots.get(claim.id)]).toEqual([[], undefined])
+})
