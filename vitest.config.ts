@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** They change what is there once in a process: globals, the environment, the registry of OpenTelemetry. */
+/** Tests that change something that exists once per process: globals, the environment, OpenTelemetry's registry. */
 const untidy = ['test/docs/*.test.ts', 'test/contract/opentelemetry/*.test.ts']
 const faults = ['test/fault/{,quorum/}*.test.ts']
 const failovers = ['test/topology/faults/*.test.ts']
@@ -9,18 +9,20 @@ const screens = ['test/program/{browser,terminal}/*.test.ts']
 
 const common = {
   globalSetup: 'test/kit/global-setup.ts',
-  // Real servers and child processes on two slow cores. Most tests wait most of their time, so there are more files side
-  // by side than cores, but not many more: all bounds have to hold.
+  // The tests use real servers and child processes, often on two slow cores. Most tests mostly wait, so more files run
+  // at the same time than there are cores. With many more files, some bounds on times would no longer hold.
   maxWorkers: 4,
   testTimeout: 20_000,
   hookTimeout: 60_000,
-  // Nothing here is skipped or repeated to get through.
+  // On a busy machine, the default of 1 s is too short for a page to show what was read from Redis.
+  expect: { poll: { timeout: 10_000 } },
+  // A test that fails once is a failure.
   retry: 0,
 }
 
 /**
- * What takes long begins early, in this order; a name without its file does no harm. The first group is two thirds of the
- * processor time of `npm test`.
+ * Names of test files that take long. They begin first, in this order. The first three lines of names need two thirds of
+ * the processor time of `npm test`.
  */
 const early = [
   ...['docs/blocks', 'nestjs/nestjs', 'bench/run', 'cli/bad-input', 'simulation/simulation', 'cli/away'],
@@ -31,12 +33,13 @@ const early = [
   ),
   'browser/site',
 ]
-/** As many as wait for as long as a busy file takes. */
+/** The number of files that mostly wait, between two busy files. Together they take about as long as a busy file. */
 const between = 9
 
 /**
- * A busy file, some that mostly wait, the next busy file, and so on: busy ones alone would slow each other down, and would leave
- * the cores idle when only the others are left. Files that share no process come first, so that no shared one has to end for them.
+ * Sorts the files: a busy file, `between` files that mostly wait, the next busy file, and so on. Busy files side by side
+ * would slow each other down, and the cores would be idle afterwards, when only waiting files are left. Files that need
+ * a process of their own come first, so that no shared process has to end for them.
  */
 class BusyAmongWaiting extends BaseSequencer {
   override async sort(specifications: TestSpecification[]) {
@@ -57,7 +60,8 @@ class BusyAmongWaiting extends BaseSequencer {
 export default defineConfig({
   test: {
     projects: [
-      // To load everything anew for each file would be a sixth of what there is to compute.
+      // The files of a worker share its process, because loading all modules again for each file takes a sixth of the
+      // processor time.
       {
         test: {
           ...common,
@@ -69,7 +73,7 @@ export default defineConfig({
       },
       { test: { ...common, name: 'apart', include: untidy } },
       { test: { ...common, name: 'faults', include: faults } },
-      // Six servers each, which take one that has no time for one that is dead.
+      // Each file starts six servers. On a busy machine, a server that is slow to answer is mistaken for a dead one.
       {
         test: {
           ...common,
@@ -80,7 +84,7 @@ export default defineConfig({
           sequence: { groupOrder: 1 },
         },
       },
-      // A browser computes most of the time.
+      // Browsers use the processor most of the time, so these tests run after all others.
       { test: { ...common, name: 'screens', include: screens, maxWorkers: 4, sequence: { groupOrder: 2 } } },
     ],
     sequence: { sequencer: BusyAmongWaiting },

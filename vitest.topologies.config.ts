@@ -1,15 +1,15 @@
-/** The contract suite over every topology, one project each with servers of its own. */
+/** Runs the contract suite on every topology. Each topology is a project with its own servers. */
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { topologies } from './test/kit/topologies/index.ts'
 import { notRepeated, withIoredis5 } from './test/topology/not-repeated.ts'
 
-/** For what asks for ioredis in the tests of a project, and in the programs that they start. */
+/** Makes an import of `ioredis` load version 5, in the tests of a project and in the programs that they start. */
 const ioredis5 = fileURLToPath(new URL('test/kit/ioredis-5.mjs', import.meta.url))
 
 const common = {
   globalSetup: 'test/kit/global-setup.ts',
-  // These tests wait nearly all of their time, for leases to end and for servers to begin: a file computes for a second of twenty.
+  // These tests mostly wait, for leases to end and for servers to start. A file uses the processor for 1 s of 20 s.
   maxWorkers: 6,
   testTimeout: 30_000,
   hookTimeout: 60_000,
@@ -25,7 +25,8 @@ export default defineConfig({
           name,
           include: ['test/contract/*.test.ts'],
           exclude: notRepeated.filter(({ on }) => !on.includes(name)).map(({ file }) => file),
-          // A worker loads everything once for many files, which is half of what there is to compute.
+          // The files of a worker share its process. Loading all modules again for each file would double the processor
+          // time.
           isolate: false,
         },
       })),

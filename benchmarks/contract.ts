@@ -13,10 +13,10 @@
 
 import type { Tally } from './harness/tally.ts'
 
-/** A quorum is a mutex over several independent servers. */
+/** `quorum` is a mutex over several independent servers. */
 export type LockKind = 'mutex' | 'semaphore' | 'readWrite' | 'quorum'
 
-/** The lock that the waiters of a key share. If no field is set, the lock is a mutex. */
+/** Describes the lock that the waiters of a key share. Without these fields, the lock is a mutex. */
 export interface Sharing {
   readonly lock?: LockKind
   /** The number of permits of the semaphore. */
@@ -43,13 +43,14 @@ export function reads({ lock, writerEvery }: Sharing, waiter: number): boolean {
  */
 export interface RivalClient {
   /**
-   * Returns the waiter `index` of this process. All waiters share one client or connection if the rival's library is
-   * meant to be used in that way. `reading`: whether the waiter asks for the read lock of a read-write lock.
+   * Returns the waiter with the number `index` in this process. All waiters of a `RivalClient` share one connection if
+   * the rival's library is designed for this. If `reading` is true, the waiter asks for the read lock of a read-write
+   * lock.
    */
   contender(index: number, reading: boolean): Contender | Promise<Contender>
   /**
-   * Returns the counts of a quorum client. The function is absent if the lock is on one server, or if the rival keeps
-   * no counts.
+   * Returns what the client has counted since it was opened. Absent if the lock is on one server, or if the rival
+   * counts nothing.
    */
   tally?(): Tally
   close(): Promise<void>
@@ -98,8 +99,8 @@ export function takesPart({ locks = ['mutex'] }: Pick<Rival, 'locks'>, scenario:
 }
 
 /**
- * The first message to a worker. `permits` is the number of permits of the semaphore: the permits for the waiters, plus
- * the permits that an additional process holds.
+ * The first message to a worker. Here `permits` includes the permits that an additional process holds during the trial
+ * (`Scenario.inUse`).
  */
 export interface Setting extends Sharing {
   readonly rival: string
@@ -119,16 +120,16 @@ export interface Setting extends Sharing {
 }
 
 /**
- * An order from the runner to a worker. The worker answers each order with one `Report`. The report has the same `op`
+ * What the runner orders a worker to do. The worker answers each order with one `Report`. The report has the same `op`
  * as the order, or the `op` 'failed'.
  */
 export type Order =
   | { readonly op: 'open'; readonly setting: Setting }
   /**
    * Runs a loop. Until `endAt`, each waiter asks for the lock, holds it for `hold` ms, releases it, and asks again. The
-   * first waiter asks at `startAt` (monotonic ms), and each next waiter asks `gap` ms later. If `gap` is 0, all waiters
-   * ask at once, in order. If a waiter gets the lock before `openAt`, it holds the lock until `openAt`. Waiter i uses
-   * key i % keys. Calls that have not returned at `endAt` may still return until `giveUpAt`.
+   * first waiter asks at `startAt` (monotonic ms), and each next waiter asks `gap` ms later. If `gap` is 0, the waiters
+   * ask one right after another. If a waiter gets the lock before `openAt`, it holds the lock until `openAt`. Waiter i
+   * uses key i % keys. Calls that have not returned at `endAt` may still return until `giveUpAt`.
    */
   | {
       readonly op: 'loop'
@@ -142,16 +143,16 @@ export type Order =
       readonly file: string
     }
   /**
-   * Makes `count` extra contenders (default: 1) take the lock of key 0 and keep it. If the lock is a read-write lock,
-   * they take the write lock.
+   * Adds `count` waiters (default: 1), which take the lock of key 0 and keep it until the order 'drop'. If the lock is
+   * a read-write lock, they take the write lock.
    */
   | { readonly op: 'hold'; readonly count?: number }
-  /** Makes the extra contenders release the locks that they took for `hold`. */
+  /** Ends the order 'hold': the waiters that it added release the lock. */
   | { readonly op: 'drop' }
   /**
    * Makes each waiter ask once for the lock of key 0, hold it for `hold` ms, and release it. The first waiter asks at
-   * `startAt`, and each next waiter asks `gap` ms later. If `gap` is 0, all waiters ask at once, in order. The worker
-   * reports when all waiters have asked.
+   * `startAt`, and each next waiter asks `gap` ms later. If `gap` is 0, the waiters ask one right after another. The
+   * worker sends its report as soon as all waiters have asked, and does not wait for their turns.
    */
   | { readonly op: 'queue'; readonly startAt: number; readonly gap: number; readonly hold: number }
   /** Waits until all queued waiters have had their turns, or until `giveUpAt`. Then writes the samples to `file`. */
@@ -174,12 +175,12 @@ export type Report =
 export interface Drained {
   readonly op: 'loop' | 'collect'
   readonly samples: number
-  /** The number of calls that had not returned by `giveUpAt`. */
+  /** The number of waiters that still waited for the lock or for their release at `giveUpAt`. */
   readonly unfinished: number
-  /** The number of calls that rejected, and the text of the first rejection. */
+  /** How many calls of `acquire` and `release` rejected. `error`: the text of the first rejection. */
   readonly errors: number
   readonly error?: string
-  /** The counts of all clients of the process, since the clients were opened. */
+  /** The sum of `RivalClient.tally` over all clients of the process. */
   readonly tally?: Tally
   /** The processor time (user and system) that the process used during the order, in µs. */
   readonly cpu: number
@@ -204,8 +205,7 @@ export interface Scenario extends Sharing {
   /** How long each waiter holds the lock, in ms. */
   readonly hold: number
   /**
-   * Whether half of the waiters of each process are fair and half are unfair. Only rivals with `mixes` run such a
-   * scenario.
+   * Whether each process has both fair and unfair waiters, half of each. Only rivals with `mixes` run such a scenario.
    */
   readonly mixed?: boolean
   /**
@@ -215,7 +215,7 @@ export interface Scenario extends Sharing {
   readonly inUse?: number
   /** Number of servers of the quorum. */
   readonly servers?: number
-  /** Number of servers that are frozen during the warm-up and stay frozen. */
+  /** Number of servers that the trial freezes during the warm-up. They stay frozen until the trial ends. */
   readonly frozen?: number
   /** Whether each waiter has its own client, as if it were in its own process. */
   readonly apart?: boolean
@@ -241,23 +241,23 @@ export const measures = [
   'handoffMax',
   'crossP50', // µs: the median time of a hand-off to another process
   'crossShare', // share of hand-offs that went to another process, 0..1
-  'backToReleaser', // share of acquisitions that went to the waiter that released last, 0..1
-  'cycleP50', // µs: the median time from a request for the lock until its release has returned
+  'backToReleaser', // share of acquisitions by the waiter that had just released the lock, 0..1
+  'cycleP50', // µs: the median time from the request for a lock until the release of the lock has returned
   'cycleP99',
   'waitP50', // ms: the median wait
   'waitMax', // ms: the longest wait
-  'waitMaxFair', // ms: the longest wait in the fair half of a mixed crowd
-  'waitMaxUnfair', // ms: the longest wait in the unfair half of a mixed crowd
+  'waitMaxFair', // ms: the longest wait of a fair waiter in a mixed scenario
+  'waitMaxUnfair', // ms: the longest wait of an unfair waiter in a mixed scenario
   'waitMaxReaders', // ms: the longest wait of a reader
   'waitMaxWriters', // ms: the longest wait of a writer
-  'attempts', // how often a client asked all servers of a quorum, per acquisition
-  'secondRounds', // share of grants that needed a second round trip, 0..1
+  'attempts', // how many times a client asked all servers of a quorum for the lock, per acquisition
+  'secondRounds', // share of a quorum's grants that took a second round trip after a majority had voted, 0..1
   'commands', // Redis commands that clients sent, per acquisition
   'bytes', // bytes that the server received and sent, per acquisition
   'serverCpu', // CPU of the server's process, in µs per acquisition
-  'commandTime', // µs of server time per command, by the server's command statistics
+  'commandTime', // µs of server time per command, from INFO commandstats
   'clientCpu', // CPU of all workers, in µs per acquisition
-  'releaseCost', // µs of server time per release, by the server's command statistics
+  'releaseCost', // µs of server time per release, from INFO commandstats
   'jain', // Jain's fairness index of the acquisitions per waiter, 0..1
   'overtaken', // the largest number of later requests that overtook one request
   'starved', // waiters without any acquisition
@@ -267,8 +267,8 @@ export const measures = [
   'admission', // ms from a writer's release until the last waiting reader holds the lock
   'messages', // messages that clients received because of the writer's release
   'drain', // ms from the first release to the last acquisition
-  'inversions', // share of pairs of requests that were granted against the order of asking, 0..1
-  'nextGrant', // ms to the next grant: from the crash of a holder, or from the release after a crash of waiters
+  'inversions', // share of pairs of requests in which the later request was granted first, 0..1
+  'nextGrant', // ms to the next grant: after the holder has crashed, or, if waiters crashed, after the holder's release
   'ordinaryHandoff', // ms from a release to the next grant, without a crash
   'commandsPerSecond', // Redis commands per second while all waiters are parked
   'residentPerWaiter', // memory of the client process, in bytes per waiter
@@ -282,16 +282,15 @@ export interface Trial {
   readonly rival: string
   readonly scenario: string
   readonly round: number
-  /** 'skipped': the rival never takes part in this scenario, or an earlier round failed or left unfinished calls. */
+  /** 'skipped': the rival cannot run this scenario, or an earlier round failed or had calls that never returned. */
   readonly outcome: 'measured' | 'failed' | 'skipped'
-  /** Why the trial failed or was skipped. */
   readonly reason?: string
   readonly figures: Figures
   /** The distribution of the hand-off times in µs. */
   readonly handoffs?: Distribution
   /** Jain's fairness index of the acquisitions per waiter in each tenth of the trial. It is plotted over time. */
   readonly fairness?: readonly number[]
-  /** Share of the cores' time that other programs used during the trial, 0..1, if the system reports it. */
+  /** The share of all cores that other programs used, 0..1. Absent if the system does not report it. */
   readonly busy?: number
 }
 
@@ -321,18 +320,18 @@ export interface Results {
   readonly scenarios: readonly Scenario[]
   readonly rivals: readonly (Pick<Rival, 'name' | 'kind' | 'fair' | 'locks' | 'note'> & { readonly version?: string })[]
   readonly trials: readonly Trial[]
-  /** The project's goals that this run's figures can decide. Absent in results of older versions. */
+  /** The project's goals for which this run has figures. Absent in results of older versions of the benchmark. */
   readonly goals?: readonly Attainment[]
-  /** Notes for the reader, for example about a busy machine or a missing rival. */
+  /** Notes that the reports show, for example about a busy machine or a missing rival. */
   readonly notes: readonly string[]
 }
 
 /** A goal, and whether a run reached it. */
 export interface Attainment {
   readonly what: string
-  /** The limit in words, for instance '≤ 1.15'. */
+  /** The limit as text, for instance '≤ 1.15'. */
   readonly goal: string
-  /** What the run measured: medians of the rounds with their ranges, in words. */
+  /** What the run measured, as text, for instance '1.29 (1.10–1.40)': the median of the rounds and their range. */
   readonly measured: string
   readonly verdict: 'reached' | 'missed'
 }

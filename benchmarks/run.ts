@@ -38,15 +38,15 @@ import { type Terms, usualLimits } from './trials/stage.ts'
 export interface Listener {
   /** Receives one line that says which server is used. It never contains a password. */
   announce(line: string): void
-  /** Called when the census of a rival begins, which shows the commands that the rival sends. */
+  /** Called before the short loops that show which commands this rival sends. */
   look(rival: string): void
-  /** Called when the trials begin. `expected`: the approximate ms of all trials. */
+  /** Called when the trials begin. All trials together will take about `expected` ms. */
   begin(rounds: number, expected: number): void
   /** Called when a trial begins. The trial will take about `expected` ms. */
   trial(rival: string, scenario: string, round: number, expected: number): void
   /**
-   * Called when a trial has ended. `left`: the approximate ms of the remaining trials, without those that will be
-   * skipped because of this trial's outcome.
+   * Called when a trial has ended. The remaining trials will take about `left` ms. If the outcome of this trial makes
+   * the run skip other trials, `left` does not include them.
    */
   ended(trial: Trial, left: number): void
 }
@@ -59,8 +59,8 @@ const firstLooks: Readonly<Record<LockKind, Scenario>> = {
   quorum: firstLook({ lock: 'quorum', servers: 3 }),
 }
 /**
- * The contended scenario of each kind of lock. If a rival skips it, the rival is never measured under contention, so
- * its census (which commands it sends) is taken with a single waiter.
+ * The contended scenario of each kind of lock. A rival that cannot run this scenario is never measured under
+ * contention, so the Redis commands of that rival are counted with a single waiter.
  */
 const contended: Readonly<Record<LockKind, ScenarioName>> = {
   mutex: '2x8',
@@ -92,9 +92,9 @@ export async function run(plan: Plan, listener: Listener, signal: AbortSignal): 
 class Run {
   readonly #name = `bench-${randomBytes(4).toString('hex')}`
   readonly #notes: string[] = []
-  /** Which commands each rival sends, by '<rival> <kind of lock>'. */
+  /** The commands that a rival sends for a kind of lock. The keys of this map are texts like 'baton-fair mutex'. */
   readonly #censuses = new Map<string, Census>()
-  /** Missing rivals, with the reason. */
+  /** The rivals that cannot run here, each with the reason why not. */
   readonly #absent = new Map<Rival, string>()
   readonly #turns: readonly Turn[]
   /** The results of the trials so far, including skipped trials. */
@@ -147,7 +147,7 @@ class Run {
     const alone = rival.skips?.[contended[kind]] !== undefined && !rival.mixes
     const scenario: Scenario = alone ? { ...firstLooks[kind], processes: 1, waiters: 1 } : firstLooks[kind]
     if (kind === 'quorum') await this.#untilCounted(rival)
-    // All servers of a quorum receive the same commands, so one of them is enough.
+    // All servers of a quorum receive the same commands, so it is enough to watch one server.
     const sighting = await watchCommands(this.around.servers[0].url)
     try {
       const usual = await this.#terms(rival, scenario, new Map())
@@ -160,7 +160,10 @@ class Run {
     }
   }
 
-  /** Waits until the rival accepts the votes of all servers. The servers may have been started only a moment ago. */
+  /**
+   * Waits until the rival counts the votes of all servers. A lock over a quorum may ignore a server that was started a
+   * moment ago, because such a server may have lost its votes.
+   */
   async #untilCounted({ countsServersAfter = 0 }: Rival): Promise<void> {
     const youngest = Math.max(...this.around.servers.map(({ since }) => since))
     const { signal } = this
@@ -209,8 +212,8 @@ class Run {
     this.listener.trial(rival.name, scenario.name, round, expected(scenario, this.plan.seconds))
     const before = usage()
     const result = await runTrial(round, await this.#terms(rival, scenario, this.#censusOf(turn)))
-    // If the rival has its own server, the work of that server would look like work of other programs. So no share is
-    // recorded.
+    // If the rival has its own server, the work of that server would look like work of other programs. So the share of
+    // other programs is not recorded.
     const share = this.#censusOf(turn)?.size ? usedByOthers(before, usage()) : undefined
     const trial = share === undefined ? result : { ...result, busy: share }
     this.#trials.push(trial)

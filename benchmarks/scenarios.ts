@@ -114,7 +114,10 @@ const readWriteLocks = [
 ] as const satisfies readonly Scenario[]
 
 const quorum = { lock: 'quorum', kind: 'loop', servers: 3, keys: 1 } as const
-/** Each waiter has its own client, so servers may receive requests in different orders, as from separate processes. */
+/**
+ * Each waiter has its own client, as if it were in a process of its own. So each waiter has its own connections, and
+ * the requests of two waiters may reach the servers in different orders.
+ */
 const apart = { ...quorum, processes: 2, hold: 5, apart: true } as const
 
 const quorums = [
@@ -176,7 +179,7 @@ const quorums = [
 /**
  * All scenarios, in the order of the reports. The scenarios of the mutex come first: loops with work under the lock,
  * which resemble real programs, then other trials, then loops that only lock and release. The scenarios of the other
- * kinds of lock follow. Further constants of a trial are in the file of its kind in trials/.
+ * kinds of lock follow. Constants that concern only one kind of trial are in its file in trials/.
  */
 export const scenarios = [
   {

@@ -6,8 +6,8 @@
  *      redis+sentinel://[user:password@]host[:port][,host[:port]…]/<master name>[/database][?sentinel_username=…&sentinel_password=…]
  *
  * `rediss` selects TLS. With sentinels, TLS applies to the sentinels and to the master. `user:password` is sent only to
- * the servers that keep the locks, never to sentinels. Other programs read this form in the same way, and a sentinel
- * that does not need the master's password should not receive it.
+ * the servers that keep the locks, never to sentinels. Other programs understand such an address in the same way, and a
+ * sentinel that does not need the master's password should not receive it.
  */
 import { isIPv6 } from 'node:net'
 import { addressOf } from '../local-redis/redis-url.ts'
@@ -25,9 +25,9 @@ export interface Credentials {
 
 interface Common {
   readonly tls: boolean
-  /** Short description for messages, without secrets. */
+  /** A short form of the address for messages, without secrets. */
   readonly place: string
-  /** The address itself, without secrets. */
+  /** The whole address, without secrets. */
   readonly shown: string
   readonly hasSecrets: boolean
 }
@@ -73,12 +73,12 @@ export const addressHelp = `
 The address of Redis is the value of --url, or else of $REDIS_URL. Other users of the machine can see the arguments of a program,
 but not its environment. So if the address contains a password, put it into $REDIS_URL.
   redis://user:password@host:port/database                      one server
-  redis+cluster://user:password@host:port,host:port             a cluster, by some of its nodes
-  redis+sentinel://user:password@host:port,host:port/name/0     the master called "name", by its sentinels, and the database
-For a quorum, give --url three, five or seven times: one independent server each.
+  redis+cluster://user:password@host:port,host:port             a cluster; the hosts are some of its nodes
+  redis+sentinel://user:password@host:port,host:port/name/0     database 0 of the master "name"; the hosts are its sentinels
+For a quorum, give --url three, five or seven times, each time with another independent server.
 For TLS, write rediss instead of redis. To trust further certificates, set NODE_EXTRA_CA_CERTS to a file that contains them.
 If the sentinels need a password of their own, append it to the address: ?sentinel_username=user&sentinel_password=password
-In a password, write / ? # @ % : , & as %2F and so on. Only the hosts and the name of the master are required.`
+In a password, percent-encode / ? # @ % : , & (for example, / as %2F). Only the hosts and the name of the master are required.`
 
 /** Returns undefined if the text is not an address. */
 export function parseAddress(text: string): Address | undefined {
@@ -118,7 +118,7 @@ export function checkedAddress(text: string, source: string): Address {
   if (address) return address
   const [server, cluster, sentinel] = forms
   throw new Failure(
-    `${source} is not an address of Redis; expected ${server}, ${cluster} or ${sentinel}, with rediss for TLS; write / ? # @ and % in a password as %2F and so on`,
+    `${source} is not an address of Redis; expected ${server}, ${cluster} or ${sentinel}, with rediss for TLS; in a password, percent-encode / ? # @ and % (for example, / as %2F)`,
     exitCodes.usage,
   )
 }
@@ -137,15 +137,15 @@ export function checkedQuorum(urls: readonly string[]): readonly ServerAddress[]
     if (address.kind === 'server') return address
     return refuse(`--url is given ${urls.length} times, and one of them names ${whatIs(address)}, not a single server`)
   })
-  // A server that is named twice would have two votes, and of three votes these two are a majority.
+  // A server that is named twice would have two votes, and two votes of three are a majority.
   const twice = servers.find(({ place }, i) => servers.slice(0, i).some(other => other.place === place))
   if (twice) refuse(`--url names the server ${twice.place} twice`)
   return servers
 }
 
 /**
- * Returns the server of `--url`, else of `$REDIS_URL`, else undefined, for a command that works with one server.
- * `command` is the command as the user types it.
+ * Returns the server for a command that works with one server: the one that `--url` names, or `$REDIS_URL` if there is
+ * no `--url`. Returns undefined if neither is given. `command` is the command as the user types it.
  */
 export function namedServer(urls: readonly string[] | undefined, command: string): ServerAddress | undefined {
   const text = urls ? urls[0] : process.env['REDIS_URL']

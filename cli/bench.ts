@@ -34,7 +34,7 @@ export function addBench(program: Command): void {
     .addOption(competing)
     .option(
       '--rounds <n>',
-      'number of rounds; each lock is measured once per round, and fewer than 3 rounds show little of the variation',
+      'number of rounds; each lock is measured once per round; use at least 3 to see how much the figures vary',
       atLeast(1, true),
       3,
     )
@@ -64,7 +64,7 @@ Examples:
 Locks of other packages are measured if the package is installed in the current folder. Missing packages are listed at the end.
 Scenarios on several servers (quorum-…) start their own servers, so they run only without --url.
 A server that you give by --url keeps its data: baton removes only its own keys.
-A lock that fails in a scenario, or of which a call never returns, is left out of the later rounds of that scenario.
+If a lock fails or hangs in a scenario, it is left out of the later rounds of that scenario.
 Ctrl-C ends the run, and shows and writes the results so far. A second Ctrl-C ends the run immediately, without results.
 If stdout is not a terminal, progress is printed to stderr.`,
     )
@@ -114,7 +114,7 @@ async function bench({ scenario, rival, url: given, ...options }: Options): Prom
     const plan = { ...options, url: address?.url, scenarios: chosen, rivals: competing }
     const results = await run(plan, progress, interruption.signal)
     await show(results, options, progress)
-    interruption.signal.throwIfAborted() // the results so far are already shown
+    interruption.signal.throwIfAborted() // only now, so that the results so far are shown first
     return 0
   } catch (error) {
     progress.end()

@@ -19,7 +19,7 @@ export interface ConnectionOptions {
 
 export interface Connected {
   readonly locks: LockClient
-  /** The name of the server or servers in messages: host and port, or the address without secrets. */
+  /** How messages name the server or servers: by host and port, or by the address without secrets. */
   readonly where: string
   /** Whether the locks are those of a quorum, which has mutexes only. */
   readonly quorum?: boolean
@@ -41,8 +41,9 @@ export function withConnection(command: Command): Command {
 }
 
 /**
- * Makes the option `--url`, which may be repeated. URLs after the command's name replace URLs before it. Commander
- * passes the URLs before the name to this option first.
+ * Makes the option `--url`, which may be repeated. If there are URLs after the command's name, URLs before the name do
+ * not count. So the option collects its own list and does not append to the value that commander passes, which contains
+ * the URLs before the name.
  */
 export function urlOption(description: string): Option {
   const own: string[] = []
@@ -129,9 +130,9 @@ async function reachQuorum(servers: readonly ServerAddress[], warnings: Warnings
 }
 
 /**
- * Holds back warnings about trouble that has not made a call fail, such as a missing right or one missing server of a
- * quorum. If the trouble then makes a call fail, the call's error describes it better. So a warning is printed only
- * after `A_MOMENT`, or when the work is done.
+ * Holds back warnings about trouble that has not made a call fail, such as a missing permission or one missing server
+ * of a quorum. If the trouble then makes a call fail, the call's error describes it better. So a warning is printed
+ * only after `A_MOMENT`, or when the work is done.
  */
 class Warnings {
   readonly #held: string[] = []

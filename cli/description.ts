@@ -20,7 +20,10 @@ export function timeLeft({ holders }: LockState): number | undefined {
   return holders.length === 0 ? undefined : holders.reduce((least, { ttl }) => Math.min(least, ttl), Infinity)
 }
 
-/** Returns a lock as --json prints it: the library's state, and `heldFor` of the first holder at the top level. */
+/**
+ * Returns a lock as --json prints it: its state as the library returns it, with `heldFor` of the first holder added at
+ * the top level.
+ */
 export function recordOf({ holders, waiters, ...state }: LockState): object {
   const [first] = holders
   return { ...state, ...(first && { heldFor: first.heldFor }), holders, waiters }
@@ -31,7 +34,7 @@ export const recordHelp = `
     holders: [{ id, owner, label, mode, permits, fencingToken, heldFor, ttl }],
     waiters: [{ id, owner, label, mode, permits, position, waited, expiresIn }] }
 Times are in ms. kind is mutex, readWrite or semaphore. Only a semaphore has permits and taken; only a read-write lock has mode,
-which is read or write. At the top, owner, label, fencingToken, ttl and heldFor are those of the first holder, and are absent if
+which is read or write. Outside the arrays, owner, label, fencingToken, ttl and heldFor describe the first holder, and are absent if
 nobody holds the lock. These names will not change.`
 
 /** The kinds of locks, in words. */
@@ -41,7 +44,7 @@ export const kindNames: Readonly<Record<LockState['kind'], string>> = {
   semaphore: 'semaphore',
 }
 
-/** Returns a holder's or waiter's label, or its owner if it has none. */
+/** Returns the label of a holder or waiter. If the label is empty, returns the owner. */
 export function nameOf({ label, owner }: Pick<HolderState, 'label' | 'owner'>): string {
   return label || owner
 }
@@ -61,7 +64,7 @@ export type NamedCell = readonly [before: string, name: string, behind: string]
 
 /**
  * Returns the holders as a table cell: "host:1" for a mutex, "4/5 host:1 +2" for a semaphore, "read host:1 +2" or
- * "write host:1" for a read-write lock.
+ * "write host:1" for a read-write lock. "+2" stands for two more holders.
  */
 export function holderCell(state: LockState): NamedCell {
   const { kind, holders } = state
@@ -100,7 +103,9 @@ function permitsOf({ taken = 0, permits }: LockState, between = '/'): string {
   return permits === undefined ? count(taken) : `${count(taken)}${between}${count(permits)}`
 }
 
-/** Returns what a holder has, or a waiter wants, of a shared lock: "2" (permits) or "read". Empty for a mutex. */
+/**
+ * Returns the share of a lock that a holder has or a waiter wants: "2" (permits), "read" or "write". Empty for a mutex.
+ */
 export function shareOf({ mode, permits }: Pick<HolderState, 'mode' | 'permits'>): string {
   return mode ?? (permits === undefined ? '' : count(permits))
 }
@@ -120,7 +125,7 @@ export function heldBy(state: LockState): string {
 
 /**
  * Appends to a sentence why a caller waits: ", held by host:1 for 3s, at position 2 of the queue". Parts that are
- * unknown are left out. `cause` is the error if Redis could not be asked.
+ * unknown are left out. If Redis could not be asked, `cause` is the error.
  */
 export function withReason(sentence: string, { holder, position, cause }: Reason): string {
   const who = holder ? `, held by ${holder.label} for ${showTime(holder.heldFor)}` : ''

@@ -2,7 +2,10 @@
 import { printable } from './printable.ts'
 
 export const exitCodes = {
-  /** The command ran, but its purpose was not reached: nothing was released, or the sale of the demo went wrong. */
+  /**
+   * The command ran without an error, but did not achieve its purpose: nothing was released, or the sale of the demo
+   * went wrong.
+   */
   no: 1,
   /** The arguments are unusable (sysexits: EX_USAGE). */
   usage: 64,
@@ -14,7 +17,7 @@ export const exitCodes = {
   notWritten: 73,
   /** The lock was lost while the command ran (EX_TEMPFAIL). */
   lost: 75,
-  /** The wait was too long. timeout(1) uses the same code. */
+  /** The lock was not acquired within the time limit. timeout(1) uses the same code. */
   timeout: 124,
   /** The command exists but cannot be started. Shells use the same code. */
   notStarted: 126,

@@ -55,7 +55,7 @@ function describeMutex(state: LockState): string {
   const lines = locked
     ? [
         `${key} is held by ${label || owner}`,
-        `  owner          ${owner}${holds > 1 ? `, ${holds} holds` : ''}`,
+        `  owner          ${owner}${holds > 1 ? `, with ${holds} holds (re-entries)` : ''}`,
         `  held for       ${showTime(heldFor(state) ?? 0)}`,
         `  lease ends in  ${showTime(ttl)}`,
         `  fencing token  ${fencingToken}`,

@@ -3,7 +3,7 @@ import { Option } from 'commander'
 import type { LockClient, LockState } from '../src/index.ts'
 import type { Connected } from './connection.ts'
 
-/** The kinds, named as in the output of --json. */
+/** The kinds of locks, named as in the output of --json. */
 const kinds = ['mutex', 'readWrite', 'semaphore'] as const
 
 export type Kind = (typeof kinds)[number]
@@ -27,7 +27,7 @@ export function lockOf(locks: LockClient, key: string, kind: Kind) {
     case 'mutex':
       return locks.mutex(key)
     case 'readWrite':
-      // Either side would work, because each side inspects and releases the whole lock.
+      // `read` would work as well, because `read` and `write` both inspect and release the whole lock.
       return locks.readWrite(key).write
     case 'semaphore':
       // The number of permits does not matter for inspection and release.

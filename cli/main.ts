@@ -44,7 +44,9 @@ const program = withConnection(new Command('baton'))
   .exitOverride()
   .configureOutput({ outputError: (text, write) => write(`${complaint(text)}\n`) })
   .hook('preSubcommand', handDown)
-/** Index of the first word of the user's line. When a shell completes a line, `__complete --` is before it. */
+/**
+ * Index of the first word that the user typed. When a shell completes a line, `__complete --` comes before that word.
+ */
 const behind = words[0] === '__complete' ? 2 : 0
 const at = behind + (operandsIn(program, words.slice(behind))[0] ?? words.length)
 await addCommands(words[at])
@@ -71,7 +73,7 @@ function handDown(_: Command, command: Command): void {
   }
 }
 
-/** Returns commander's error message as one line, with the nearest valid name. */
+/** Returns commander's error message as one line. If a name is unknown, the line also helps to find the right one. */
 function complaint(text: string): string {
   const line = text
     .trim()

@@ -1,6 +1,6 @@
 /**
- * Opens the first connection to Redis. If this connection fails, the user learns why within seconds. The lock client
- * makes all later connections. It keeps trying for longer if a connection fails.
+ * Opens the first connection to Redis. If this connection fails, the user learns why within seconds. All later
+ * connections are made by the lock client, which keeps trying for longer.
  *
  * For a cluster and for sentinels, all named hosts are tried at the same time, and the first answer is enough. ioredis
  * would try one host after the other, would wait for each silent host, and would not report why the last host failed.
@@ -16,16 +16,16 @@ type Options = Omit<RedisOptions, 'replyMapping'>
 /** How long the first connection may take, from connecting until Redis has answered, in ms. */
 export const CONNECT_WITHIN = 5_000
 /**
- * How long each of several hosts may take, in ms. This is less than `CONNECT_WITHIN`, so that time remains to report
- * which hosts did not answer.
+ * How long each of several hosts may take to answer, in ms. This is less than `CONNECT_WITHIN`, so that time remains to
+ * report which hosts did not answer.
  */
 const EACH_WITHIN = 3_500
 
 /** Options for a connection that never reconnects, and that fails instead of waiting. */
 const once = {
   lazyConnect: true,
-  // The ready check of ioredis calls INFO, which a user with few rights is not allowed to send. If the server is still
-  // loading its data, the lock client waits for it later.
+  // The ready check of ioredis calls INFO, which a user with few rights is not allowed to send. The check is not
+  // needed: if the server is still loading its data, the lock client waits until it is ready.
   enableReadyCheck: false,
   connectTimeout: CONNECT_WITHIN,
   // The longest wait for the server to close its side, in ms. A server that hangs or has died never closes it.
@@ -47,15 +47,14 @@ export async function reach(address: Address): Promise<Redis | Cluster> {
   }
 }
 
-/** Like `reach`, for commands that work with one server only. */
+/** Like `reach`, for the commands of `baton` that work with a single server only. */
 export function reachServer(address: ServerAddress): Promise<Redis> {
   return told(address, open(address.url, {}, CONNECT_WITHIN, greet))
 }
 
 /**
- * Checks that more than half of a quorum's servers can be used. Does not wait for the remaining servers. Calls `away`
- * for each server that fails before more than half have answered. Rejects with Failure as soon as too many servers have
- * failed.
+ * Checks that more than half of a quorum's servers can be used, and resolves as soon as that is known. Calls `away` for
+ * each server that has failed by then. Rejects with Failure as soon as too many servers have failed.
  */
 export async function reachMost(servers: readonly ServerAddress[], away: (why: Failure) => void): Promise<void> {
   const most = Math.floor(servers.length / 2) + 1
@@ -146,7 +145,7 @@ function sentinelCredentials({ username, password }: Credentials): Options {
   }
 }
 
-/** Returns the first host whose check succeeds. If all fail, rejects with the errors of all. */
+/** Returns the first host for which `ask` succeeds. If it fails for all hosts, rejects with all their errors. */
 async function first(hosts: readonly Host[], ask: (host: Host) => Promise<unknown>): Promise<Host> {
   try {
     return await Promise.any(hosts.map(host => ask(host).then(() => host)))
@@ -158,13 +157,12 @@ async function first(hosts: readonly Host[], ask: (host: Host) => Promise<unknow
 }
 
 interface Opening {
-  /** Whether to disconnect after the check. */
+  /** Whether to disconnect once the server has passed the check. */
   readonly over?: true
-  /** Aborts the attempt. */
   readonly signal?: AbortSignal
 }
 
-/** Connects, and checks that this is the expected kind of server. */
+/** Connects to a server, and runs `check` on the connection. */
 async function open(
   url: string | undefined,
   options: Options,
@@ -180,7 +178,7 @@ async function open(
   return redis
 }
 
-/** Runs the check. If it fails, disconnects and rejects with the first error. */
+/** Runs `check` on the connection. If it fails, disconnects, and rejects with the error that says most. */
 async function firmly<T extends Redis | Cluster>(
   redis: T,
   milliseconds: number,
@@ -195,13 +193,13 @@ async function firmly<T extends Redis | Cluster>(
   try {
     const message = `the server gave no answer within ${milliseconds / 1_000} s`
     await within(check(redis), { milliseconds, message, ...(signal && { signal }) })
-    // If ioredis reported any error, the connection fails. Otherwise ioredis would, for instance, continue with another
-    // database if the database does not exist.
+    // Fails if ioredis has reported any error, even if the check succeeded. For instance, if the database does not
+    // exist, ioredis reports an error and continues with another database.
     if (reason) throw reason
     return redis
   } catch (error) {
     if (redis.status !== 'end') redis.disconnect()
-    // "Connection is closed" is only a consequence of the earlier error.
+    // "Connection is closed" is only a consequence of an error that ioredis has reported before.
     throw reason && /closed|None of startup nodes/.test(messageOf(error)) ? reason : error
   }
 }
@@ -233,7 +231,9 @@ async function hasSlots(node: Redis): Promise<void> {
     }
     throw error
   })) as unknown[]
-  if (slots.length === 0) throw new Error('the server is a node of a cluster that has no slots assigned yet')
+  if (slots.length === 0) {
+    throw new Error('the nodes of this cluster have no slots yet; assign them with redis-cli --cluster create')
+  }
 }
 
 /**
@@ -257,7 +257,7 @@ async function masterAt(sentinel: Redis, name: string): Promise<void> {
   if (master === null) throw new Error(`the sentinels know no master named ${name}; check the name in the address`)
 }
 
-/** Turns the error into a Failure that the user can act on. */
+/** Resolves as `reached` does. If `reached` rejects, rejects with a Failure that the user can act on. */
 async function told<T>(address: Address, reached: Promise<T>): Promise<T> {
   try {
     return await reached

@@ -24,8 +24,8 @@ export function addRelease(program: Command): void {
   withConnection(program.command('release'))
     .description('takes a lock away from its holders, and wakes the next waiter')
     .argument('<key>', 'name of the lock')
-    .option('--force', 'required, to confirm that you may take the lock from another process')
-    .addOption(kindOption('kind of the lock to take (default: mutex)'))
+    .option('--force', 'required, because this command takes the lock from a process that may still need it')
+    .addOption(kindOption('kind of the lock to release (default: mutex)'))
     .addOption(holder)
     .option('--yes', 'do not ask for confirmation')
     .addHelpText(
@@ -45,7 +45,7 @@ fencing token, checked where the holder writes, prevents that.`,
       // This check is not left to commander, which would ask for --force before it reports a misspelled option.
       if (!options.force) {
         throw new Failure(
-          "required option '--force' not specified; give it to confirm that you may take the lock from another process",
+          "required option '--force' not specified; give it if you want to take the lock from a process that may still need it",
           exitCodes.usage,
         )
       }

@@ -1,9 +1,11 @@
 /**
  * `baton run`: runs a command under a lock.
  *
- *      wait ──granted──▶ command ──ends──▶ release ──▶ its exit code
- *       │ 124 too long      │ 75 the lock is lost: SIGTERM, then SIGKILL, and only then the end
- *       │ 128+n a signal    │ signals go on to the command
+ *      wait ──granted──▶ command ──ends──▶ release ──▶ exit code of the command
+ *       │                   │ a signal arrives: it is forwarded to the command
+ *       │                   │ the lock is lost: the command gets SIGTERM, later SIGKILL, and ends ──▶ exit code 75
+ *       │ the wait takes too long ──▶ exit code 124
+ *       │ signal n arrives ──▶ exit code 128+n
  */
 import { type Command, Option } from 'commander'
 import { messageOf } from '../local-redis/error-message.ts'
@@ -60,7 +62,7 @@ export function addRun(program: Command): void {
     )
     .option('--label <text>', 'name by which others see this holder or waiter (default: host:pid)')
     .addOption(grace)
-    .option('--verbose', 'log to stderr who holds the lock and how long the wait was, also if stderr is not a terminal')
+    .option('--verbose', 'log to stderr who holds the lock and how long the wait was, even if stderr is not a terminal')
     .addHelpText(
       'after',
       `
@@ -97,8 +99,8 @@ SIGKILL cannot be forwarded: if baton gets it, the command keeps running without
 }
 
 /**
- * Refuses a command before `--`. Commander treats words before `--` and words after it alike. So it would take words of
- * the command for options of `run`.
+ * Refuses a command that does not come after `--`. Commander would accept it, and would take options of the command for
+ * options of `run`.
  */
 function checkCommand(command: readonly string[], run: Command): void {
   const words = process.argv.slice(2)

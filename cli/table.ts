@@ -1,10 +1,10 @@
-/** Prints a table of columns without lines, like the output of `ps` and `ls`. */
+/** Prints a table in columns, without ruled lines, like the output of `ps` and `ls`. */
 import stringWidth from 'string-width'
 import { printable } from './printable.ts'
 
 /**
- * Makes each column as wide as its widest cell. Wide characters count as two. A table of thousands of rows is still
- * fast.
+ * Makes each column as wide as its widest cell. The width is measured on the screen, where some characters are twice as
+ * wide as others.
  */
 export function plainTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const lines = [head, ...rows].map(row => row.map(printable))

@@ -1,4 +1,4 @@
-/** Reads and writes times as people do. */
+/** Parses and formats times such as `30s`. */
 import { InvalidArgumentError } from 'commander'
 import ms, { type StringValue } from 'ms'
 import prettyMilliseconds from 'pretty-ms'
@@ -15,12 +15,12 @@ export function parseTime(text: string): number {
 }
 
 /**
- * The shortest interval at which a view may read all locks from Redis, in ms. With a shorter interval, the view would
- * look no smoother.
+ * The shortest interval at which `baton top` and `baton ui` may read all locks from Redis, in ms. With a shorter
+ * interval, the display would look no smoother.
  */
 const LEAST_INTERVAL = 100
 
-/** Like `parseTime`, for the interval of a view. */
+/** Like `parseTime`, for the interval at which `baton top` or `baton ui` reads all locks. */
 export function parseInterval(text: string): number {
   const interval = parseTime(text)
   if (interval < LEAST_INTERVAL) throw new InvalidArgumentError(`It must be at least ${LEAST_INTERVAL}ms.`)

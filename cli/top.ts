@@ -40,7 +40,7 @@ Examples:
   baton top --json | jq '.waiters'
 
 Keys: arrows move, enter opens a lock with its queue, / filters, s sorts, space pauses, ? shows all keys, q quits.
-If a reading takes long, because there are many keys or Redis is busy, top pauses four times as long before the next reading.
+If a reading is slow, because there are many keys or Redis is busy, top then pauses for four times as long as the reading took.
 
 --json prints { held, queued, waiters, longestWait, locks }. Each of the locks has longestWait, timeLeft (until its first lease
 ends) and the following:${recordHelp}`,

@@ -35,12 +35,9 @@ export function showWaiting(at: Connected, inspect: (key: string) => Promise<Loc
 function drawn({ locks }: Connected, inspect: (key: string) => Promise<LockState>): Waiting {
   const begun = performance.now()
   const line = createLogUpdate(process.stderr, { showCursor: true })
-  /**
-   * The lock that the command waits for. Several locks are requested one after another, and this is the latest of them.
-   */
+  /** The lock that the command waits for now. A command that takes several locks requests them one after another. */
   let wanted: Pick<ClientEvents['waiting'], 'key' | 'owner'> | undefined
   let over = false
-  /** The last state seen, and when it was seen. */
   let seen: { state: LockState; at: number } | undefined
   const draw = () => {
     if (over || !wanted || seen?.state.key !== wanted.key) return
@@ -53,8 +50,8 @@ function drawn({ locks }: Connected, inspect: (key: string) => Promise<LockState
     seen = { state: await inspect(key), at: performance.now() }
     draw()
   }
-  // Errors are ignored, because the line is only an aid, and the wait itself reports failures. Until Redis answers, the
-  // times on the line keep counting.
+  // Redraws the line before each inspection of the lock, so that the times on the line keep counting even if Redis does
+  // not answer. Errors of the inspection are ignored, because the wait itself reports failures.
   const update = () => {
     draw()
     if (wanted) look(wanted.key).catch(() => {})
@@ -93,7 +90,10 @@ function told({ locks }: Connected): Waiting {
   }
 }
 
-/** The user's own waiter. `waited` is how long it has waited, in ms. `age` is how old the inspected state is, in ms. */
+/**
+ * What the line says about the command that waits. `owner` is the command's owner among the lock's waiters. `waited` is
+ * how long the command has waited, in ms. `age` is how long ago the lock was inspected, in ms.
+ */
 interface Onlooker {
   readonly owner: string | undefined
   readonly waited: number
@@ -101,7 +101,8 @@ interface Onlooker {
 }
 
 /**
- * Returns a line that fits into `columns`. Names are shortened first, because a shortened name is still recognisable.
+ * Returns a line that fits into `columns`. If the line is too long, the names in it are shortened before anything else,
+ * because a shortened name is still recognisable.
  */
 export function waitingLine(state: LockState, { owner, waited, age }: Onlooker, columns: number): string {
   const own = state.waiters.find(waiter => waiter.owner === owner)
@@ -126,7 +127,10 @@ function writerAhead({ holders, waiters }: LockState, { mode, position }: Waiter
   return waiters.find(waiter => waiter.mode === 'write' && waiter.position < position)
 }
 
-/** Shortens both names to fit into `room` columns. The shorter name gets the room that it needs, up to half. */
+/**
+ * Shortens both names so that together they fit into `room` columns. If one name needs less than half of the room, the
+ * other name gets the rest.
+ */
 function shared([one, other]: readonly [string, string], room: number): [string, string] {
   const [a, b] = [stringWidth(one), stringWidth(other)]
   const half = Math.floor(room / 2)

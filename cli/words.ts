@@ -1,4 +1,7 @@
-/** Classifies the words of a command line that commander has not parsed yet, in the same way as commander. */
+/**
+ * Distinguishes options from operands in a command line that commander has not parsed yet, by the same rules as
+ * commander.
+ */
 import type { Command, Option } from 'commander'
 
 /**

@@ -23,7 +23,7 @@ const {
   CALLS = '4',
 } = process.env
 
-/** The API's log: one line for the beginning and one for the end of each call. */
+/** The Redis key of the API's log, which has one line for the beginning and one for the end of each call. */
 const seen = 'example:api'
 
 const redis = new Redis(REDIS_URL)
@@ -42,7 +42,7 @@ async function call(id: string, weight: number): Promise<void> {
 
 /** Makes one call after another. Each process runs several workers. */
 async function worker(number: number): Promise<void> {
-  // Worker 0 makes reports.
+  // Worker 0 makes reports, which take two permits each. The other workers make ordinary calls.
   const permits = number === 0 ? 2 : 1
   try {
     for (;;) {

@@ -5,13 +5,13 @@
  * BullMQ hands out each job once, but it does not know that two jobs concern the same customer. The lock does, because
  * its key names the customer. What to copy:
  * - `fair`, with the job's age as its `headStart`: a customer's jobs run in the order in which they were added, even if
- *   a worker asks for a later job first. A retried job keeps its place.
+ *   a later job requests the lock first. A retried job keeps its place.
  * - `concurrency` is high: a waiting job is only a promise and needs no thread. With a low number, the waiting jobs of
  *   one customer could keep the jobs of all others from starting.
  * - The lease is renewed while the job runs, so the job may take longer than a lease. `maxHold` ends a job that hangs.
  * - If the lock is lost, `lease.signal` aborts the job. The job fails, and BullMQ retries it with a larger fencing
- *   token. The account books check the token and refuse a late write. They also store the id of each job, so a second
- *   attempt at the same job changes nothing.
+ *   token. The write to the account books checks the token, so a late write is refused. It also stores the id of the
+ *   job, so a second attempt at the same job changes nothing.
  */
 import { setTimeout as work } from 'node:timers/promises'
 import { type Job, WaitingError, Worker } from 'bullmq'

@@ -33,11 +33,17 @@ const AT_A_TIME = 8
 const EDITIONS = 40
 /** The Redis key of the newest edition of the price list. */
 const newest = 'example:prices:newest'
-/** The edition in each half of the cache: `names` and `prices`. */
+/**
+ * The Redis key of the cache. Its fields `names` and `prices` are the two halves of the cache. The value of each half
+ * is the number of an edition of the price list.
+ */
 const cache = 'example:prices:cache'
 /** A log of the queries to the origin: for each query, the edition that the origin returned. */
 const asked = 'example:prices:asked'
-/** The number of answers (`given`), and of answers that mixed two editions (`mixed`). */
+/**
+ * The Redis key of two counters. `given` counts all answers. `mixed` counts the answers whose two halves came from
+ * different editions.
+ */
 const answers = 'example:prices:answers'
 
 const redis = new Redis(REDIS_URL)
@@ -89,8 +95,8 @@ async function server(): Promise<void> {
     })
     if (answered) return
 
-    // At this point the request has already released its read lock. A reader that asks for the write lock would wait
-    // for itself, so it gets LockDeadlockError.
+    // At this point the request has already released its read lock. If it still had the read lock, it would wait for
+    // itself here, so it would get LockDeadlockError.
     await using _reading = await write.using(async ({ signal }) => {
       if (!(await isFresh())) await refill(signal)
       return read.lock() // a writer gets the read lock at once, and keeps it when the write lock is released

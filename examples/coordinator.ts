@@ -52,8 +52,8 @@ async function ask(shard: number): Promise<void> {
   const asking = new AbortController()
   asked.set(shard, asking)
   try {
-    // `locks.using` cannot be used here. `serve` requests further shards, and inside `using` those requests would be
-    // re-entries of this hold.
+    // `locks.using` is not used here: a request for this lock that begins inside `using` would re-enter the lock
+    // instead of waiting. Such requests may follow from those that `serve` begins for other shards.
     const options = { fairAfter: 100, maxHold: 2 * Number(TERM_MS), signal: asking.signal }
     await using lease = await locks.lock(keyOf(shard), options)
     // The worker got enough shards just before this grant. The next waiter gets this shard.
@@ -103,8 +103,8 @@ async function job(shard: number, { fencingToken, signal }: Lease): Promise<void
 }
 
 /**
- * Takes the first free seat, which is a lock that each live worker has to hold. If no seat is free, returns null. This
- * worker then has no share, and tries again later.
+ * Takes the first free seat. A seat is a lock, and each live worker holds one of them. If no seat is free, returns
+ * null. This worker then has no share, and tries again later.
  */
 async function takeSeat(): Promise<Lease | null> {
   for (const seat of shards) {

@@ -25,8 +25,8 @@ class Account {
     return rows.get(this.number)!
   }
 
-  // The first argument is a function that finds the client in the object. If the client is a constant, pass the client
-  // itself.
+  // The first argument is a function that gets the object (here, the account) and returns its client. If the client is
+  // a constant, pass the client itself.
   @locked(self => self.#locks, keyOf, { fair: true, timeout: 10_000 })
   async withdraw(amount: number): Promise<number> {
     const { balance } = this.#row
@@ -73,7 +73,8 @@ const left = await Promise.all([account.withdraw(30), again.withdraw(30), accoun
 console.log(`left after each: ${left.join(', ')}`)
 console.log(`paid out: ${await account.payOut()}`)
 
-// If a call of a decorated method does not get the lock in time, the call rejects as `locks.lock` does.
+// If a call of a decorated method does not get the lock in time, the call rejects with LockTimeoutError, just like
+// `locks.lock`.
 const audit = await locks.lock(keyOf.call(account))
 try {
   await account.close()

@@ -6,7 +6,7 @@
  *
  * What to copy:
  * - A request does not wait for ever. It is answered with 503 and Retry-After, and the client decides whether to retry.
- * - A client that disconnects while it waits leaves the queue at once, so it does not use up a turn.
+ * - A client that disconnects while it waits leaves the queue at once, so the lock is not granted to it.
  * - The work receives the lease's signal, and stops when the lock is lost. The write carries the fencing token.
  * - On SIGTERM, waiting requests are refused, so that their clients try another instance. Requests that hold a lock may
  *   finish, within the `drain` time of `close`.
@@ -109,7 +109,7 @@ process.once('SIGTERM', async () => {
   server.close() // accepts no new requests; requests under way run to their end
   // Each kept-alive connection is closed after its last answer.
   const idle = setInterval(() => server.closeIdleConnections(), 50)
-  // A payment that takes longer than `drain` loses the lock, and its signal aborts it.
+  // A payment that is not finished within `drain` loses its lock, and the signal of its lease aborts the payment.
   await Promise.all([once(server, 'close'), locks.close({ drain: 10_000 })])
   clearInterval(idle)
   redis.disconnect()

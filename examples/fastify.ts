@@ -6,7 +6,7 @@
  *
  * `prepareForLocks` contains everything that locks need from a web server. If a client disconnects, its request stops
  * waiting. A request that does not get the lock in time is answered with an error. When the server stops, holders may
- * finish. express.ts lists what else to copy.
+ * finish. express.ts lists further points to copy.
  */
 import { setTimeout as work } from 'node:timers/promises'
 import Fastify, { type FastifyInstance } from 'fastify'
@@ -36,8 +36,8 @@ class Refusal extends Error {
 const uncertain = [LockLostError, LockConnectionError, LockClosedError]
 
 /**
- * Prepares all routes that take locks. Waits end when the client disconnects, lock errors are answered, and the lock
- * client is closed when the server stops.
+ * Prepares all routes that take locks. Ends the wait of a client that disconnects, turns lock errors into answers, and
+ * closes the lock client when the server stops.
  */
 function prepareForLocks(app: FastifyInstance, locks: LockClient): void {
   const stopping = new AbortController()
@@ -70,7 +70,7 @@ function prepareForLocks(app: FastifyInstance, locks: LockClient): void {
     closed = locks.close({ drain: 10_000 }) // holders have 10 s to finish; then their signals abort
   })
   app.addHook('onSend', async (_request, reply) => {
-    // Without this header, closing the server would wait for clients to disconnect.
+    // Without this header, clients would keep their connections open, and closing the server would wait for them.
     if (stopping.signal.aborted) reply.header('Connection', 'close')
   })
   app.addHook('onClose', async () => closed)

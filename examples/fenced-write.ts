@@ -53,8 +53,8 @@ try {
   })
 
   try {
-    // A process may be paused between this check and its write, so the check is not enough. The database refuses the
-    // write.
+    // This check does not protect the data, because a process may be paused between the check and its write. The
+    // database protects the data: it refuses this write.
     console.log(`the paused process still holds: ${paused.held}`)
     setBalance('alice', seenByPaused - 30, paused)
   } catch (error) {

@@ -2,8 +2,8 @@
  * Metrics of a worker's locks with prom-client, without OpenTelemetry.
  *
  * Counters and gauges are read from `stats()` whenever Prometheus scrapes, and cost nothing in between. `stats()` also
- * has quantiles of waiting and holding times, but quantiles of several processes cannot be combined. So listeners to
- * the client's events count these times into histogram buckets.
+ * has quantiles of waiting and holding times, but quantiles of several processes cannot be combined. Histograms can be
+ * combined. So listeners to the client's events record these times in histograms.
  */
 import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -63,7 +63,7 @@ function collectLockMetrics(locks: LockClient, register: Registry): void {
     buckets,
     registers,
   })
-  // The key is not a label, because each key would then become a separate time series.
+  // The metrics have no label for the key, because each key would then become a separate time series.
   locks.on('acquired', ({ waited }) => waits.observe(waited / 1_000))
   locks.on('released', ({ held }) => holds.observe(held / 1_000))
 }

@@ -12,12 +12,14 @@ const { REDIS_URL = 'redis://127.0.0.1:6379', LOCK_OWNER: parentsOwner } = proce
 const key = 'example:migration'
 
 async function parent(locks: LockClient): Promise<void> {
-  // Any process that uses this owner can enter. The random part keeps other processes from using it by accident.
+  // Any process that uses this owner may re-enter the lock. The owner contains a random UUID, so that no other process
+  // uses it by accident.
   const owner = `migration:${randomUUID()}`
 
   await locks.using(key, { owner, timeout: 10_000 }, async lease => {
     console.log(`parent: holds (${lease.via})`)
-    // If the lock is lost, the child must stop. The lease's signal kills the child, and `once` rejects.
+    // If the lock is lost, the child must stop. The lease's signal then kills the child, and the promise of `once`
+    // rejects.
     const child = fork(fileURLToPath(import.meta.url), {
       env: { ...process.env, LOCK_OWNER: owner },
       signal: lease.signal,

@@ -2,9 +2,9 @@
  * Four processes make transfers between accounts at the same time. Each transfer locks both of its accounts, or
  * neither.
  *
- * A transfer reads both balances and writes both. The accounts stand for two independent systems, so no transaction
- * covers both. If two transfers touch the same account at the same time, one overwrites the other's balance, and money
- * appears or disappears. `--no-lock` shows this.
+ * A transfer reads both balances and writes both. The two accounts of a transfer stand for two independent systems, so
+ * no transaction covers both. If two transfers touch the same account at the same time, one overwrites the other's
+ * balance, and money appears or disappears. `--no-lock` shows this.
  *
  * One lock per account prevents that. But transfers that take the two locks one after the other soon deadlock: one
  * process holds A and waits for B, while another holds B and waits for A. `locks.all` always takes locks in the same

@@ -3,11 +3,12 @@
  *
  * apt writes its lists, caches and logs only into folders that this module gives it. It reads the system's own files:
  * the sources with their keys, and dpkg's record of what is installed. From that record, apt works out which libraries
- * are missing. It downloads the missing libraries with the package. Installed libraries are used where they are.
+ * are missing. It downloads the missing libraries with the package. Libraries that are installed already are not
+ * downloaded.
  *
  * A package from another suite of Debian is fetched with all its libraries, down to the C library, because this
- * machine's libraries may be too old or too new for it. For this, apt gets an empty record of what is installed, and a
- * source of its own.
+ * machine's libraries may be too old or too new for it. For this, apt gets an empty record of what is installed, and
+ * that suite as its only source.
  */
 import { access, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -19,7 +20,10 @@ const downloadWithinMs = 180_000
 const unpackWithinMs = 30_000
 
 export interface Order {
-  /** The packages to try. All packages of one choice are unpacked together. The first choice that works is used. */
+  /**
+   * The choices to try, in this order. Each choice names packages that are unpacked together. The first choice that
+   * works is used.
+   */
   readonly choices: readonly (readonly string[])[]
   /** Debian's code name for the release to take the packages from. Default: this machine's release. */
   readonly suite?: string
@@ -36,13 +40,15 @@ export async function fetchPackages(
   const apt = (timeoutMs: number, ...args: string[]) =>
     run('apt-get', ['--config-file', config, ...args], { timeoutMs })
 
-  // If one source is unreachable, the whole update fails. But the other sources may have the package.
+  // If one source is unreachable, `apt-get update` fails. The failure is only noted, because another source may have
+  // the package.
   const troubles: string[] = []
   await apt(updateWithinMs, 'update').catch(error => troubles.push(messageOf(error)))
 
   for (const names of choices) {
     try {
-      // --reinstall: fetch the named packages even if the system has them, e.g. outside the PATH.
+      // Without --reinstall, apt would not fetch a package that is installed already. The package may be installed,
+      // with its program in a folder that is not on the PATH.
       const flags = ['--yes', '--download-only', '--reinstall', '--no-install-recommends']
       await apt(downloadWithinMs, 'install', ...flags, ...names)
       await unpack(join(workshop, 'cache', 'archives'), tree)
@@ -101,7 +107,7 @@ async function foreignSuite(workshop: string, suite: string): Promise<string[]> 
     `Dir::State::status "${status}";`,
     `Dir::Etc::SourceList "${source}";`,
     'Dir::Etc::SourceParts "/dev/null";',
-    'Dir::Etc::PreferencesParts "/dev/null";', // without pins, which are meant for the machine's own release
+    'Dir::Etc::PreferencesParts "/dev/null";', // ignores version pins: they are for this machine's release
     'Dir::Etc::Preferences "/dev/null";',
   ]
 }
@@ -123,7 +129,10 @@ async function existing(files: readonly string[]): Promise<string | undefined> {
 
 const debianReleases = /^(bullseye|bookworm|trixie|forky|duke|sid|oldoldstable|oldstable|stable|testing|unstable)$/
 
-/** Returns the URI of this machine's first apt source whose release has one of Debian's own names. */
+/**
+ * Returns the URI of the first apt source of this machine that is a mirror of Debian. A source counts as a mirror of
+ * Debian if the name of its release is one of Debian's.
+ */
 async function mirror(): Promise<string> {
   const format = '$(RELEASE) $(REPO_URI)'
   const targets = await run('apt-get', ['indextargets', '--format', format, 'Created-By: Packages'], {

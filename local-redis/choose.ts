@@ -1,7 +1,7 @@
 import { messageOf } from './error-message.ts'
 import type { ServerSource } from './server.ts'
 
-/** What an option returns: a source of servers, or the reason why it has none. */
+/** The result of looking in one place for a server: a source of servers, or the reason why there is none. */
 export type Finding = { readonly source: ServerSource } | { readonly unavailable: string }
 
 export interface SourceOption {
@@ -9,7 +9,10 @@ export interface SourceOption {
   find(): Promise<Finding>
 }
 
-/** Returns the source of the first option that has one. If an option throws, the next one is tried. */
+/**
+ * Tries the options in order, and returns the source of servers that the first successful option finds. An option that
+ * throws is not successful.
+ */
 export async function chooseSource(options: readonly SourceOption[]): Promise<ServerSource> {
   const refusals: Refusal[] = []
   for (const { name, find } of options) {
@@ -39,7 +42,7 @@ export class NoRedisError extends Error {
         '  install redis-server or valkey-server so that it is on the PATH',
         '    (Debian, Ubuntu: apt install redis-server; Fedora: dnf install valkey; macOS: brew install redis)',
         '  start a container engine such as Docker or Podman, with testcontainers installed (npm i -D testcontainers)',
-        '  set REDIS_URL to a server that may be used',
+        '  set REDIS_URL to the address of a running server that may be used instead',
       ].join('\n'),
     )
   }

@@ -1,10 +1,10 @@
 /**
- * Servers in containers, through testcontainers. That package is a dev dependency of the project. With only the
- * published package installed, it is absent and this option is unavailable.
+ * Servers in containers, through testcontainers. That package is a dev dependency of the project. It is absent if only
+ * the published package is installed, and then this module cannot start servers.
  *
- * A container is not a child of this process, so the lifeline of process.ts cannot end it. If this process ends without
- * stopping its servers, the reaper of testcontainers removes them. The reaper watches a connection that closes when
- * this process ends.
+ * process.ts ends its servers together with this process, by a pipe. That works only for child processes, and a
+ * container is not one. If this process ends without stopping its containers, the reaper of testcontainers removes
+ * them. The reaper watches a connection that closes when this process ends.
  */
 import { createRequire } from 'node:module'
 import type { ContainerRuntimeClient, StartedTestContainer, WaitStrategy } from 'testcontainers'
@@ -17,16 +17,16 @@ type Testcontainers = typeof import('testcontainers')
 
 /**
  * The time limit for an answer of the container engine. On a busy machine, loading testcontainers takes most of this
- * time. If no engine runs, the result is known at once.
+ * time. If no engine runs, the request fails at once.
  */
 const engineAnswersWithinMs = 5_000
 const obeysWithinMs = 3_000
 const tailLines = 20
 
 /**
- * Returns the option that runs servers in containers. The option reads two environment variables. `BATON_REDIS_ARGS`
- * has the arguments for every server, separated by spaces. `BATON_CONTAINER_LABEL` has a label for every container, in
- * the form key=value. If the reaper of testcontainers cannot run, the user finds leftover containers by this label.
+ * Returns the option to run servers in containers. Two environment variables affect it. `BATON_REDIS_ARGS` contains
+ * arguments for every server, separated by spaces. `BATON_CONTAINER_LABEL` is a label for every container, in the form
+ * key=value. If the reaper of testcontainers cannot run, the user finds leftover containers by this label.
  */
 export function inContainer(env: NodeJS.ProcessEnv = process.env): SourceOption {
   return { name: 'container', find: () => find(env) }
@@ -34,12 +34,12 @@ export function inContainer(env: NodeJS.ProcessEnv = process.env): SourceOption 
 
 async function find(env: NodeJS.ProcessEnv): Promise<Finding> {
   if (!installedTestcontainers()) return { unavailable: 'the package testcontainers is not installed' }
-  // If the user names an image, no other option is used. Then this option is not tested first: if it does not work, the
-  // start of the first server fails and says why. If the user names no image, the test decides whether another option
-  // is used.
+  // If the user names an image, only containers may be used, so this function does not test whether they work. If they
+  // do not work, the start of the first server fails and says why. If the user names no image, servers may come from
+  // elsewhere. So this function tests whether containers work.
   const { BATON_REDIS_IMAGE: named } = env
   if (!named && !(await engineAnswers()))
-    return { unavailable: 'no container engine, such as Docker or Podman, answers' }
+    return { unavailable: 'no container engine (such as Docker or Podman) is running' }
   const testcontainers = await import('testcontainers')
   const engine = await testcontainers.getContainerRuntimeClient()
   const image = named || 'redis:7'
@@ -122,14 +122,18 @@ function launchContainer(testcontainers: Testcontainers, engine: ContainerRuntim
     try {
       return new ContainerLife(engine, await container.start())
     } catch (error) {
-      // The container was created but not started, e.g. because the port was taken. No other code can remove it.
+      // The container was created but not started, e.g. because the port was taken. It has to be removed here, because
+      // the caller does not learn its id.
       if (container.createdId) await engine.container.getById(container.createdId).remove({ force: true })
       throw error
     }
   }
 }
 
-/** testcontainers need not wait: server.ts decides when a server is ready, for all drivers. */
+/**
+ * testcontainers does not have to wait. For child processes and containers alike, server.ts decides when a server is
+ * ready.
+ */
 const noWait: WaitStrategy = {
   waitUntilReady: async () => {},
   withStartupTimeout: () => noWait,
@@ -165,8 +169,8 @@ class ContainerLife implements Life {
 }
 
 /**
- * Removes the engine's frames from output: one byte for the stream, three zero bytes, four for the length, then the
- * text.
+ * Extracts the text from output of the engine, which consists of frames. Each frame begins with the number of the
+ * stream (one byte), three zero bytes and the length of the text (four bytes).
  */
 function plainText(frames: Buffer): string {
   let text = ''

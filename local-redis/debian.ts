@@ -7,8 +7,8 @@ import { startServer } from './server.ts'
 import { serverNames, versionOf } from './server-binary.ts'
 
 /**
- * The packages to try: for each server, its package and its tools package. The tools package contains the binary. The
- * server's own package only links to it.
+ * The packages to try: for each server, its own package and its tools package. The server's binary is in the tools
+ * package, and the server's own package only links to it.
  */
 const choices = [
   ['redis-server', 'redis-tools'],

@@ -18,7 +18,7 @@ export async function withFileLock<T>(file: string, task: () => Promise<T>): Pro
     const held = await Promise.race([once(holder.stdout, 'data').then(() => true), ended.then(() => false)])
     if (!held)
       throw new Error(
-        `another process has held the lock on the file ${file} for ${seconds} s; end that process, and try again`,
+        `another process has held the lock on the file ${file} for ${seconds} s; find it with fuser ${file}, end it, and try again`,
       )
     return await task()
   } finally {

@@ -46,7 +46,7 @@ export interface ObtainOptions {
 
 let found: Promise<ServerSource> | undefined
 
-/** Finds where servers come from on this machine, regardless of REDIS_URL. This is decided once per process. */
+/** Chooses the source of servers on this machine, regardless of REDIS_URL. The choice is made once per process. */
 export function findServerSource(): Promise<ServerSource> {
   const { BATON_REDIS_IMAGE } = process.env
   // A user who names an image wants to test with that server. A test with another server would mislead the user.
@@ -59,8 +59,8 @@ async function anySource(): Promise<ServerSource> {
 }
 
 /**
- * Loads the option on demand: the published package does not contain it, because its users have not asked for system
- * packages.
+ * In a checkout, returns the option to unpack the distribution's package. The published package does not contain
+ * debian.ts, because its users have not asked for system packages. So debian.ts is loaded only in a checkout.
  */
 async function distributionPackage(): Promise<SourceOption[]> {
   if (!(await isCheckout())) return []

@@ -4,7 +4,10 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 
 const manifest = createRequire(import.meta.url).resolve('redis-baton/package.json')
 
-/** The folder of package.json. A source and its compiled file are at different depths below it. */
+/**
+ * The folder of package.json. It cannot be found by a relative path, because this source and its compiled file are at
+ * different depths below it.
+ */
 export const packageRoot = new URL('./', pathToFileURL(manifest))
 
 /**

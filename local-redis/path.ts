@@ -5,7 +5,6 @@ import { launchProcess } from './process.ts'
 import { startServer } from './server.ts'
 import { serverNames, versionOf } from './server-binary.ts'
 
-/** Returns the option that uses a server installed on this machine. */
 export function onPath({ PATH = '' }: NodeJS.ProcessEnv = process.env): SourceOption {
   return { name: 'PATH', find: () => find(PATH) }
 }

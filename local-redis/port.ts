@@ -3,9 +3,9 @@ import { createServer } from 'node:net'
 
 /**
  * The range of ports to choose from: above 6379, and below the ports that systems use for outgoing connections. If a
- * killed server had one of those ports, an outgoing connection could take the port before the server restarts. A client
- * that keeps reconnecting to the killed server could even get that port for its own end of the connection. It would
- * then connect to itself.
+ * server had a port for outgoing connections and were killed, an outgoing connection could take its port before the
+ * server restarts. If a client kept reconnecting to the killed server, the system could even choose that port for the
+ * client's own end of the connection. The client would then connect to itself.
  */
 const lowest = 10_000
 const highest = 32_767

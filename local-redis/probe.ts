@@ -36,8 +36,8 @@ export function probe(port: number): Promise<Answer | undefined> {
 }
 
 /**
- * Expects +PONG and the INFO text, or an error line for each. An error also counts as an answer: NOAUTH means that the
- * server is up. The exception is LOADING, because such a server is not ready yet.
+ * Expects two replies: +PONG, and the text of INFO. An error in place of a reply also counts as an answer: NOAUTH means
+ * that the server is up. The exception is LOADING, because such a server is not ready yet.
  */
 function read(received: string): Answer | undefined | 'incomplete' {
   const [ping, info] = received.split('\r\n')

@@ -85,7 +85,8 @@ class ProcessLife implements Life {
     const lifeline = child.stdio[3] as Socket
     this.#lifeline = lifeline
     const unwatched = new Promise(resolve => lifeline.once('close', resolve))
-    lifeline.on('error', () => {}) // the watcher was killed from outside; the close event that follows is enough
+    // The pipe has an error if another program kills the shell that watches the server. The close event follows.
+    lifeline.on('error', () => {})
     lifeline.resume() // only a stream that is being read emits its close event
     const exited = new Promise(resolve => child.once('exit', resolve)).then(() => lifeline.end('over\n'))
     this.#ended = Promise.all([exited, unwatched])

@@ -20,13 +20,13 @@ export function namedRedis(value: string | undefined): LocalRedis | undefined {
   }
 }
 
-/** Parses a server's address: `redis:` or `rediss:`, a host, and at most a database number and a query after it. */
+/** Parses a server's address: `redis:` or `rediss:`, a host, and optionally a database number and a query. */
 export function addressOf(value: string): URL | undefined {
   const url = URL.canParse(value) ? new URL(value) : undefined
   if (!url?.hostname || !['redis:', 'rediss:'].includes(url.protocol)) return undefined
-  // If a password contains an unescaped / # or ?, the parser ends the host there, and takes the beginning of the
-  // password for a port. A description of the server would then show this part of the password, so the value is
-  // refused.
+  // If a password contains an unescaped / # or ?, the address is parsed wrongly: the user name becomes the host, and
+  // the beginning of the password becomes the port. A description of the server would then show this part of the
+  // password. So such an address is refused.
   if (!/^(\/\d*)?$/.test(url.pathname) || url.hash !== '' || url.search.includes('@')) return undefined
   return decodes(url.username) && decodes(url.password) ? url : undefined
 }

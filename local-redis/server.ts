@@ -149,7 +149,7 @@ async function launchUntilReady(
 ): Promise<{ life: Life; port: number }> {
   if (wantedPort === reservedPort)
     throw new Error(
-      `port ${reservedPort} may be used by a server that you have started yourself; choose a different port`,
+      `port ${reservedPort} is left free for a Redis that runs on this machine already; choose a different port`,
     )
   if (options.args.includes('--port')) throw new Error('give the port as the option `port`, not in `args`')
 
@@ -178,11 +178,11 @@ async function untilReady(life: Life, port: number): Promise<string | undefined>
   const deadline = Date.now() + readyWithinMs
   while (Date.now() < deadline) {
     const answer = await probe(port)
-    // Another process may have taken the port first. Then its server answers, and the server of this launch is about to
-    // exit.
+    // Another server may have taken the port first. Then that server has answered, and the server of this launch is
+    // about to exit.
     if (answer?.pid !== undefined && life.pid !== undefined && answer.pid !== life.pid) return strangerAnswered
-    // A server that requires a password does not report its process id. So wait a moment: if another server has taken
-    // the port, the server of this launch exits.
+    // A server that requires a password does not report its process id. So the answer may come from another server that
+    // has taken the port. In that case the server of this launch exits, so wait a moment, and then check that it runs.
     if (answer && answer.pid === undefined) await sleep(100)
     if (!(await life.running())) return 'the server exited'
     if (answer) return undefined

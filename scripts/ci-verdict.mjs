@@ -1,6 +1,6 @@
 // Reads the JSON reports of the test runs. Prints each failure with its reason, and the overall verdict as the last
-// line, so that the end of a long log shows which test failed. A skipped test counts as a failure, because all servers
-// that tests need are available here.
+// line, so that the end of a long log shows which test failed. A skipped test counts as a failure, because every server
+// that the tests need is available where this script runs.
 import { existsSync, readFileSync } from 'node:fs'
 
 const [otherFailures, ...files] = process.argv.slice(2)
@@ -17,7 +17,7 @@ for (const file of files) {
   if (skipped > 0) console.log(`${file}: ${skipped} tests were skipped`)
   passed += report.numPassedTests
   failed += report.numFailedTests + skipped
-  // A file that cannot be loaded fails without a failed test.
+  // If a test file cannot be loaded, the report says that the run failed, but counts no failed test.
   if (!report.success && report.numFailedTests === 0) failed += 1
   for (const { name, status, message, assertionResults } of report.testResults) {
     if (status === 'failed' && message) console.log(`FAILED ${name}\n${shortened(message)}`)

@@ -3,9 +3,9 @@
  *
  *  npm run test:matrix
  *  npm run test:matrix -- --only 'Valkey 9' --only 'Redis 8'
- *  npm run test:matrix -- --nodes      each row on another supported Node, and the unit suite with it
+ *  npm run test:matrix -- --nodes      runs the rows of the matrix on different versions of Node, with the unit suite
  *  npm run test:matrix -- --beside .cache/reports/test.json
- *                                      without the server of this test run, which has run the same tests already
+ *                                      leaves out the server that this earlier test run has tested already
  *  npm run test:matrix -- --prepare    no tests: fetches what they need, and keeps it in the cache if possible
  *
  * Images and a container engine are found or made (matrix/images.ts, matrix/engine.ts). The table at the end shows the
@@ -25,9 +25,8 @@ import { complaintsOf, endSuites, isVersionOf, notedIn, type Outcome, runSuites,
 import { testFilesIn } from './test-files.ts'
 
 /**
- * Tests that the matrix leaves out. They check what a client does while servers of a quorum are away. The client's
- * behaviour then does not depend on the kind of server. test/contract/quorum.test.ts tests what each kind of server
- * answers.
+ * Tests that do not run in the matrix. They check what a client does while servers of a quorum are unreachable, which
+ * does not depend on the kind of server. test/contract/quorum.test.ts tests what each kind of server answers.
  */
 const elsewhere: readonly string[] = ['test/contract/quorum-away.test.ts', 'test/contract/quorum-errors.test.ts']
 
@@ -49,7 +48,10 @@ function suiteOf(row: ServerRow, image: Image): Suite {
   }
 }
 
-/** Assigns the suites to Nodes in turn, so that each Node runs the contract, but not every Node on every server. */
+/**
+ * Gives each supported version of Node one of the suites. So each version runs the contract suite, but not on every
+ * server.
+ */
 async function onNodes(suites: readonly Suite[]): Promise<Suite[]> {
   const spread: Suite[] = []
   for (const [i, suite] of suites.entries()) {
@@ -86,7 +88,7 @@ function tableOf(rows: readonly ServerRow[], images: readonly Image[], outcomes:
 
 /**
  * Returns the rows with these names, or all rows if no names are given. `beside` is the report of an earlier test run.
- * The row of the server of that run is left out.
+ * The server that was tested in that run is left out.
  */
 async function rowsOf(only: readonly string[] | undefined, beside: string | undefined): Promise<ServerRow[]> {
   const named = servers.filter(({ name }) => only?.includes(name) ?? true)

@@ -5,7 +5,7 @@
  *  nobody     no listener
  *  api        instrumented, with no SDK registered: the calls of @opentelemetry/api do nothing
  *  sdk        instrumented, with an SDK that makes every span and counts every metric, and exports nothing
- *  links      as sdk, with the option `links`: one more command for each grant, for which no caller waits
+ *  links      as sdk, with the option `links`: the client sends one more command for each grant, without waiting for it
  *
  * The variants take turns in short rounds, in another order each time, so that other load on the machine affects all
  * variants alike. In each round, the cost of each variant is divided by the cost of `nobody`. The result is the median

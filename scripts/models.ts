@@ -1,6 +1,7 @@
 /**
- * What run-model.ts checks: configurations of the protocol in which no property may fail, and mutants that must be
- * refuted for the reason that `because` names. docs/model.md has the results.
+ * What run-model.ts checks: configurations and mutants. In a configuration of the protocol, no property may fail. A
+ * mutant is the protocol without one of its rules: it must violate the property `breaks`. docs/model.md has the
+ * results, and tells for each mutant which rule is missing and what happens without it.
  */
 export type Property = 'I1' | 'I2' | 'I3' | 'I4' | 'I8'
 
@@ -15,7 +16,6 @@ export interface Subject {
 
 export interface Mutant extends Subject {
   readonly breaks: Property
-  readonly because: string
 }
 
 export interface Model {
@@ -25,7 +25,7 @@ export interface Model {
   readonly scripts: string
   /** The optimization for the C compiler. If a search is small, -O2 takes longer to compile than it saves. */
   readonly optimize: '-O1' | '-O2'
-  /** The properties that each configuration shows. A configuration with PROGRESS also shows I4. */
+  /** The properties that are checked in each configuration. If a configuration defines PROGRESS, I4 is added. */
   readonly shows: readonly Property[]
   /**
    * The text of each property's failing assertion. I4 can also fail without an assertion, by a run without progress.
@@ -36,11 +36,13 @@ export interface Model {
 }
 
 const of = (name: string, defines: string): Subject => ({ name, defines: defines.split(' ') })
+const without = (rule: string, breaks: Property, defines: string): Mutant => ({ ...of(rule, defines), breaks })
 
 /**
  * The configurations that take longest come first, so that no core is idle at the end. Unless a configuration sets
- * FAIR, two of the three clients are fair. The checker also searches the runs in which a fault of a configuration does
- * not happen. So "a crash, a lost message" includes all runs with only a crash or only a lost message.
+ * FAIR, clients 0 and 1 make fair calls, and client 2 makes unfair calls. Each fault of a configuration may happen, but
+ * need not. So the configuration named `a crash, a lost message` also covers the runs with only one of these two
+ * faults.
  */
 const baton: Model = {
   file: 'baton.pml',
@@ -66,65 +68,23 @@ const baton: Model = {
     of('none fair, two lost messages', 'PROGRESS FAIR=0 LOSSES=2'),
   ],
   mutants: [
-    {
-      ...of('no-timer', 'PROGRESS LOSSES=1 NO_TIMER'),
-      breaks: 'I4',
-      because:
-        'the message of a grant is lost; its waiter never looks, so it holds without knowing and all others wait',
-    },
-    {
-      ...of('no-handback', 'PROGRESS QUITS=1 NO_HANDBACK'),
-      breaks: 'I4',
-      because: 'a grant crosses its waiter giving up; nobody holds, and only the end of the lease would free the lock',
-    },
-    {
-      ...of('publish-first', 'PUBLISH_FIRST'),
-      breaks: 'I1',
-      because:
-        'between message and write the lock looks free: a newcomer takes it, and the waiter believes the message',
-    },
-    {
-      ...of('unowned-release', 'LAPSES=1 UNOWNED_RELEASE'),
-      breaks: 'I1',
-      because:
-        'a release runs after its lease has lapsed and ends the hold of the next, so somebody else gets the lock beside it',
-    },
-    {
-      ...of('believe-old', 'LAPSES=1 BELIEVE_OLD'),
-      breaks: 'I1',
-      because: 'a late message tells of a grant that has lapsed, to a waiter that has joined again and just looked',
-    },
-    {
-      ...of('believe-late', 'LAPSES=1 BELIEVE_LATE'),
-      breaks: 'I1',
-      because: 'a message is under way for longer than the lease; its waiter does not look before it uses the grant',
-    },
-    {
-      ...of('ignore-reply', 'PROGRESS REPEATS=1 IGNORE_REPLY'),
-      breaks: 'I4',
-      because: 'a tend that is sent again runs after the release and gets the lock for a wait that is over',
-    },
-    {
-      ...of('ignore-refusal', 'PROGRESS REPEATS=1 LOSSES=1 IGNORE_REFUSAL'),
-      breaks: 'I4',
-      because: 'the same, but it is only queued again; then it gets the lock by a message, and that is lost',
-    },
-    {
-      ...of('barge', 'CRASHES=1 BARGE'),
-      breaks: 'I3',
-      because: 'a lease lapses with a waiter queued; an unfair newcomer that does not look at the queue is faster',
-    },
-    {
-      ...of('new-ticket', 'CUTS=1 NEW_TICKET'),
-      breaks: 'I3',
-      because: 'a waiter that was unreachable for a moment joins again behind those that came after it',
-    },
+    without('no-timer', 'I4', 'PROGRESS LOSSES=1 NO_TIMER'),
+    without('no-handback', 'I4', 'PROGRESS QUITS=1 NO_HANDBACK'),
+    without('publish-first', 'I1', 'PUBLISH_FIRST'),
+    without('unowned-release', 'I1', 'LAPSES=1 UNOWNED_RELEASE'),
+    without('believe-old', 'I1', 'LAPSES=1 BELIEVE_OLD'),
+    without('believe-late', 'I1', 'LAPSES=1 BELIEVE_LATE'),
+    without('ignore-reply', 'I4', 'PROGRESS REPEATS=1 IGNORE_REPLY'),
+    without('ignore-refusal', 'I4', 'PROGRESS REPEATS=1 LOSSES=1 IGNORE_REFUSAL'),
+    without('barge', 'I3', 'CRASHES=1 BARGE'),
+    without('new-ticket', 'I3', 'CUTS=1 NEW_TICKET'),
   ],
 }
 
 /**
- * Unless a configuration sets FAIR, all clients are fair. LARGE, WRITERS and CALLERS are bit sets of callers, with two
- * bits for each client.
+ * Unless a configuration sets FAIR, all clients make fair calls. LARGE, WRITERS and CALLERS are sets of callers. They
+ * are written as numbers: bits 0 and 1 stand for the two callers of client 0, bits 2 and 3 for those of client 1, and
+ * so on.
  */
 const permits: Model = {
   file: 'permits.pml',
@@ -161,75 +121,23 @@ const permits: Model = {
     of('read-write: two lines, no timer', 'PROGRESS READ_WRITE NO_TIMER FAIR=3 WRITERS=17 KEEPS=1 PAIRS=4 CALLERS=55'),
   ],
   mutants: [
-    {
-      ...of('pass-large', 'LARGE=2 PASS_LARGE'),
-      breaks: 'I3',
-      because: 'the first in the queue wants both permits and one is free; the second, which wants one, is let in',
-    },
-    {
-      ...of('merge', 'PROGRESS NO_TIMER FAIR=3 KEEPS=1 PAIRS=4 CALLERS=53 MERGE'),
-      breaks: 'I4',
-      because:
-        'two releases wake a line of two, which tries once; the second waits on although a permit is free, and no message will follow',
-    },
-    {
-      ...of('keep-sum', 'PROGRESS LARGE=4 CUTS=1 CALLERS=23 KEEP_SUM'),
-      breaks: 'I4',
-      because:
-        'nobody hears the message of a grant, which is taken back; the permits stay in the sum, and nobody has them',
-    },
-    {
-      ...of('leave-head', 'PROGRESS NO_TIMER LARGE=4 QUITS=1 KEEPS=1 CALLERS=21 LEAVE_HEAD'),
-      breaks: 'I4',
-      because:
-        'the first in the queue, which wanted both permits, gives up; the one behind it would fit, and is not let in',
-    },
-    {
-      ...of('readers-pass', 'READ_WRITE WRITERS=5 PAIRS=1 CALLERS=23 READERS_PASS'),
-      breaks: 'I3',
-      because:
-        'readers that come while others read are let in past a waiting writer, which starves as long as more of them come',
-    },
-    {
-      ...of('writers-first', 'READ_WRITE WRITERS=5 PAIRS=1 CALLERS=23 WRITERS_FIRST'),
-      breaks: 'I3',
-      because: 'the end of a writer lets in the next writer, so a reader waits for the turns of two',
-    },
-    {
-      ...of('one-reader', 'READ_WRITE WRITERS=5 PAIRS=1 CALLERS=23 ONE_READER'),
-      breaks: 'I4',
-      because: 'the end of a writer lets in one of two waiting readers; the other waits for another turn',
-    },
-    {
-      ...of('turn-unheard', 'READ_WRITE WRITERS=5 CUTS=1 PAIRS=1 CALLERS=23 TURN_UNHEARD'),
-      breaks: 'I3',
-      because:
-        'nobody hears the grant of a writer, but its turn is counted; so readers are let in twice in a row, past the next writer',
-    },
-    {
-      ...of('turn-early', 'READ_WRITE WRITERS=5 PAIRS=1 CALLERS=23 LIMIT=1 TURN_EARLY'),
-      breaks: 'I4',
-      because:
-        'one call lets in a part of the readers; the next takes that for their whole turn, and leaves the others behind',
-    },
-    {
-      ...of('reentry-turn', 'READ_WRITE WRITERS=5 DOWNGRADES=1 PAIRS=1 CALLERS=23 REENTRY_TURN'),
-      breaks: 'I4',
-      because:
-        'a writer takes the read, too, which counts as a turn of readers; its end leaves the waiting readers behind',
-    },
-    {
-      ...of('one-line', 'PROGRESS READ_WRITE NO_TIMER FAIR=0 WRITERS=2 PAIRS=1 CALLERS=7 ONE_LINE'),
-      breaks: 'I4',
-      because:
-        'a client that releases as a writer tells its own writers only; its readers do not hear that the lock is free',
-    },
+    without('pass-large', 'I3', 'LARGE=2 PASS_LARGE'),
+    without('merge', 'I4', 'PROGRESS NO_TIMER FAIR=3 KEEPS=1 PAIRS=4 CALLERS=53 MERGE'),
+    without('keep-sum', 'I4', 'PROGRESS LARGE=4 CUTS=1 CALLERS=23 KEEP_SUM'),
+    without('leave-head', 'I4', 'PROGRESS NO_TIMER LARGE=4 QUITS=1 KEEPS=1 CALLERS=21 LEAVE_HEAD'),
+    without('readers-pass', 'I3', 'READ_WRITE WRITERS=5 PAIRS=1 CALLERS=23 READERS_PASS'),
+    without('writers-first', 'I3', 'READ_WRITE WRITERS=5 PAIRS=1 CALLERS=23 WRITERS_FIRST'),
+    without('one-reader', 'I4', 'READ_WRITE WRITERS=5 PAIRS=1 CALLERS=23 ONE_READER'),
+    without('turn-unheard', 'I3', 'READ_WRITE WRITERS=5 CUTS=1 PAIRS=1 CALLERS=23 TURN_UNHEARD'),
+    without('turn-early', 'I4', 'READ_WRITE WRITERS=5 PAIRS=1 CALLERS=23 LIMIT=1 TURN_EARLY'),
+    without('reentry-turn', 'I4', 'READ_WRITE WRITERS=5 DOWNGRADES=1 PAIRS=1 CALLERS=23 REENTRY_TURN'),
+    without('one-line', 'I4', 'PROGRESS READ_WRITE NO_TIMER FAIR=0 WRITERS=2 PAIRS=1 CALLERS=7 ONE_LINE'),
   ],
 }
 
 /**
- * Unless a configuration sets FAIR, no client is fair. With CALLERS=5 each of the two clients has one caller. Otherwise
- * the first client has two callers, one after the other. PROGRESS is left out of configurations in which it would take
+ * Unless a configuration sets FAIR, all calls are unfair. Client 0 calls twice, one call after the other, and client 1
+ * calls once. CALLERS=5 omits the second call of client 0. A configuration omits PROGRESS if the check of I4 would take
  * half a minute.
  */
 const quorum: Model = {
@@ -268,65 +176,16 @@ const quorum: Model = {
     ),
   ],
   mutants: [
-    {
-      ...of('no-write-back', 'CALLERS=5 AHEAD=1 NO_WRITE_BACK'),
-      breaks: 'I2',
-      because:
-        "of two votes one has the larger token, which is the lease's; the next majority is without the server that knows it, and issues it again",
-    },
-    {
-      ...of('set-back', 'SET_BACK'),
-      breaks: 'I2',
-      because:
-        'a renewal comes late: a server that has issued larger tokens since is made to join the old hold, and its clock goes back to the token of that',
-    },
-    {
-      ...of('count-restarted', 'UNORDERED CALLERS=5 CRASHES=1 RESTARTS=1 COUNT_RESTARTED'),
-      breaks: 'I1',
-      because:
-        "a server of the holder's majority comes back with nothing and votes for another, whose vote makes a majority",
-    },
-    {
-      ...of('count-young', 'CALLERS=5 CRASHES=1 RESTARTS=1 COUNT_YOUNG'),
-      breaks: 'I2',
-      because:
-        'a server that came back votes with a small token before it counts; the vote is counted later, beside one of a server that does not know the last token either',
-    },
-    {
-      ...of('own-lease', 'CALLERS=5 CRASHES=1 RESTARTS=1 OWN_LEASE'),
-      breaks: 'I1',
-      because:
-        'a client counts a server that has been up for longer than its own leases, while another holds by a longer lease that the server has forgotten',
-    },
-    {
-      ...of('from-reply', 'UNVOTED CALLERS=5 LAPSES=1 FROM_REPLY'),
-      breaks: 'I1',
-      because:
-        'a vote lapses while its reply is under way; its caller counts it from the reply on, beside the next holder',
-    },
-    {
-      ...of('latest-deadline', 'CALLERS=5 LATES=1 LATEST_DEADLINE'),
-      breaks: 'I1',
-      because:
-        'a holder goes on as long as one of its votes does; the others have lapsed, and are a majority for the next',
-    },
-    {
-      ...of('keep-minority', 'PROGRESS CALLERS=5 CRASHES=1 KEEP_MINORITY'),
-      breaks: 'I4',
-      because: 'one server has stopped, and each of two callers keeps the vote of one of the other two',
-    },
-    {
-      ...of('late-leave', 'UNVOTED UNORDERED CALLERS=5 LOSSES=1 EARLIES=1 LATE_LEAVE'),
-      breaks: 'I1',
-      because:
-        'the leave of an attempt is repeated after the next attempt with the same id has got the vote of that server, and ends it unnoticed',
-    },
-    {
-      ...of('unsaid', 'CALLERS=5 LATES=1 UNSAID'),
-      breaks: 'I8',
-      because:
-        'a holder that cannot renew passes its deadline and says so only when a majority tells it; another holds by then',
-    },
+    without('no-write-back', 'I2', 'CALLERS=5 AHEAD=1 NO_WRITE_BACK'),
+    without('set-back', 'I2', 'SET_BACK'),
+    without('count-restarted', 'I1', 'UNORDERED CALLERS=5 CRASHES=1 RESTARTS=1 COUNT_RESTARTED'),
+    without('count-young', 'I2', 'CALLERS=5 CRASHES=1 RESTARTS=1 COUNT_YOUNG'),
+    without('own-lease', 'I1', 'CALLERS=5 CRASHES=1 RESTARTS=1 OWN_LEASE'),
+    without('from-reply', 'I1', 'UNVOTED CALLERS=5 LAPSES=1 FROM_REPLY'),
+    without('latest-deadline', 'I1', 'CALLERS=5 LATES=1 LATEST_DEADLINE'),
+    without('keep-minority', 'I4', 'PROGRESS CALLERS=5 CRASHES=1 KEEP_MINORITY'),
+    without('late-leave', 'I1', 'UNVOTED UNORDERED CALLERS=5 LOSSES=1 EARLIES=1 LATE_LEAVE'),
+    without('unsaid', 'I8', 'CALLERS=5 LATES=1 UNSAID'),
   ],
 }
 

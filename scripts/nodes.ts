@@ -4,8 +4,8 @@
  *   npm run test:nodes
  *   npm run test:nodes -- --only 'Node 20.19' --only 'Node 26'
  *
- * Each Node is kept in the cache. The table at the end shows the version that each Node itself reported. The exit code
- * is 1 unless each has passed completely.
+ * Each Node is kept in the project's cache folder. The table at the end shows the version that each Node itself
+ * reported. The exit code is 1 unless all tests have passed on each Node.
  */
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'

@@ -1,6 +1,7 @@
 /**
- * Checks the models of spec/ with Spin. The protocol itself must pass every configuration to the last state. Every
- * mutant, which is the protocol without one of its rules, must be refuted for the reason that models.ts names.
+ * Checks the models of spec/ with Spin. In every configuration, the search must cover all states of the protocol and
+ * find no error. A mutant is the protocol without one of its rules. In every mutant, Spin must find a violation of the
+ * property that models.ts names.
  *
  *   npm run model                          everything; about three minutes on two free cores
  *   npm run model -- --trail no-timer      a short counterexample for one mutant (or for a failing configuration)
@@ -52,7 +53,6 @@ interface Outcome {
   readonly seconds: number
 }
 
-/** Runs a command in a folder, and returns its output. */
 function runIn(folder: string, file: string, args: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
     const options = { cwd: folder, timeout: checkWithinMs, maxBuffer: 64 * 1024 * 1024 }
@@ -69,8 +69,9 @@ async function check({ spin, cc }: Tools, subject: Of<Subject>, folder: string, 
   const { compile = [model.optimize], run } = manners[manner]
   await copyFile(join(spec, model.file), join(folder, model.file))
   await runIn(folder, spin.binary, [...defines.map(define => `-D${define}`), '-a', model.file])
-  // The processes share all variables, so partial-order reduction would save nothing and cost time. NOFAIR leaves out
-  // support for fairness. The models do not need it, because reads that change nothing are not steps.
+  // NOREDUCE: the processes share all variables, so partial-order reduction would only cost time. NOFAIR: the checker
+  // does not assume that each process gets its turn (fairness). The models need no such assumption, because no process
+  // can repeat its steps for ever: a request that would change nothing is not a step.
   const flags = ['-w', '-DNOREDUCE', '-DMEMLIM=4000', progress ? '-DNOFAIR' : '-DSAFETY']
   await runIn(folder, cc, [...compile, ...flags, '-o', 'pan', 'pan.c'])
   const begin = performance.now()
@@ -124,13 +125,13 @@ async function configurationRow(tools: Tools, subject: Of<Subject>, folder: stri
 
 async function mutantRow(tools: Tools, mutant: Of<Mutant>, folder: string): Promise<Row> {
   const { printed, errors, states, seconds } = await check(tools, mutant, folder, 'quick')
-  const { name, breaks, because, model } = mutant
+  const { name, breaks, model } = mutant
   const asExpected = errors > 0 && violated(printed, model) === breaks
   const verdict = asExpected ? 'refuted' : errors > 0 ? 'REFUTED OTHERWISE' : 'NOT REFUTED'
   return {
     cells: [name, breaks, 'refuted', `${states}`, `${seconds.toFixed(1)} s`, verdict],
     asExpected,
-    note: asExpected ? `${name}: ${because}\n    ${story(name)}` : `${name}\n${printed}`,
+    note: asExpected ? `${name}: ${story(name)}` : `${name}\n${printed}`,
   }
 }
 
@@ -162,7 +163,7 @@ async function tell(tools: Tools, name: string): Promise<boolean> {
   const subjects: readonly Of<Subject & Partial<Mutant>>[] = [...mutants, ...configurations]
   const subject = subjects.find(each => each.name === name)
   if (!subject) throw new Error(`nothing is named "${name}"; there are ${subjects.map(each => each.name).join(' · ')}`)
-  const { defines, breaks, because, model } = subject
+  const { defines, breaks, model } = subject
   const trail = await inFolder(async folder => {
     const { errors } = await check(tools, subject, folder, 'short')
     if (errors === 0) return ''
@@ -172,7 +173,7 @@ async function tell(tools: Tools, name: string): Promise<boolean> {
     console.log(`${name}: no counterexample`)
     return false
   }
-  console.log(breaks ? `${name} breaks ${breaks}: ${because}.\n` : `${name}:\n`)
+  console.log(breaks ? `${name} breaks ${breaks}:\n` : `${name}:\n`)
   // If several assertions fail in one step, the first one counts, because the checker stopped there.
   let broken: string | undefined
   for (const line of trail.split('\n')) {

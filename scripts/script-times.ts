@@ -4,8 +4,8 @@
  *
  * Each scene is a cycle of calls that leaves the lock as it found it. Measured calls are sent by EVALSHA. Other calls
  * that the scene needs are sent by EVAL, which Redis counts separately. The versions take turns in short rounds, in
- * another order each time, so that other load on the machine affects both. The results are the medians over the rounds,
- * and the median of the rounds' ratios between the two versions.
+ * another order each time, so that other load on the machine affects both. For each scene, the results are the median
+ * time of each version over all rounds, and the median of the ratio between the two versions in each round.
  *
  * `scripts/lua-texts.ts` writes the texts of a version:
  *
@@ -26,7 +26,7 @@ if (before === undefined || after === undefined) {
 }
 const [ROUNDS, CYCLES] = [Number(rounds ?? 500), Number(cycles ?? 30)]
 const [LEASE, TTL] = [30_000, 15_000]
-/** The prefix of inbox channels in the texts that `scripts/lua-texts.ts` writes. */
+/** The default prefix of inbox channels. The measured scripts use it. */
 const inbox = 'lock:inbox:'
 
 const server = await obtainRedis({ announce: line => console.error(line) })
@@ -34,7 +34,6 @@ const redis = new Redis(server.url)
 const ear = new Redis(server.url)
 
 type Call = readonly [script: string, keys: readonly string[], args: readonly (string | number)[]]
-/** A call, and whether it is measured. */
 interface Step {
   readonly call: Call
   readonly measured: boolean
@@ -42,7 +41,6 @@ interface Step {
 
 const { lock } = namesOf('times:{a}')
 const all = [lock]
-/** Ids of two clients. */
 const [ann, ben] = ['a', 'b'].map(letter => letter.repeat(28)) as [string, string]
 const claimOf = (id: string) => `${id} 0 ${LEASE} ${TTL} 0 a label`
 const acquire = (id: string, ...mode: 'queue'[]): Call => ['acquire', all, [claimOf(id), ...mode]]
@@ -58,8 +56,8 @@ const renew = (id: string): Call => ['renew', [lock], [id, Number.MAX_SAFE_INTEG
 const counted = (call: Call): Step => ({ call, measured: true })
 const aside = (call: Call): Step => ({ call, measured: false })
 const crowd = Array.from({ length: 10 }, (_, i) => `c${'d'.repeat(26)}${i}`)
-// A heartbeat sets its waiters' tickets in the queue. Each call sends the same tickets, so only the first one changes
-// anything.
+// Each of these two calls of `tend` contains the waiters' tickets, and is sent many times. The first time, the call
+// writes the tickets into the queue. From the second time on, it changes nothing. Only these calls are measured.
 const [beatOfOne, beatOfAll] = [tend([ben]), tend(crowd)]
 
 const scenes: Record<string, readonly Step[]> = {

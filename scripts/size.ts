@@ -1,6 +1,6 @@
 /**
- * Measures what the library adds to a program that bundles it: minified, and minified and compressed. Dependencies and
- * the command line are not included. Prints a table, and the largest source files.
+ * Measures how many bytes the library adds to a program that bundles it: minified, with and without compression.
+ * Dependencies and the command line are not included. Prints a table, and the largest source files.
  *
  *   npm run size
  */
@@ -18,7 +18,10 @@ export interface Size {
   readonly files: ReadonlyMap<string, number>
 }
 
-/** Measures the size of a program with this text, which may import from `./src/`. Packages are left out. */
+/**
+ * Bundles the given source text, and measures the result. The text may import from `./src/`. Imported packages are not
+ * included in the size.
+ */
 export async function sizeOf(program: string): Promise<Size> {
   const { outputFiles, metafile } = await build({
     stdin: { contents: program, resolveDir: root, sourcefile: 'program.ts' },
@@ -41,7 +44,7 @@ export async function sizeOf(program: string): Promise<Size> {
   return { minified: text.length, gzipped: gzipSync(text).length, files: new Map(files) }
 }
 
-/** Each entry of the package, and a single name of the main entry. */
+/** The measured programs: one imports everything from an entry of the package, and one imports a single class. */
 export const programs = {
   'redis-baton': `export * from './src/index.ts'`,
   'redis-baton/opentelemetry': `export * from './src/opentelemetry/index.ts'`,

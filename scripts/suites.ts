@@ -34,7 +34,8 @@ const vitest = join(dirname(createRequire(import.meta.url).resolve('vitest/packa
 const suiteWithinMs = 900_000
 const tailLines = 120
 /**
- * The number of test files that run at the same time, in all suites together and in one suite. The tests mostly wait.
+ * The largest number of test files that run at the same time: in all suites together, and in one suite. The tests
+ * mostly wait, so the number may exceed that of the cores.
  */
 const [filesTogether, filesOfOne] = [12, 6]
 
@@ -92,7 +93,7 @@ async function runSuite(suite: Suite, folder: string, files: number): Promise<Ou
   return { ...outcome, trouble: `${trouble}\n${told.slice(-tailLines).join('\n')}` }
 }
 
-/** Returns what the tests of a report have recorded. */
+/** Returns what tests have recorded in their `task.meta`. The report contains it. */
 export async function notedIn(report: string): Promise<TaskMeta> {
   return countsOf(await readFile(report, 'utf8')).noted
 }
@@ -137,8 +138,8 @@ export function isVersionOf(name: string, said: string | undefined): boolean {
 }
 
 /**
- * Returns why not all wanted versions have passed; empty if all have. A version counts only if the server itself
- * reported it.
+ * Returns one complaint for each wanted version that has not passed. A version has passed only if the server or Node
+ * itself reported that version.
  */
 export function complaintsOf(
   wanted: readonly string[],

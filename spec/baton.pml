@@ -2,13 +2,14 @@
  * The protocol of redis-baton, as a model for the checker Spin. `npm run model` checks it; docs/model.md says what the
  * check shows.
  *
- * Each client takes the one lock in several rounds. Some clients are fair (they queue). The others try when they are
- * woken. The checker follows every possible order of the steps below, and every combination of faults.
+ * There is one lock, and each client takes it in several rounds. Some clients are fair (they queue). The others try
+ * again when they hear that the lock is free. The checker follows every possible order of the steps below, and every
+ * combination of faults.
  *
  *      Client(c)                    Network                                  Redis
  *      ─────────                    ───────                                  ─────
- *      asks, holds, releases,       carries releases, leaves, messages       the variables `hold` … `blank`;
- *      gives up, crashes            and replies to waits that are over       an inline for each script
+ *      asks, holds, releases,       delivers releases, leaves and messages;  its state: `hold` to `blank` below;
+ *      gives up, crashes            delivers replies to ended waits          an `inline` for each script
  *
  * Redis runs each script atomically, so each script is one step (d_step):
  *
@@ -19,30 +20,32 @@
  *      lua/mutex/force-release.lua    open, called  lua/shared/drop.lua       in release and leave
  *                               by Network
  *      lua/mutex/renew.lua            left out: a renewed hold is one that does not lapse
- *      lua/mutex/pass.lua             left out: the hold stays, and passes on within its client (docs/model.md)
+ *      lua/mutex/pass.lua             left out: it gives the hold to another waiter of the same client (docs/model.md)
  *      lua/mutex/inspect.lua          left out: it writes nothing
  *      lua/mutex/sweep.lua            left out: between two calls of a long promote, the lock is free and has a queue,
  *                               as after a lapse, and the next request continues
  *
- * A request and its reply are two steps, so a message may overtake a reply, and a leave may cross a grant. The requests
- * of one client run in the order in which they were sent. With REPEATS, a request may also run once more, at any later
- * time, as if it had been sent again after a lost reply.
+ * A request and its reply are two steps. So a message may overtake a reply, and a waiter may get the lock while its
+ * `leave` is under way. The requests of one client run in the order in which they were sent. With REPEATS, a request
+ * may also run once more, at any later time, as if it had been sent again after a lost reply.
  *
- * A look is a request that asks Redis for the state of a waiter: acquire or tend.
+ * A look is a request by which a waiter asks Redis for its state: `acquire` or `tend`. A fair waiter's first look is
+ * `acquire`, and its other looks are `tend`. All looks of an unfair waiter are `acquire`.
  *
- * An id (0 … IDS-1) is one round of one client: it names first the waiter and then the hold, as in lua/. Tickets are
- * ranks. A fencing token is modelled as the age of a grant relative to its waiter's last look (`inbox`).
+ * An id (0 … IDS-1) is one round of one client: it names first the waiter and then the hold, as in lua/. The model
+ * needs only the order of tickets, so a ticket is a rank. The model has no fencing tokens. redis-baton uses them to see
+ * whether a grant message is older than the waiter's last look; in the model, `inbox` records that age directly.
  *
  * TIME is not counted. Instead, a lease has a step "lapse". The one rule of time on which clients rely is built in: a
  * client's own deadline is earlier than the server's. So
  *   - a hold lapses only while its client does not count itself as the holder: the client has lost or ended the hold,
  *     or has not received the grant yet;
- *   - after a lapse, earlier looks no longer prove a grant (`doubt`), because src/clock.ts counts from the time of the
- *     look;
+ *   - after a lapse, a look that was sent before no longer proves a grant (`doubt`): a client counts a lease from the
+ *     time when it sent the look (src/clock.ts), so by then it counts that lease as over;
  *   - a reply that was under way when its grant lapsed arrives too late to be used (`late`): its client asks again.
  * The tests of src/clock.ts, not this model, show that it keeps this rule.
- * A hold of a live client that is not paused does not lapse, unless LAPSES allows it: such a client renews. Progress
- * (I4) is checked with LAPSES 0, so it means: no waiter ever has to wait for the end of a healthy client's lease.
+ * A live client that is not paused renews its holds, so they do not lapse, unless LAPSES allows it. Progress (I4) is
+ * checked with LAPSES 0. So the check of I4 means: no waiter ever has to wait for the end of a healthy client's lease.
  *
  * Each kind of fault has a number that bounds it:
  *   LOSSES    nobody receives the messages of a script
@@ -62,8 +65,8 @@
  *   I3  grant(): no grant passes over a live queued waiter with a smaller ticket, and no grant to a client that is not
  *       queued passes over any live queued waiter
  *   I4  ltl progress: a state in which no client holds and a client waits never lasts. Rounds are bounded and holders
- *       release, so every wait of a live client ends. No fairness is assumed. Only looks that change nothing could go
- *       on for ever, and MATTERS leaves them out. So each run continues until no step is left
+ *       release, so every wait of a live client ends. No fairness is assumed. Looks that change nothing could be
+ *       repeated for ever, so MATTERS omits them. All other steps are bounded, so each run ends
  *
  * Each mutant removes one rule: NO_TIMER, NO_HANDBACK, PUBLISH_FIRST, UNOWNED_RELEASE, BELIEVE_OLD, BELIEVE_LATE,
  * IGNORE_REPLY, IGNORE_REFUSAL, BARGE, NEW_TICKET. scripts/models.ts says what each of them breaks.
@@ -161,9 +164,9 @@ bool lapsed;           /* the lease has lapsed; `hold` is still set */
 bool queued;           /* the field `queued` is set */
 byte queue;            /* the ids in the queue */
 byte ticket[IDS];      /* the rank of each id's ticket, from 1; kept while a client or Redis knows the ticket */
-bool blank = true;     /* the field `clock` is 0: the hash is new or was lost */
+bool blank = true;     /* the hash is new, or was lost; its field `clock` is then 0 */
 #ifdef NEW_TICKET
-byte score[IDS];       /* the ranks that the mutant NEW_TICKET gives to the ids in the queue */
+byte score[IDS];       /* the ranks of the ids in the queue; in the mutant NEW_TICKET, each join gives a new rank */
 byte scores;
 #define SCORE(i) scores++; score[i] = scores
 #else
@@ -177,17 +180,18 @@ byte unwritten;        /* grants that are published but not written yet */
 /* ---- the state of the clients ------------------------------------------------------------------------------------ */
 
 /*
- * The state of each round. idle: the round has not begun. waiting: the client waits, in any of the places that
- * src/local/states.ts lists. quit: the client has given up; only some mutants distinguish this state from over.
+ * The state of each round. idle: the round has not begun. waiting: the client waits, in any of the waiting states of
+ * src/local/states.ts. quit: the client has given up; to all but some mutants, this is the same as the state `over`.
  */
 mtype st[IDS] = idle;
 /*
- * The state of each id's acquire or tend: sent, or the reply that is under way. A lease may lapse while the reply is
- * under way. Then a grant becomes late, and a refusal becomes stale, because neither proves anything any more.
+ * The present look of each id. sent: Redis has not run it yet. granted, refused: this reply is under way. If the lease
+ * lapses while the reply is under way, the reply proves nothing any more: `granted` becomes late, `refused` becomes
+ * stale.
  */
 mtype ask[IDS] = nothing;
-byte known;                   /* waiters that know their ticket; a fair one then calls tend instead of acquire */
-byte doubt;                   /* waiters whose last look is so old that a grant message does not prove a lease */
+byte known;                   /* waiters that know their ticket; if such a waiter is fair, its looks are `tend` */
+byte doubt;                   /* waiters that believe no grant message, because a grant of theirs has lapsed */
 byte unsure;                  /* waiters that look again as soon as the reply to their present look has arrived */
 byte overdue;                 /* holds whose local deadline has passed */
 byte hears;                   /* clients that are subscribed to the unlock channel */
@@ -195,9 +199,9 @@ byte crashed;
 
 /* ---- what is under way between clients and Redis ----------------------------------------------------------------- */
 
-#define NEW 1          /* a message about a grant that is newer than the last look that Redis ran */
-#define MID 2          /* a message about a grant that is older than a look whose reply is under way */
-#define OLD 4          /* a message about a grant that is older than a look whose reply has arrived */
+#define NEW 1          /* a grant message; Redis has run no look of the waiter since the grant */
+#define MID 2          /* a grant message; since the grant, a look was refused, and the refusal is under way */
+#define OLD 4          /* a grant message; since the grant, a look was refused, and the refusal has arrived */
 byte inbox[IDS];       /* the grant messages under way to each waiter: NEW, MID and OLD ones */
 byte unlocked;         /* clients to which a message "the lock is free" is under way */
 byte releases;
@@ -208,8 +212,8 @@ byte leaves;
 byte losses = LOSSES, cuts = CUTS, crashes = CRASHES, quits = QUITS, lates = LATES, lapses = LAPSES, repeats = REPEATS,
   wipes = WIPES, forces = FORCES;
 /*
- * What goes wrong in the next script. lost: its messages are lost. cut: the script passes over a live waiter. counted:
- * the inbox of a dead client still has a subscriber.
+ * The fault of the next script. lost: its messages are lost. cut: the script passes over a live waiter. counted: a dead
+ * client's inbox still has a subscriber, so its waiter may be granted the lock.
  */
 mtype fate = plain;
 bool again;            /* the request of the next script stays under way, and will run once more */
@@ -300,10 +304,11 @@ inline firstOf() {
 }
 
 /*
- * Makes the first waiter of the queue the holder, and sets `won` to it. A dead client's waiter is passed over and
- * leaves the queue, unless its inbox still has a subscriber. With the fault `cut`, a live client's waiter is passed
- * over, even if its wait is over. The waiter `asker` needs no message. If `mates` is set, the other waiters of its
- * client need none either. PUBLISH comes before the write, as in promote.lua. No step sees the state between the two.
+ * Makes the first waiter of the queue the holder, and sets `won` to its id. A dead client's waiter is passed over and
+ * leaves the queue, unless the client's inbox still has a subscriber. With the fault `cut`, one waiter of a live client
+ * is passed over, too. If that waiter has not given up, this uses up one of CUTS. The waiter whose request runs
+ * (`asker`) gets no message. If `mates` is set, the other waiters of its client get none either. PUBLISH comes before
+ * the write, as in promote.lua, but no other step sees the state between the two.
  */
 inline promote() {
   won = NONE;
@@ -385,16 +390,19 @@ inline join(i) {
 /* ---- scripts of lua/mutex/ --------------------------------------------------------------------------------------- */
 
 /*
- * Whether a refusal has news for the waiter. The refusal may show that messages under way are old, or let later
- * messages prove a grant.
+ * Whether the waiter learns something from a refusal. If grant messages are under way to the waiter, it learns that
+ * they are older than the refusal. If the waiter believes no grant message, it learns that it may believe later ones.
  */
 #define TELLS(i) (in(doubt, i) || (inbox[i] & (NEW | MID)))
 
-/* Makes the reply to a look. A look that finds its waiter queued is newer than every message under way. */
+/*
+ * Makes the reply to a look of the waiter `i`. If the reply is a refusal, all grant messages that are
+ * under way to this waiter are about grants before this request.
+ */
 inline answer(i) {
   if
   :: hold == i && !lapsed -> ask[i] = granted
-  /* This reply to a heartbeat has no news for the waiter, so its arrival is not a step of its own. */
+  /* This reply to a heartbeat would change nothing for the waiter. So the model leaves out its arrival. */
   :: !(hold == i && !lapsed) && st[i] == waiting && in(known, i) && !TELLS(i) && !in(unsure, i) -> ask[i] = nothing
   :: else ->
      ask[i] = refused;
@@ -500,7 +508,7 @@ inline choose() {
   fi
 }
 
-/* A fair waiter calls acquire once, and tend from then on. An unfair one calls acquire whenever it tries. */
+/* Runs a look of a waiter: `tend` if the waiter is fair and knows its ticket, otherwise `acquire`. */
 inline request(i) {
   if
   :: ask[i] == nothing -> take(unlocked, client(i))
@@ -529,9 +537,9 @@ inline next() {
 }
 
 /*
- * The waiter has received a grant that may have lapsed, so it looks at once, without waiting for the timer. If a look
- * is already under way, that look may have run before the grant, so another look follows it (`told` in
- * src/local/states.ts, `#again` in src/local/queue.ts).
+ * The waiter has received a grant that may have lapsed. So it looks at once, without waiting for its heartbeat. If a
+ * look is under way already, Redis may have run it before the grant. So the waiter looks again after that look (`told`
+ * in src/local/states.ts, `#again` in src/local/queue.ts).
  */
 inline lookFirst(i) {
   if
@@ -598,19 +606,22 @@ inline crash(stays) {
 }
 
 /*
- * Whether a look now would change anything. This definition can be checked: with EVERY_LOOK and without PROGRESS, each
- * configuration must have the same number of states as without EVERY_LOOK.
+ * Whether a look would change anything now. To check this definition, run each configuration without
+ * PROGRESS, once with EVERY_LOOK and once without it. Both runs must have the same number of states.
  */
 #ifdef EVERY_LOOK
 #define MATTERS(i) true
 #else
 #define MATTERS(i) (free || hold == i || in(unlocked, c) || TELLS(i) || (fair(i) && !in(queue, i)))
 #endif
-/* Whether a waiter asks now: for the first time, again, because of the slow timer, or after a wake-up. */
+/* Whether a waiter looks now: for the first time, again, by its timer, or after a wake-up. */
 #define ASKS \
   (st[i] == waiting && ((ask[i] == sent && (i == first(c) || !in(releases, i - 1))) || \
     (ask[i] == nothing && (in(unlocked, c) || (TIMER && MATTERS(i))))))
-/* Whether a waiter asks although the look would change nothing now, so that the look can run once more later. */
+/*
+ * Whether a waiter may look although this look would change nothing now. With REPEATS, the same look may run once more
+ * at a later time, and then it may change something.
+ */
 #define ASKS_TWICE (st[i] == waiting && ask[i] == nothing && TIMER && !MATTERS(i) && repeats > 0)
 #define ENDS (!in(crashed, c) && (st[i] == waiting || st[i] == holding))
 
@@ -648,17 +659,17 @@ inline unwrap(i) {
 }
 
 /*
- * Receives a message that does not prove its grant. The message is dropped, and the grant counts only if a look finds
- * it. The token also comes from that look, because the lock may have been granted again since. If the grant has lapsed,
- * the look joins the queue again.
+ * Receives a grant message that does not prove that the lease still runs. The waiter drops the message, and looks. If
+ * the reply reports a grant, the waiter holds the lock. It uses the token of the reply, because this may be a later
+ * grant than that of the message. If the lease has lapsed, the look puts the waiter into the queue again.
  */
 inline doubtful(i) {
   unwrap(i); lookFirst(i); tidy()
 }
 
 /*
- * Receives a message about a wait that is over. If the client already knows the grant, nothing happens. Otherwise the
- * grant is given back.
+ * Receives a grant message for a wait that is over. If the client has the lock by this grant, nothing happens.
+ * Otherwise it sends `leave`, which ends the grant.
  */
 inline strayGrant(i) {
   unwrap(i);
@@ -671,7 +682,10 @@ inline strayGrant(i) {
   tidy()
 }
 
-/* Receives a reply "holds" or "queued" about a wait that is over. */
+/*
+ * A client receives the reply to a look although the waiter no longer waits. It may send `leave`, to give up the grant
+ * or the place in the queue that the reply reports.
+ */
 inline strayReply(i) {
   if
   :: st[i] != holding && TAKEN_BACK(i) -> put(leaves, i)

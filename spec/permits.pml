@@ -4,8 +4,8 @@
  *
  * There are three clients with two callers each. Each caller asks once. The callers of one client come one after the
  * other, or together (PAIRS). Some clients are fair: their callers queue. The callers of an unfair client wait in a
- * line, and the head of the line tries when it is woken. The checker follows every possible order of the steps below,
- * and every combination of faults.
+ * line inside the client, and the head of this line tries again when the lock may be free. The checker follows every
+ * possible order of the steps below, and every combination of faults.
  *
  *      lua/permits/acquire.lua   acquire       lua/shared/admit.lua     admit, deliver
  *      lua/permits/semaphore/choose.lua, lua/permits/read-write/choose.lua   choosePicked
@@ -17,8 +17,10 @@
  *      lua/permits/force-release.lua   left out: waiters cannot tell it from a release
  *      lua/permits/inspect.lua         left out: it writes nothing
  *
- * Redis runs each script atomically, so each script is one step (d_step). A request and its reply are two steps, so a
- * message may overtake a reply, and a leave may cross a grant.
+ * Redis runs each script atomically, so each script is one step (d_step). A request and its reply are two steps. So a
+ * message may overtake a reply, and a waiter may get the lock while its `leave` is under way. A look is a request by
+ * which a waiter asks Redis for its state. A fair waiter's first look is `acquire`, and its other looks are `tend`. All
+ * looks of an unfair waiter are `acquire`.
  *
  * WHAT SPEC/BATON.PML ALREADY SHOWS IS LEFT OUT. The client's code for a waiter is the same for all kinds. That model
  * covers late messages and their proofs, requests that run twice, and a lost queue. So here, the hold of a live client
@@ -26,14 +28,15 @@
  * This model adds the rules of admission: weights, batches of grants in one message, undoing a batch, the two phases of
  * a read-write lock, the limit of an admission, and the line of a client in which several callers can be granted.
  *
- * WEIGHTS. A claim wants WANTS(i) permits of OF(i). It fits if `taken`, the sum of all holds, leaves that many. A
- * semaphore has two permits. A reader wants 1 of ALL - 1, and a writer wants ALL of ALL. So a reader fits unless a
- * writer holds, and a writer fits if nobody holds.
+ * WEIGHTS. A claim wants WANTS(i) permits, and states that there are OF(i) permits. `taken` is the sum of the permits
+ * of all holds. A claim fits if `taken` + WANTS(i) is at most OF(i). A semaphore has two permits. The claim of a reader
+ * wants 1 permit of ALL - 1, and the claim of a writer wants ALL permits of ALL. So a reader fits unless a writer
+ * holds, and a writer fits if nobody holds.
  *
- * ADMISSION looks at LIMIT waiters at most. If it is then unfinished, the client that called the script continues the
- * admission with `sweep`, or another client's request continues it. First the admission picks waiters from the queue.
- * Then it sends one message to each client of a picked waiter. If nobody receives the message, the grants in it are
- * undone, their waiters are out of the queue, and the picking begins again.
+ * ADMISSION handles at most LIMIT waiters in one script call. If there are more, the client that called the script
+ * continues the admission with `sweep`, or another client's request continues it. First the admission picks waiters
+ * from the queue. Then it sends one message to each client of a picked waiter. If nobody receives a message, the grants
+ * in this message are undone, its waiters leave the queue, and the picking begins again.
  *   - A semaphore: the head of the queue is picked as long as it fits.
  *   - A read-write lock while no writer holds: if it is the readers' turn, or no writer waits, all readers are picked.
  *     If nobody holds then, the first writer is picked. `turn` records whether the last turn was a writer's. An
@@ -55,16 +58,16 @@
  *   QUITS       a waiter gives up
  *   LATES       a holder is paused, or cannot renew: its local deadline passes
  *   KEEPS       a hold never ends. This is not a fault, but the progress of the others must not depend on its end
- *   DOWNGRADES  see above
+ *   DOWNGRADES  a writer also takes the read lock, and then releases the write lock
  *
  * Properties:
- *   I1  become(): the permits that the clients count as theirs never exceed the largest number of permits that any of
- *       them states. No writer holds beside anybody else
+ *   I1  become(): the permits that the clients count as theirs never exceed the largest OF(i) of any claim. So no
+ *       writer holds beside anybody else
  *   I3  grant(): `overtaken`. No grant passes over a live queued waiter with a smaller ticket, and no grant to a caller
  *       that is not queued passes over any live queued waiter. In particular, if a large claim does not fit, no small
- *       claim passes it. In a read-write lock, this applies among writers. Also, no reader passes a waiting writer,
- *       unless a writer's turn has just ended: so the end of each writer admits readers once. And no writer passes a
- *       reader that has waited for another writer's turn
+ *       claim passes it. In a read-write lock, this rule applies among writers, and two more rules apply. No reader
+ *       passes a waiting writer, except once after the end of a writer. No writer passes a reader that has already
+ *       waited for another writer's turn
  *   I4  admit(): `behind`. After a writer's end, all readers that have waited for it are admitted
  *       ltl progress: a state in which a waiting caller could be admitted (`stuck`) never lasts. The number of callers
  *       is bounded, so each run ends. No fairness is assumed: looks that would change nothing are not steps (MATTERS)
@@ -116,7 +119,7 @@
 #define put(set, i) set = (set) | (1 << (i))
 #define take(set, i) set = (set) & ~(1 << (i))
 
-/* An id is one caller of one client: it names the waiter and then the hold. */
+/* An id is the number of a caller. It is the id of the caller's waiter and, after the grant, of the caller's hold. */
 #define client(i) ((i) / 2)
 #define other(i) ((i) ^ 1)
 #define second(i) ((i) & 1)
@@ -151,8 +154,9 @@
 #endif
 
 /*
- * Lines are numbered like ids, so of(c) is the set of client c's lines. A client's readers and writers have separate
- * lines.
+ * The number of the line in which `i` waits if its client is unfair. Client c has two lines: line 2c for its readers,
+ * or for all callers of a semaphore, and line 2c + 1 for its writers. These are also the ids of the client's two
+ * callers, so `of(c)` stands for the set of both lines, too.
  */
 #define line(i) (client(i) * 2 + writes(i))
 #define fits(i) (taken + WANTS(i) <= OF(i))
@@ -190,9 +194,9 @@ byte down;             /* writers that have ended the write, and still hold the 
 
 /* ---- the state of the clients ------------------------------------------------------------------------------------ */
 
-mtype st[IDS] = over;         /* idle: the caller has not come yet; waiting: in any place of src/local/states.ts */
-mtype ask[IDS] = nothing;     /* the state of each id's acquire or tend: sent, or the reply that is under way */
-byte known;                   /* waiters that know their ticket; a fair one then calls tend instead of acquire */
+mtype st[IDS] = over;         /* idle: has not called yet; waiting: in any waiting state of src/local/states.ts */
+mtype ask[IDS] = nothing;     /* the present look of each id: sent, or the reply that is under way */
+byte known;                   /* waiters that know their ticket; if such a waiter is fair, its looks are `tend` */
 byte overdue;                 /* holds whose local deadline has passed */
 byte kept;                    /* holds that never end */
 byte hears;                   /* lines that are subscribed to the unlock channel */
@@ -222,7 +226,7 @@ mtype job = none;      /* the script that `finish` runs next */
 byte held;             /* the sum of the permits that the clients count as theirs */
 bool stuck;
 #ifdef READ_WRITE
-byte waited;           /* readers in the queue that have waited for at least a part of a writer's turn */
+byte waited;           /* queued readers that have waited while a writer held */
 bool ended;            /* a writer's turn has ended, and the next turn has not begun */
 #endif
 
@@ -283,7 +287,7 @@ inline forget(i) {
   fi
 }
 
-/* Whether the fair waiter `k` has to be admitted before `i`. */
+/* Whether `i` may not be admitted before the fair waiter `k`. */
 #ifdef READ_WRITE
 #define ahead(k, i) (!fair(i) || (writes(k) && (!writes(i) || ticket[k] < ticket[i])))
 #else
@@ -291,7 +295,7 @@ inline forget(i) {
 #endif
 #define couldEnter(i) (st[i] == waiting && held + WANTS(i) <= OF(i) && (fair(i) || atHead(i)))
 
-/* Sets `stuck`: whether a waiting caller could be admitted, given what the clients hold. */
+/* Sets `stuck`: whether a caller waits although enough permits are free and no other caller is ahead of it. */
 inline judge() {
   stuck = false; w = 0;
   do
@@ -546,8 +550,8 @@ inline deliver() {
 #endif
 
 /*
- * Sends the message that the lock may be free. The releasing client ignores this message, because the reply to the
- * release wakes the client's lines.
+ * Wakes the lines that have subscribed to the message that the lock may be free. The lines of the client that has
+ * released the lock do not need this message: the reply to the release wakes them.
  */
 inline tellFree() {
   x = hears & ~(by == NONE -> 0 : of(client(by)));
@@ -560,7 +564,10 @@ inline tellFree() {
   printf("  redis: free\n")
 }
 
-/* Admits waiters. Sets `admitted` to them, and `unfinished` if another call has to continue the admission. */
+/*
+ * Admits waiters. `admitted` is then the set of these waiters. `unfinished` is true if another call has to continue the
+ * admission.
+ */
 inline admit() {
   admitted = 0; deafs = 0; room = LIMIT; more = queued; candidates = queue;
   do
@@ -600,7 +607,7 @@ inline admit() {
 
 /* ---- scripts of lua/permits/ ------------------------------------------------------------------------------------- */
 
-/* If the reply to a heartbeat has no news for the waiter, its arrival needs no step of its own. */
+/* If the reply to a heartbeat would change nothing for the waiter, the model leaves out its arrival. */
 inline answer(i) {
   if
   :: in(holds, i) && !in(lapsed, i) -> ask[i] = granted
@@ -651,7 +658,7 @@ inline tend(i) {
   fi
 }
 
-/* Ends a hold. `vacate` follows if the hold existed and there is a queue. */
+/* Ends a hold. If the hold existed and there is a queue, `finish` then runs `vacate`. */
 inline release(i) {
   printf("redis: release of %d.%d\n", client(i), i % 2);
   take(releases, i); asker = i; mates = true; by = i; vacates = in(holds, i) && queued;
@@ -671,8 +678,8 @@ inline release(i) {
 }
 
 /*
- * Removes a waiter, and wakes its client's lines, because permits of the waiter may be free now. `vacate` follows if
- * the waiter held or was queued.
+ * Ends the wait of an id, which Redis may have granted the lock by then. The lines of its client are always woken,
+ * because permits may be free now. If the id had the lock or was queued, `finish` then runs `vacate`.
  */
 inline leave(i) {
   printf("redis: leave of %d.%d\n", client(i), i % 2);
@@ -688,14 +695,14 @@ inline leave(i) {
   unlocked = unlocked | (dead(i) -> 0 : of(client(i)))
 }
 
-/* Continues an admission. `vacate` follows. */
+/* Continues an unfinished admission, by setting `vacates`: it makes `finish` run `vacate`. */
 inline sweep(i) {
   printf("redis: sweep by client %d\n", client(i));
   take(sweeps, i); asker = NONE; mates = false; by = NONE; vacates = true
 }
 
 #ifdef READ_WRITE
-/* A writer also acquires the read lock. The client already holds, so the reply is not a step. */
+/* A writer also acquires the read lock. This is always granted, so the request and its reply are one step. */
 inline enter(i) {
   printf("redis: %d.%d reads as well\n", client(i), i % 2);
   downgrades--; taken++; put(both, i);
@@ -704,7 +711,7 @@ inline enter(i) {
 #endif
 }
 
-/* A writer that also reads ends the write. `vacate` follows if there is a queue. */
+/* A writer that also has the read lock releases the write lock. If there is a queue, `finish` then runs `vacate`. */
 inline downgrade(i) {
   printf("redis: %d.%d ends the write\n", client(i), i % 2);
   asker = i; mates = true; by = i; vacates = queued;
@@ -749,7 +756,7 @@ inline choose() {
   fi
 }
 
-/* A fair waiter calls acquire once, and tend from then on. An unfair one calls acquire whenever it tries. */
+/* Runs a look of a waiter: `tend` if the waiter is fair and knows its ticket, otherwise `acquire`. */
 inline request(i) {
   if
   :: ask[i] == nothing -> take(unlocked, line(i))
@@ -809,8 +816,8 @@ inline next(i) {
 #endif
 
 /*
- * A waiter that still waits receives the reply to its look. After a grant, the next caller in the line may fit, too, so
- * that caller is woken.
+ * A waiter that still waits receives the reply to its look. If the waiter is granted the lock, there may be enough
+ * permits for the next caller in the line, too. So that caller is woken.
  */
 inline receive(i) {
   if
@@ -828,7 +835,10 @@ inline receive(i) {
   tidy()
 }
 
-/* Receives a reply "holds" or "queued" about a wait that is over. */
+/*
+ * A client receives the reply to a look although the waiter no longer waits. It may send `leave`, to give up the grant
+ * or the place in the queue that the reply reports.
+ */
 inline strayReply(i) {
   if
   :: st[i] != holding -> put(leaves, i)
@@ -885,8 +895,9 @@ inline crash(i, stays) {
 }
 
 /*
- * MATTERS(i): whether a look now would change anything. This definition can be checked: with EVERY_LOOK and without
- * PROGRESS, each configuration must have the same number of states as without EVERY_LOOK.
+ * MATTERS(i): whether a look would change anything now. To check this definition, run each
+ * configuration without PROGRESS, once with EVERY_LOOK and once without it. Both runs must have the same number of
+ * states.
  */
 #define before(set, k, i) (in(set, k) && ticket[k] < ticket[i])
 #define firstIn(set, i) (in(set, i) && !(before(set, 0, i) || before(set, 1, i) || before(set, 2, i) || \
@@ -908,14 +919,16 @@ inline crash(i, stays) {
 #else
 #define MATTERS(i) (TIMER && (in(holds, i) || DUE || (fair(i) -> !in(queue, i) || in(expired, i) : !queued && fits(i))))
 #endif
-/* Whether a line makes an attempt now, for its head. A line has at most one attempt under way. */
+/* Whether the head of a line makes an attempt now. A line has at most one attempt under way. */
 #define TRIES(i) (atHead(i) && (line(other(i)) != line(i) || ask[other(i)] == nothing) && (in(unlocked, line(i)) || MATTERS(i)))
-/* Whether a caller asks now: for the first time, because of the slow timer, or after a wake-up. */
+/* Whether a waiter looks now: for the first time, by the slow timer, or after a wake-up. */
 #define ASKS(i) (st[i] == waiting && (ask[i] == sent && (paired(i) || !second(i) || !in(releases, other(i))) || \
   ask[i] == nothing && (fair(i) -> MATTERS(i) : TRIES(i))))
 #define STRAY(i) (st[i] != waiting && ask[i] != nothing)
 #define BUSY(i) (st[i] == waiting || st[i] == holding)
-/* Whether a client may crash. Such steps of a whole client are in the process of its first caller. */
+/*
+ * Whether a client may crash. A crash concerns the whole client, so only the process of its first caller has this step.
+ */
 #define ENDS(i) (crashes > 0 && !second(i) && !dead(i) && (BUSY(i) || BUSY(other(i))))
 #define HOLDS(i) (st[i] == holding && !in(kept, i))
 /* The requests of one caller run in the order in which they were sent. */

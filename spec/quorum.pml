@@ -3,14 +3,15 @@
  * docs/model.md says what the check shows. A quorum is a kind of lock that combines one mutex on each server, and has
  * no scripts of its own.
  *
- * Two clients take one lock. The first client takes it twice. A vote is one server's grant to one id; two votes are a
- * majority. The checker follows every possible order of the steps below, and every combination of faults.
+ * Two clients take one lock. The first client takes it twice. An id names one of these calls of a client. A vote is one
+ * server's grant to one id; two votes are a majority. The checker follows every possible order of the steps below, and
+ * every combination of faults.
  *
  *      Caller(i)                      Vote(v)                                 Faults
  *      ─────────                      ───────                                 ──────
  *      asks, tries again, looks,      messages between caller of(v)           server 0 stops, restarts
- *      puts back, holds, releases,    and server at(v), both ways;            without its data, and counts again
- *      gives up                       the leases at both ends
+ *      gives votes back, holds,       and server at(v), both ways;            without its data; its votes
+ *      releases, gives up             the leases at both ends                 count again
  *
  * A server runs each script atomically, so a script is one step (d_step). spec/baton.pml shows what a single server
  * does with the lock. So a server has only the state of its votes here: the id that has its vote, the queued ids, and
@@ -20,15 +21,15 @@
  *      lua/mutex/tend.lua      serve, asking    lua/shared/enqueue.lua   in serve
  *      lua/mutex/release.lua   leave            lua/shared/grant.lua     grant
  *      lua/mutex/leave.lua     leave            lua/shared/open.lua      endVote
- *      lua/mutex/renew.lua     serve, renewing: only where it makes a server join a hold. Any other renewed vote just
- *                              does not end
+ *      lua/mutex/renew.lua     serve, renewing: only where the client then counts one more vote. All other renewals
+ *                              are left out: a renewed vote is one that does not lapse
  *      lua/mutex/force-release.lua, lua/mutex/pass.lua, lua/mutex/inspect.lua, lua/mutex/sweep.lua   left out: on each
  *                              server they do what spec/baton.pml shows
  *
  * A request and its reply are two steps. The requests of one id to one server run in the order in which they were sent.
  * An attempt asks a server only after all earlier requests of that id have run on that server, including the leave that
  * takes back the previous attempt. A leave is repeated until it has run: it may be late, but is not lost. The same is
- * true of a raise and of a renewal.
+ * true of a raise (the request that writes a larger token to a server) and of a renewal.
  *
  * AN ATTEMPT asks all servers at once, with a floor: the largest token that the client has seen, plus 1. The replies of
  * a majority decide the attempt. If a majority has the largest token of the votes, the caller holds with that token.
@@ -38,9 +39,10 @@
  *     this attempt. The model has no steps for them.
  *   - A fair caller is queued by each server that refuses it. When a vote ends, the server promotes the first in its
  *     queue, and the message of the promotion is a vote.
- *   - A look of a fair caller asks a server whether it has voted for the caller. A caller with the votes of only a
- *     minority looks, puts its votes back, and joins the queues again.
- * A renewal makes a free server that does not have the hold join it, with the token of the hold.
+ *   - A fair caller also sends looks: a look asks one server whether it has voted for the caller. A caller with the
+ *     votes of only a minority looks, gives its votes back, and joins the queues again.
+ * If a server's vote is free, a renewal makes the server vote for the hold, with the token of the hold. The server then
+ * has joined the hold.
  *
  * TOKENS are counted. A server issues the largest of: its last token plus 1, the floor, and its own time. The checker
  * chooses the time: at most AHEAD times, the time is ahead of the other two by 1. A release sends each server the token
@@ -50,11 +52,12 @@
  * DISPUTES times.
  *
  * A SERVER THAT COMES BACK without its data (`fresh`) votes, but a client does not count its votes until the server has
- * been up for longer than the longest lease of all clients. Until then, a client may still count the server's vote from
- * before the stop (`old`). For a waiter, the first vote after the restart replaces that old vote. If the server voted
- * for a waiter while the server did not count, that vote never counts, because its token may be too small. The vote is
- * put back (`putBackYoung`) and asked for again. The server's replies that were under way when it stopped are lost. A
- * reply that would still arrive is equivalent to one that arrived before the stop.
+ * been up for longer than the longest lease of all clients. Until then, a client may still count a vote that the server
+ * gave before the stop (`old`). For a waiter, the first vote after the restart replaces that old vote. A vote from the
+ * time in which the server's votes do not count is never counted, because its token may be too small. As soon as the
+ * votes of the server count, the client gives this vote back (`putBackYoung`) and asks for a new one. The replies that
+ * were under way when the server stopped are lost. In reality such a reply may still arrive. The model leaves that out,
+ * because the caller does the same as if the reply had arrived just before the stop.
  *
  * TIME is not counted. The rules of time on which the clients rely are built in:
  *   - A client stops counting a vote no later than the server does (`proved` ends before the vote), because
@@ -69,19 +72,19 @@
  * renewal that finds the hold gone on a majority is not a step: it only ends the hold earlier than its deadline would.
  *
  * CHANCE. A refused caller tries again after a random pause that grows. So at some time it tries while the others do
- * nothing (ALONE). How soon that happens is measured, not modelled. In the model, a caller tries again, or puts its
+ * nothing (ALONE). How soon that happens is measured, not modelled. In the model, a caller tries again, or gives its
  * votes back, only when it is alone, except EARLIES times.
  *
  * Each kind of fault has a number that bounds it:
  *   CRASHES   server 0 stops. By symmetry, server 0 stands for any server
  *   RESTARTS  server 0 restarts without its data
- *   LOSSES    an acquire or tend does not run, or a reply or the message of a promotion is lost
+ *   LOSSES    a call of `acquire` or `tend` does not run, or a reply or the message of a promotion is lost
  *   LATES     a holder cannot renew any more, but its process runs
  *   PAUSES    a holder cannot renew any more, because its process is stopped until after its deadline
  *   LAPSES    the vote for a live waiter lapses, or its client no longer counts the vote
  *   QUITS     a waiter gives up
  *   EARLIES   an unfair caller tries although it cannot get a majority, or during another caller's attempt; a fair
- *             caller puts its votes back at any time
+ *             caller gives its votes back at any time
  *
  * Properties:
  *   I1  become(): when a caller is granted the lock, no other caller counts itself as the holder (`overlap`), and a
@@ -92,7 +95,9 @@
  *       nothing are no steps
  *   I8  become(): every earlier hold that was lost has been signalled (`unsaid`), except that of a stopped process
  *
- * UNORDERED switches off I2, and UNVOTED the second half of I1, so that a mutant shows a worse violation than these.
+ * UNORDERED switches off the check of I2, and UNVOTED the check of the second half of I1. Without these switches, the
+ * search of some mutants would stop at these checks, before it finds the worse violation that the mutant is meant to
+ * show.
  *
  * Each mutant removes one rule: NO_WRITE_BACK, SET_BACK, COUNT_RESTARTED, COUNT_YOUNG, OWN_LEASE, FROM_REPLY,
  * LATEST_DEADLINE, KEEP_MINORITY, LATE_LEAVE, UNSAID. scripts/models.ts says what each of them breaks.
@@ -144,7 +149,7 @@
 #define put(set, i) set = (set) | (1 << (i))
 #define take(set, i) set = (set) & ~(1 << (i))
 
-/* An id is one caller of one client: 0 and 1 belong to client 0, one after the other; 2 and 3 to client 1. */
+/* An id is one call of a client. The ids 0 and 1 are successive calls of client 0; the ids 2 and 3, of client 1. */
 #define client(i) ((i) / 2)
 #define second(i) ((i) & 1)
 #define exists(i) in(CALLERS, i)
@@ -164,17 +169,17 @@ mtype = { plain, unasked, unheard, ahead, disputed };
 /* ---- the state of the servers ------------------------------------------------------------------------------------ */
 
 byte hold[SERVERS] = NONE;    /* the id that has the server's vote; NONE: no id has it, or the vote has lapsed */
-byte clock[SERVERS];          /* the field `clock`: the last token */
+byte clock[SERVERS];          /* the last token; the field `clock` of lua/ */
 byte queue[SERVERS];          /* the ids in the queue */
 bool down;                    /* server 0 has stopped */
 byte memory;                  /* the last token that server 0 had issued when it stopped */
 
 /* ---- the state of the clients ------------------------------------------------------------------------------------ */
 
-mtype st[IDS] = over;         /* idle: the caller has not called yet; waiting: in any place of src/local/states.ts */
+mtype st[IDS] = over;         /* idle: has not called yet; waiting: in any waiting state of src/local/states.ts */
 byte trying;                  /* unfair waiters whose attempt is undecided */
 short proved;                 /* votes that their caller still counts */
-byte old;                     /* callers that count a vote of server 0 from before it stopped */
+byte old;                     /* callers that still count a vote which server 0 gave before it stopped */
 byte fresh;                   /* clients that do not count server 0, because it has not been up for long enough */
 byte overdue;                 /* holders that cannot renew any more */
 byte stopped;                 /* holders whose process is stopped */
@@ -186,10 +191,10 @@ byte seen[2];                 /* the largest token that each client has seen */
 
 /* What is under way between a caller and a server: a request, the reply to it, or the message of a promotion. */
 mtype ask[12] = nothing;
-byte token[12];               /* the token of each vote, or the token that a raise writes */
+byte token[12];               /* the token of each vote, or the larger token that is being written to its server */
 short leaves;
 #ifdef LATE_LEAVE
-short again;                  /* leaves that have run but will be repeated, because their client has no answer */
+short again;                  /* leaves that have run and will run once more, because the client got no answer */
 byte repeats = 1;
 #endif
 
@@ -286,8 +291,9 @@ inline grant(i, s, floor) {
 }
 
 /*
- * Gives the vote to the first id in the queue. All servers have the same order. In a dispute, the last id gets the vote
- * instead. If a request of that id is under way, no message is needed, because the request will find the vote.
+ * Gives the server's vote to the first id in the queue. This is the smallest id, so that all servers have the same
+ * order; with the fault `disputed`, it is the largest. The server then sends that id a message. If a request of that id
+ * is under way, no message is sent: the reply to this request will report the vote.
  */
 inline promote(s, floor) {
   if
@@ -314,7 +320,7 @@ inline endVote(s, floor) {
   hold[s] = NONE; promote(s, floor)
 }
 
-/* Runs an acquire, or the tend of a fair waiter. A refusal contains the server's clock. */
+/* Runs the script `acquire`, or `tend` for a fair waiter. A refusal contains the last token of the server. */
 inline answer(i, s, v) {
   printf("redis: server %d is asked by %d.%d\n", s, client(i), second(i));
   if
@@ -342,7 +348,7 @@ inline raise(i, s, v) {
   fi
 }
 
-/* Runs a renewal, by which a free server joins the hold with the token of the hold. */
+/* Runs a renewal. If the server is free, it votes for the hold of `i`, with the token of that hold. */
 inline renew(i, s, v) {
   printf("redis: server %d is asked to join the hold of %d.%d\n", s, client(i), second(i));
   if
@@ -360,8 +366,8 @@ inline renew(i, s, v) {
 }
 
 /*
- * Runs a request. A stopped server does not answer, and that counts as a refusal. The reply to an attempt that was
- * taken back is ignored.
+ * Runs a request. A stopped server does not answer, and that counts as a refusal. If the caller has taken the attempt
+ * back meanwhile, the reply is ignored.
  */
 inline serve(v) {
   if
@@ -381,7 +387,7 @@ inline serve(v) {
   tidy()
 }
 
-/* Takes back a vote, or releases a hold. A release sends the token of its lease. */
+/* Takes back a vote, or releases a hold. The token of the lease becomes the floor of the server's next grant. */
 inline leave(v) {
 #ifdef LATE_LEAVE
   again = (in(again, v) -> 0 : again | ((in(leaves, v) && repeats > 0) << v)); repeats = 0;
@@ -446,7 +452,7 @@ inline compare(i) {
 #endif
 }
 
-/* Sets `y` to the servers whose votes count, and that have voted for `i` or may still vote for it. */
+/* Sets `y` to the servers that have voted for `i` or may still vote for it. Omits servers whose votes do not count. */
 inline hope(i) {
   y = votes(i); x = vote(i, 0);
   do
@@ -503,7 +509,7 @@ inline receive(v) {
   settle(of(v)); tidy()
 }
 
-/* Whether the server can be asked: no message of the id is under way to or from the server. */
+/* Whether caller of(v) may ask server at(v): none of its earlier requests to the server, or replies, is under way. */
 #define READY(v) (ask[v] == nothing && !in(leaves, v))
 
 inline begin(i) {
@@ -529,15 +535,15 @@ inline begin(i) {
 #define TRIES_EARLY(i) (WAITS(i) && earlies > 0 && !TRIES(i) && COULD(i, 0) + COULD(i, 1) + COULD(i, 2) >= 2)
 
 /*
- * Whether a look of a fair waiter would find a vote or change anything. The look puts the waiter back into a queue that
- * has lost it.
+ * Whether a fair waiter asks this server again. It does so only if the server has voted for it and the vote does not
+ * count, if the server is free, or if the server's queue lacks the waiter. Otherwise the request would change nothing.
  */
 #define LOOKS(v) (st[of(v)] == waiting && fair(of(v)) && READY(v) && !in(proved, v) && !(at(v) == 0 && down) && \
   (hold[at(v)] == of(v) || hold[at(v)] == NONE || !in(queue[at(v)], of(v))))
 
 /*
- * The conditions of PUTS_BACK. A fair waiter puts its votes back if they are those of a minority, no message of the
- * waiter is under way, and another waiter has votes, too.
+ * PUTS_BACK is true if a fair waiter gives its votes back: it has the votes of a minority only, another waiter has
+ * votes too, no message of any caller is under way, and no look would change anything.
  */
 #define WANTED(i, k) ((k) != (i) && exists(k) && st[k] == waiting && (hold[0] == (k) || hold[1] == (k) || hold[2] == (k)))
 #define MINOR(i) (st[i] == waiting && fair(i) && QUIET(i) && ((proved >> vote(i, 0)) & 7) != 0 && !many(votes(i)))
@@ -621,7 +627,10 @@ end:
   od
 }
 
-/* Server 0 stops. The replies under way are lost. A leave has nothing left to take back on this server. */
+/*
+ * Server 0 stops. Its data is lost, and so are its replies that are under way. A leave to this server is dropped,
+ * unless another request of the same caller is under way to this server: the leave has to run after that request.
+ */
 inline crash() {
   printf("redis: server 0 stops\n");
   crashes--; down = true; memory = clock[0]; clock[0] = 0; hold[0] = NONE; queue[0] = 0;
@@ -654,8 +663,9 @@ inline restart() {
 #endif
 
 /*
- * Called when the client counts server 0 again. The server's earlier vote for a waiter may have a token that is too
- * small, so this vote is put back.
+ * Called when the votes of server 0 begin to count again for the client. If server 0 has voted for a waiter since its
+ * restart, it may have given a token that is too small, because it had forgotten the last one. So the vote is given
+ * back.
  */
 inline putBackYoung(i) {
 #ifndef COUNT_YOUNG

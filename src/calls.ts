@@ -1,7 +1,7 @@
 /**
- * The public calls on the locks of one kind. `Calls` checks the arguments of a call, adds the key to its errors, and
- * releases the lease that a `using` took. A client has one `Calls` for each kind in use. All `Lock` objects of that
- * kind share this `Calls`.
+ * The public calls on the locks of one kind. `Calls` checks the arguments of a call, adds the key to the errors of the
+ * call, and releases the lease when a `using` ends. A client has one `Calls` for each kind in use. All `Lock` objects
+ * of that kind share this `Calls`.
  */
 import { about, LockClosedError, LockTimeoutError, named } from './errors.ts'
 import type { Inspection } from './kind.ts'
@@ -37,7 +37,6 @@ export interface Spectator {
     options: LockOptions | undefined,
     make: () => Promise<T>,
   ): Promise<T>
-  /** Returns the function to run in place of `fn`. */
   under<T>(lease: Lease, fn: () => T): () => T
 }
 
@@ -47,11 +46,13 @@ export class Calls<State = unknown> {
   /** The word for this kind of lock in the names of Redis keys; '' for the mutex. */
   readonly kind: string
   readonly #locks: Locks<State>
-  /** The terms of a call without options. */
+  /** The defaults of the client, for a call that passes no options. */
   readonly #usual: CallTerms
-  /** Ends a call of `lock` that gets no lease: the call rejects. */
+  /** Settles a call of `lock` whose wait ended without a lease: the call rejects. */
   readonly #rejects = this.#without(true)
-  /** Ends a call of `tryLock` that gets no lease: after a refusal, the call resolves to null. */
+  /**
+   * Settles a call of `tryLock` that got no lease: it resolves to null if the lock was refused, and rejects otherwise.
+   */
   readonly #resolvesNull = this.#without(false)
 
   constructor(caller: Caller, kind: string, locks: Locks<State>) {

@@ -43,10 +43,11 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
 
   /**
    * Starts to connect in the background. A call that is made before the connection is up waits for the connection.
-   * @param redis an ioredis `Redis` or `Cluster`, ioredis options, a URL, or a client of node-redis. The client makes
-   *   duplicates of an ioredis instance and leaves the instance itself to the caller. It applies the instance's
-   *   `keyPrefix` to keys and channels. From a node-redis client, only the options are read. An array of 3, 5 or 7 such
-   *   values is a quorum of independent servers, more than half of which must agree. A quorum supports mutexes only
+   * @param redis an ioredis `Redis` or `Cluster`, ioredis options, a URL, or a client of node-redis. The lock client
+   *   makes connections of its own from duplicates of an ioredis instance, or from the options of a node-redis client,
+   *   and never closes what it was given. If an ioredis instance has a `keyPrefix`, the lock client puts this prefix
+   *   before its keys and channels. An array of 3, 5 or 7 of these values is a quorum of independent servers: a lock is
+   *   granted when a majority of the servers grants it. A quorum supports mutexes only
    * @param options the options of the client, and the defaults for its calls
    * @throws LockArgumentError when `redis` is of another type, or an option is wrong
    * @throws LockError when ioredis is not installed, and `redis` is not an ioredis instance
@@ -79,12 +80,13 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   /**
-   * Makes a single attempt. With `timeout`, waits for the lock for at most that time.
+   * Without `timeout`, makes a single attempt to take the lock. With `timeout`, waits for the lock for at most that
+   * time.
    * @param key 1 to 1024 UTF-8 bytes
    * @returns the lease, or null if another owner has the lock
-   * @throws LockConnectionError when Redis refuses the command, or answered no attempt within `timeout`. Without
-   *   `timeout`, the call rejects at once if the connection is known to be down; otherwise it rejects after a second
-   *   without an answer
+   * @throws LockConnectionError when Redis refuses the command, or does not answer. With `timeout`, the call rejects if
+   *   Redis has not answered at all within that time. Without `timeout`, it rejects at once if the connection is known
+   *   to be down, and otherwise after a second without an answer
    * @throws everything that `lock` throws, except LockTimeoutError
    * @since 0.1.0
    */
@@ -120,7 +122,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * Returns a function that runs `fn` under a lock. `lockOrFn` is the lock: the key of a mutex, a lock of this client,
    * or a `MultiLock`. It may also be a function that gets the `this` and the arguments of each call and returns the
    * lock for that call.
-   * @param options the options of each call, as the lock accepts them
+   * @param options the options with which each call takes the lock
    * @returns a function with the parameters of `fn`. It returns a promise that settles like the promise of `using`
    * @throws LockArgumentError when the lock, `fn` or an option is wrong
    * @since 0.1.0
@@ -131,8 +133,8 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     options: L extends Lock<infer Options> ? Options : LockOptions = {} as never,
   ): (this: This, ...args: Args) => Promise<R> {
     if (typeof lockOrFn !== 'function') return this.#usable(lockOrFn).wrap(fn, options)
-    // Each call finds its lock anew. Only then is it known whether the lock is a semaphore and how many permits it has.
-    // So this first check accepts any number of permits.
+    // `lockOrFn` may be a function. Then only a call shows whether the lock is a semaphore, and how many permits it
+    // has. So this first check accepts any number of permits.
     callTermsOf(options, this.#settings, Number.MAX_SAFE_INTEGER)
     return wrapped(fn, async (call, self, args) => this.#usable(lockOrFn.apply(self, args)).using(options, call))
   }
@@ -163,8 +165,8 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   /**
-   * Returns a semaphore: at most `permits` of it are taken at a time, by any number of holders. It is independent of
-   * the mutex of the same key. It is not re-entrant.
+   * Returns a semaphore. Any number of holders may hold it, if they have at most `permits` permits together. It is
+   * independent of the mutex of the same key. It is not re-entrant.
    * Clients may use different numbers of permits for the same key. A call is granted if the permits already taken, plus
    * the permits that the call wants, do not exceed the call's own `permits`. So a deployment can raise the number while
    * clients with the old number still run. When a call is refused while callers use different numbers, the client emits
@@ -263,7 +265,8 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   /**
    * Takes the lock away from its holders and wakes the next waiter. Each holder's `signal` aborts promptly. A holder
    * may continue to write; only the fencing token then protects the data.
-   * @param lock a lock of this client, or the key of a mutex. Both sides of a read-write lock are released
+   * @param lock a lock of this client, or the key of a mutex. For the read lock and for the write lock of a read-write
+   *   lock, the call does the same: all readers and the writer lose the lock
    * @param only the `id` of one holder, as `inspect` shows it. Only that holder loses the lock. Default: all holders
    * @returns true if a holder lost the lock; false if the lock was free, or the given holder did not hold it
    * @throws what `inspect` throws
@@ -272,7 +275,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    */
   async forceRelease(lock: string | Lock, ...only: [] | [id: string]): Promise<boolean> {
     const { key, calls } = this.#lockOf('key', lock)
-    // An id that is given but undefined is a mistake. It must not release every holder.
+    // An explicit `undefined` is a mistake of the caller, and must not release all holders.
     if (only.length > 0) checkId(only[0])
     return about(key, calls.inspection(key).forceRelease(key, only[0]))
   }
@@ -286,16 +289,17 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   }
 
   /**
-   * Closes the client: refuses new calls and rejects waiters, both with LockClosedError, then ends all holds and closes
-   * the connections.
+   * Closes the client. New calls and waiting calls reject with LockClosedError. Then the client ends all holds, and
+   * closes the connections.
    *
-   * With `drain`, holders first get that much time to release their locks, and their leases are renewed meanwhile. The
-   * drain ends as soon as nothing is held. After the drain, every remaining lease is lost: `held` is false, `signal`
-   * aborts and `lost` is emitted, both with LockClosedError. A `using` whose function still runs rejects with
-   * LockClosedError, too. Only after that are the holds released in Redis. `close` may be called again. The drain ends
-   * at the earliest time that any call set, so `close()` ends the drain at once.
-   * @returns a promise that settles when Redis has nothing of this client left. If a release fails, an `error` event
-   *   reports it, and that hold ends with its lease
+   * With `drain`, holders first get that many ms to release their locks, and their leases are renewed meanwhile. The
+   * drain ends early when nothing is held any more. After the drain, every remaining lease is lost: `held` is false,
+   * `signal` aborts with LockClosedError, and `lost` is emitted with LockClosedError. A `using` whose function still
+   * runs rejects with LockClosedError, too. After that, the holds are released in Redis. If `close` is called again
+   * during a drain, the second call can make the drain shorter, but not longer. So `close()` without `drain` ends a
+   * drain at once.
+   * @returns a promise that settles when Redis contains no hold and no waiter of this client any more. If a release
+   *   fails, an `error` event reports it. That hold then ends when its lease ends
    * @throws LockArgumentError when an option is wrong; the client then stays open. The promise rejects with no other
    *   error
    * @since 0.1.0

@@ -57,7 +57,7 @@ const STEP = 1_000
 const LATE = 20
 /**
  * After a stall, this many ms pass before due timers fire. In this time, the process reads the messages that arrived
- * during the stall. Only then may a server count as silent.
+ * during the stall. So a server that has answered during the stall does not count as silent.
  */
 const GRACE = 50
 
@@ -84,14 +84,14 @@ interface Sleeper {
 }
 
 /**
- * Counts time in steps while any timer is pending. If a step takes longer than planned, the excess was a stall and does
- * not count. A step is at most a quarter of the shortest timer, so a stall uses up at most a quarter of the time that a
- * request has for its answer.
+ * Counts time in steps while any timer is pending. If a step ends late, the process has stalled. Then only the planned
+ * length of the step counts, not the delay. A step is at most a quarter of the shortest timer. So one stall uses up at
+ * most a quarter of the time that a request has for its answer.
  */
 class AwakeClock implements Clock {
   readonly #clock: Clock
   readonly #sleepers = new Set<Sleeper>()
-  /** For how many ms in all the process has not run. */
+  /** The sum of all stalls so far, in ms. */
   #missed = 0
   /** When the current step should end. */
   #due = Number.POSITIVE_INFINITY
@@ -118,8 +118,8 @@ class AwakeClock implements Clock {
   }
 
   /**
-   * Makes the current step end early enough for every timer. If the current step is overdue, leaves it alone, because
-   * it ends soon.
+   * Shortens the current step if a timer needs an earlier end. Does nothing if the end of the step is due already,
+   * because the step's own timer is about to fire.
    */
   #plan(): void {
     const now = this.now()

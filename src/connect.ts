@@ -8,8 +8,8 @@ import { Server } from './redis/server.ts'
 import type { Ways, WaysListener } from './ways.ts'
 
 /**
- * The allowed numbers of servers in a quorum. A quorum of four servers, for example, tolerates no more failures than
- * one of three.
+ * The allowed numbers of servers in a quorum. An even number brings nothing: a quorum of four servers tolerates one
+ * failed server, as does a quorum of three.
  */
 const SIZES = [3, 5, 7]
 

@@ -1,13 +1,13 @@
 /**
- * The holder of a lock, and how long it has held the lock, at the moment when the error or event was made. This is the
- * holder in Redis's last answer, with the time since then added to `heldFor`. If a call of this client got the lock
- * after that answer, its hold is given instead. If the holder is known to have released the lock, no holder is given.
+ * The holder of a lock at the time of an error or event, as far as the client knows. Usually, Redis has named this
+ * holder in its last answer. If a call of this client has got the lock after that answer, the holder is that call. If
+ * the client knows that the holder has released the lock in the meantime, the error or event has no holder.
  * @since 0.1.0
  */
 export interface HolderInfo {
   /** The `label` of the call that holds the lock, or of its client. @since 0.1.0 */
   readonly label: string
-  /** How long the holder has held the lock, in ms. @since 0.1.0 */
+  /** How long the holder had held the lock at the time of the error or event, in ms. @since 0.1.0 */
   readonly heldFor: number
 }
 
@@ -137,7 +137,7 @@ export class LockConnectionError extends LockError {
 
   /**
    * Errors are made by the client. Construct one only in a test.
-   * @param what what happened
+   * @param what the message, without the key and the cause
    * @param cause why it happened
    * @since 0.1.0
    */
@@ -147,7 +147,7 @@ export class LockConnectionError extends LockError {
     this.#what = what
   }
 
-  /** Returns a copy of this error for the caller of a lock, with the key and the stack of the call. @internal */
+  /** Returns a copy of this error that names the key of a lock. @internal */
   of(key: string): LockConnectionError {
     return new LockConnectionError(this.#what, this.cause, key)
   }
@@ -172,7 +172,7 @@ export class LockClosedError extends LockError {
     super('ERR_LOCK_CLOSED', `${prefixOf(key)}the lock client is closed`, key)
   }
 
-  /** Returns a copy of this error for the caller of a lock, with the key. @internal */
+  /** Returns a copy of this error that names the key of a lock. @internal */
   of(key: string): LockClosedError {
     return new LockClosedError(key)
   }
@@ -189,7 +189,7 @@ export class LockDeadlockError extends LockError {
 
   /** The name of the class. @since 0.2.0 */
   declare readonly name: 'LockDeadlockError'
-  /** The keys of the locks that the owner holds and asks for. @since 0.2.0 */
+  /** The keys of the read-write locks. The owner holds the read lock, and asks for the write lock. @since 0.2.0 */
   readonly keys: readonly string[]
 
   /**
@@ -204,7 +204,6 @@ export class LockDeadlockError extends LockError {
   }
 }
 
-/** Returns the start of a message, which names the lock; '' if there is no key. */
 function prefixOf(key: string | undefined): string {
   return key === undefined ? '' : `lock "${key}": `
 }
@@ -227,7 +226,7 @@ export function isRefusal({ cause }: LockConnectionError): boolean {
 }
 
 /**
- * Turns a connection or close error into a copy for the caller of a lock, with the key, and with the stack of the call.
+ * Returns a copy of a connection or close error. The copy names the key, and has the stack of the call that rejects.
  * Returns other errors unchanged.
  */
 export function named(key: string, error: unknown): unknown {
@@ -270,7 +269,7 @@ export class LockArgumentError extends LockError {
   }
 }
 
-/** Returns a value as a person would write it, cut to a length that fits in a message. */
+/** Returns a short text for a value, for use in a message. */
 function shown(value: unknown): string {
   const text = typeof value === 'string' ? JSON.stringify(value) : describe(value)
   return text.length > 80 ? `${text.slice(0, 77)}…` : text

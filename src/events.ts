@@ -9,7 +9,7 @@ import type { Via } from './kind.ts'
  */
 export interface ClientEvents {
   /**
-   * A call was refused for the first time, and has to wait. `position`: the call's place in the fair queue, from 1.
+   * A call has found the lock taken, and begins to wait. `position`: the call's place in the fair queue, from 1.
    * @since 0.1.0
    */
   waiting: { key: string; owner: string; position?: number; holder?: HolderInfo }
@@ -17,7 +17,7 @@ export interface ClientEvents {
   acquired: { key: string; owner: string; fencingToken: number; waited: number; via: Via }
   /** A lease was renewed, automatically or by `lease.renew`. @since 0.1.0 */
   renewed: { key: string; fencingToken: number }
-  /** A live hold was released, `held` ms after its grant. @since 0.1.0 */
+  /** A lock was released before its lease ended, `held` ms after its grant. @since 0.1.0 */
   released: { key: string; fencingToken: number; held: number }
   /**
    * A hold ended before it was released. `error` is a LockClosedError if `close` ended the hold, otherwise a
@@ -29,7 +29,10 @@ export interface ClientEvents {
   disconnected: { error: Error }
   /** All connections of this client are up again. @since 0.1.0 */
   reconnected: Record<string, never>
-  /** An error that no promise reports. If there is no listener, the error is not thrown. @since 0.1.0 */
+  /**
+   * An error that no promise reports. Unlike Node's `error` event, it is not thrown if it has no listener.
+   * @since 0.1.0
+   */
   error: { error: unknown }
 }
 

@@ -1,8 +1,9 @@
 /**
- * What a kind of lock supplies: its admission rule. The code that waits and the code that keeps leases are written once
- * for all kinds. They solve the hard problems: lost wake-ups, grants after a cancel, renewals that race releases, and
- * reconnection. That code sees a kind only as a `Kind`, without Redis, scripts or names. A session makes the `Kind`
- * from a `KindDefinition`, which has the names and scripts.
+ * What a kind of lock supplies: the rule by which it grants the lock. The code that waits and the code that keeps
+ * leases are written once, for all kinds. This shared code solves the hard problems: lost wake-ups, grants after a
+ * cancel, renewals that race releases, and reconnection. It sees a kind only as a `Kind`, which hides Redis, the
+ * scripts and the names of the keys. The names and scripts are in a `KindDefinition`, from which session.ts makes the
+ * `Kind`.
  *
  * Every call of a `Kind` may be repeated with the same id; the outcome stays the same. A call rejects only with a
  * LockError. Times are in ms of the client's monotonic clock.
@@ -60,13 +61,18 @@ export const CLIENT_ID_LENGTH = 12
 export interface Granted {
   readonly granted: true
   readonly token: number
-  /** The time until which this client certainly has the hold, in monotonic ms. */
+  /** The time until which this client can rely on the hold, in monotonic ms. */
   readonly deadline: number
+  /**
+   * The end of the lease as Redis reports it, in monotonic ms. Set in two cases: the grant is a re-entry, or Redis had
+   * already granted the lock to an earlier request with the same id. `ends` is later than `deadline` if the hold has
+   * been prolonged since that earlier request, or if the server's clock was set back.
+   */
+  readonly ends?: number
   readonly via: Via
   /**
-   * Set for a re-entry into a lock that several owners may hold: the id of the owner's first hold. If the first hold
-   * belongs to this client, the client prolongs the first hold. The lease of the first hold then ends no earlier than
-   * the lease of the re-entry.
+   * Set only if an owner re-enters a lock that several owners may hold: the id of that owner's first hold. If the first
+   * hold belongs to this client and would end before the new hold, the client prolongs the first hold.
    */
   readonly around?: string | undefined
   /** How many tokens after `token` are reserved for hand-offs within this client. */
@@ -74,8 +80,8 @@ export interface Granted {
 }
 
 /**
- * The holder of a lock, as this client knows it. Errors and events compute from `since` how long the lock has been
- * held.
+ * The holder of a lock, as far as this client knows. Errors and events use `since` to say how long it has held the
+ * lock.
  */
 export interface Holder {
   readonly label: string
@@ -94,17 +100,17 @@ export interface Refused {
   readonly ttl: number
   /** The waiter's place in the fair queue, from 1; 0: not queued. */
   readonly position: number
-  /** The waiter's ticket. If the waiter has to join the queue again, the ticket gives it its old place. */
+  /** The waiter's ticket. With the ticket, a waiter that has to join the queue again gets its old place. */
   readonly ticket: string
   /** The holder; undefined once the client knows that the holder has released the lock. */
   readonly holder: Holder | undefined
-  /** The holder's owner, if the caller gave one. Other waiters of this owner may re-enter. */
+  /** The owner that the holder's call gave; undefined if it gave none. Other waiters of this owner may re-enter. */
   readonly owner?: string | undefined
-  /** The lock's token clock. Every later grant has a larger token. */
+  /** Every later grant of the lock has a token that is larger than this number. */
   readonly clock: number
 }
 
-/** A queued waiter, as `tend` needs it. */
+/** What a heartbeat (`tend`) sends for one queued waiter. */
 export interface Queued {
   readonly claim: Claim
   readonly ticket: string
@@ -114,15 +120,15 @@ export interface Tended {
   readonly sent: number
   readonly ttl: number
   readonly holder: Holder
-  /** As in `Refused`: the holder's owner, if the caller gave one. */
+  /** The owner that the holder's call gave; undefined if it gave none. */
   readonly owner?: string | undefined
   readonly clock: number
-  /** For each waiter, its place in the queue. If the message of a waiter's grant was lost, the grant instead. */
+  /** One entry for each waiter: its place in the queue, or its grant if it has been granted the lock already. */
   readonly waiters: (number | Granted)[]
 }
 
 export interface Released {
-  /** Whether this call ended a hold that was not lost. */
+  /** Whether the hold still existed, so that this call ended it. */
   readonly ended: boolean
   /** How many clients received the message that the lock is free. If this client listens, it is one of them. */
   readonly heard: number
@@ -156,8 +162,8 @@ export interface Prolonging extends Held {
 
 /**
  * The result of a renewal. A number: the hold's new deadline, in monotonic ms. Undefined: the hold is gone. 'anew': the
- * hold is gone, but a waiter with the same id has got a new grant with a larger token. 'unknown': too few servers of a
- * quorum have answered.
+ * hold is gone, but the same id was granted the lock again, with a larger token. 'unknown': too few servers of a quorum
+ * have answered.
  */
 export type Renewed = number | 'anew' | 'unknown' | undefined
 
@@ -180,28 +186,29 @@ export interface FairQueue {
 }
 
 /**
- * Hand-off within a client: a lease passes to another waiter of the same client before Redis is informed. Each hand-off
- * uses one of the tokens that `attempt` reserved, so there are at most as many hand-offs as reserved tokens.
+ * Hand-off within a client: a lock passes to another waiter of the same client before Redis is informed. Each hand-off
+ * uses one of the tokens that Redis reserved with its grant (see `Kind.attempt`), so there are at most as many
+ * hand-offs as reserved tokens.
  */
 export interface HandOff {
   /** Records in Redis that the waiter `heir` now has `hold`. Undefined: the hold is gone. */
   pass(hold: HoldName, heir: Heir, token: number): Promise<Passed | undefined>
 }
 
-/** Confirms that enough replicas have a grant. An unconfirmed grant does not count. */
+/** Confirms that enough replicas have a grant. Until then, the call continues to wait for the lock. */
 export interface Confirmation {
   /**
-   * Resolves to the result that `renew` has for one hold. A number is the time until which the replicas keep the hold.
+   * Resolves to a `Renewed`, as a renewal does. If it is a number, enough replicas keep the hold until that time.
    * Rejects if too few replicas have the grant.
    */
   confirm(held: Held): Promise<Renewed>
 }
 
 /**
- * What a vote asks of one server of a quorum. 'try': a single attempt. 'queue': an attempt that joins the queue if it
- * is refused. 'raise' and 'same' are for a hold that already has a majority. 'raise': if the server has the hold,
- * raises the hold's token on this server to `floor`. 'same' gives the hold exactly the token `floor`, and creates the
- * hold if the lock is free on this server.
+ * What one server of a quorum is asked to do for a claim. 'try': make a single attempt. 'queue': make an attempt; if it
+ * is refused, queue the claim. 'raise': if the server has granted this claim, raise the token of its hold to at least
+ * `floor`. 'same' is for a hold that a majority has already granted: give the hold exactly the token `floor`; if the
+ * lock is free on the server, create the hold.
  */
 export type VoteMode = 'try' | 'queue' | 'raise' | 'same'
 
@@ -211,8 +218,8 @@ export type Vote = Granted | Refused | undefined
 /** The lock on one server of a quorum. A call gets the lock if a majority of the servers grants it. */
 export interface Voting {
   /**
-   * Asks the server for a vote. Tokens and tickets that the server issues for this vote are at least `floor`, a whole
-   * number of µs.
+   * Asks the server for a vote. `floor`: the smallest token or ticket that the server may issue for this vote, as a
+   * whole number of µs.
    */
   vote(claim: Claim, mode: VoteMode, floor: number): Promise<Vote>
 }
@@ -222,8 +229,8 @@ export interface Inspection<State> {
   inspect(key: string): Promise<State>
   isLocked(key: string): Promise<boolean>
   /**
-   * Reads the lock's state. Undefined: the lock has neither holder nor queue, or the key in Redis is not that of a
-   * lock.
+   * Reads the lock's state. Undefined: the lock has neither holders nor waiters, or its key in Redis has a value of
+   * another type.
    */
   find(key: string): Promise<State | undefined>
   /** Takes the lock from its holders; with `only`, from the holder with that id. False: there was no such holder. */
@@ -232,15 +239,13 @@ export interface Inspection<State> {
 
 /** A kind of lock in one client. If the kind lacks a feature, the property of that feature is undefined. */
 export interface Kind<State = unknown> {
-  /**
-   * Whether several owners may hold the lock at a time. If so, the next attempt after a grant may be granted as well.
-   */
+  /** Whether several owners may hold the lock at a time. */
   readonly shared: boolean
   /** Whether an owner that holds the lock may take it again. */
   readonly reentrant: boolean
   /**
-   * Whether unfair waiters of different clients take turns (wait/turns.ts). Only true for kinds in which each release
-   * lets exactly one next holder in.
+   * Whether unfair waiters of different clients take turns (wait/turns.ts). True only for kinds in which exactly one
+   * waiter can get the lock after a release.
    */
   readonly inTurns: boolean
   readonly queue: FairQueue | undefined
@@ -252,18 +257,20 @@ export interface Kind<State = unknown> {
   attempt(claim: Claim, reserve: number): Promise<Granted | Refused>
   /** Withdraws a claim: removes the waiter from the queue, or releases its grant. */
   leave(claim: Claim): Promise<void>
-  /** Gives back a grant whose waiter no longer waits. */
+  /** Releases a grant whose waiter no longer waits. */
   giveBack(hold: HoldName): Promise<void>
   /** Ends a hold. `used`: the last token that this client issued in hand-offs; undefined: it issued none. */
   release(hold: HoldName, used?: number): Promise<Released>
   /**
-   * Renews holds of one place (see `placeOf`). Each hold then lasts its `ms` from now. With `ms` 0, does not renew, but
-   * returns whether the hold exists. With the option `replicas`, the hold must exist on enough replicas.
+   * Renews several holds whose keys are in one place (see `placeOf`). Each hold then lasts `ms` from now. A hold with
+   * `ms` 0 is not renewed; the result says whether it exists, and until when. With the option `replicas`, each hold
+   * must exist on enough replicas.
    */
   renew(asked: readonly Prolonging[]): Promise<Renewed[]>
   /**
-   * Called after a re-entry with a longer lease. Returns the time until which the owner's first hold now lasts, in
-   * monotonic ms. If a kind has no such method, the first hold lasts as long as the re-entry.
+   * Called after an owner has re-entered with a longer lease than that of its first hold, and Redis has prolonged the
+   * first hold. Returns the time until which the first hold now lasts, in monotonic ms. If this method is absent, the
+   * client takes the deadline of the new hold.
    */
   raised?(first: HoldName, longer: HoldName): number
   /**
@@ -279,11 +286,13 @@ export interface Kind<State = unknown> {
  */
 export interface KindDefinition<State = unknown, S extends ScriptSet = ScriptSet, N extends Names = Names> {
   /**
-   * A word, made of letters, that is a part of every Redis name of this kind; '' for the mutex. Because of this word,
+   * A word of letters, which is a part of the name of every key and channel of this kind in Redis; '' for the mutex. So
    * the same key means a different lock in each kind.
    */
   readonly name: string
-  /** Returns all Redis keys of a lock from its first key. Every other key begins with the first key. */
+  /**
+   * Returns the names of all Redis keys of a lock. `lock` is the first of them, and every other name begins with it.
+   */
   namesOf(lock: string): N
   readonly scripts: S
   make(parts: Parts<S, N>): Kind<State>
@@ -333,23 +342,30 @@ export interface Script {
 
 export type ScriptSet = Readonly<Record<string, Script>>
 
-/** The KEYS of a script, by their names in the script's header. The name `locks...` takes a list of keys. */
+/**
+ * The keys for one call of a script, by their names in the script's header. The value of `locks` is a list of keys.
+ * Every other value is one key.
+ */
 export type KeysOf<S extends Script> = { readonly [K in S['keys'][number]]: string | readonly string[] }
-/** The ARGV of a script, by their names in the script's header. Only the last arguments may be undefined. */
+/**
+ * The arguments for one call of a script, by their names in the script's header. If an argument is undefined, all later
+ * arguments have to be undefined, too, because Redis receives the arguments as a list without names.
+ */
 export type ArgsOf<S extends Script> = {
   readonly [A in S['args'][number]]: string | number | undefined | readonly (string | number)[]
 }
 
 /**
- * A script's reply: a status word from its header, and the values that follow it. The replies that are sent most often
- * are one string with spaces between the words, because arrays take Redis and ioredis several µs longer.
+ * A script's reply: a status word and the values that follow it. The script's header lists its status words. Redis
+ * sends the most frequent replies as one string, whose parts are separated by spaces, because an array would take Redis
+ * and ioredis several µs longer.
  */
 export interface Reply<S extends Script> {
   readonly status: NonNullable<S['replies']>[number]
   readonly values: unknown[]
   /** When the request was sent, in monotonic ms. */
   readonly sent: number
-  /** Whether the same call was sent before without getting an answer. Redis may have executed it then. */
+  /** Whether this request repeats an earlier one that got no answer. Redis may have executed the earlier one. */
   readonly repeated: boolean
 }
 
@@ -359,8 +375,8 @@ export interface Reply<S extends Script> {
  */
 export interface Runner<S extends ScriptSet> {
   /**
-   * Runs a script. `read` is called as soon as the reply has come. `read` returns the result, or a promise of the
-   * result if it makes further calls.
+   * Runs a script. As soon as the reply arrives, `read` turns it into the result. If `read` has to run further scripts,
+   * it returns a promise of the result.
    */
   run<N extends keyof S, T = Reply<S[N]>>(
     name: N,

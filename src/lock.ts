@@ -20,7 +20,7 @@ export interface Lock<Options extends LockOptions = LockOptions> {
    */
   lock(options?: Options): Promise<Lease>
   /**
-   * Makes a single attempt. With `timeout`, waits for the lock for at most that time.
+   * Without `timeout`, makes a single attempt to take the lock. With `timeout`, waits for at most that time.
    * @returns the lease, or null if another owner has the lock
    * @throws what `LockClient.tryLock` throws
    * @since 0.2.0
@@ -35,7 +35,7 @@ export interface Lock<Options extends LockOptions = LockOptions> {
    */
   using<T>(fn: (lease: Lease) => T | PromiseLike<T>): Promise<T>
   /**
-   * Runs `fn` while holding the lock, as `using` without options does.
+   * Runs `fn` while holding the lock, and always releases it afterwards. Takes options for this call.
    * @param options options for this call
    * @returns what `fn` returns
    * @throws what `LockClient.using` throws

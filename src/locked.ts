@@ -13,7 +13,7 @@ import type { LockOptions } from './options.ts'
 
 /**
  * Decorates a method that returns a promise: each call runs under the lock, as with `LockClient.wrap`. A call inside
- * another call under the same mutex re-enters. A call rejects with the method's own error, if there is one. Otherwise
+ * another call under the same mutex re-enters. If the method fails, the call rejects with the method's error. Otherwise
  * it rejects with LockLostError if the lock was lost while the method ran, or with the error of `LockClient.lock` if
  * the lock was not granted.
  *
@@ -64,8 +64,8 @@ export function lockedMethod<This, Args extends unknown[], R>(
   options: LockOptions | undefined,
 ): (this: This, ...args: Args) => Promise<R> {
   const under = (client: LockClient) => {
-    // `instanceof` would be wrong here: a decorated library and the client may come from different copies of this
-    // package.
+    // `instanceof` would be wrong here: this decorator and the client may come from different copies of this package,
+    // for example if a library uses the decorator.
     if (typeof client?.wrap !== 'function') throw new LockArgumentError('locks', client, 'a LockClient')
     return client.wrap(lock, method, options)
   }

@@ -60,11 +60,11 @@ export interface Host {
   idle(): void
 }
 
-/** The outcome of a call that gets no lease. */
+/** Says how a call ends if it gets no lease. */
 export interface Without<T> {
   /**
    * Called when the time-out passed, or when the single attempt was refused. If `refused` returns an error, the call
-   * rejects.
+   * rejects with it. Otherwise the call resolves to the returned value.
    */
   refused(waiter: Waiter): T | Error
   /** Adds the key to an error, for the rejection of the call. */
@@ -117,12 +117,12 @@ export class Locks<State = unknown> {
   }
 
   /**
-   * Resolves to the lease. If the wait ends without a lease, `without` makes the outcome. If `owner` is undefined, the
-   * call gets an identity of its own. With `once`, the call makes a single attempt.
+   * Resolves to the lease. If the wait ends without a lease, `without` says how the call ends. If `owner` is undefined,
+   * the call's id is its owner. With `once`, the call makes a single attempt.
    *
-   * The caller gets this promise itself, so nothing delays the caller after the grant. Thousands of calls may wait, so
-   * each call keeps only this promise in memory. Only a call with a time-out also has a timer, and only a call with a
-   * signal also has a listener.
+   * The caller awaits the promise that is made here. There is no second promise in between, which would delay the
+   * caller after the grant. Thousands of calls may wait at the same time, so a waiting call uses little memory: only a
+   * call with a time-out has a timer, and only a call with a signal has a listener.
    */
   acquire<T>(
     key: string,
@@ -135,7 +135,7 @@ export class Locks<State = unknown> {
     const { signal } = call
     if (signal?.aborted) return Promise.reject(without.failed(signal.reason, key))
     const id = this.#host.ways.ids.next()
-    // If a kind has no queue, its waiters can only wait in the unordered line of unfair waiters.
+    // A kind without a queue has no fair waiters: all its waiters wait in the line of the unfair ones.
     const { queue } = this.kind
     const { label, lease, headStart, wants } = call
     const mayReenter = owner !== undefined && this.kind.reentrant
@@ -184,14 +184,15 @@ export class Locks<State = unknown> {
   }
 
   /**
-   * Called when a message brings a grant. If no waiter and no hold has the grant's id, returns false, and the caller
-   * gives the grant back to Redis. A message may be forged, so it does not end a hold. If the message has a larger
-   * token than the hold, the client asks Redis about the hold.
+   * Called when a message announces a grant. If no waiter and no hold has the id of the grant, returns false, and the
+   * caller of this method gives the grant back to Redis. A message may be forged, so it does not end a hold. If the
+   * message has a larger token than the hold, the client asks Redis about the hold.
    *
-   * A hold can be granted again while it is being released. Client A sends an acquire, gets no answer and sends it
-   * again. The second copy is granted, and A releases the hold. Only then does the first copy reach Redis, and Redis
-   * grants the lock to the same id again. A may still wait for the answer to its release, and will not release a second
-   * time. So this method returns false, and the new grant goes back to Redis.
+   * While a hold is being released, Redis may grant the lock again to the hold's id. An example: client A sends a
+   * request for the lock, gets no answer, and sends it a second time. Redis grants the second request, and A releases
+   * the hold. After the release, the delayed first request reaches Redis, and Redis grants the lock to the same id
+   * again. A may still wait for the answer to its release, and will not send a second release. So this method returns
+   * false in this case, too, and the new grant is given back.
    */
   granted(id: string, token: number, via: Via): boolean {
     if (this.acquirer.grantedByMessage(id, token, via)) return true
@@ -201,7 +202,7 @@ export class Locks<State = unknown> {
     return true
   }
 
-  /** Checks the waiters and holds of one key, or of all keys, because messages about them may have been lost. */
+  /** Called when messages may have been lost. Asks Redis about the waiters and holds of one key, or of all keys. */
   heard(key?: string): void {
     this.acquirer.lookAgain(key)
     this.holding.doubtAll(key)

@@ -24,7 +24,7 @@ export interface LockOptions {
    */
   signal?: AbortSignal | undefined
   /**
-   * The length of the lease, in ms. A lease whose length is given here is renewed only if `renew` is true. With a short
+   * The length of the lease, in ms. If this option is given, the lease is renewed only if `renew` is true. With a short
    * lease, a crashed holder blocks others for less time. With a long lease, there are fewer renewals, and the hold
    * survives a longer pause of its process.
    * @defaultValue the client's `lease`, and the lease is renewed automatically
@@ -45,8 +45,8 @@ export interface LockOptions {
   maxHold?: number | undefined
   /**
    * If true, a queue in Redis serves callers in the order in which they ask. If false, the first caller to ask after a
-   * release gets the lock, which is faster under contention. A caller that has waited for `fairAfter` ms then joins the
-   * queue.
+   * release gets the lock, which is faster under contention. Such an unfair caller joins the queue when it has waited
+   * for `fairAfter` ms.
    * @defaultValue the client's `fair`
    * @since 0.1.0
    */
@@ -61,8 +61,8 @@ export interface LockOptions {
   /**
    * The fair queue orders this call as if it had been made this many ms earlier. So the call overtakes only waiters
    * that have waited for less than this time. If the call is unfair, the option takes effect when the call joins the
-   * queue. An unfair call with `fairAfter: Infinity` never joins the queue. With a `headStart`, such a call rejects
-   * with LockArgumentError.
+   * queue. An unfair call with `fairAfter: Infinity` never joins the queue, so with a `headStart` it rejects with
+   * LockArgumentError.
    * @defaultValue `0`
    * @since 0.1.0
    */
@@ -70,8 +70,8 @@ export interface LockOptions {
   /**
    * The identity of the caller, of 1 to 1024 UTF-8 bytes. If the owner already holds the lock, a call with the same
    * owner re-enters, also from another process.
-   * @defaultValue the owner set by `runAs`, or by a `using` of the same key around the call; otherwise each call has an
-   *   identity of its own
+   * @defaultValue the owner set by `runAs`, or by a surrounding `locks.using(key, …)` of the same key; otherwise each
+   *   call has an identity of its own
    * @since 0.1.0
    */
   owner?: string | undefined
@@ -130,15 +130,15 @@ export interface ClientOptions {
   lease?: number | undefined
   /**
    * How long a waiter stays in the fair queue without a heartbeat, in ms. Its client sends a heartbeat after each third
-   * of that time. A waiter whose process has died can delay other waiters for up to `waiterTtl`. The loss of a message
-   * is noticed within a third of `waiterTtl`.
+   * of that time. If the process of a waiter dies, the waiter can delay others for up to `waiterTtl`. If a message to a
+   * waiter is lost, this is noticed within a third of `waiterTtl`.
    * @defaultValue `10_000`
    * @since 0.1.0
    */
   waiterTtl?: number | undefined
   /**
-   * How many ms Redis keeps the token clock of a free lock after the lock's last use. The token clock makes each
-   * fencing token larger than the last one.
+   * How many ms Redis keeps the token clock of a free lock after the lock's last use. The token clock is a number in
+   * Redis that makes each new fencing token of the lock larger than the earlier ones.
    * @defaultValue `600_000`
    * @since 0.1.0
    */
@@ -175,25 +175,26 @@ export interface ClientOptions {
    */
   label?: string | undefined
   /**
-   * How many replicas must have a grant before the grant counts.
-   * @defaultValue none: a grant counts as soon as the master has it
+   * How many replicas must have a grant before the call gets its lease.
+   * @defaultValue none: it is enough that the master has the grant
    * @since 0.1.0
    */
   replicas?: Replicas | undefined
 }
 
 /**
- * How many replicas must have a grant before the grant counts. The same applies to each renewal of a lease. If too few
- * replicas have a grant in time, the grant is undone and the call continues to wait. After at most `outageTimeout` ms,
- * the call rejects with LockConnectionError. A call that makes a single attempt rejects at once.
+ * How many replicas must have a grant before the call gets its lease. The same number of replicas must have each
+ * renewal of the lease. If too few replicas have a grant in time, the grant is undone and the call continues to wait.
+ * After at most `outageTimeout` ms, the call rejects with LockConnectionError. A call that makes a single attempt
+ * rejects at once.
  * @since 0.1.0
  */
 export interface Replicas {
   /** How many replicas must confirm a grant or a renewal: at least 1. @since 0.1.0 */
   min: number
   /**
-   * How long to wait for the replicas after each grant or renewal, in ms. At most a quarter of `outageTimeout`, and at
-   * most 3,750.
+   * How long to wait for the replicas after each grant or renewal, in ms. The value may be at most a quarter of
+   * `outageTimeout`, and at most 3,750.
    * @since 0.1.0
    */
   timeout: number
@@ -216,7 +217,7 @@ export interface Settings {
   readonly waiterTtl: number
   readonly tokenMemory: number
   readonly fair: boolean
-  /** In ms. Infinity: unfair callers never join the queue. */
+  /** After how many ms an unfair caller joins the queue; Infinity if it never joins. */
   readonly fairAfter: number
   readonly timeout: number | undefined
   readonly outageTimeout: number
@@ -232,7 +233,7 @@ export interface CallTerms {
   readonly renew: boolean
   readonly maxHold: number
   readonly fair: boolean
-  /** In ms. Undefined: the call joins the queue at once, or never. */
+  /** After how many ms the call joins the queue; undefined if it joins at once (`fair`), or never. */
   readonly fairAfter: number | undefined
   readonly headStart: number
   readonly owner: string | undefined
@@ -397,14 +398,14 @@ function replicasOf({ min, timeout, fsync = false }: Replicas, outageTimeout: nu
   for (const [name, value] of Object.entries({ min, timeout })) {
     if (value === undefined) throw new LockArgumentError(`replicas.${name}`, value, 'a number')
   }
-  // The replicas must answer before the connection counts as dead. A connection without answers counts as dead after a
-  // third of `outageTimeout`, but after 5 s at the latest.
+  // If a connection gives no answer for a third of `outageTimeout`, or for 5 s if that is shorter, it counts as dead.
+  // The replicas must answer sooner than that.
   const most = Math.min(outageTimeout, 15_000) / 4
   if (timeout > most)
     throw new LockArgumentError(
       'replicas.timeout',
       timeout,
-      `at most ${most} ms: a quarter of outageTimeout, or 3750 ms if that is less`,
+      `at most ${most} ms: a quarter of outageTimeout, and never more than 3750 ms`,
     )
   return Object.freeze({ min, timeout: Math.ceil(timeout), fsync })
 }

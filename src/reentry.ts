@@ -1,17 +1,18 @@
 /**
- * Finds the owner of a call: from its option, from `runAs`, or from an enclosing `using` of the same key.
+ * Finds the owner of a call: from its option `owner`, from `runAs`, or from an enclosing `using` of the same key.
  *
- * The async context carries a chain of frames, innermost first. A frame of `using` gives its owner only to calls on its
- * own key. So if two branches run in parallel inside a `using`, they exclude each other on every other key. A frame of
- * `runAs` gives its owner to calls on every key. Each client has frames of its own, so copies of this package share no
- * state.
+ * Each `using` and each `runAs` adds a frame with an owner to the async context of its function. The frames form a
+ * chain, innermost first. The owner in a frame of `using` applies only to calls on the key of that `using`. So two
+ * branches that run in parallel inside a `using` both re-enter its lock, but exclude each other on all other keys. The
+ * owner in a frame of `runAs` applies to calls on every key. Each client has frames of its own, so copies of this
+ * package share no state.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Lease } from './lease/lease.ts'
 
 interface Frame {
   readonly owner: string
-  /** The lease of a `using`; undefined if this is a frame of `runAs`. */
+  /** The lease that the call of `using` holds. Undefined: the frame belongs to a call of `runAs`. */
   readonly lease: Lease | undefined
   /** The kind of the lease's lock. It is needed because the same key means a different lock in each kind. */
   readonly kind?: string
@@ -21,7 +22,7 @@ interface Frame {
 export class Reentry {
   readonly #frames = new AsyncLocalStorage<Frame>()
 
-  /** Returns the owner that the async context gives to a call on this kind and key; undefined: none. */
+  /** Returns the owner that the async context has for a call on this kind and key, or undefined if it has none. */
   ownerOf(kind: string, key: string): string | undefined {
     for (let frame = this.#frames.getStore(); frame; frame = frame.outer) {
       const { lease, owner } = frame

@@ -1,6 +1,6 @@
 /**
- * The parts of a client that exist once, for all kinds of lock: its links to Redis, its id and inbox, its statistics,
- * and its closing.
+ * The parts of a client that exist once, for all kinds of lock: its interface to Redis (`Ways`), its id and inbox, its
+ * statistics, and `close`.
  *
  *      LockClient ──▶ Session ─┬─▶ Locks of one kind ─┬─▶ Scripts of that kind ──▶ Ways ──▶ Redis
  *                              └─▶ Locks of another ──┘                               │
@@ -21,9 +21,9 @@ import type { Calling } from './redis/rights.ts'
 import type { Ways, WaysListener } from './ways.ts'
 
 /**
- * While `close` releases holds and withdraws waiters in the background, it waits for at most this many ms for each next
- * answer from Redis. If no answer comes, the remaining holds and waiters end in Redis when their leases and entries
- * expire.
+ * `close` releases holds and withdraws waiters in the background, and waits for the answers of Redis. If no answer
+ * comes for this many ms, `close` stops waiting. The remaining holds then end in Redis when their leases expire, and
+ * the remaining waiters when their entries in the queue expire.
  */
 const CLOSE_PATIENCE = 2_000
 
@@ -34,7 +34,10 @@ export class Session {
   /** The kinds of lock in use. `#all` has the locks of each kind at the same index. */
   readonly #kinds: Calling[] = []
   readonly #all: Locks[] = []
-  /** The start of the names of read-write locks. Undefined: this client has not used a read-write lock yet. */
+  /**
+   * The start of the names of read-write locks in Redis. Locks for readers and locks for writers have the same names.
+   * Undefined: this client has not used a read-write lock yet.
+   */
   #sides: string | undefined
   /** The time that `close` gives holders to release their locks. */
   readonly #drain: Drain
@@ -71,8 +74,9 @@ export class Session {
         }
       },
       unlocked: (lock, by) => {
-        // The reply to this client's own release already informs the side that has released. Only a read-write lock has
-        // two sides, readers and writers; its other side needs this message.
+        // This client needs no message about its own release, because it gets the reply to that release. A read-write
+        // lock is an exception. Its readers and its writers are two kinds of lock in this client. The reply reaches
+        // only one of the two kinds, so the other one needs the message.
         const own = by === ways.ids.client
         if (own && !this.#sides) return
         this.#about(lock, ({ acquirer, keys }, key) => {
@@ -114,7 +118,7 @@ export class Session {
     ways.open()
   }
 
-  /** Returns the locks of a kind. After the first call, the kind is in use. */
+  /** Returns the `Locks` of a kind. The first call for a kind makes this object. */
   locks<State, S extends ScriptSet, N extends Names>(kind: KindDefinition<State, S, N>): Locks<State> {
     const known = this.#all[this.#kinds.indexOf(kind)]
     if (known) return known as Locks<State>
@@ -133,7 +137,7 @@ export class Session {
 
   /**
    * Finds the locks of these kinds that match the pattern and have a holder or a queue, each at most once, in no
-   * particular order. The listed kinds do not count as in use.
+   * particular order. Does not add the kinds to `#kinds`.
    */
   async *list<State>(kinds: readonly KindDefinition<State>[], pattern: string): AsyncGenerator<State, void, undefined> {
     const made = kinds.map(kind => this.#ways.make(kind, this.#host.failed))
@@ -158,8 +162,8 @@ export class Session {
   }
 
   /**
-   * Gives holders `drain` ms to release their locks, and then closes. If `close` is called again, the earliest end
-   * counts.
+   * Gives holders `drain` ms to release their locks, and then closes. Another call of `close` can shorten the time that
+   * holders have left, but not prolong it.
    */
   close(drain: number): Promise<void> {
     if (!this.#closing) {
@@ -218,7 +222,7 @@ export class Session {
     }
   }
 
-  /** Gives back a grant that no waiter wants. The lock's name says which kind of lock it is. */
+  /** Releases, in Redis, a grant that no waiter wants. The lock's name says which kind of lock it is. */
   #giveBack(id: string, lock: string): void {
     const locks = this.#all.find(({ keys }) => keys.keyOf(lock) !== undefined)
     locks?.kind.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)

@@ -35,8 +35,8 @@ export async function using<Held extends { readonly signal: AbortSignal }, T, Op
 }
 
 /**
- * Returns a function. Each call of this function calls `run`, and passes it a function that calls `fn` with the `this`
- * and the arguments of the call.
+ * Returns a function that calls `run` instead of `fn`. `run` receives a function `call`, which executes `fn` with the
+ * original `this` and arguments.
  */
 export function wrapped<This, Args extends unknown[], R>(
   fn: (this: This, ...args: Args) => R | PromiseLike<R>,

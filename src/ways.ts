@@ -32,21 +32,23 @@ export interface Ways {
   readonly up: boolean
   /** How many calls Redis has answered. An answer "not now" (loading, busy, moving a slot) does not count. */
   readonly answers: number
-  /** If Redis is connected but answers "not now" (loading, busy, moving a slot), its reason. Otherwise undefined. */
+  /**
+   * The error with which a connected Redis answers "not now" (loading, busy, moving a slot); undefined if it does not.
+   */
   readonly trouble: Error | undefined
   open(): void
   close(): void
   /** Resolves when Redis has answered all requests that run in the background. Only `close` waits for this. */
   rest(): Promise<unknown>
-  /** Makes a kind of lock for this client. `warn` receives errors that no call reports. */
+  /** Makes this client's `Kind` from its definition. `warn` receives errors that no call reports. */
   make<State, S extends ScriptSet, N extends Names>(
     kind: KindDefinition<State, S, N>,
     warn: (error: LockError) => void,
   ): Made<State>
   channels(keys: Keys): Channels
   /**
-   * Finds the locks of several kinds whose key matches the pattern. Only names in Redis are compared, so a result may
-   * not be a lock. Yields pages of locks; each lock comes at most once.
+   * Finds the locks of several kinds whose key matches the pattern. Looks only at names in Redis, so a result may be
+   * something other than a lock. Yields pages of results; each result comes at most once.
    */
   list(kinds: readonly Keys[], pattern: string): AsyncGenerator<[kind: number, key: string][], void, undefined>
   /** From now on, `look` checks the rights that these kinds of lock need. */

@@ -4,7 +4,7 @@
  *   node main.js <ms each way> <host:port>…
  *
  * The proxy listens on one port per server, sends the ports over IPC, and ends when the IPC channel closes. It forwards
- * each chunk of data `delay` ms after its arrival, in order.
+ * all data in order, each chunk `<ms each way>` after its arrival.
  *
  * Node's timers fire on whole milliseconds, which is too coarse for the delays of a local network. So while a chunk is
  * due within two milliseconds, the process spins through its event loop, checking the clock and accepting new data.
@@ -21,7 +21,7 @@ interface Parcel {
 
 const [each = '0', ...servers] = process.argv.slice(2)
 const delay = Number(each)
-/** In ms: if the next chunk is due sooner than this, the process spins. */
+/** If the next chunk is due in less than this time (in ms), the process spins. */
 const spinning = 2
 
 /**
@@ -63,7 +63,7 @@ function deliver(): void {
   else setImmediate(deliver)
 }
 
-/** Resolves to the port through which this proxy reaches the server. */
+/** Resolves to the port on which the proxy listens for the clients of this server. */
 function proxyOf(server: string): Promise<number> {
   const { hostname: host, port } = new URL(`tcp://${server}`)
   const proxy = createServer({ noDelay: true }, client => {

@@ -1,27 +1,21 @@
 /**
  * Finds for each holder the release that admitted it:
  *
- *  mutex, writer   the latest release of all earlier holders
- *  reader          the latest release of the earlier writers
- *  semaphore       the release of the permit that the holder took. Permits are taken in the order of their return
+ *  mutex, writer   the latest release by any earlier holder
+ *  reader          the latest release by any earlier writer
+ *  semaphore       the release of the permit that the holder took. The permit that was released first is taken first
  *
  * Samples are in the order of `acquired`. Here a hold ends when its release is *called*. A correct lock grants again
  * only after that call. So every overlap found here is a real fault of the lock.
  */
 import type { Samples } from './samples.ts'
 
-/**
- * Stands in place of a sample's number in the result of `admissions`. It means that the holder needed no release,
- * because the lock had not been taken before.
- */
+/** A value in the result of `admissions`: the holder needed no release, because no earlier holder excluded it. */
 export const nobody = -1
-/**
- * Stands in place of a sample's number in the result of `admissions`. It means that the holder acquired the lock
- * although an earlier holder excluded it.
- */
+/** A value in the result of `admissions`: the holder acquired the lock while an earlier holder still excluded it. */
 export const overlap = -2
 
-/** Returns, for each sample, the sample whose release admitted it, or `nobody`, or `overlap`. */
+/** Returns for each acquisition the index of the sample whose release made it possible, or `nobody`, or `overlap`. */
 export function admissions(samples: Samples): Int32Array {
   const of = new Int32Array(samples.length)
   const rules = new Map<number, (sample: number) => number>()
@@ -53,7 +47,10 @@ function phases({ reading, acquired, released }: Samples): (sample: number) => n
 function permits({ permits = 1, acquired, released }: Samples): (sample: number) => number {
   /** The current holders, sorted by `released`. */
   const held: number[] = []
-  /** For each free permit, the sample that released it, in the order of the releases. */
+  /**
+   * One entry for each free permit, in the order of the releases: the sample that released the permit, or `nobody` if
+   * the permit was never taken.
+   */
   const free = new Array<number>(permits).fill(nobody)
   return i => {
     while (held.length > 0 && released[held[0]!]! <= acquired[i]!) free.push(held.shift()!)

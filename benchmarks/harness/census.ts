@@ -2,17 +2,18 @@
  * Counts how many commands the clients of a rival have sent.
  *
  * The server's counters (INFO commandstats, total_commands_processed) do not show this number, because they also count
- * the calls that scripts make. MONITOR distinguishes the two (the source of a script's call is "lua"), but costs the server
- * as much as the lock does. A counting proxy would change what is measured. So the benchmark combines MONITOR and INFO:
+ * the commands that scripts call. MONITOR shows the source of each command, which is "lua" if a script called it. But
+ * MONITOR costs the server as much time as the lock does. A counting proxy would change what is measured. So the
+ * benchmark combines MONITOR and INFO:
  *
  *  once, before the trials    A short contended loop under MONITOR shows, for each command, the share of calls that
  *                             came from clients (in most rivals 1 for EVALSHA and 0 for HSET).
- *  in each trial              INFO commandstats before and after gives the calls of each command. They are multiplied
- *                             by the command's share.
+ *  in each trial              INFO commandstats before and after the trial gives the number of calls of each command.
+ *                             This number is multiplied by the command's share.
  *
- * The count of a command is exact if only clients send it, or if only scripts call it. In few rivals, both clients and
- * scripts use one command. A command that was not seen in the short loop counts as sent by clients, so the result may
- * then be too high.
+ * The count of a command is exact if only clients send it, or if only scripts call it. In a few rivals, clients and
+ * scripts use the same command. A command that was not seen in the short loop counts as sent by clients, so the result
+ * may then be too high.
  */
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
@@ -32,8 +33,8 @@ export interface Sighting {
 }
 
 /**
- * Watches a server with MONITOR. Uses a bare socket, because client libraries lose track of MONITOR's output on a busy
- * server. `unseen`: addresses of clients whose commands do not count.
+ * Watches a server with MONITOR. This function uses a bare socket, because client libraries misread the output of
+ * MONITOR on a busy server. If the address of a client is in `unseen`, its commands do not count.
  */
 export async function watchCommands(url: string, unseen: ReadonlySet<string> = new Set()): Promise<Sighting> {
   const byClient = new Map<string, number>()
@@ -79,8 +80,8 @@ export async function monitor(url: string, heard: (line: string) => void): Promi
         rest = lines.pop()!
         for (const line of lines) {
           if (line.startsWith('-')) reject(new Error(`MONITOR is refused: ${line.slice(1)}`))
-          // With a password, the server replies +OK twice in a row, to AUTH and to MONITOR. The second call of
-          // `resolve` has no effect.
+          // If there is a password, the server replies +OK to AUTH, and then +OK to MONITOR. `resolve` is then called
+          // twice, but the second call has no effect.
           if (line === '+OK') resolve(void socket.setTimeout(0))
           else heard(line)
         }
@@ -100,11 +101,11 @@ export async function monitor(url: string, heard: (line: string) => void): Promi
 
 export interface Sent {
   readonly commands: number
-  /** How long the server took for the sent commands in total, in µs, by the server's own statistics. */
+  /** The time that the server took for all `commands` together, in µs, from INFO commandstats. */
   readonly usec: number
 }
 
-/** Returns the commands that clients sent between two snapshots. */
+/** Returns how many commands clients sent between two snapshots, and the server's time for them. */
 export function sentBetween(before: Snapshot, after: Snapshot, census: Census): Sent {
   let commands = 0
   let usec = 0

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * The reading of the machine's monotonic clock at which `performance.now()` was 0. Later readings are computed from
- * `performance.now()`, because reading it allocates no memory.
+ * What the machine's monotonic clock showed when `performance.now()` was 0. `now` adds `performance.now()` and does not
+ * read the machine's clock again, because `performance.now()` allocates no memory.
  */
 const start = offset()
 
@@ -17,9 +17,10 @@ export async function until(moment: number): Promise<void> {
 }
 
 /**
- * Returns the difference between the machine's clock and `performance.now()`. If the process loses its core between the
- * two readings, the difference is too small. All times of the process would then be too early, and overlaps could be
- * reported that did not happen. So the largest of many differences is used.
+ * Returns the difference between the machine's clock and `performance.now()`. The machine's clock is read first. If the
+ * process loses its core before it reads `performance.now()`, the difference is too small. All times of the process
+ * would then be too early, and the benchmark could report overlaps that did not happen. So the largest of many
+ * differences is used.
  */
 function offset(): number {
   let most = Number.NEGATIVE_INFINITY

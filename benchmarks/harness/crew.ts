@@ -33,7 +33,7 @@ export class Worker {
     // The worker has its own process group, so killing the group also ends processes that the rival's library started.
     this.#child = spawn(command, args, { stdio: 'pipe', detached: true })
     const { stdin, stdout, stderr } = this.#child
-    stdin.on('error', () => {}) // the worker has ended; 'close' below reports the end
+    stdin.on('error', () => {}) // a write fails only after the worker has ended, and 'close' below reports the end
     stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#complaint = (this.#complaint + text).slice(-complaintLength)
     })
@@ -83,7 +83,7 @@ export class Worker {
       try {
         process.kill(-pid, 'SIGKILL')
       } catch {
-        // All processes of the worker's group have already ended.
+        // `process.kill` throws if all processes of the group have already ended.
       }
     }
     await this.#ended

@@ -1,8 +1,8 @@
 /**
- * Counts the messages that clients receive during `happening`. The server does not count received messages: it reports
- * how many clients receive a PUBLISH, but only to the publisher. So PUBSUB first shows the subscribers of each channel,
- * and then MONITOR shows to which channels messages are published. MONITOR slows the server, so nothing is timed
- * meanwhile.
+ * Counts the messages that clients receive during `happening`. The server has no counter for this, and only the
+ * publisher learns how many clients receive a PUBLISH. So PUBSUB first shows the number of subscribers of each channel.
+ * Then MONITOR shows the channel of each published message. MONITOR slows the server, so nothing is timed during this
+ * count.
  */
 import { randomUUID } from 'node:crypto'
 import { monitor } from './census.ts'

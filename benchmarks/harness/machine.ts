@@ -79,8 +79,8 @@ function ticksOfFamily(): number {
 function statOf(pid: number): { pid: number; parent: number; ticks: number } | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The name in parentheses may contain blanks and parentheses. The fields after it: state ppid … utime stime cutime
-    // cstime.
+    // The program's name is in parentheses, and may itself contain blanks and parentheses. It is followed by the fields
+    // state ppid … utime stime cutime cstime.
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
     const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0)
     return { pid, parent: Number(fields[1]), ticks }

@@ -30,8 +30,8 @@ export interface Handoffs {
   /** Only the hand-offs to another process. */
   readonly cross: Float64Array
   /**
-   * The share of acquisitions that went to the waiter that had released the lock. Acquisitions that needed no release
-   * are not counted.
+   * Some acquisitions were made possible by an earlier release. This is the share of them in which the same waiter had
+   * made that release.
    */
   readonly backToReleaser: number
   /** The number of acquisitions that violated mutual exclusion, inside or outside the measured window. */
@@ -127,7 +127,7 @@ export function shares({ length, waiter, acquired }: Samples, waiters: number, w
   return counts
 }
 
-/** Computes Jain's index: 1 if all of the n counts are equal, 1/n if only one is not 0. */
+/** Computes Jain's index: 1 if all of the n counts are equal, 1/n if all counts except one are 0. */
 export function jain(counts: Int32Array): number {
   let sum = 0
   let squares = 0
@@ -162,8 +162,9 @@ export function differences(samples: Samples, later: Float64Array, earlier: Floa
 }
 
 /**
- * Returns the durations of all cycles that overlap the measured window, in ms. Counting only cycles that begin or end
- * in the window would miss a cycle that is longer than the window.
+ * Returns the durations of all cycles that overlap the measured window, in ms. A cycle lasts from the request until the
+ * release has returned. Counting only cycles that begin or end in the window would miss a cycle that is longer than the
+ * window.
  */
 function cyclesIn({ length, asked, done }: Samples, { from, to }: Window): Float64Array {
   const values = new Float64Array(length)
@@ -180,8 +181,8 @@ export function quantile(values: Float64Array, share: number): number {
 
 const low = 1
 /**
- * The upper limit of a bucket divided by its lower limit. With this step, a factor of ten has 20 buckets. A bucket is
- * then narrower than the usual difference between two rounds.
+ * The upper limit of a bucket divided by its lower limit: about 1.12, because 20 buckets cover a factor of ten. Smaller
+ * buckets would show nothing more, because the times of two rounds usually differ by more than 12 %.
  */
 const step = 10 ** (1 / 20)
 const buckets = 160
@@ -196,14 +197,14 @@ export function distribution(values: Float64Array): Distribution {
 }
 
 /**
- * Returns, for each sample, the moment from which its wait counts: `asked`, or `openAt` if the waiter asked before
- * that.
+ * Returns, for each sample, the moment from which its wait counts: `asked`, but never before `openAt`. Until `openAt`,
+ * the first waiter of a loop keeps the lock while the others queue up.
  */
 function countedFrom({ asked }: Samples, openAt: number): Float64Array {
   return asked.map(moment => Math.max(moment, openAt))
 }
 
-/** Computes the figures that every kind of trial with samples has. */
+/** Computes the figures that can be taken from the samples of any kind of trial. */
 export function ordinary(samples: Samples, waiters: number, window: Window, openAt = 0): Figures {
   const found = handoffs(samples, window)
   const counts = shares(samples, waiters, window)

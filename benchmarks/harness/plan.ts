@@ -25,10 +25,7 @@ export interface Turn {
   readonly round: number
 }
 
-/**
- * Returns all trials that a run has to make, in order. A rival has no trials in scenarios for a kind of lock that it
- * does not have.
- */
+/** Returns all trials of a run, in order. A scenario has no trials of rivals that lack the scenario's kind of lock. */
 export function turnsOf({ scenarios, rivals, rounds }: Plan): Turn[] {
   return scenarios.flatMap(scenario =>
     Array.from({ length: rounds }, (_, i) =>

@@ -1,4 +1,4 @@
-/** Assembles the results of a run: its trials, a description of the machine, and notes for the reader. */
+/** Assembles the results of a run: its trials, a description of the machine, and notes that the reports show. */
 import type { Results, Trial } from '../contract.ts'
 import { attainments } from '../report/verdict.ts'
 import { versionOf } from '../rivals/index.ts'
@@ -82,9 +82,9 @@ function remarks(
 }
 
 /**
- * Returns a note for each scenario in which the run skipped later rounds of a lock of redis-baton, because an earlier
- * round failed or left unfinished calls. That is a fault of redis-baton, so a note reports it. If the run skipped
- * rounds of another rival, the reports mention this beside its figures.
+ * Returns notes about redis-baton's own locks. If a trial fails, or a call never returns, the run skips the later
+ * rounds of this lock in this scenario. For a lock of redis-baton, this is a fault of redis-baton, so a note says it.
+ * For other rivals, the reports mention skipped rounds beside the figures.
  */
 function oursGivenUp(rivals: Plan['rivals'], trials: readonly Trial[]): string[] {
   const ours = new Set(rivals.filter(({ kind }) => kind === 'baton').map(({ name }) => name))

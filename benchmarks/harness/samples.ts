@@ -10,12 +10,12 @@ export interface Samples {
   readonly key: Int32Array
   /** 1 if the waiter acquired the read lock of a read-write lock. */
   readonly reading: Uint8Array
-  /** The permits of the semaphore; undefined for other locks. */
+  /** The number of permits of the semaphore; undefined for other locks. */
   readonly permits: number | undefined
   readonly asked: Float64Array
   readonly acquired: Float64Array
   readonly released: Float64Array
-  /** When release returned; NaN if it never returned, or rejected. */
+  /** When the release was over. NaN if it rejected, or never ended. */
   readonly done: Float64Array
 }
 
@@ -73,7 +73,7 @@ export function merge(parts: readonly Part[], crowd: Crowd): Samples {
 
 export async function readPart(process: number, path: string): Promise<Part> {
   const bytes = await readFile(path)
-  // Copied, because a Float64Array must begin at a multiple of 8 bytes, and a Buffer may begin anywhere.
+  // The bytes are copied, because a Float64Array must begin at a multiple of 8 bytes, and a Buffer may begin anywhere.
   const records = new Float64Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength))
   return { process, records }
 }

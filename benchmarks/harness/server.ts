@@ -1,15 +1,15 @@
-/** Reads the server's own counters at two moments, and subtracts them. */
+/** The servers of a run. The difference of two snapshots of a server's counters shows what happened between them. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { now } from './clock.ts'
 
-/** In ms: how often `settle` checks the incoming traffic. */
+/** The time between two checks of the incoming traffic by `settle`, in ms. */
 const lookEvery = 50
-/** In bytes: less traffic than this between two checks counts as none. */
+/** If fewer bytes than this arrive between two checks, the server is quiet. */
 const quiet = 1_000
 
 export interface Snapshot {
-  /** The time of the snapshot in monotonic ms: the middle between request and reply. */
+  /** When the snapshot was taken, in monotonic ms. This is the middle between the request and the reply. */
   readonly at: number
   /** User and system time of the server's process in µs. */
   readonly cpu: number
@@ -17,7 +17,7 @@ export interface Snapshot {
   readonly memory: number
   readonly calls: ReadonlyMap<string, number>
   /**
-   * For each command, its total time in µs by the server's own statistics. The time of a script includes the time of
+   * For each command, the total time in µs that INFO commandstats reports. The time of a script includes the time of
    * the commands that the script calls.
    */
   readonly usec: ReadonlyMap<string, number>
@@ -41,7 +41,7 @@ export function together(snapshots: readonly Snapshot[]): Snapshot {
 }
 
 export class Server {
-  /** In monotonic ms: the server started at this time or earlier. */
+  /** A time at which the server was already running, in monotonic ms. */
   readonly since = now()
   #frozen = false
 
@@ -128,7 +128,7 @@ export class Server {
     return new Set([...list.matchAll(/ addr=(\S+)/g)].map(([, address]) => address!))
   }
 
-  /** Waits `least` ms, and then until hardly any traffic arrives, but at most `limit` ms in total. */
+  /** Waits `least` ms, and then until the server is quiet. Ends after `limit` ms even if the server is not quiet. */
   async settle(least: number, limit: number): Promise<void> {
     const deadline = now() + limit
     await sleep(least)

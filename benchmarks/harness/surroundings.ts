@@ -16,8 +16,8 @@ export interface Surroundings {
 }
 
 /**
- * Starts everything that the run needs. `announce` receives a line that says which server is used, without its
- * password. If one part fails to start, the parts that have already started are stopped.
+ * Starts everything that the run needs. `announce` receives a line that says which server is used. The line never
+ * contains a password. If one part fails to start, the parts that have already started are stopped.
  */
 export async function prepare(plan: Plan, announce: (line: string) => void): Promise<Surroundings> {
   const ends: (() => unknown)[] = []

@@ -1,12 +1,15 @@
-/** Counts of a quorum client since it was opened. */
+/** What a client of a quorum has counted since it was opened. */
 export interface Tally {
-  /** How often the client asked all servers for a lock. */
+  /** How many times the client asked all servers for a lock. */
   readonly attempts: number
-  /** How many grants needed another round trip after a majority had agreed. */
+  /**
+   * How many grants took a second round trip. In these grants, a majority had voted for the caller, but its servers had
+   * not yet agreed on a token.
+   */
   readonly secondRounds: number
 }
 
-/** Returns the sum over several clients; undefined if none of them reports these counts. */
+/** Adds up the counts of several clients. Returns undefined if no client has any. */
 export function tallyOf(tallies: readonly (Tally | undefined)[]): Tally | undefined {
   const told = tallies.filter(tally => tally !== undefined)
   if (told.length === 0) return undefined

@@ -54,9 +54,9 @@ export function unfit({ servers: wanted = 1, frozen = 0 }: Scenario, servers: re
 }
 
 /**
- * Returns why a rival is not tried in another round; undefined if it is tried. `earlier` are the rival's earlier rounds
- * of the same scenario. A trial that failed would most likely fail again, and a call that never returns takes all the
- * time that it is given. Without this rule, a run would spend most of its time on such trials.
+ * Returns why a rival gets no further round of a scenario; undefined if it gets one. `earlier` are the rival's earlier
+ * rounds of the same scenario. A trial that failed would most likely fail again, and a call that never returns takes
+ * all the time that it is given. If such trials were repeated, a run would spend most of its time on them.
  */
 export function givenUp(earlier: readonly Trial[]): string | undefined {
   for (const { round, outcome, reason, figures } of earlier) {

@@ -1,7 +1,7 @@
 /**
- * Keeps the cores awake with one busy loop per core. A halted virtual core takes 50 to 100 µs to wake up, which is more
- * than a hand-off takes and varies from run to run. The cores of a busy production machine rarely halt. The loops run in
- * the scheduling class SCHED_IDLE, so a loop runs only while its core has nothing else to do.
+ * Keeps the cores awake with one busy loop per core. A halted virtual core takes 50 to 100 µs to wake up. This time
+ * differs from run to run, and is longer than a hand-off. The cores of a busy production machine rarely halt. The loops
+ * run in the scheduling class SCHED_IDLE, so a loop runs only while its core has nothing else to do.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -34,11 +34,11 @@ export async function warmCores(): Promise<WarmCores> {
     if (loops.some(({ pid, exitCode }) => pid === undefined || exitCode !== null)) break
     await sleep(20)
   }
-  stop() // outside of SCHED_IDLE, the loops would take processor time from the benchmark
+  stop() // a loop that does not run in SCHED_IDLE takes processor time from the benchmark
   return { refused: 'chrt (util-linux) is missing or SCHED_IDLE is not allowed', stop }
 }
 
-/** Asks the kernel whether the loop runs in SCHED_IDLE, because `chrt` may not have set the scheduling class yet. */
+/** Returns whether the loop already runs in SCHED_IDLE. `chrt` takes a moment to set this scheduling class. */
 function isIdleClass({ pid }: ChildProcess): boolean {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')

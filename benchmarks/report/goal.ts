@@ -56,10 +56,10 @@ export function ratio(what: string, measure: Measure, scenario: string, rival: s
 }
 
 /**
- * Makes a goal with two columns: the median of all hand-offs, and the median of hand-offs to another process. Some
- * locks need no Redis for a hand-off within a process. The median of all hand-offs may then be the median of these
- * cheap hand-offs. If `to` is a floor, all its hand-offs go to another process, so only the second column compares
- * hand-offs of the same kind.
+ * Makes a goal with two columns, which compare `rival` with `to`. The first column compares the medians of all
+ * hand-offs, and the second compares the medians of hand-offs to another process. The second column is needed because
+ * some locks hand over within a process without asking Redis. Most of their hand-offs may be of this cheap kind. A
+ * floor has no such hand-offs.
  */
 export function handoff(what: string, scenario: string, rival: string, to: string, limit: Limit): Goal {
   const cross = { ...ratios('crossP50', scenario, rival, to), name: 'to another process' }
@@ -132,8 +132,8 @@ function readersOf({ scenarios }: Results, name: string): number {
 
 /**
  * Makes a goal for the throughput of `rival`, divided by the throughput of the best other library. Libraries whose
- * names match `but` are ignored. If the run skipped later rounds of a library, the library's last figure is used for
- * those rounds. Otherwise the goal would be easier to reach in those rounds.
+ * names match `but` are ignored. If the run skipped later rounds of a library, its throughput in the last measured
+ * round is used for them. If the library were ignored in those rounds, the goal would be easier to reach.
  */
 export function best(what: string, scenario: string, rival: string, but?: RegExp): Goal {
   const figures = (results: Results) => {
@@ -190,8 +190,8 @@ function ofRounds(
 }
 
 /**
- * Returns the last figures of a rival that was skipped in some rounds. Returns undefined for a rival that was never
- * skipped.
+ * Returns the figures of the last round in which the rival was measured, if it was skipped in other rounds. Otherwise
+ * returns undefined.
  */
 function before({ trials }: Results, scenario: string, rival: string): Trial['figures'] | undefined {
   const own = trials.filter(trial => trial.rival === rival && trial.scenario === scenario)

@@ -4,12 +4,12 @@ import { type Rounds, roundsOf } from './rounds.ts'
 
 export type RivalEntry = Results['rivals'][number]
 
-/** A measure over the rounds: `low` is the minimum, `high` the maximum. */
+/** The median, the minimum (`low`) and the maximum (`high`) of a measure over the rounds. */
 export interface Spread {
   readonly median: number
   readonly low: number
   readonly high: number
-  /** The number of rounds with this measure. */
+  /** The number of rounds in which the measure was taken. */
   readonly rounds: number
 }
 
@@ -20,14 +20,14 @@ export interface Entry extends Rounds {
   spread(measure: Measure): Spread | undefined
   /** The distribution of the hand-off times in all rounds together. */
   readonly handoffs: Distribution | undefined
-  /** Jain's fairness index in each tenth of the trial: the median of the rounds. */
+  /** Jain's fairness index in each tenth of the trial. Each number is the median over the rounds. */
   readonly fairness: readonly number[] | undefined
 }
 
 /**
  * Sorts rivals: redis-baton, then floors (the least that Redis itself costs), then rivals that promise order, then the
  * others. Every plot has this order, so that a position always means the same rival. Sorting by hand-off latency would
- * favour locks that hand over to their own releaser.
+ * favour locks whose hand-offs often stay within a process.
  */
 export function inOrder(rivals: readonly RivalEntry[]): RivalEntry[] {
   const rank = ({ kind, fair }: RivalEntry) => (kind === 'baton' ? 0 : kind === 'floor' ? 1 : fair ? 2 : 3)
@@ -60,7 +60,7 @@ function entry(rival: RivalEntry, trials: readonly Trial[], all: number): Entry 
   }
 }
 
-/** Computes the spread without missing values. JSON turns NaN into `null`, so `null` is a missing value, too. */
+/** Computes the spread. Ignores missing values, which may be `null`, because JSON turns NaN into `null`. */
 function spreadOf(values: readonly (number | null | undefined)[]): Spread | undefined {
   const sorted = values.filter(isNumber).sort((a, b) => a - b)
   if (sorted.length === 0) return undefined

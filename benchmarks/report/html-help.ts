@@ -18,22 +18,23 @@ scenario, because it failed or some of its calls never returned. A single round 
 <dt>Hand-off, together with “back to the releaser”</dt>
 <dd>An acquisition counts as a hand-off only if the new holder was already waiting when the lock was released. If the waiters of a lock
 poll, the caller that has just released mostly takes the lock again, because it is awake while the others sleep. Throughput is then high
-because the lock is rarely handed over. The few hand-offs also look short. Releases follow each other closely, so a successful poll
-always comes shortly after a release, even if its caller has waited for seconds. So compare hand-off times only between locks whose share
-“back to the releaser” is low. In the burst scenarios, each waiter takes the lock only once, so the time to drain shows the real cost of
-handing over.</dd>
+because the lock is rarely handed over. The few hand-offs also look fast: a hand-off is measured from the last release, and there are so
+many releases that the last one is always recent, even if the new holder has waited for seconds. So compare hand-off times only between
+locks whose share “back to the releaser” is low. In the burst scenarios, each waiter takes the lock only once, so the time to drain shows
+the real cost of handing over.</dd>
 <dt>Jain’s index</dt>
 <dd>How evenly the acquisitions were shared among <i>n</i> waiters: 1 if all waiters had equally many, 1/<i>n</i> if one waiter had all.
 For example, the index is 0.5 if half of the waiters share all acquisitions equally and the other half get none.</dd>
 <dt>Overtaken, longest wait, starved</dt>
-<dd>“Overtaken by at most” is the largest number of later requests that were granted before one earlier request. 0 means strict order.
+<dd>“Overtaken by at most” says how many later requests were granted before an earlier one, in the worst case. 0 means strict order.
 Even a strict queue may overtake a few requests, because requests sent at about the same time may arrive in another order. A starved waiter did not
 get the lock during the whole measurement, so no other figure contains its wait.</dd>
 <dt>Floors</dt>
 <dd>The floors are a token popped from a list (floor-blpop), a token passed by a message (floor-publish), a message to all readers
 (floor-broadcast), and a bare SET with a compare-and-delete (floor-set). They lack what a lock needs, such as a lease or fencing, and
-floor-set cannot wait. Every hand-off of floor-publish goes to the other process. Hand-offs of floor-blpop may stay within a process,
-and some locks hand over within a process without Redis. So also compare “hand-off p50 across processes”.</dd>
+floor-set cannot wait. A hand-off within a process may be cheaper than one to another process. Every hand-off of floor-publish goes to the
+other process, some hand-offs of floor-blpop stay within a process, and some locks hand over within a process without Redis. So compare
+locks and floors also by “hand-off p50 across processes”.</dd>
 <dt>Overlaps</dt>
 <dd>How often the lock was granted while another caller held it. This number must be 0. Any larger number means that the lock does not do its job.</dd>
 <dt>Compare figures only within this page</dt>

@@ -6,7 +6,7 @@ export type Unit = 'µs' | 'ms' | 'per second' | 'count' | 'share' | 'index' | '
 interface Words {
   readonly title: string
   readonly unit: Unit
-  /** Any value above 0 is a fault and is highlighted. */
+  /** If set, the report highlights every value above 0, because it shows a fault. */
   readonly alarm?: true
 }
 
@@ -95,7 +95,7 @@ function duration(microseconds: number): string {
 
 function scaled(value: number, step: number, units: readonly string[]): string {
   let [scale, i] = [1, 0]
-  // Rounds first, so that 999.9 µs becomes 1 ms and not 1,000 µs.
+  // The value is rounded before the comparison, so that 999.9 µs becomes 1 ms and not 1,000 µs.
   while (i < units.length - 1 && Math.abs(Math.round(value / scale)) >= step) {
     scale *= step
     i++

@@ -12,7 +12,7 @@ const nothing = '–'
 const write = (measure: Measure, spread: Spread | undefined) =>
   spread ? format(words[measure].unit, spread.median) : nothing
 
-/** Describes median and range in words, for readers who cannot see the drawing. */
+/** Describes median and range in words, for people who cannot see the drawing. */
 function say(measure: Measure, spread: Spread | undefined): string {
   if (!spread) return 'not measured'
   const [low, high] = [spread.low, spread.high].map(value => format(words[measure].unit, value))
@@ -25,8 +25,8 @@ export function plotsOf(scenario: Scenario, entries: readonly Entry[]): Markup {
   const small = smallPlots[subject].map(([measure, description, second]) =>
     dotPlot(entries, measure, description, second),
   )
-  // These scenarios have no plot of fairness. A lone caller shares the lock with no other caller. The halves of a mixed
-  // crowd, and readers and writers, are not meant to have equal shares.
+  // These scenarios have no plot of fairness. A lone caller shares the lock with no other caller. Fair and unfair
+  // callers of one key are not meant to have equal shares, and neither are readers and writers.
   const shared = !['uncontended', 'mixed', 'phases', 'quorumAlone'].includes(subject)
   return markup`${handoffPlot(entries)}<div class="pair">${small}${shared && fairnessPlot(entries)}</div>`
 }
@@ -40,7 +40,7 @@ const drained: Small = [
 ]
 const nextGrant: Small = [
   'nextGrant',
-  'Time from the crash of the holder until the next waiter has the lock. Less is better. The short stroke is the same time without a crash.',
+  'Time from the crash of the holder until the next waiter has the lock. Less is better. For comparison, the short stroke shows the time of a hand-off without a crash.',
   'ordinaryHandoff',
 ]
 
@@ -99,15 +99,18 @@ const smallPlots: Readonly<Record<Subject, readonly Small[]>> = {
     ['waitMax', 'The longest wait for the lock. Less is better. The short stroke is the median wait.', 'waitP50'],
     [
       'attempts',
-      'How often a client asked the servers per acquisition. Less is better. Polls and split votes add attempts that fail.',
+      'Attempts to get the lock, per acquisition. Less is better. Failed attempts count, too: polls that find the lock taken, and split votes.',
     ],
     commands,
   ],
   admission: [
-    ['admission', 'Time from the call of the writer’s release until the last reader runs. Less is better.'],
+    [
+      'admission',
+      'Time from the call of the writer’s release until the last waiting reader has the lock. Less is better.',
+    ],
     [
       'messages',
-      'Messages that all clients together received when a writer released. The minimum is one per client with readers.',
+      'Messages that all clients together received when a writer released the lock. Each client with waiting readers needs at least one.',
     ],
     commands,
   ],
@@ -115,7 +118,7 @@ const smallPlots: Readonly<Record<Subject, readonly Small[]>> = {
     drained,
     [
       'inversions',
-      'Share of the pairs of requests that were granted in reverse order. 0 means that the order was kept.',
+      'Of all pairs of requests, the share in which the later request was granted first. 0 means that the order was kept.',
     ],
     commands,
   ],
@@ -123,7 +126,7 @@ const smallPlots: Readonly<Record<Subject, readonly Small[]>> = {
   'crash-holder': [nextGrant],
   'crash-waiters': [nextGrant],
   idle: [
-    ['commandsPerSecond', 'Commands that all parked waiters together send. Less is better.'],
+    ['commandsPerSecond', 'Commands that all waiters together send while they wait. Less is better.'],
     ['heapPerWaiter', 'Growth of the client’s JavaScript heap per waiter. Less is better.'],
     ['redisPerWaiter', 'Growth of the server’s memory per waiter. Less is better.'],
   ],
@@ -156,8 +159,8 @@ function dotPlot(entries: readonly Entry[], measure: Measure, description: strin
 }
 
 /**
- * The columns beside the plot of hand-offs. The first two are latencies, and the other two show how many acquisitions
- * were real hand-offs.
+ * The columns beside the plot of hand-offs. The first two are latencies. The other two show how often the lock went
+ * back to the waiter that had released it, and how evenly the waiters shared it.
  */
 const handoffColumns = [
   ['handoffP50', 'p50'],
@@ -189,7 +192,7 @@ function handoffPlot(entries: readonly Entry[]): Markup | undefined {
     title: 'Distribution of the hand-off latency',
     description:
       'Time from the call of release until acquire returns to the next holder. The strokes, from long to short, are p50, p90 ' +
-      'and p99. Each hill shows how often a lock took which time; all hills are equally high. “Back” is the share of acquisitions that went straight back to the waiter ' +
+      'and p99. A hill is high where many hand-offs took this time; all hills have the same height. “Back” is the share of acquisitions that went straight back to the waiter ' +
       'that had just released; these acquisitions are not hand-offs, and the hill does not contain them.',
     heads: columns.map(([, head]) => head),
     axis,
@@ -233,8 +236,8 @@ const costs: readonly Small[] = [
 
 /**
  * Plots each cost against the number of waiters. The figures come from two kinds of mutex scenario: loops with one key
- * and a hold of 0 ms, and drained queues. A lone waiter shows nothing about waiting, so scenarios with one waiter are
- * left out.
+ * and a hold of 0 ms, and `drain`, in which a full queue empties. A lone waiter shows nothing about waiting, so
+ * scenarios with one waiter are left out.
  */
 export function costOfWaiting(results: Results): Markup | undefined {
   const columns = results.scenarios

@@ -1,4 +1,4 @@
-/** Shows all figures as tables. The tables also serve readers who cannot see the plots. */
+/** Shows all figures as tables. The tables also serve people who cannot see the plots. */
 import { type Attainment, type Measure, measures, type Results, type Scenario } from '../contract.ts'
 import { type Entry, entriesOf, type Spread } from './html-data.ts'
 import { type Markup, markup } from './html-markup.ts'
@@ -27,7 +27,7 @@ export function tableOf(scenario: Scenario, entries: readonly Entry[], rounds: n
   const busiest = Math.max(0, ...entries.flatMap(({ trials }) => trials.map(({ busy }) => busy ?? 0)))
   return markup`<div class="scroll" tabindex="0" role="region" aria-label="All figures: ${scenario.title}"><table>
 <caption><span>${capital(scenario.title)}: medians${rounds > 1 && ` of ${rounds} rounds, with the minimum and maximum`}.${
-    busiest >= 0.05 && ` During a trial, other programs used up to ${format('share', busiest)} of the cores.`
+    busiest >= 0.05 && ` During a measurement, other programs used up to ${format('share', busiest)} of the cores.`
   }</span></caption>
 <thead><tr><th scope="col">Lock</th>${columns.map(measure => markup`<th scope="col">${words[measure].title}</th>`)}</tr></thead>
 <tbody>
@@ -47,9 +47,9 @@ function cell(measure: Measure, spread: Spread | undefined): Markup {
 type Headline = readonly [measure: Measure, moreIsBetter: boolean, unless?: Measure]
 
 /**
- * The measures to compare at a glance, for each kind of scenario. If a measure names a second measure as `unless`, it
- * is shown only if the run has no figures for that second measure. For example, the tables show hand-offs to another
- * process, and all hand-offs only if there are no figures for those. The reason: every lock needs Redis for a hand-off to
+ * The measures to compare at a glance, for each kind of scenario. A headline that names a second measure (`unless`) is
+ * shown only if the run has no figures for that second measure. For example, the median of all hand-offs is shown only
+ * if the median of hand-offs to another process is unknown. The reason: every lock needs Redis for a hand-off to
  * another process, but some locks hand over within a process without Redis.
  */
 const headlines: Readonly<Record<Subject, readonly Headline[]>> = {
@@ -87,8 +87,8 @@ const headlines: Readonly<Record<Subject, readonly Headline[]>> = {
 }
 
 /**
- * Compares the best lock of each kind, side by side. Unfairness can improve the figures of loops, so Jain's fairness
- * index is shown beside these figures.
+ * Compares the best lock of redis-baton, the best rival and the best floor in each scenario. In a loop, an unfair lock
+ * can have better figures than a fair one, so Jain's fairness index is shown beside the figures of loops.
  */
 export function glance(results: Results): Markup {
   const rows = results.scenarios.flatMap((scenario, i) => {
@@ -103,7 +103,7 @@ ${best('baton')}${best('rival')}${best('floor')}</tr>`
     })
   })
   return markup`<div class="scroll" tabindex="0" role="region" aria-label="At a glance"><table class="glance">
-<caption><span>Medians of the rounds. If Jain’s index of a lock is below about 0.9, a few favoured waiters account for much of its figure.</span></caption>
+<caption><span>Medians of the rounds. If Jain’s index of a lock is below about 0.9, a few waiters got the lock much more often than the others, and the lock’s figures describe mostly these few.</span></caption>
 <thead><tr><th scope="col">Scenario</th><th scope="col">Best redis-baton</th><th scope="col">Best rival</th><th scope="col">Best floor</th></tr></thead>
 <tbody>${rows}</tbody></table></div>`
 }

@@ -1,7 +1,7 @@
 /**
  * The results as one self-contained HTML page with SVG plots and without scripts, so it opens from a file and can be
- * attached to an e-mail. Its content security policy allows only the page's own style sheet. This is a second defence,
- * in case text from a rival's library is ever not escaped.
+ * attached to an e-mail. All text from a rival's library is escaped. As a second defence, the content security policy
+ * of the page allows only the page's own style sheet.
  */
 import { type Results, takesPart } from '../contract.ts'
 import { entriesOf } from './html-data.ts'
@@ -86,13 +86,13 @@ ${entries.length === 0 ? markup`<p>No lock was measured in this scenario.</p>` :
 </section>`
 }
 
-/** Lists reasons to doubt the figures, shown at the top of the page. */
+/** Makes the list of reasons to doubt the figures. The list is at the top of the page. */
 function warnings(results: Results): Markup | undefined {
   const broken = results.trials.filter(({ figures }) => (figures.overlaps ?? 0) > 0)
   const names = [...new Set(broken.map(({ rival, scenario }) => `${rival} in ${scenario}`))]
   const overlaps =
     names.length > 0 &&
-    `With these locks, two callers held the same lock at the same time, so the locks do not do their job: ${names.join(', ')}.`
+    `These libraries let two callers hold a lock at the same time, so they do not do their job: ${names.join(', ')}.`
   const lines = [overlaps, ...results.notes].filter(line => line !== false)
   if (lines.length === 0) return undefined
   return markup`<ul class="notes">${lines.map(line => markup`<li${line === overlaps && markup` class="alarm"`}>${line}</li>`)}</ul>`

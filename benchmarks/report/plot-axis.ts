@@ -15,12 +15,12 @@ export interface Axis {
 const worthLog = 8
 /** Room for the marks at both ends, in percent. */
 const edge = 2
-/** Room for values of 0 on a logarithmic axis, to the left of all other values, in percent. */
+/** If a logarithmic axis also shows values of 0, all other values begin at this position, in percent. */
 const room = 14
 
 /**
- * Makes an axis for these values: linear from 0, or logarithmic if their range is too wide. `force` overrides this
- * choice.
+ * Makes an axis for these values: linear from 0, or logarithmic if the largest value is many times the smallest.
+ * `force` overrides this choice.
  */
 export function axisFor(values: readonly number[], write: (value: number) => string, force?: 'log' | 'linear'): Axis {
   const positive = values.filter(value => value > 0)

@@ -16,7 +16,7 @@ export interface Series {
   readonly mark: string | undefined
   /** A point without y was not measured. The line has a gap at such a point. */
   readonly points: readonly Point[]
-  /** The points in words. */
+  /** A description of the points, for readers who cannot see the drawing. */
   readonly words: string
 }
 

@@ -5,9 +5,9 @@
  *      floor          ─●────│─────────│──────    70 µs
  *                         100 µs    1 ms
  *
- * The name is beside the drawing, so no reader has to match colours with a legend. The colour shows the kind of lock
- * (redis-baton, floor or rival), but position and name alone are enough to know the kind. A ring instead of a dot marks
- * a rival that promises no order.
+ * The name is beside the drawing, so nobody has to match colours with a legend. The colour distinguishes
+ * redis-baton, floors and rivals, but position and name alone are enough to tell them apart. A ring instead of a dot
+ * marks a rival that promises no order.
  */
 import { area, curveStepAfter } from 'd3-shape'
 import type { Distribution } from '../contract.ts'
@@ -22,7 +22,7 @@ export interface Row {
   readonly drawing: Markup | undefined
   /** What the drawing shows, in words. */
   readonly words: string
-  /** The figures, one for each of `heads`. */
+  /** The figures in the columns beside the drawing. `Plot.heads` has the titles of these columns. */
   readonly cells: readonly string[]
 }
 
@@ -63,8 +63,8 @@ ${cells.map((cell, i) => markup`<span class="cell"><small>${heads[i]} </small>${
 }
 
 /**
- * Draws a dot at the median, a bar from the minimum to the maximum, and a short stroke at the median of a second
- * figure.
+ * Draws a dot at the median of `spread`, a bar from its minimum to its maximum, and a short stroke at the median of
+ * `second`.
  */
 export function dots(spread: Spread, axis: Axis, second?: Spread): Markup {
   const [x, low, high] = [spread.median, spread.low, spread.high].map(value => percent(axis.at(value)))
@@ -88,7 +88,9 @@ export function axisOf(distributions: readonly Distribution[], write: (value: nu
   return axisFor(ends, write, 'log')
 }
 
-/** Draws the buckets as a stepped hill, scaled so that its peak fills the row, with strokes at some values. */
+/**
+ * Draws the buckets as a stepped hill, scaled so that its peak fills the row, and a vertical line at each of `strokes`.
+ */
 export function hill(
   { low, step, counts }: Distribution,
   axis: Axis,
@@ -110,11 +112,12 @@ export function hill(
   })}`
 }
 
-/** The axis of a trial's time, in percent. */
+/** An axis for the time of a trial, from 0 % to 100 %. */
 export const tenths: Axis = linear([0, 100], value => `${value} %`, 4)
 
 /**
- * Draws a line with one point per tenth of the trial. The value 0 is at the bottom of the row, 1 is at the dotted line.
+ * Draws a line with one point per tenth of the trial. The value 0 is at the bottom of the row. The value 1 is near the
+ * top, where a dotted line is drawn.
  */
 export function course(values: readonly number[]): Markup {
   const x = (i: number) => tenths.at(((i + 0.5) * 100) / values.length) * 10

@@ -1,6 +1,6 @@
 /**
- * Shows the progress of a run: in a terminal a bar with the time left, elsewhere a line on stderr for each round of a
- * scenario.
+ * Shows the progress of a run. A terminal shows a bar with the time left. Otherwise, a line for each round of a
+ * scenario is printed to stderr.
  */
 import type { Writable } from 'node:stream'
 import type { WriteStream } from 'node:tty'
@@ -17,8 +17,8 @@ const width = 30
 const drawEvery = 250
 
 /**
- * Opens the display of a run. If `out` is no terminal, a program may read it, so it receives only the server's name and
- * the tables.
+ * Opens the display of a run. If `out` is not a terminal, another program may read it, so it receives only the server's
+ * name and the tables.
  */
 export function openProgress(out: WriteStream, errors: Writable, env: NodeJS.ProcessEnv): Progress {
   const live = out.isTTY === true && env['TERM'] !== 'dumb'
@@ -27,7 +27,7 @@ export function openProgress(out: WriteStream, errors: Writable, env: NodeJS.Pro
 
 /** Estimates the progress and the time left, from expected and measured durations. */
 class Pace {
-  /** The number of trials that have failed so far, in words. */
+  /** A text with the number of trials that have failed so far; empty if none has failed. */
   failures = ''
   #failed = 0
   /** Expected ms of all trials. */
@@ -155,7 +155,7 @@ class Lines implements Progress {
 
   end(): void {}
 
-  /** Prints a line, unless `what` is the same as in the last call. */
+  /** Prints a line. `what` is its subject. If the next lines have the same subject, they are not printed. */
   #say(line: string, what = line): void {
     if (what !== this.#last) this.errors.write(`${line}\n`)
     this.#last = what

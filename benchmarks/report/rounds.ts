@@ -1,21 +1,19 @@
 /**
- * The rounds of one rival in one scenario. Some rounds may have no figures: a trial may fail, and a rival that failed
- * or left calls that never returned is not tried again (`givenUp` in trial.ts). Its later rounds are recorded as
- * skipped. Reports must still show such a rival as measured or failed, not as skipped.
+ * The rounds of one rival in one scenario. Some rounds may have no figures. If a trial fails, or a call never returns,
+ * the rival is not tried again (`givenUp` in trial.ts), and its later rounds are recorded as skipped. Reports must
+ * still show such a rival as measured or failed, not as skipped.
  */
 import type { Trial } from '../contract.ts'
 
 export interface Rounds {
   readonly measured: readonly Trial[]
-  /** '1 of 3 rounds', if the figures cover fewer rounds than the run has. */
+  /** A text such as '1 of 3 rounds'. Undefined if all rounds have figures, or if none has. */
   readonly mark: string | undefined
   /** Why there are fewer figures than rounds. */
   readonly shortcomings: readonly string[]
 }
 
-/**
- * Combines the rounds. `trials`: all trials of one rival in one scenario. `rounds`: the number of rounds of the run.
- */
+/** Combines all trials of one rival in one scenario. `rounds` is the number of rounds of the run. */
 export function roundsOf(trials: readonly Trial[], rounds: number): Rounds {
   const measured = trials.filter(({ outcome }) => outcome === 'measured')
   const few = measured.length > 0 && measured.length < rounds
@@ -26,7 +24,7 @@ export function roundsOf(trials: readonly Trial[], rounds: number): Rounds {
   }
 }
 
-/** Lists each reason once. If a reason does not apply to all rounds, its text says to how many it applies. */
+/** Returns each reason once. If a reason does not apply to all rounds, its text says to which or to how many. */
 function shortcomings(trials: readonly Trial[]): string[] {
   const failed = trials.filter(({ outcome }) => outcome === 'failed')
   const skipped = trials.filter(({ outcome }) => outcome === 'skipped')

@@ -21,7 +21,7 @@ interface Column {
   readonly measure: Measure
   readonly head: string
   readonly unit?: 'share' | 'whole' | 'KB'
-  /** If set, the cell shows this lock's median divided by the median of the rival named here. */
+  /** The name of a second rival. If set, each cell is the median of the row's lock divided by that of this rival. */
   readonly over?: string
 }
 
@@ -134,7 +134,7 @@ export function tables(results: Results): string {
   return results.scenarios.map(scenario => table(results, scenario)).join('\n\n')
 }
 
-/** Tabulates the project's goals for redis-baton that the run can judge. */
+/** Returns a table of the project's goals for redis-baton for which the run has figures. */
 export function goalsTable({ goals = [] }: Results): string {
   const rows = new Table({
     head: ['', 'goal', 'measured', ''],

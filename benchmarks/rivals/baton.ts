@@ -21,8 +21,8 @@ export const batonUnfair: Rival = {
   fair: false,
   locks: ['mutex', 'semaphore', 'readWrite'],
   note: 'redis-baton, always unfair (fairAfter: Infinity): messages wake waiters. One LockClient per process.',
-  // With the default `fairAfter`, a caller would join the fair queue after a second. The rival baton-fair measures that
-  // queue.
+  // With the default `fairAfter`, a caller would join the fair queue after a second. Only baton-fair measures that
+  // queue, so callers of this rival never join it.
   open: async setting => open(setting, { fairAfter: Number.POSITIVE_INFINITY }),
 }
 
@@ -36,7 +36,7 @@ export const batonMixed: Rival = {
   open: async setting => open(setting, {}, index => ({ fair: asksFair(index) })),
 }
 
-/** A semaphore of one permit is compared with this mutex, in the same round. */
+/** A mutex to compare with a semaphore of one permit. Both are measured in each round. */
 export const batonFairMutex: Rival = {
   ...ours,
   name: 'baton-fair-mutex',
@@ -58,7 +58,7 @@ export const batonUnfairMutex: Rival = {
   open: async setting => openMutex(setting, { fairAfter: Number.POSITIVE_INFINITY }),
 }
 
-/** A quorum is compared with this lock on one server, in the same round. */
+/** A mutex on one server, to compare with a quorum. Both are measured in each round. */
 export const batonFairSingle: Rival = {
   ...ours,
   name: 'baton-fair-single',
@@ -78,9 +78,9 @@ export const batonUnfairSingle: Rival = {
 }
 
 /**
- * How long a server must have been up before redis-baton accepts its vote, in ms. redis-baton waits for longer than a
- * lease (30 s by default). Servers report their uptime in whole seconds, and redis-baton subtracts a second, so 3 s are
- * added.
+ * How long a server must have been up before redis-baton accepts its vote, in ms. redis-baton requires an uptime of one
+ * lease, which is 30 s by default. But servers report their uptime in whole seconds, and redis-baton subtracts one more
+ * second. The result may be almost 2 s less than the true uptime, so this constant is 3 s longer than the lease.
  */
 const countsServersAfter = 33_000
 
@@ -104,7 +104,7 @@ export const batonUnfairQuorum: Rival = {
 
 let quorums = 0
 
-/** Opens a client over all servers. The client counts how often it asks the servers. */
+/** Opens a client over all servers, and counts how often the client asks them for a lock. */
 function openQuorum(setting: Setting, options: ClientOptions): RivalClient {
   const { servers = [setting.url], process } = setting
   quorums += 1
@@ -129,8 +129,8 @@ function openQuorum(setting: Setting, options: ClientOptions): RivalClient {
 }
 
 /**
- * Opens a client whose waiters share the key's mutex. Extra contenders, with higher indexes than the waiters, lock
- * separate keys, because a mutex has only one holder.
+ * Opens a client whose waiters share the key's mutex. A waiter whose index is `setting.waiters` or more was added by
+ * the order 'hold'. Each of these waiters locks a key of its own, because a mutex has only one holder.
  */
 function openMutex(setting: Setting, options: ClientOptions): RivalClient {
   const client = open({ ...setting, lock: 'mutex' }, options)
@@ -173,7 +173,8 @@ interface OpenClient extends RivalClient {
 }
 
 /**
- * Returns a function that locks a key. Semaphores and read-write locks are made once per key, as in a usual program.
+ * Returns a function that locks a key. As in a usual program, the object of a semaphore or of a read-write lock is made
+ * once per key.
  */
 function locking(
   locks: LockClient,

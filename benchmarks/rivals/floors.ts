@@ -19,11 +19,12 @@
  *                  In the loops, a waiter asks again right after its release, and one EVALSHA carries both the release
  *                  and the next request. In all other cases, a request has its own EVALSHA, which takes a free token or
  *                  puts the request into the queue. The EVALSHA of a release then only passes the token on. `release`
- *                  resolves before anything is sent, so that a next request can be added. So the return of `release`
- *                  says nothing about the server.
+ *                  resolves before its EVALSHA is sent, because that EVALSHA may still have to carry the waiter's next
+ *                  request. So the time until `release` resolves does not include any work of the server.
  *
  *  floor-broadcast A writer's release is one PUBLISH on a channel to which each process with readers subscribes. The
- *                  message admits the readers that wait when it comes. No caller is excluded.
+ *                  message admits all readers that are waiting when it arrives. Mutual exclusion is missing: a
+ *                  writer gets the lock at once, whoever else holds it.
  *
  *  floor-set       SET NX PX acquires, and a compare-and-delete script releases. This is the cost of an uncontended
  *                  lock.
@@ -91,8 +92,8 @@ export const floorPublish: Rival = {
 }
 
 /**
- * Passes the token on. KEYS: this process's queue, the other process's queue, the mark that the token is taken. ARGV:
- * channel prefix, entry of the next request or ''.
+ * Passes the token on. KEYS: this process's queue, the other process's queue, the key that exists while the token is
+ * taken. ARGV: channel prefix, entry of the next request or ''.
  */
 const pass = `
 if ARGV[2] ~= '' then redis.call('RPUSH', KEYS[1], ARGV[2]) end
@@ -100,8 +101,8 @@ local next = redis.call('LPOP', KEYS[2]) or redis.call('LPOP', KEYS[1])
 if next then redis.call('PUBLISH', ARGV[1] .. string.sub(next, 1, 1), next) else redis.call('DEL', KEYS[3]) end`
 
 /**
- * Takes a free token, or queues. KEYS: this process's queue, the mark that the token is taken. ARGV: the request's
- * entry. Replies 1 if the caller got the token.
+ * Takes a free token, or queues. KEYS: this process's queue, the key that exists while the token is taken. ARGV: the
+ * request's entry. Replies 1 if the caller got the token.
  */
 const ask = `
 if redis.call('SET', KEYS[2], 1, 'NX') then return 1 end
@@ -113,7 +114,7 @@ async function openPublish({ url, namespace, process: own }: Setting): Promise<R
   const [passSha, askSha] = (await Promise.all([redis.script('LOAD', pass), redis.script('LOAD', ask)])).map(String)
   const channels = `${namespace}:floor:`
   const granted = new Map<string, (release: Release) => void>()
-  /** The last release, while it is held back so that the next request can be sent with it. */
+  /** A release that has not been sent yet. It waits for the waiter's next request, to be sent together with it. */
   let held: { entry: string; key: string } | undefined
 
   const send = (key: string, entry: string) =>
@@ -125,7 +126,8 @@ async function openPublish({ url, namespace, process: own }: Setting): Promise<R
   const releaseOf = (entry: string, key: string) => async () => {
     flush()
     held = { entry, key }
-    process.nextTick(flush) // when `flush` runs, the loop has made its next request
+    // If the waiter asks again at once, this happens before `flush` runs, and the request is sent with the release.
+    process.nextTick(flush)
   }
   inbox.on('message', (_channel, entry: string) => {
     const grant = granted.get(entry)
@@ -218,7 +220,7 @@ async function openBroadcast({ url }: Setting): Promise<RivalClient> {
 
 async function connect(url: string): Promise<Redis> {
   const redis = new Redis(url, { lazyConnect: true })
-  redis.on('error', () => {}) // a failed command rejects, and so reports the error
+  redis.on('error', () => {}) // nothing to do here, because each command that fails rejects with its error
   await redis.connect()
   return redis
 }

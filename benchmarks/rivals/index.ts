@@ -86,14 +86,15 @@ export const rivals: readonly Rival[] = [
   liveMutexSocket,
 ]
 
-/** Returns the command that starts the rival's workers. `further` applies only to Node workers. */
+/**
+ * Returns the command that starts the rival's workers. `further`: a module with additional rivals, for tests. Workers
+ * in Java ignore it.
+ */
 export async function workerOf({ runtime }: Rival, further?: string): Promise<Command> {
   return runtime === 'java' ? launch() : nodeWorker(further)
 }
 
-/**
- * Returns the rival's version; undefined for floors, which have no package, and for packages that are not installed.
- */
+/** Returns the rival's version. Returns undefined if the rival has no package, or if its package is not installed. */
 export async function versionOf({ kind, runtime, package: name }: Rival): Promise<string | undefined> {
   if (runtime === 'java') return redissonVersion()
   if (kind === 'baton') return versionIn(new URL('package.json', packageRoot))

@@ -31,8 +31,8 @@ interface Found {
 }
 
 /**
- * Says which packages are missing or have an unsupported version; undefined if all are fine. Runs no code of the
- * packages.
+ * Returns a text that names the packages that are missing or have an unsupported version. Returns undefined if there
+ * are none. No code of the packages runs.
  */
 export async function notInstalled(...packages: string[]): Promise<string | undefined> {
   const absent = packages.filter(name => !installed(name))
@@ -76,8 +76,8 @@ function isKnown(name: string): boolean {
 const here = import.meta.filename
 
 /**
- * Finds an installed package, first from the current folder. Reads package.json files directly, because many packages
- * do not export their package.json.
+ * Finds an installed package. Searches from the current folder first, and from this file afterwards. Reads package.json
+ * files directly, because many packages do not export their package.json.
  */
 function installed(name: string): Found | undefined {
   const own = foldersFor(name, here)
@@ -100,7 +100,10 @@ export function versionIn(file: string | URL): string | undefined {
   }
 }
 
-/** Runs `import(name)` as if in `file`. Node has no other way to resolve a package's `exports` from another place. */
+/**
+ * Runs `import(name)` as if the call were in `file`. So it finds packages that are installed beside `file`, but not
+ * here. Node has other ways to look for a package elsewhere, but they ignore the `exports` of the package.
+ */
 function importFrom(file: string, name: string): Promise<unknown> {
   const importModuleDynamically = constants.USE_MAIN_CONTEXT_DEFAULT_LOADER
   return runInThisContext('name => import(name)', { filename: file, importModuleDynamically })(name)

@@ -73,7 +73,7 @@ async function untilLonely({ wss }: Broker): Promise<void> {
   const prolong = () => {
     end = performance.now() + lonely
   }
-  wss.on('connection', prolong) // notices a client that connects and disconnects between two checks
+  wss.on('connection', prolong) // a client may connect and disconnect between two checks
   while (performance.now() < end) {
     await sleep(look)
     if ((await connections()) > 0) prolong()

@@ -1,11 +1,12 @@
 /**
- * live-mutex keeps its locks in a broker process, not in Redis. The first worker starts the broker:
+ * live-mutex keeps its locks in a broker process, not in Redis. The first worker creates a folder and starts the
+ * broker:
  *
  *     worker that creates the folder ── spawn ──▶ live-mutex-broker: listens, then writes `address` into the folder
  *     every worker ◀─────── reads `address` ────── when no client is connected any longer, removes the folder and ends
  *
  * The folder's name is derived from the trial's namespace, so it is shared by the workers of this trial only. A trial
- * may kill the worker that started the broker, so the broker runs on without it.
+ * may kill the worker that started the broker. So the broker does not end when that worker ends.
  */
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -32,7 +33,10 @@ interface Client {
   close(): void
 }
 
-/** The longest wait that live-mutex accepts, in ms. By default, a request gives up after three attempts of 3 s. */
+/**
+ * How long a request waits for the lock, in ms: the longest time that live-mutex accepts. By default, a request would
+ * give up after three attempts of 3 s.
+ */
 const longestWait = 800_000
 /** How long the broker may take to start, in ms. */
 const patience = 15_000
@@ -104,8 +108,9 @@ async function madeNow(folder: string): Promise<boolean> {
 
 function startBroker(folder: string, transport: string): void {
   spawn(process.execPath, [...loader, program, folder, transport], {
-    // When this program runs from source, Node must find tsx, which is installed beside the sources. When it runs from
-    // the build, the broker must find live-mutex, which may be installed in the current folder.
+    // Packages for the broker are looked up from this folder. If this program runs from source, the broker needs tsx,
+    // which is installed beside the sources. If this program runs from the build, the broker needs live-mutex, which
+    // may be installed in the current folder.
     cwd: loader.length > 0 ? import.meta.dirname : process.cwd(),
     stdio: 'ignore',
     detached: true,

@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis'
 import type { Rival } from '../contract.ts'
 import { load, notInstalled } from './installed.ts'
 
-/** Private parts of node-redisson that `close` needs. */
+/** Private fields of a node-redisson client. `close` needs them. */
 interface Inside {
   readonly commandExecutor: { readonly subscribeRedis: Redis }
   readonly redis: Redis
@@ -23,8 +23,7 @@ function redissonWith(name: string, eventAdapter: 'pubsub' | 'streams', note: st
       const redisson = new Redisson({
         redis: { options: connectionTo(url) },
         eventAdapter,
-        // The lease of calls that state no lease. node-redisson renews such a lease at intervals of a third of its
-        // length.
+        // If a call sets no lease, node-redisson uses this one, and renews it whenever a third of it has passed.
         ...(lease !== undefined && { lockWatchdogTimeout: BigInt(lease) }),
       })
       return {
@@ -42,11 +41,13 @@ function redissonWith(name: string, eventAdapter: 'pubsub' | 'streams', note: st
 }
 
 /**
- * Closes what node-redisson leaves running. Each wait leaves a timer that unsubscribes later, even if the wait is over.
- * On a closed connection, unsubscribing would reject. No code handles that rejection, so it would end the process.
- * Therefore this function replaces `unsubscribe`. The reader of the event stream blocks for ever, so `quit` would not
- * return. Therefore this function adds an event, which wakes the reader, and replaces `xread`, so that the reader does
- * not read again.
+ * Closes a client of node-redisson, and what its own `quit` leaves running:
+ *
+ *  a timer      It starts whenever a caller waits, and unsubscribes later. After `quit`, this would reject, because the
+ *               connection is closed. Nobody handles the rejection, so the process would end. So `unsubscribe` is
+ *               replaced.
+ *  an XREAD     The event adapter 'streams' waits in XREAD without a time limit, and `quit` would wait as long. So an
+ *               event is added, which ends the XREAD, and `xread` is replaced, so that no further XREAD follows.
  */
 async function close(redisson: Inside, eventAdapter: string): Promise<void> {
   const { subscribeRedis } = redisson.commandExecutor

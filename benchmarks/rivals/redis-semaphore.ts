@@ -6,7 +6,7 @@ import { load, notInstalled } from './installed.ts'
 type Library = typeof import('redis-semaphore')
 type Lock = InstanceType<Library['Mutex']>
 
-/** redis-semaphore is used as in its README: one lock object per hold, one connection per process. */
+/** redis-semaphore is used as in its README: one lock object for each acquisition, and one connection per process. */
 const polling = {
   kind: 'rival',
   fair: false,

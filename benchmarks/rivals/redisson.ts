@@ -31,8 +31,8 @@ const answersWithinMs = 10_000
 const longestLine = 160
 
 // Asynchronous calls were compared with a thread per waiter, in 2 processes with 8 and with 100 waiters each. For RLock
-// and for RFairLock, asynchronous calls had the shorter hand-off, more acquisitions per second and less CPU time. For
-// RLock, asynchronous calls also send more commands, because each message then wakes two waiters.
+// and for RFairLock, asynchronous calls had the shorter hand-off, more acquisitions per second and less CPU time. But
+// for RLock they also sent more commands, because each release then wakes two waiters, and both ask Redis.
 const use =
   'Asynchronous calls, lockAsync(id) and unlockAsync(id), which are faster than a thread per waiter. One client per ' +
   'process, with the defaults. Above 250 waiters per process, more channels per connection and a longer subscription ' +
@@ -79,7 +79,7 @@ async function missing(): Promise<string | undefined> {
 }
 
 /**
- * Returns the command that starts a worker of any rival from Redisson. Call this only after `missing` has resolved to
+ * Returns the command that starts a worker for any of Redisson's locks. Call this only after `missing` has resolved to
  * undefined.
  */
 export function launch(): Command {
@@ -123,7 +123,7 @@ export async function prepare(
   }
 }
 
-/** Looks where Maven looks: JAVA_HOME, then the PATH. */
+/** Finds Java as Maven does: in JAVA_HOME if that is set, otherwise on the PATH. */
 async function findJava(env: NodeJS.ProcessEnv): Promise<string | undefined> {
   const { JAVA_HOME } = env
   const java = JAVA_HOME ? join(JAVA_HOME, 'bin', 'java') : await onPath('java', env)

@@ -3,8 +3,9 @@
  *
  * A call that retries keeps the grants of its earlier attempts. A server that has granted to a call refuses the next
  * attempts of the same call, because the server does not check whose lock it is. So after a split vote, no caller gets
- * a majority until the grants expire. Only a call that fails releases its grants. So there are two ways to wait without
- * a time limit:
+ * a majority until the grants expire. A call releases its grants sooner only if it fails. A call without retries fails
+ * after one attempt, and a call with unlimited retries does not fail. So there are two ways to wait without a time
+ * limit:
  *
  *     redlock-quorum         one call with retryCount -1, as on one server
  *     redlock-quorum-10ms    calls of one attempt each, repeated by the caller

@@ -31,8 +31,8 @@ function universalWith(
       const adapters = clients.map(client => new library.IoredisAdapter(client))
       const locks = new Map<string, Lock>()
       let attempts = 0
-      // One lock object per key for the whole process, as redlock-universal intends. A new object first checks the
-      // server with a PING.
+      // The whole process uses one lock object per key, as redlock-universal intends. A new object for each acquisition
+      // would cost a PING each time.
       const lockOf = (key: string): Lock => {
         const known = locks.get(key)
         if (known) return known

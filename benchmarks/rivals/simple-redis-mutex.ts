@@ -15,9 +15,9 @@ export const simpleRedisMutex: Rival = {
     const { createClient } = await load<typeof import('redis')>('redis')
     const redis = createClient({ url })
     await redis.connect()
-    // The first lock call of simple-redis-mutex connects its subscriber. Later calls do not wait until the subscriber
-    // is connected. Without this extra first call, the trial would miss its first release and begin with a pause of 10
-    // s.
+    // The first lock call of simple-redis-mutex connects the subscriber that receives the messages of releases. Later
+    // calls do not wait until it is connected. Without this extra first call, the first waiters of the trial would miss
+    // the message of the first release. They would wait for 10 s, until they poll.
     const release = await lock(redis, `${namespace}:first-lock:${process}`)
     await release()
     return {

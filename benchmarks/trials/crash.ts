@@ -8,7 +8,7 @@ import { merge, type Samples } from '../harness/samples.ts'
 import { enqueue } from './queue.ts'
 import { ending, type Findings, type Stage } from './stage.ts'
 
-/** In ms: the lease of every rival that has a setting for it. */
+/** The lease in ms, for each rival whose lease can be set. */
 const lease = 2_000
 
 /** Kills a process that holds the lock, while another process has waiters. */
@@ -27,13 +27,13 @@ const ordinaryTimes = 5
 const crashes = 3
 /** The number of waiters of the surviving process, which are behind the crashed ones in the queue. */
 const survivors = 10
-/** In ms: time for the server to notice that the connections of a killed process have ended. */
+/** How long the server may take to notice that the connections of a killed process have ended, in ms. */
 const noticed = 100
 
 /**
- * Kills a process whose waiters are queued. Each repetition has a holder, a victim process and a surviving process. The
- * victim's waiters queue behind the holder, and the survivor's waiters queue after them. Then the victim is killed and
- * the holder releases.
+ * Kills a process whose waiters are queued, and measures the time from the holder's release to the next grant. In each
+ * repetition, the waiters of the victim process queue first, and the waiters of the surviving process queue behind
+ * them. Then the victim is killed, and the holder releases.
  */
 export async function crashWaiters(stage: Stage): Promise<Findings> {
   const { scenario, limits } = stage.terms
@@ -44,7 +44,8 @@ export async function crashWaiters(stage: Stage): Promise<Findings> {
   ])
   const answers: Drained[] = []
   /**
-   * Resolves to the ms from the release to the next grant, or to undefined if some waiter of the survivor got no turn.
+   * Resolves to the ms from the holder's release to the next grant. Resolves to undefined if a waiter of the surviving
+   * process was not granted the lock in time.
    */
   const grant = async (prepare: () => Promise<void>): Promise<number | undefined> => {
     await holder.ask({ op: 'hold' }, limits.crash)

@@ -7,17 +7,18 @@ import { enqueue } from './queue.ts'
 import type { Findings, Stage } from './stage.ts'
 
 /**
- * In ms: within this time, the server frees the buffers that it used for new connections and for the waiters' requests.
+ * How long to wait before the memory is measured, in ms. In this time, the server frees the buffers that it used for
+ * new connections and for the waiters' requests.
  */
 const calm = 2_500
 /** How long to wait for a request to arrive at the server, in ms. */
 const settled = 300
-/** In s: the waiters are watched at least this long, because some rivals send a command only every few seconds. */
+/** The shortest time for which waiters are watched, in s. Some rivals send a command only every few seconds. */
 const leastSeconds = 5
 
 /**
  * Measures idle waiters. They cause little traffic, so MONITOR can count their commands exactly. The holder has its own
- * process, whose renewals do not count.
+ * process, and the commands with which it renews its lease are not counted.
  */
 export async function idle(stage: Stage): Promise<Findings> {
   const { scenario, server, limits, seconds, signal } = stage.terms

@@ -4,12 +4,15 @@
  *  startAt ──queue up──▶ openAt ──warm up──▶ from ──────── the window: --seconds ────────▶ endAt ──finish──▶ giveUpAt
  *                                            │ snapshot                                   │ snapshot
  *
- * If waiters hold the lock for some time (`hold`), waiters of process A and B first ask in turn, A B A B …. Meanwhile
- * the first waiter keeps the lock until all have asked (`openAt`). If the lock keeps this order, every hand-off of the
- * loop goes to the other process. If each process asked at once for all its waiters, the queue would consist of blocks.
- * With eight waiters per process, seven of eight hand-offs would then stay within a process. The eighth hand-off would
- * go to the other process, but so rarely that its code is not in the CPU caches. The part of a wait before `openAt` is
- * not counted.
+ * If waiters hold the lock for some time (`hold`), the waiters of the processes A and B first ask in turn: A, B, A, B.
+ * The first waiter keeps the lock until all waiters have asked (`openAt`). If the lock keeps this order, every hand-off
+ * of the loop goes to the other process.
+ *
+ * Without turns, all waiters of A would be in the queue before all waiters of B. With eight waiters per process, seven
+ * of eight hand-offs would then stay within a process. Hand-offs to the other process would be rare, and each would be
+ * slower than usual, because its code would not be in the CPU caches.
+ *
+ * The part of a wait before `openAt` is not measured.
  *
  * If `hold` is 0, all waiters ask at once, because the lock itself determines the order after a few turns.
  *
@@ -34,23 +37,26 @@ import { type Snapshot, together } from '../harness/server.ts'
 import { ending, type Findings, type Stage } from './stage.ts'
 
 /**
- * The time by which each waiter of a process prolongs the warm-up, in ms. So every waiter has had a turn before the
- * measured window.
+ * The time by which each waiter of a process prolongs the warm-up, in ms. It is long enough for every waiter to have a
+ * turn before the measured window.
  */
 const perWaiter = 1
-/** In ms: time between two requests while waiters queue up. A delay shorter than this does not change the order. */
+/**
+ * The time between two requests while waiters queue up, in ms. If a request is late by less than this, the order of the
+ * queue does not change.
+ */
 const apart = 25
 /**
- * The time by which a mixed crowd prolongs the warm-up, in ms. The unfair callers of the crowd join the queue after a
- * second (the default). Until then, only the fair callers get the lock.
+ * The time by which a mixed scenario prolongs the warm-up, in ms. Its unfair callers join the queue after a second,
+ * which is the default of `fairAfter`. Until then, only the fair callers get the lock.
  */
 export const patience = 2_000
 /**
- * In ms: the lease in a scenario in which an additional process holds permits. The lease is so long that none of these
- * permits is renewed in the measured window.
+ * The lease in a scenario in which an additional process holds permits, in ms. The lease is so long that this process
+ * renews none of its permits in the measured window.
  */
 const leaseInUse = 120_000
-/** In ms: time between the order and the start, so that all processes have received the order in time. */
+/** The time from the order to run a loop until `startAt`, in ms. In this time, the order reaches every worker. */
 const lead = 50
 
 export async function loop(stage: Stage): Promise<Findings> {
@@ -88,8 +94,8 @@ export async function loop(stage: Stage): Promise<Findings> {
   const reach = (moment: number) => Promise.race([finished, until(moment)])
   const snapshot = async () => together(await Promise.all(stage.answering.map(server => server.snapshot())))
   if (frozen) {
-    // At this moment all clients are connected, and the first effects of freezing end before the measured window
-    // begins.
+    // The servers freeze in the middle of the warm-up. By then, all clients are connected. The freeze delays clients
+    // at first, and these delays are over before the measured window begins.
     await reach((openAt + from) / 2)
     stage.freeze()
   }
@@ -138,7 +144,10 @@ export function queueUp({ processes, waiters, hold }: Scenario): number {
   return hold > 0 ? processes * waiters * apart : 0
 }
 
-/** Returns figures per acquisition between the two snapshots; none if the rival uses its own server. */
+/**
+ * Returns the server's figures per acquisition, from the two snapshots. Returns no figures if the rival uses its own
+ * server.
+ */
 export function serverFigures(
   { length, acquired }: Samples,
   before: Snapshot,
@@ -158,6 +167,7 @@ export function serverFigures(
 }
 
 /**
- * If a trial has fewer commands than this, the commands are not the rival's but, for example, those of a health check.
+ * If the server counted fewer commands than this in a trial, the rival does not use this server. The few commands come,
+ * for example, from a health check.
  */
 const ownCommands = 10

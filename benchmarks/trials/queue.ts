@@ -4,7 +4,7 @@
  *  hold ──▶ each asks once, `gap` after the one before ──▶ settle ──▶ the holder releases ──▶ … ──▶ the last one holds
  *                                                                     │◀────────── drain ─────────▶│
  *
- * A short queue is filled and drained several times, because a few releases are too few to measure their cost.
+ * A short queue is filled and drained several times, because a few releases do not suffice to measure their cost.
  */
 
 import type { Figures } from '../contract.ts'
@@ -17,8 +17,8 @@ import { ending, type Findings, type Stage } from './stage.ts'
 
 const lead = 50
 /**
- * Time between two requests of a process in a burst, in ms. It is longer than a request takes, so the requests of all
- * processes reach Redis in the planned order.
+ * Time between two requests of one process in a burst, in ms. Between them, each of the other processes asks once, at
+ * equal distances. A request takes less time than such a distance, so all requests reach Redis in the planned order.
  */
 const gap = 4
 /** Drains of a short queue are repeated until there are about this many acquisitions. */
@@ -73,8 +73,8 @@ export async function queue(stage: Stage): Promise<Findings> {
       throughput: samples.length / (drained / 1_000),
       clientCpu: cpu / samples.length,
       drain: drained / times,
-      // With several drains, most pairs are of two requests from different drains. Such a pair is never inverted, so
-      // the share of inverted pairs would be too small, and is left out.
+      // With several drains, most pairs of requests consist of requests from two drains. These are never granted in
+      // reverse order, and would make the share of inverted pairs too small. So the share is left out.
       inversions: times === 1 ? overtaking(samples).share : Number.NaN,
       jain: jain(counts),
       starved: counts.filter(count => count === 0).length,

@@ -9,7 +9,7 @@ import { type Part, readPart } from '../harness/samples.ts'
 import type { Server } from '../harness/server.ts'
 import { type Tally, tallyOf } from '../harness/tally.ts'
 
-/** Time limits in ms. No trial takes longer than the sum of these limits plus its measured window. */
+/** Time limits for the parts of a trial, and the minimum warm-up, in ms. */
 export interface Limits {
   /** The minimum time that a loop runs before its measured window. */
   readonly warmUp: number
@@ -111,7 +111,7 @@ export class Stage {
   }
 
   /**
-   * Freezes as many servers as the scenario says, from the end of the list. Rivals that use only the first server are
+   * Freezes the last `frozen` servers of the list, as the scenario demands. Rivals that use only the first server are
    * not affected.
    */
   freeze(): void {

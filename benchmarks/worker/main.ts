@@ -3,8 +3,8 @@
  *
  *   node --expose-gc main.js [module]
  *
- * Tests add rivals by a module, whose default export is a list of rivals. The worker ends when its stdin closes, so it
- * cannot outlive the runner.
+ * The module is for tests. Its default export is a list of additional rivals. The worker ends when its stdin closes, so
+ * it cannot outlive the runner.
  */
 import { createInterface } from 'node:readline'
 import { pathToFileURL } from 'node:url'

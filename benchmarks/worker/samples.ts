@@ -5,8 +5,9 @@ const width = sampleFields.length
 const firstCapacity = 1 << 16
 
 /**
- * The samples of one order, in one flat array whose bytes become the file. No objects are created per sample. When the
- * array is full, it is copied into one of twice the size, which takes about a millisecond at 100,000 samples.
+ * The samples of one order. All samples are in one flat array, and the file gets the bytes of this array. No objects
+ * are created per sample. When the array is full, it is copied into an array of twice the size. This takes about 1 ms
+ * at 100,000 samples.
  */
 export class SampleStore {
   count = 0

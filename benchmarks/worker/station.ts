@@ -1,8 +1,9 @@
 /**
  * The waiters of one worker process, which carry out the orders.
  *
- * Everything that is measured happens in `#turn`: ask, hold, release. Between the two readings of the clock around a
- * call, there is nothing but the call. A turn that never ends is abandoned, because the runner later kills the process.
+ * Everything that is measured happens in `#turn`: ask, hold, release. The clock is read directly before and directly
+ * after each call, so the times contain nothing but the call. If a turn never ends, the worker leaves it as it is; the
+ * runner later kills the process.
  */
 import { setImmediate as breathe, setTimeout as sleep } from 'node:timers/promises'
 import {
@@ -118,7 +119,8 @@ export class Station {
   }
 
   /**
-   * Reports the memory in use, without the memory that the benchmark itself needs for the waiters' unfinished turns.
+   * Reports the memory in use. `heap` does not include the memory that the benchmark itself needs for the waiters'
+   * unfinished turns.
    */
   async memory(): Promise<Report> {
     this.#turnHeap ??= await this.#measureTurn()

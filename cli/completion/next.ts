@@ -24,7 +24,7 @@ export interface KeysWanted {
   readonly prefix?: string
 }
 
-/** The `--url` and `--prefix` options that the line contains. */
+/** The `--url` and `--prefix` options that the command line contains. */
 type Given = Omit<KeysWanted, 'beginning'>
 
 const nothing: Next = { kind: 'words', words: [] }

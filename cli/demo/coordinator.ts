@@ -3,9 +3,10 @@
  *
  *  1. Four workers start. Each receives orders until it has 12 in hand. For each order that it answers, it receives a
  *     new one. So about 47 requests always wait for the coupon's lock while one order is served.
- *  2. After 12 sales, W2 has to stop inside its next section: the customer has paid, W2 holds the lock, and nothing is
- *     written. W2 is then killed with SIGKILL. Nobody can release its lock, so the others wait until the lease ends.
- *     The orders that W2 had in hand go back to the front of the list, and a new process replaces W2.
+ *  2. After 12 sales, W2 has to stop inside its next critical section: the customer has paid, W2 holds the lock, and
+ *     the sale is not written yet. W2 is then killed with SIGKILL. Nobody can release its lock, so the others wait
+ *     until the lease ends. The orders that W2 had in hand go back to the front of the list, and a new process replaces
+ *     W2.
  *  3. After 28 sales, W3 has to stop in the same way. It is frozen with SIGSTOP until its lease is long over. Meanwhile
  *     the others sell all coupons. When W3 continues, it does not know this. It tries to write a sale based on a stock
  *     that it read long ago. The shop refuses the write because it has seen newer fencing tokens. W3 learns that it
@@ -185,7 +186,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
     tellOthers(null)
     say(
       'plain',
-      `${victim.label} continues after ${seconds(now() - at)} and writes stock ${stockRead - 1}; the stock is ${ledger.stock} now`,
+      `${victim.label} continues after ${seconds(now() - at)} and writes that ${stockRead - 1} coupons are left; in fact, ${ledger.stock} are left`,
     )
     await until(() => ledger.lateWrite !== null)
     if (ledger.lateWrite === 'accepted')
@@ -248,7 +249,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
     await dismiss(crew, finished ? 3_000 : 0)
     await locks?.close()
     await wipe(redis, prefix).catch(error => {
-      if (finished) throw error // otherwise the run has already failed, and the earlier error matters more
+      if (finished) throw error // if the run has failed, the error of the run matters more
     })
   }
 

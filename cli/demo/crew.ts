@@ -7,7 +7,7 @@ import type { FromWorker, ToWorker } from './messages.ts'
 import type { Order } from './orders.ts'
 
 export interface Worker {
-  /** The worker's number. A replacement has the same number and label. */
+  /** The worker's number. The process that replaces a killed worker has the same number and label. */
   readonly place: number
   readonly label: string
   readonly pid: number

@@ -1,6 +1,6 @@
 /**
- * A record of everything that is observed of the sale. The coordinator adds to the record, the view shows it, and the
- * witness judges it.
+ * Records everything that is observed during the sale. The coordinator adds to the record, the view shows it, and
+ * witness.ts judges it.
  */
 import type { Entered, Left, Lost, Paused } from './messages.ts'
 import type { Section } from './witness.ts'
@@ -18,7 +18,7 @@ export function openLedger(stock: number) {
     answered: 0,
     sold: 0,
     stock,
-    /** The critical section that began last. */
+    /** The critical section that began most recently. */
     latest: null as Section | null,
     killedAt: null as number | null,
     frozen: null as { pid: number; from: number; to: number } | null,
@@ -59,8 +59,8 @@ export function openLedger(stock: number) {
     },
 
     /**
-     * Ends a critical section whose lock was lost. The section ends when its lease ended. If the shop accepted a write
-     * after that, the section ends with this write.
+     * Ends a critical section whose lock was lost. The end of the section is the end of its lease, or the last accepted
+     * write of the section if that came later.
      */
     lost({ section: id, refused, wroteAt }: Lost) {
       if (id === null) return

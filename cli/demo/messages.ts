@@ -9,8 +9,8 @@ export type ToWorker =
   | { kind: 'open'; url: string; prefix: string; label: string; locked: boolean }
   | { kind: 'order'; id: string; customer: string; coupon: string }
   /**
-   * Tells the worker to stop in its next critical section that is about to sell, after the payment and before the first
-   * write. The worker answers with `paused`.
+   * Tells the worker to stop inside the next critical section in which it sells a coupon. It stops after the payment
+   * and before the first write, and answers with `paused`.
    */
   | { kind: 'pause' }
   /** Tells the worker to continue its paused critical section. */
@@ -42,8 +42,8 @@ export interface Entered {
   /** The lease lasts at least until this time, as far as the worker knows. */
   leaseEnds: number | null
   /**
-   * While a critical section runs, its id is in the shop as a mark. `found` is the mark of another section that this
-   * section found in the shop. `found` should be null, because sections must not overlap.
+   * While a critical section runs, its id is in the shop. `found` is the id of another critical section that was still
+   * in the shop when this one began. `found` should be null, because critical sections must not overlap.
    */
   found: string | null
 }
@@ -54,7 +54,7 @@ export interface Paused {
   section: string
   order: string
   leaseEnds: number | null
-  /** The stock that the critical section has read. It has not sold a coupon yet. */
+  /** The stock that the worker has read in this critical section. The worker has not sold a coupon in it yet. */
   stockRead: number
 }
 
@@ -80,6 +80,6 @@ export interface Lost {
   order: string
   /** The write that the shop refused: its token, and the newer token that the shop had seen. */
   refused: { token: number; seen: number } | null
-  /** The time of the last write that the shop accepted; null if there was none. */
+  /** The time of this section's last write that the shop accepted; null if there was none. */
   wroteAt: number | null
 }

@@ -22,7 +22,7 @@ interface Options {
   readonly url?: readonly string[]
 }
 
-/** Resolves to the exit code: 0 if nothing went wrong in the sale. Rejects with Failure. */
+/** Resolves to the exit code: 0 if nothing went wrong in the sale. Rejects with Failure if the sale cannot finish. */
 export async function perform({ lock, url }: Options): Promise<number> {
   if (process.platform === 'win32') {
     throw new Failure(
@@ -80,8 +80,8 @@ async function hold(server: { redis: Redis; url: string }, locked: boolean, disp
 }
 
 /**
- * Finds the requested Redis, and opens a connection that is ready for commands. The connection never reconnects,
- * because a server that lost the connection may also have lost keys of the run.
+ * Finds the requested Redis, and opens a connection that is ready for commands. The connection never reconnects: if it
+ * is lost, Redis may have been restarted and may have lost keys of the run.
  */
 async function prepare(named: ServerAddress | undefined, display: Display) {
   const announce = display.print
@@ -104,8 +104,8 @@ function use({ url, shown }: ServerAddress, announce: (line: string) => void) {
 }
 
 /**
- * Reacts to signals that end the demo, and to the closing of its output. The second of these events ends the process
- * immediately.
+ * Reacts to signals that end the demo, and to the closing of its output. The first of these events interrupts the demo.
+ * Any signal after that ends the process immediately.
  */
 function listenForInterruption() {
   const controller = new AbortController()
@@ -122,7 +122,7 @@ function listenForInterruption() {
   const happened = new Promise<never>((_, reject) => {
     controller.signal.addEventListener('abort', () => reject(controller.signal.reason), { once: true })
   })
-  happened.catch(() => {}) // after the start nothing awaits this promise
+  happened.catch(() => {}) // after the preparation nobody awaits `happened`, so its rejection must count as handled
   return {
     signal: controller.signal,
     happened,

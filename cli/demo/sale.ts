@@ -15,7 +15,7 @@ export const sale = {
    * granted to a process that cannot respond, and would block the queue for one lease.
    */
   waiterTtl: 1_200,
-  /** How long a payment takes. If an order gets a coupon, it is paid before its answer is written. */
+  /** How long a payment takes. An order that gets a coupon is paid before its answer is written. */
   payment: 25,
   /** The least time that an order takes, with or without a payment, so that a person can follow the sale. */
   look: 8,

@@ -4,15 +4,16 @@
  *  <prefix>:stock:<coupon>             how many coupons are left
  *  <prefix>:buyer:<coupon>:<customer>  the order with which this customer bought
  *  <prefix>:order:<order>              the answer that the order got
- *  <prefix>:inside:<coupon>            the id of the section that is inside now (its mark): evidence for witness.ts
+ *  <prefix>:inside:<coupon>            the mark (id) of the critical section that runs now: evidence for witness.ts
  *  <prefix>:fence:<coupon>             the newest fencing token that the shop has seen
  *
- * A worker reads stock and buyer, decides the order, and writes the new values, each with a separate command. Between
- * any two of these commands another process may do the same. Only the lock prevents that.
+ * A worker reads stock and buyer, decides the order, and writes the new values, each with a separate command. Without
+ * the lock, another process could read and write the same keys between any two of these commands.
  *
  * The shop also checks fencing tokens: it refuses a write whose token is older than one it has seen. This stops a
- * holder that was frozen until its lease had ended and still believes that it holds the lock. Each section writes its
- * mark before it reads anything. From then on no older holder can change what the section has read.
+ * holder that was frozen until its lease had ended and still believes that it holds the lock. Each critical section
+ * writes its mark before it reads anything. With this write, the shop sees the token of the section. From then on no
+ * older holder can change what the section reads.
  */
 import type { Redis } from 'ioredis'
 import type { Order } from './orders.ts'
@@ -71,7 +72,7 @@ export function openShop(redis: Redis, prefix: string) {
 
     /**
      * Writes the answer, and stops at the first write that is refused. A sale takes the coupon out of the stock before
-     * the customer gets it, so a crash in between loses a coupon rather than sells it twice.
+     * the customer gets it. So after a crash in between, a coupon is missing, but no coupon is sold twice.
      */
     async record(order: OrderInHand, token: number | null, answer: Answer, look: Look): Promise<Write> {
       const { coupon } = order
@@ -103,7 +104,10 @@ export function openShop(redis: Redis, prefix: string) {
 
 export type OrderInHand = Pick<Order, 'id' | 'customer' | 'coupon'>
 
-/** Decides the order's answer. An order that was written before its holder lost the lock gets the same answer again. */
+/**
+ * Decides the order's answer. If the lock was lost after this order's sale was written, the order is answered 'sold'
+ * again.
+ */
 export function decide(order: OrderInHand, look: Look): Answer {
   if (look.bought === order.id) return 'sold'
   if (look.bought !== null) return 'has one'

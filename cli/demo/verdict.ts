@@ -10,7 +10,7 @@ import type { Findings } from './witness.ts'
 export interface Row {
   readonly what: string
   readonly found: string
-  /** The required value. If `ok` is null, there is no requirement. */
+  /** The required value. A row without a requirement has `ok: null`. */
   readonly demanded: string
   readonly note: string
   readonly ok: boolean | null
@@ -34,7 +34,7 @@ export function assess(found: Findings, locked: boolean): Row[] {
     { what: 'late write', found: lateWrite ?? 'none', demanded: 'refused', note: '', ok: lateWrite === 'refused' },
   ]
   if (!locked) return rows
-  // If no pairs were compared, there is no proof of order.
+  // If no pairs of requests were compared, 0 inversions prove nothing.
   const order = count('order inversions', found.inversions, 0, `${thousands(found.pairs)} pairs`)
   rows.splice(5, 0, { ...order, ok: order.ok && found.pairs > 0 })
   return [...rows, cost('crash cost', found.crashCost), cost('freeze cost', found.freezeCost), handoff(found)]
@@ -45,8 +45,8 @@ function count(what: string, value: number, demanded: number, note = ''): Row {
 }
 
 /**
- * Judges how long a crash or a freeze blocked the others. `ms` is the time from the signal until another process held
- * the lock.
+ * Judges how long a crash or a freeze blocked the others. `ms` is the time from the kill or the freeze until another
+ * process held the lock.
  */
 function cost(what: string, ms: number | null): Row {
   const most = sale.lease + slack

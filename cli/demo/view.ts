@@ -20,7 +20,7 @@ export interface Display {
   say: Say
   /** Starts to show the sale. */
   watch(stage: Stage): void
-  /** Stops, and leaves the last picture on the screen. */
+  /** Stops the display. The last picture stays on the screen. */
   end(): void
 }
 

@@ -9,8 +9,9 @@
  * release. The times of both statements come from the machine's monotonic clock. A section ends in one of three ways:
  *
  *  released   The worker is about to release the lock: the section ends then.
- *  killed     The process died inside the section. No other process could know that. So the section ends when its lease
- *             ends, as the worker itself last calculated. Without the lock, the section ends with the kill.
+ *  killed     The process died inside the section. No other process could know that, so the section ends when its lease
+ *             ends. The end of the lease is the one that the worker last reported. Without the lock, the section ends
+ *             with the kill.
  *  lost       The process was frozen and continued, and the shop refused its late write. The section had no effect
  *             after the end of its lease, so it ends when its lease ends. If the shop had accepted the late write, the
  *             section would end with that write, and would overlap with all sections in between.
@@ -24,13 +25,13 @@
  * they must be granted. Their fencing tokens show the order in which they were granted. If a request was granted after
  * one that was behind it in the queue, it was overtaken: this is an inversion. A second check needs no snapshot: a
  * process sends its requests in order, and they must be granted in order. (The second check says nothing about the
- * order between processes, so its pairs are not counted as compared pairs.) Two groups of requests are left out:
- * requests that were never granted because their process was killed, and requests that waited while their process was
- * frozen. A frozen process cannot tend its waiters, so they may have lost their places.
+ * order between processes, so the number of compared pairs does not include its pairs.) Two groups of requests are left
+ * out: requests that were never granted because their process was killed, and requests that waited while their process
+ * was frozen. A frozen process cannot tend its waiters, so they may have lost their places.
  *
  * Hand-offs: the time from the end of one section to the beginning of the next one in another process, if that process
- * had requested the lock before the first section began. Killed and lost sections hand nothing over. The gaps after
- * them are the crash cost and the freeze cost.
+ * had requested the lock before the first section began. Nothing is handed over after a killed or lost section. The
+ * time from the kill or the freeze to the next section is the crash cost or the freeze cost.
  */
 import { normaliseCustomer, type Order } from './orders.ts'
 import type { Answer } from './shop.ts'
@@ -115,8 +116,7 @@ function findOverlaps(sections: readonly Section[]): Set<string> {
 }
 
 /**
- * Returns the granted requests whose order must be right. Requests that waited while their process was frozen are left
- * out.
+ * Returns the granted requests whose order is judged. Requests that waited while their process was frozen are left out.
  */
 function accountable({ frozen, sections }: History): Section[] {
   return sections.filter(

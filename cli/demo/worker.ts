@@ -137,7 +137,7 @@ function wake(pid: number): void {
   try {
     process.kill(pid, 'SIGCONT')
   } catch {
-    // The process has been killed, or another worker woke it first.
+    // The process no longer exists: it was killed, or another worker has woken it and it has exited.
   }
 }
 

@@ -1,5 +1,6 @@
 /**
- * Describes all locks at one moment, as `baton top` and `baton ui` draw them: the figures, the order, and the filter.
+ * Describes all locks at one moment for `baton top` and `baton ui`: computes their figures, and sorts and filters the
+ * locks.
  */
 import type { LockState } from '../../src/index.ts'
 import { byKey, heldFor, timeLeft } from '../description.ts'

@@ -6,8 +6,8 @@
  *
  * A survey is work for the server: a SCAN over its keys, and one script call per lock. A survey takes long if there are
  * many keys, if the network is slow or if the server is busy. Long surveys must not follow each other without a pause.
- * So the rest after a survey is at least four times as long as the survey, and surveys take at most a fifth of the
- * time.
+ * So after each survey the view rests for at least four times as long as the survey took, and surveys take at most a
+ * fifth of the time.
  */
 import type { Connected } from '../connection.ts'
 import { type Picture, pictureOf, type SeenLock, seen } from './picture.ts'
@@ -16,7 +16,7 @@ import { type Picture, pictureOf, type SeenLock, seen } from './picture.ts'
 const REST = 4
 
 export interface WatchOptions {
-  /** A pattern as for `locks.list`. Default: all locks. */
+  /** A pattern of keys, in the form that `locks.list` takes. Default: all locks. */
   readonly pattern?: string
   /**
    * The time from the start of one survey of all locks to the start of the next, in ms. If surveys take long, this time
@@ -32,7 +32,8 @@ export interface Watch {
   readonly age: number
   readonly took: number
   /**
-   * The current time from the start of one survey of all locks to the start of the next, in ms: `interval`, or longer.
+   * The time from the start of one survey of all locks to the start of the next, in ms, at present. It is `interval`,
+   * or longer if surveys take long.
    */
   readonly pace: number
   /**
@@ -61,8 +62,8 @@ export interface Watch {
 }
 
 /**
- * Starts the surveys of all locks. The first survey begins at once, unless the caller calls `pause` at once. Calls
- * `changed` after each survey, and when trouble begins or ends.
+ * Starts the surveys of all locks. The first survey begins after the code that is now running, which can still call
+ * `pause` to prevent it. Calls `changed` after each survey, and when the connection is lost.
  */
 export function watch(at: Connected, { pattern, interval }: WatchOptions, changed: () => void): Watch {
   const { locks } = at
@@ -167,7 +168,7 @@ export function watch(at: Connected, { pattern, interval }: WatchOptions, change
   }
 }
 
-/** Reads all locks once, for instance for `--once`. Rejects with the errors of `locks.list`. */
+/** Makes one survey of all locks, for instance for the option `--once`. Rejects with the errors of `locks.list`. */
 export async function survey(at: Connected, pattern?: string, abandoned = () => false): Promise<Picture> {
   const found: SeenLock[] = []
   for await (const state of at.locks.list(pattern)) {

@@ -1,4 +1,4 @@
-/** Decides which lock `baton run` takes: a mutex, or what the options say. */
+/** Decides from the options which lock `baton run` takes. Without options, it is a mutex. */
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { Lease, Lock, LockClient, LockOptions, LockState, SemaphoreOptions } from '../../src/index.ts'
 import { exitCodes, Failure } from '../failure.ts'
@@ -23,7 +23,7 @@ export interface Hold {
 
 export interface AskedLock {
   take(options: LockOptions): Promise<Hold>
-  /** Inspects the lock of this key. The key is one of those whose locks `baton run` takes. */
+  /** Inspects one of the locks that `baton run` takes, by its key. */
   inspect(key: string): Promise<LockState>
 }
 

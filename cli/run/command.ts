@@ -1,11 +1,13 @@
 /**
  * The command that runs under the lock, with all the processes that it starts.
  *
- * If stdin is not a terminal, the command leads a process group of its own, and signals go to the whole group.
- * Otherwise a signal might end only a script, and the program that the script waits for would keep running. (Node can
- * create a group only together with a session, so such a command has no controlling terminal.) If stdin is a terminal,
- * the command has to stay in this program's group, so that it can read what is typed. In that case, only the command
- * itself receives signals.
+ * If stdin is not a terminal, the command leads a process group of its own, and signals go to the whole group. If the
+ * command is a script, a signal to the command alone might end only the script, and the program that the script waits
+ * for would keep running. Node can create a group only together with a session, so such a command has no controlling
+ * terminal.
+ *
+ * If stdin is a terminal, the command has to stay in this program's group, so that it can read what is typed. Then only
+ * the command itself receives signals.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -16,9 +18,8 @@ import { printable } from '../printable.ts'
 import { onlyDead } from './process-table.ts'
 
 /**
- * Whether the command has a process group of its own. Keys such as Ctrl-C send no signal to that group.
- * (`process.stdin` is not used here. Its use would make the pipe of stdin non-blocking, and the command shares that
- * pipe.)
+ * Whether the command has a process group of its own. If it has, keys such as Ctrl-C do not send it a signal. (`isatty`
+ * is used because `process.stdin` would make the pipe of stdin non-blocking, and the command shares that pipe.)
  */
 export const grouped = !isatty(0)
 
@@ -31,7 +32,7 @@ export class Command {
     try {
       this.#child = spawn(file, args, { stdio: 'inherit', detached: grouped, env: { ...process.env, ...env } })
     } catch (error) {
-      // Most reasons arrive as an event. A few, such as arguments that are too long, are thrown at once.
+      // `spawn` reports most errors by an event. It throws a few at once, for instance if the arguments are too long.
       throw notStarted(file, error as NodeJS.ErrnoException)
     }
     this.ended = new Promise((resolve, reject) => {
@@ -47,7 +48,7 @@ export class Command {
     try {
       this.#send(signal)
     } catch (error) {
-      // For instance EPERM, if the command runs as another user by sudo.
+      // The error is EPERM, for instance, if the command runs as another user through sudo.
       warn(`${signal} could not be sent to the command: ${(error as Error).message}`)
     }
   }
@@ -67,8 +68,8 @@ export class Command {
   /** Sends the signal. Returns false if no process is left to receive it. Throws if the signal is not permitted. */
   #send(signal: NodeJS.Signals | 0): boolean {
     const { pid, exitCode, signalCode } = this.#child
-    // The pid of an ended process may now belong to another process. A group's number is not reused while the group has
-    // members.
+    // If the command has ended, its pid may now belong to another process, which must not be signalled. The number of a
+    // group is not reused while the group has members.
     const over = !grouped && (exitCode !== null || signalCode !== null)
     if (pid === undefined || over) return false
     try {

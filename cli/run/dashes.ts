@@ -4,8 +4,9 @@ import { parseAddress } from '../address.ts'
 import { operandsIn } from '../words.ts'
 
 /**
- * Returns a hint with the corrected command line. Returns undefined if `--` is not missing, or if `word` is before the
- * place where `--` belongs.
+ * Returns a hint with the corrected command line. Returns undefined if `--` is not missing. `word` is an option that
+ * commander has refused as unknown. If this option comes before the command, a missing `--` is not the reason, so the
+ * result is undefined, too.
  * @param words the words after the program's name
  */
 export function missingDashes(words: readonly string[], run: Command, word?: string): string | undefined {

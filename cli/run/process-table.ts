@@ -25,8 +25,8 @@ export function processOf(pid: string): Process | undefined {
 }
 
 /**
- * Returns whether all members of a process group have ended. The group may still exist, because in a container the exit
- * status of a process may never be collected. Returns false if there is no /proc.
+ * Returns whether all members of a process group have ended. A group of ended processes may still exist, because in a
+ * container possibly no process collects their exit statuses. Returns false if there is no /proc.
  */
 export function onlyDead(group: number): boolean {
   try {

@@ -8,7 +8,7 @@ import { type Command, grouped } from './command.ts'
 import { processOf } from './process-table.ts'
 
 const forwarded = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const
-/** Keys of the terminal send these signals to every process in the foreground. */
+/** The terminal sends these signals to every process in the foreground, for Ctrl-C and Ctrl-\. */
 const fromTerminal: readonly string[] = ['SIGINT', 'SIGQUIT']
 
 export class Signals {
@@ -23,20 +23,22 @@ export class Signals {
       this.#on(name, () => {
         this.number ||= constants.signals[name]
         if (!this.#command) return hear()
-        // A command in the same group receives the terminal's signals directly.
+        // If the terminal has sent the signal, and the command is in this program's process group, the command has
+        // received the signal already, so it is not forwarded.
         if (grouped || !fromTerminal.includes(name) || !inForeground()) this.#command.kill(name)
       })
     }
     if (!grouped) return
-    // Ctrl-Z stops only this program, and then nothing renews the lock. So the command is stopped, too. SIGTSTP has no
-    // effect on a group that no shell controls, so SIGSTOP is used. (The listener is set from the start, because Ctrl-Z
-    // may come while the command is being started.)
+    // Ctrl-Z stops only this program, and then nothing renews the lock. So the command is stopped, too. SIGTSTP would
+    // have no effect on the command, because no shell controls its process group. So SIGSTOP is used. (The listener is
+    // set from the start, because Ctrl-Z may come while the command is being started.)
     this.#on('SIGTSTP', () => {
       this.#command?.kill('SIGSTOP')
       process.kill(process.pid, 'SIGSTOP')
     })
-    // The timer delays SIGCONT. If the lease ended during the stop, the lease's timer fires first, so that SIGTERM
-    // arrives before SIGCONT.
+    // If the lease ended while this program was stopped, the lease's timer fires as soon as the program continues, and
+    // the command receives SIGTERM. SIGCONT must come after SIGTERM: otherwise the command would work on without the
+    // lock. So another timer delays SIGCONT.
     this.#on('SIGCONT', () => void setTimeout(() => this.#command?.kill('SIGCONT')))
   }
 
@@ -56,11 +58,11 @@ export class Signals {
 }
 
 /**
- * Returns whether this program is in the terminal's foreground, where keys send signals. A program in the background,
- * or without a terminal, is not in the foreground.
+ * Returns whether this program is in the foreground of a terminal, and so receives the signals of Ctrl-C and similar
+ * keys.
  */
 function inForeground(): boolean {
   const own = processOf('self')
-  // Without /proc, assume that a program that reads from or writes to a terminal is in its foreground.
+  // Without /proc, a program whose input or error output is a terminal is assumed to be in the foreground.
   return own ? own.group === own.foreground : isatty(0) || isatty(2)
 }

@@ -5,8 +5,8 @@ import type { SeenLock } from '../live/picture.ts'
 type Time = (ms: number) => string
 
 /**
- * Returns the cells of a lock: name, holder, held for, time left of the lease, length of the queue, longest wait. A
- * value that does not exist is empty.
+ * Returns the cells of a lock: name, holder, held for, time left of the lease, length of the queue, longest wait. If a
+ * value does not exist, its cell is empty.
  */
 export function lockCells(lock: SeenLock, time: Time): [string, NamedCell, string, string, string, string] {
   const { key, heldFor, timeLeft, waiters, longestWait } = lock

@@ -24,7 +24,7 @@ export interface Seen {
   readonly paused: boolean
   /** How often all locks are read from Redis, in ms. */
   readonly interval: number
-  /** The name of this Redis. */
+  /** The address of Redis, for display. */
   readonly where: string
 }
 
@@ -37,7 +37,10 @@ export interface Size {
 const LATE = 2_000
 /** The widest table in which the eye can still follow a row, in columns of the screen. */
 const WIDEST = 130
-/** The number of lines around the table's rows: two above the table, its titles, and the last line of the screen. */
+/**
+ * The number of lines besides the table's rows: two above the table, one for its titles, and the last line of the
+ * screen.
+ */
 const aroundList = 4
 
 /** Returns the number of rows on one page of the current view. */
@@ -110,7 +113,8 @@ const help = `
   ctrl-l            redraw the screen
   q, ctrl-c         quit
 
-  LEFT is the rest of the lease; most holders renew it after a third.
+  LEFT is the time until the lease ends. Most holders renew their lease when
+  a third of it is over.
   A waiter whose process has died is removed when EXPIRES has run out.
   HOLDER begins with the permits taken, such as 4/5, if the lock is a
   semaphore, and with read or write if the lock is a read-write lock. +2 means

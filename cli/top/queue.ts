@@ -27,7 +27,6 @@ const sharedColumns = (kind: SeenLock['kind']): readonly Column[] => [
 /** The number of lines above the table's titles. */
 export const aroundQueue = 4
 
-/** Returns the number of rows of the opened lock's table. */
 export function rowsOf(lock: SeenLock | undefined): number {
   if (!lock) return 0
   return lock.kind === 'mutex' ? lock.waiters.length : lock.holders.length + lock.waiters.length
@@ -88,5 +87,9 @@ function factsOf({ kind }: LockName, lock: SeenLock | undefined): string[] {
   }
   if (!locked) return ['  nobody holds it', '', '']
   const times = `held for ${time(heldFor)}, ${time(timeLeft)} left, fencing token ${fencingToken}`
-  return [`  holder ${label || owner}`, `  owner  ${owner}`, `  ${times}${holds > 1 ? `, ${holds} holds` : ''}`]
+  return [
+    `  holder ${label || owner}`,
+    `  owner  ${owner}`,
+    `  ${times}${holds > 1 ? `, ${holds} holds of one owner` : ''}`,
+  ]
 }

@@ -1,4 +1,4 @@
-/** `baton top` in a terminal, from beginning to end. */
+/** Runs the live view of `baton top` in a terminal. */
 import type { ReadStream, WriteStream } from 'node:tty'
 import picocolors from 'picocolors'
 import type { LockClient } from '../../src/index.ts'
@@ -16,12 +16,13 @@ interface Wanted {
   readonly order: Order
 }
 
-/** How often the ages on the screen are updated between two pictures, in ms. */
+/** How often the screen is redrawn even if no new data have arrived, in ms. The screen shows how old the data are. */
 const TICK = 1_000
 
 /**
- * Resolves when the view ends: to undefined if the user quits, or to the number of the signal that ended the view.
- * Rejects if the first reading of all locks fails, because the pattern is invalid or Redis refuses the commands.
+ * Resolves when the view ends. The result is undefined if the user has quit, or the number of the signal that ended the
+ * view. Rejects if the first reading of all locks fails, for instance because the pattern is invalid or Redis refuses
+ * the commands.
  */
 export function showLive(
   at: Connected,
@@ -82,8 +83,8 @@ export function showLive(
 }
 
 /**
- * Holds back the lock client's warnings until the returned function is called, because they would appear over the
- * picture.
+ * Holds back the lock client's warnings until the returned function is called, because they would be written over the
+ * view.
  */
 function holdWarnings(locks: LockClient): () => void {
   const listeners = locks.listeners('error')

@@ -1,4 +1,4 @@
-/** Prints one picture of all locks as plain text or as JSON. Nothing in it is cut, coloured or drawn. */
+/** Prints the state of all locks once, as plain text or as JSON. No name is shortened, and there are no colours. */
 import type { Connected } from '../connection.ts'
 import { count, kindNames } from '../description.ts'
 import { type Order, type Picture, type SeenLock, sorted } from '../live/picture.ts'
@@ -38,7 +38,7 @@ export async function snapshot(at: Connected, pattern: string, order: Order, jso
   ].join('\n\n')
 }
 
-/** Returns the figures in one line. */
+/** Returns one line: how many locks are held, how many have a queue, how many callers wait, and the longest wait. */
 export function summary({ held, queued, waiters, longestWait }: Picture, time = showTime): string {
   const longest = waiters > 0 ? `, longest ${time(longestWait)}` : ''
   return `${count(held)} held  ${count(queued)} with a queue  ${count(waiters)} waiting${longest}`

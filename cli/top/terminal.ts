@@ -1,9 +1,10 @@
 /**
- * The terminal while the view uses it. The view is on the alternate screen, so the terminal shows its previous content
- * again after the view.
+ * The terminal while the view of `baton top` uses it. The view is on the alternate screen. When the view ends, the
+ * terminal shows its previous content again.
  *
- * A screen that is cleared and redrawn flickers, and is slow over a slow line. So only changed lines are written, all
- * in one write. A terminal with synchronized output shows them at the same moment.
+ * Clearing and redrawing the whole screen would make it flicker, and would take long over a slow connection. So only
+ * the lines that have changed are written, all in one write. A terminal with synchronized output shows all of them at
+ * once.
  */
 import { constants } from 'node:os'
 import { emitKeypressEvents, type Interface, type Key as ReadKey } from 'node:readline'
@@ -22,8 +23,8 @@ interface Hearing {
 
 const ends = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const
 /**
- * A key such as an arrow sends an escape and further characters. The characters follow the escape within this time, in
- * ms, even over a slow line.
+ * An arrow key, for instance, sends several characters, the first of which is an escape. The other characters arrive
+ * within this time, in ms, even over a slow connection.
  */
 const ESCAPE_WITHIN = 100
 /**
@@ -50,23 +51,24 @@ export class Terminal {
     })
     const hangUp = () => hearing.end(constants.signals.SIGHUP)
     this.#hear(input, 'end', hangUp)
-    // These listeners are not removed, because writing to a terminal that is gone fails until the program ends.
+    // These listeners stay after `close`. If the terminal is gone, every later write to it fails, and the error needs a
+    // listener.
     for (const stream of [input, output]) stream.on('error', hangUp)
     for (const name of ends) this.#hear(process, name, () => hearing.end(constants.signals[name]))
-    // The program continues after a stop, such as Ctrl-Z. Other output may now be on the screen.
+    // When a stopped program continues, for instance after Ctrl-Z and `fg`, other output may be on the screen.
     this.#hear(process, 'SIGCONT', () => {
       this.#enter()
       hearing.redraw()
     })
-    // However the program ends, the terminal is restored and can show the reason.
+    // However the program ends, the terminal is restored, so that it can show why the program has ended.
     this.#hear(process, 'exit', () => this.#leave())
     this.#hear(process, 'uncaughtExceptionMonitor', () => this.#leave())
     this.#enter()
   }
 
   /**
-   * The size to draw in: one column less than the terminal, because terminals behave differently after a character in
-   * the last column.
+   * The size to draw in. The last column of the terminal is left empty, because terminals differ in what they do after
+   * a character in that column.
    */
   get size(): Size {
     const { columns, rows } = this.#output

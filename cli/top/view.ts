@@ -1,6 +1,6 @@
 /**
- * Holds what the user has chosen to see of the picture, and defines how keys change this choice. Does not depend on the
- * terminal.
+ * The choices of the user in `baton top`: which locks are shown, in which order, and which lock is opened. Defines how
+ * each key press changes these choices. Does not depend on the terminal.
  */
 import {
   isSame,
@@ -18,12 +18,15 @@ import { rowsOf } from './queue.ts'
 export interface View {
   readonly order: Order
   readonly reversed: boolean
-  /** Only locks whose key, holders or waiters match this text are shown. While `typing` is true, keys edit the text. */
+  /**
+   * Only locks whose key, holders or waiters match this text are shown. While `typing` is true, the user types this
+   * text.
+   */
   readonly filter: string
   readonly typing: boolean
   /**
-   * The lock under the cursor. If the lock moves to another row, the cursor follows it. If this is undefined or the
-   * lock is gone, the cursor stays in `row`.
+   * The lock under the cursor. If the lock moves to another row, the cursor follows it. If no lock is selected, or the
+   * selected lock is gone, the cursor stays in `row`.
    */
   readonly selected: LockName | undefined
   readonly row: number
@@ -33,14 +36,14 @@ export interface View {
   readonly help: boolean
 }
 
-/** The effect of one key: a changed view, or a command for the caller. */
+/** What a key press leads to: a changed view, or a command for the caller. */
 export type Pressed = View | 'quit' | 'pause' | 'redraw' | 'suspend'
 
 export interface Key {
   /** The key's name, as node:readline gives it: `up`, `return`, `escape`, `a`. */
   readonly name: string
   readonly ctrl: boolean
-  /** The text that the key would type; empty if it types none. */
+  /** The character that the key types; empty for a key such as an arrow. */
   readonly text: string
 }
 
@@ -68,7 +71,7 @@ export function visible(view: View, picture: Picture | undefined): Visible {
   return { rows, cursor: at >= 0 ? at : Math.min(view.row, rows.length - 1) }
 }
 
-/** Returns the effect of a key. `page` is the number of rows on a page. */
+/** Returns what happens when the user presses a key. `page` is the number of rows on a page. */
 export function press(view: View, key: Key, picture: Picture | undefined, page: number): Pressed {
   if (key.ctrl) return controls[key.name] ?? view
   if (view.help) return key.name === 'q' ? 'quit' : { ...view, help: false }
@@ -117,7 +120,7 @@ function pressInList(view: View, { name, text }: Key, picture: Picture | undefin
   }
   const row = moved(cursor, { name, text }, rows.length, page)
   if (row === undefined) return view
-  // In the first row the cursor follows no lock: it stays in that row, whichever lock comes first.
+  // In the first row, the cursor is not bound to a lock. So it stays in the first row even if another lock moves there.
   return { ...view, row, selected: row === 0 ? undefined : nameAt(rows, row) }
 }
 

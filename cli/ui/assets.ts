@@ -7,7 +7,10 @@ import { icon, style } from './style.ts'
 
 const script = new URL('dist/cli/ui/page.js', packageRoot)
 
-/** Returns the files by name; '' is the page itself. `place` names this Redis in the page's heading. */
+/**
+ * Returns the files by name; '' is the page itself. `place` is the address of Redis, which the page shows as its
+ * heading.
+ */
 export async function assetsOf(place: string, prefix: string, mayRelease: boolean): Promise<Map<string, Asset>> {
   return new Map<string, Asset>([
     ['', { type: 'text/html', text: documentOf(place, prefix, mayRelease) }],

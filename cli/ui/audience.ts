@@ -1,6 +1,6 @@
 /**
- * All viewers of the page. They share one watch, so ten viewers cost Redis no more than one. The watch pauses while
- * there are no viewers.
+ * All viewers of the page. They share one watch (live/watch.ts), so Redis does no more work for ten viewers than for
+ * one. While there are no viewers, the watch is paused.
  */
 
 import { messageOf } from '../../local-redis/error-message.ts'
@@ -31,7 +31,7 @@ export class Audience {
     this.#watch.pause()
   }
 
-  /** Adds a viewer, which receives pictures until it leaves. */
+  /** Adds a viewer, which receives pictures of the locks until it leaves. */
   join(view: CheckedView): Viewer {
     const viewer = new Viewer(
       () => this.#frame(view),
@@ -40,8 +40,8 @@ export class Audience {
     this.#viewers.add(viewer)
     this.#watch.resume()
     this.#pulse ??= setInterval(() => this.#wakeAll(), PULSE)
-    // While there were no viewers, no pictures were taken. If the last picture is old, the new viewer waits for the
-    // next picture.
+    // While there were no viewers, the locks were not read. If the last picture of the locks is old, the new viewer
+    // waits for the next one.
     if (this.#watch.picture && this.#watch.age < this.#patience) viewer.wake()
     return viewer
   }
@@ -91,7 +91,7 @@ export class Audience {
   }
 }
 
-/** One open page. A slow viewer misses pictures, but always receives the latest. */
+/** One open page. A slow viewer misses some pictures of the locks, but always receives the latest. */
 export class Viewer {
   readonly #frame: () => Frame
   readonly #left: () => void
@@ -136,5 +136,5 @@ export class Viewer {
   }
 }
 
-/** Parts that are sent only when they have changed. */
+/** The parts of a frame that are sent only when they have changed. */
 const leftOut: ReadonlySet<string> = new Set<keyof Frame>(['totals', 'trend', 'table', 'lock'])

@@ -1,6 +1,6 @@
 /**
- * Makes the page as it is before the first picture arrives. Later, the page's script fills in the values. The only
- * elements that the script creates are table rows.
+ * Makes the page as it is before the first data about the locks arrive. Later, the page's script fills in the values.
+ * The only elements that the script creates are table rows.
  */
 import { type Markup, markup } from '../../benchmarks/report/html-markup.ts'
 
@@ -23,7 +23,7 @@ export function documentOf(place: string, prefix: string, mayRelease: boolean): 
 <p class="place">${place}, prefix <bdi>${prefix}</bdi>${!mayRelease && ', read-only'}</p>
 <p id="state" role="status">connecting</p>
 </header>
-<noscript><p class="alarm">This page needs JavaScript, which is served by the program itself.</p></noscript>
+<noscript><p class="alarm">This page needs JavaScript. Allow it for this page; all scripts come from the program that serves the page.</p></noscript>
 <div id="trouble" class="alarm" hidden><p id="reason" role="alert"></p><p id="age"></p></div>
 <main id="main">
 <section id="overview" aria-label="All locks together">
@@ -70,7 +70,7 @@ ${trend('one', 'Wait times in this queue')}
 <thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col" class="figure"><abbr title="position">#</abbr></th><th role="columnheader" scope="col">waits</th><th role="columnheader" scope="col" class="figure part part-title"></th><th role="columnheader" scope="col" class="figure for">for</th><th role="columnheader" scope="col" class="figure ends">expires in</th></tr></thead>
 <tbody role="rowgroup" id="waiting"></tbody>
 </table>
-<p id="nobody" hidden>The queue is empty. Redis does not know of unfair waiters.</p>
+<p id="nobody" hidden>No fair waiter is in the queue. Unfair waiters are not shown, because Redis does not know of them.</p>
 <button type="button" id="further" hidden></button>
 </section>
 </main>
@@ -81,7 +81,7 @@ ${mayRelease && confirmation}
   return page.text
 }
 
-/** The columns of the table, in the order of the page. `order` is the server's sort order for the column. */
+/** The columns of the table, from left to right. `order` is the server's sort order for the column. */
 const columns: readonly { readonly name: string; readonly order?: string; readonly figure?: boolean }[] = [
   { name: 'Lock', order: 'key' },
   { name: 'Holder' },

@@ -1,4 +1,7 @@
-/** Remembers what the page shows beyond a single picture: the history of waits, and the length of each lease. */
+/**
+ * Remembers what the latest reading of all locks does not contain: the waits at earlier readings, and the full length
+ * of each lease.
+ */
 import { type LockName, type Picture, type SeenLock, textOf } from '../live/picture.ts'
 import type { TrendLines } from './page/messages.ts'
 import { Trend } from './trend.ts'
@@ -11,8 +14,8 @@ export class Memory {
   #now = 0
 
   /**
-   * Adds a new picture of all locks. `gap` is the longest pause that occurs between two pictures while there are
-   * viewers, in ms. A longer pause becomes a gap in the charts.
+   * Adds a new picture of all locks. While there are viewers, at most `gap` ms pass between two pictures. A longer
+   * pause is shown as a gap in the charts.
    */
   add({ locks }: Picture, gap: number): void {
     this.#now = performance.now()

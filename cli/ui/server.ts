@@ -1,11 +1,11 @@
 /**
  * The web server of `baton ui`. It shows private data, and may be allowed to take locks away. Programs of other users
- * on this machine can reach the server. Pages of other sites in the same browser can reach it, too. Each measure on the
- * left keeps out what is on the right:
+ * on this machine can reach the server. Pages of other sites in the same browser can reach it, too. Each measure in
+ * the left column keeps out what the right column names:
  *
  *  127.0.0.1 only                other machines
- *  a secret in the address       other users and programs of this machine, and pages that guess
- *  names of this machine only    a page whose name was made to point here (DNS rebinding): its requests carry that name
+ *  a secret in the address       other users and programs of this machine, and pages that guess the address
+ *  names of this machine only    a page whose host name now leads here (DNS rebinding): its requests carry that name
  *  POST with JSON, same origin   forms and scripts of other pages that have learned the address
  *  no CORS, no framing           pages that would read answers, or trick the user into clicking
  *  a content policy              scripts in the name of a key, in case the page ever treats a name as markup
@@ -82,7 +82,8 @@ export function application({ secret, assets, audience, release }: Site): Hono {
       contentSecurityPolicy: policy,
       crossOriginEmbedderPolicy: true,
       xFrameOptions: 'DENY',
-      // This header would make the browser use TLS for all programs on this machine. This server has no TLS.
+      // The header Strict-Transport-Security would make the browser use TLS for all programs on this machine. This
+      // server has no TLS.
       strictTransportSecurity: false,
     }),
     neverKept,
@@ -123,7 +124,7 @@ const nameOfThisMachine: MiddlewareHandler = async (c, next) => {
   )
 }
 
-/** Browsers always send the origin of a POST. Any other client has to send this header, too. */
+/** Browsers always send the header `Origin` with a POST. A client that is not a browser has to send it as well. */
 const sameOrigin: MiddlewareHandler = async (c, next) => {
   if (c.req.header('origin') !== `http://${c.req.header('host')}`)
     return c.text('Only the page that "baton ui" serves may send this request.\n', 403)
@@ -137,7 +138,7 @@ const ofBoundedSize = bodyLimit({
   onError: c => c.text('The body of the request is too long.\n', 413),
 })
 
-/** Sends a message with new data whenever there is one, until the viewer leaves. */
+/** Adds a viewer, and sends it messages until it leaves. */
 function follow(c: Context, audience: Audience): Response {
   // The answer to a HEAD request has no body, so no viewer joins.
   if (c.req.method === 'HEAD') return c.body(null)

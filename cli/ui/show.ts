@@ -1,4 +1,4 @@
-/** `baton ui`, from its first reading of all locks to the end of the program. */
+/** Runs `baton ui`: reads all locks once, then serves the page until a signal ends the program. */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import type { Connected } from '../connection.ts'
@@ -21,7 +21,6 @@ export interface Showing {
 
 const endings = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-/** Serves the page until a signal ends the program. */
 export async function show(at: Connected, options: Showing): Promise<void> {
   const { prefix, pattern, port, interval, allowRelease = false } = options
   // An invalid pattern or missing rights are reported here, in the terminal, instead of in the page.

@@ -1,6 +1,6 @@
 /**
- * Records how long waiters had waited at each reading of all locks in the last minutes, and draws a chart of these
- * waits.
+ * Records how long the waiters have waited at each reading of all locks, and draws a chart of these waits over the last
+ * minutes.
  */
 import { scaleLinear } from 'd3-scale'
 import { area, line } from 'd3-shape'

@@ -1,4 +1,4 @@
-/** Selects and formats the parts of the picture that one viewer sees. */
+/** From the latest reading of all locks, selects and formats what one viewer sees. */
 import { count, holderCell, kindNames, nameOf, sharedBy, shareOf, shareTitles } from '../description.ts'
 import { lockNamed, matching, type Order, orders, type Picture, type SeenLock, seen, sorted } from '../live/picture.ts'
 import { printable } from '../printable.ts'
@@ -17,7 +17,10 @@ export interface CheckedView extends View {
   readonly sort: Order
 }
 
-/** Reads the view from the query of a URL. Missing or invalid values become those of a newly opened page. */
+/**
+ * Reads the view from the query of a URL. A missing or invalid value is replaced by the value that a newly opened page
+ * has.
+ */
 export function viewOf(query: Readonly<Record<string, string>>): CheckedView {
   const { sort = '', filter = '', open = '' } = query
   return {

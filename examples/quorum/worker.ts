@@ -1,7 +1,7 @@
 /**
  * A worker over a quorum of five servers. Start this program several times. The workers take turns. Each turn writes
- * two lines to a ledger, and no line of another worker is between these two. Turns continue while any two servers are
- * down. While three are down, no turn begins, and no data is damaged.
+ * two lines to a ledger, and no line of another worker is between these two. Turns continue while one or two servers
+ * are down. While three are down, no turn begins, and no data is damaged.
  */
 import { appendFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'

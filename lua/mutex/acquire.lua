@@ -6,19 +6,21 @@
 -- This script finds a lapsed lease by the server's clock, not by the expiry of a key (I1). If waiters were queued when
 -- it lapsed, the first of them gets the lock, whichever client makes this call (I3, I4).
 -- If the lock's key is new or was lost (clock 0), its queue may still exist. So the script looks for the queue's key.
--- HSET is the first write of a plain grant, so a server at maxmemory refuses the grant as a whole.
--- If a holder has no name, only its client knows the owner. That client may have passed the lock to another of its
--- waiters since the grant (lua/mutex/pass.lua). So only calls of that client re-enter such a hold.
+-- HSET is the first write of a plain grant. So a server without free memory (maxmemory) refuses the grant as a whole.
+-- If the holder's caller gave no name, Redis cannot know who holds the lock now: since the grant, the holder's client
+-- may have passed the lock to another of its waiters (lua/mutex/pass.lua). So only calls of that client re-enter such a
+-- hold.
 -- A re-entry has a lease of its own, and the lock is held until the latest of its holder's leases ends. If the re-entry
 -- comes from the client of the first hold, and asks for a longer lease, the first hold is prolonged to the end of that
--- lease. The reason is that the re-entry runs inside the first hold (src/lease/renewal.ts).
+-- lease. This is necessary because the re-entry runs inside the first hold (src/lease/renewal.ts).
 --
 -- Several independent servers may keep one lock, and a majority of them decides. Then a grant by one server is a vote,
 -- and all votes of a majority must have the same token. So the client sends a floor, and a token or ticket that a
 -- server issues for this call is never smaller than the floor. If the tokens still differ, the client takes the largest
 -- and asks the other servers to raise theirs ('raise'). A server that missed the grant because it was down joins the
--- hold later with the majority's token ('same'). Then the hold survives the loss of another server (I8). The clock
--- never goes back (I2). So a token that was set by 'same', and no other token, may be below the clock.
+-- hold later with the majority's token ('same'). Then the hold survives the loss of another server (I8). The majority's
+-- token may be smaller than this server's clock, which never goes back (I2). So in this mode, and in no other, a hold
+-- may get a token that is smaller than the clock.
 -- 'raise' and 'same' do not interfere with the queue: they do not hand the lock to a waiter, and do not join.
 --
 -- KEYS
@@ -28,10 +30,10 @@
 --   mode?       string  'queue': join the queue if refused. 'try', or absent: do not join. 'raise': if the id holds, raise its token to the floor, unless it is larger already; never take the lock. 'same': if the id holds or may re-enter, set the token to exactly the floor; take the lock only if it is free and nobody is queued; never join the queue
 --   floor?      string  µs, a whole number: every token or ticket issued here is at least this. Required for 'raise' and 'same', as a token of 16 digits
 -- Replies
---   granted     token: the lock was free. Token, ttl ms: an earlier call with this id was granted the lock
---   succeeded   token: taken over from a holder whose lease had lapsed
+--   granted     token, if the lock was free; token and ttl ms, if an earlier call with this id was granted the lock
+--   succeeded   token: the previous holder's lease had lapsed
 --   reentered   token, ttl ms: the owner already holds the lock
---   refused     ttl ms, position (0: not queued), ticket, held for ms, clock (a lower bound for the tokens of later grants), bytes of the holder's owner, its owner and label
+--   refused     ttl ms, position (0: not queued), ticket, ms since the holder's grant, clock (a lower bound for the tokens of later grants), bytes of the holder's owner, its owner and label
 --   absent      only to 'raise' and 'same': the id holds nothing on this server, and nothing was changed
 --   unfinished  neither granted nor refused yet, because one call may pass over only so many waiters; call again
 -- Invariants: I1 I2 I3 I4 I5 I8
@@ -102,8 +104,8 @@ if held and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
       redis.call('PEXPIREAT', lock, life)
     end
     redis.call('PEXPIREAT', all, keep)
-    -- The claim leaves the queue in every mode: an earlier request of the same call, with mode 'queue', may have queued
-    -- it.
+    -- An earlier call with this id, in mode 'queue', may have put the claim into the queue. The claim is removed now,
+    -- whatever the mode of this call is.
     if queued then redis.call('ZREM', queue, claim) end
     return 'reentered ' .. token .. ' ' .. lease
   end
@@ -167,9 +169,10 @@ if not held then
   if mode == 'queue' then position = redis.call('ZRANK', queue, claim) + 1 end
 end
 
--- `known`, the lower bound in the reply, is the larger of the holder's token and the present time. `clock` is not used
--- here: in mode 'try', it includes the floor of this call, which is not stored, so a later token may be smaller.
--- Besides, `token` and `stamp` are texts already, and to format `clock` would cost more than a Redis command.
+-- `known` becomes the field `clock` of the reply: a lower bound for the tokens of later grants. It is the larger of the
+-- holder's token and the present time. The variable `clock` is not used, for two reasons. In mode 'try', it may be as
+-- large as the floor of this call. The floor is not stored, so a later token may be smaller. And `clock` is a number:
+-- to make it a text would cost more than a Redis command, while `token` and `stamp` are texts already.
 local since, known = math.max(0, now - math.floor(token / 1000)), tonumber(token) > micros and token or stamp
 -- include: claim
 return 'refused ' .. ends - now .. ' ' .. position .. ' ' .. ticket .. ' ' .. since .. ' ' .. known .. ' ' .. bytes .. ' ' .. names

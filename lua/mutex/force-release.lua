@@ -1,11 +1,11 @@
--- force-release: take the lock from its holder, and hand it off.
+-- force-release: take the lock from its holder, and hand it to the next fair waiter, or leave it free.
 --
 -- One call is enough, even if the lock changes hands quickly, because the call takes the lock from whichever holder it
--- finds. The lock stores the latest request. So if the answer is lost and the request is repeated, the second call does
--- not take the lock from the next holder (I5).
--- The client of each hold receives a message in its inbox that the hold may be lost. The client asks Redis before it
--- believes the message (I8). If the holder has more holds than one call may notify, the clients of the remaining holds
--- learn of the loss when they renew.
+-- finds. Each request has a name, and the lock stores the name of the latest request. So if the answer is lost and the
+-- request is repeated, the second call does not take the lock from the next holder (I5).
+-- The client of each hold receives a message in its inbox that the hold may be lost. The client then asks Redis whether
+-- the hold is lost (I8). One call sends a limited number of such messages. If the holder has more holds, the clients of
+-- the remaining holds learn of the loss when they renew.
 --
 -- KEYS
 --   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua)

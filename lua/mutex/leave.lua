@@ -1,8 +1,8 @@
 -- leave: a caller that has given up (time-out, abort, close) takes its request back.
 --
--- If the caller is queued, it is removed from the queue. If the caller was granted the lock in the meantime, by a
--- message that crossed this call, its hold ends and the lock goes to the next waiter. So a grant after a cancel is
--- never kept (I4, I7). If the caller is neither queued nor a holder, nothing changes, so the call may be repeated.
+-- If the caller is queued, it is removed from the queue. If the caller was granted the lock before this call ran, its
+-- hold ends and the lock goes to the next waiter. So a grant after a cancel is never kept (I4, I7). If the caller is
+-- neither queued nor a holder, nothing changes, so the call may be repeated.
 --
 -- KEYS
 --   lock      HASH    the lock
@@ -20,8 +20,9 @@
 -- include: keys
 
 local outcome = 'absent'
--- If the waiter is not in the queue, its deadline stays in `expiry`, because the rest of the script may read that key.
--- If the key became empty while its slot moves, that read would fail (lua/shared/promote.lua).
+-- If the waiter is not in the queue, its deadline stays in `expiry`. Without this deadline, the key `expiry` might be
+-- empty, and the rest of the script may read `expiry`. While a cluster moves the slot, reading an empty key would fail
+-- (lua/shared/promote.lua).
 if entry and redis.call('ZREM', queue, entry) == 1 then
   redis.call('ZREM', expiry, id)
   outcome = 'left'

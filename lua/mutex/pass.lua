@@ -1,17 +1,17 @@
 -- pass: record that a client has passed its lock to another of its own waiters.
 --
--- In Redis, the hold stays the same, so it still excludes all others. The new holder's lease begins now, unless the
--- hold has been prolonged further in the meantime. The new holder's token comes from the block of tokens that the
--- hold's client may issue on its own (lua/shared/unreported.lua). So this call may come late, twice, or never (I1, I2,
--- I5). An older record never overwrites a newer one. A re-entry ends the hand-offs within the client, so nothing is
--- recorded once the holder has re-entered.
+-- In Redis, the hold stays the same, so it still excludes all others. The new holder's lease begins now. If the hold
+-- already lasts longer than that lease, its end stays as it is. The new holder's token comes from the block of tokens
+-- that the hold's client may issue on its own (lua/shared/unreported.lua). So the lock is safe even if this call comes
+-- late, twice, or never (I1, I2, I5). If a call arrives after a later one, it records nothing, because its token is
+-- smaller. Once the holder has re-entered, its client no longer passes the lock on, so this call records nothing.
 -- PEXPIREAT comes first because a server at maxmemory refuses a script whose first write is HSET.
 --
 -- KEYS
 --   lock      HASH    the lock
 -- ARGV
 --   id        string  the hold
---   claim     string  the claim of the new holder, with the id of the hold
+--   claim     string  the claim of the new holder, in which the id is replaced by the id of the hold
 --   issued    string  the token of the new holder
 --   lease     ms      the lease in the claim
 -- Replies

@@ -1,18 +1,19 @@
 -- release: end one hold. If it was the holder's last, hand the lock to the next fair waiter, or leave it free.
 --
--- Only the hold's own id ends the hold (I5). So a late, repeated or foreign release finds no such hold and changes
--- nothing. If the lock has a single hold and no queue, its release does not read the time. Writes that free memory come
--- first, so a release works at maxmemory. If a hold's lease has lapsed but the hold is still recorded, this call ends
--- the hold. The reply need not say that the lease had lapsed, because the caller knows its deadline. A holder may issue
--- some tokens on its own (lua/shared/unreported.lua), so a release reports the last of them.
+-- A release ends only the hold whose id it has (I5). So a release that is late, repeated or from another client finds
+-- no such hold, and changes nothing. If the lock has a single hold and no queue, its release does not read the time.
+-- Writes that free memory come first, so a release works at maxmemory. If a hold's lease has lapsed but the hold is
+-- still recorded, this call ends the hold. The reply need not say that the lease had lapsed, because the caller knows
+-- its deadline. The holder's client may issue some tokens on its own (lua/shared/unreported.lua), so its release
+-- reports the last of them.
 --
 -- KEYS
 --   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua)
 -- ARGV
 --   id          string  the hold to end; if the next holder is a waiter of the same client, the reply contains its grant
---   used?       string  the last token that the client has issued on its own; absent: it has issued none since the last one that Redis knows of
+--   used?       string  the last token that the client has issued on its own; absent: Redis knows of all tokens that it has issued
 -- Replies
---   released    how many subscribers received the message that the lock is free. Absent: no subscriber did, or the lock is not free, because it was handed off or its owner still has another hold
+--   released    how many subscribers received the message that the lock is free. Absent: no subscriber received it, or it was not sent, because the lock was handed off or its owner still has another hold
 --   passed      id, token, ttl ms: a waiter of the same client is now the holder
 --   unfinished  the hold has ended, but one call may pass over only so many waiters; lua/mutex/sweep.lua finds the next holder
 --   ended       the hold did not exist

@@ -3,13 +3,13 @@
 -- A lapsed lease is not revived, even if nobody has taken the lock: its holder already counts it as lost (I1, I8).
 -- If the hold's token in Redis is larger than the token that the client knows, the hold belongs to a later grant: the
 -- client's grant was taken away, and then the same id waited again and was granted the lock again (I2). If the token in
--- Redis is smaller, the hold belongs to the same grant, because Redis learns of hand-offs within the client only later.
--- If a key of another type is in a lock's place, the hold of that lock is gone, and the holds of the other locks are
--- still renewed.
+-- Redis is smaller, the hold belongs to the same grant. In that case the client has passed the lock to another of its
+-- waiters, with a larger token, and Redis has not learned of it yet. If a key of another type is in a lock's place, the
+-- hold of that lock is gone, and the holds of the other locks are still renewed.
 -- A lease never gets shorter. With 0 ms, the call only confirms the hold and reports the time left. Each hold of a
 -- holder has its own lease.
--- PEXPIREAT comes first because a server at maxmemory refuses a script whose first write is HSET. A server without free
--- memory is no reason to lose a lock that is held.
+-- PEXPIREAT comes first because a server at maxmemory refuses a script whose first write is HSET. So a holder does not
+-- lose its lock only because the server has no free memory.
 --
 -- KEYS
 --   locks...  HASH    the lock of each hold

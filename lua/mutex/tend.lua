@@ -1,14 +1,16 @@
 -- tend: the heartbeat of one client's waiters of one lock. It postpones each waiter's expiry. It also repairs every
--- loss, so messages are only hints. If a waiter is missing from the queue, because the queue was lost or the waiter was
--- passed over as unreachable, the waiter joins again with its old ticket. A free or lapsed lock goes to the first live
--- waiter. A grant whose message was lost is reported.
+-- loss of data or messages, so no waiter depends on a message. If a waiter is missing from the queue, because the queue
+-- was lost or the waiter was passed over as unreachable, the waiter joins again with its old ticket. If the lock is
+-- free or its lease has lapsed, the first live waiter is granted it. If the message of a grant was lost, the reply
+-- reports the grant.
 --
--- A waiter of this client that is granted the lock here needs no message, so a client that cannot receive messages
--- still makes progress. The reply names the holder's owner, so that the client sees when one of its waiters may
--- re-enter.
--- The ticket that the client sends replaces the one in the queue. A waiter that was passed over may have joined again
--- by `acquire`, with a later ticket than before. And if several servers keep the lock, the client sends the largest
--- ticket of a majority, which replaces the tickets that the servers issued.
+-- This call may grant the lock to a waiter of this client. Such a waiter needs no message, because the reply reports
+-- the grant. So a client that cannot receive messages still makes progress. The reply names the holder's owner, so that
+-- the client sees when one of its waiters may re-enter.
+-- The client sends a ticket for each waiter, which replaces the waiter's ticket in the queue. The two tickets differ in
+-- two cases. If the waiter was passed over, it may have joined again by `acquire`, with a later ticket than before. If
+-- several servers keep the lock, each has issued a ticket of its own, and the client sends the largest ticket of a
+-- majority to all of them.
 -- Waiters whose expiry has passed stay in the queue until `promote` passes over them; only their deadlines are removed
 -- here.
 --
@@ -18,7 +20,7 @@
 --   ttl         ms      the waiters' own expiry
 --   waiters...  claim, ticket for each of the client's waiters, 500 at most
 -- Replies
---   tended      ttl ms, held for ms, clock (a lower bound for the tokens of later grants), bytes of the holder's owner, its owner and label; then for each waiter: its position, or {token, ttl ms, how} if it holds the lock
+--   tended      ttl ms, ms since the holder's grant, clock (a lower bound for the tokens of later grants), bytes of the holder's owner, its owner and label; then for each waiter: its position, or {token, ttl ms, how} if it holds the lock
 --   unfinished  the waiters are queued, but one call may pass over only so many dead waiters; call again
 -- Invariants: I3 I4 I7
 -- include: state

@@ -6,17 +6,17 @@
 -- the queue first, whichever client makes this call (I3, I4).
 -- If the lock's key is new or was lost (clock 0), its queue may still exist. So the script looks for the queue's key.
 -- If the deadlines were lost, all holds are lost too (lua/shared/lapse.lua).
--- HSET is the first write of a plain grant, so a server at maxmemory refuses the grant as a whole.
+-- HSET is the first write of a plain grant. So a server without free memory (maxmemory) refuses the grant as a whole.
 --
 -- KEYS
---   lock        HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua of its kind)
+--   lock        HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua in the folder of the lock's kind)
 -- ARGV
 --   claim       string  the caller, and what it asks for
 --   mode?       string  'queue': join the queue if refused; absent: do not join
 -- Replies
---   granted     token: enough permits were free. Token, ttl ms: an earlier call with this id was granted them
---   succeeded   token: the end of a lease has made room
---   refused     ttl ms, position (0: not queued), ticket, held for ms, clock (a lower bound for the tokens of later grants), bytes of a holder's owner (followed by "/" and the number of permits in the holder's claim if this claim gives another number), its owner and label
+--   granted     token, if enough permits were free; token and ttl ms, if an earlier call with this id was granted them
+--   succeeded   token: enough permits were free, after a lease had lapsed
+--   refused     ttl ms, position (0: not queued), ticket, ms since a holder's grant, clock (a lower bound for the tokens of later grants), bytes of that holder's owner, its owner and label. The holder's claim may say that the semaphore has another number of permits than this claim says. Then "/" and the holder's number follow the bytes
 --   unfinished  neither granted nor refused yet, because one call may pass over only so many waiters or lapsed holds; call again
 -- Invariants: I1 I2 I3 I4 I5
 -- Constants

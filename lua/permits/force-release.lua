@@ -1,18 +1,18 @@
 -- force-release: take the permits from all holders, or from one, and admit the next waiters.
 --
--- The lock stores the latest request. So if the answer is lost and the request is repeated, the second call does not
--- take the permits from the next holders (I5).
--- The client of each holder receives a message in its inbox that the hold may be lost. The client asks Redis before it
--- believes the message (I8).
+-- Each request has a name, and the lock stores the name of the latest request. So if the answer is lost and the request
+-- is repeated, the second call does not take the permits from the next holders (I5).
+-- The client of each holder receives a message in its inbox that the hold may be lost. The client then asks Redis
+-- whether the hold is lost (I8).
 --
 -- KEYS
---   lock        HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua of its kind)
+--   lock        HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua in the folder of the lock's kind)
 -- ARGV
 --   request     string  an unguessable name for this request only
 --   only?       string  the id of the holder that loses its permits; absent: all holders
 -- Replies
 --   released    the holders have lost their permits
---   unfinished  one call may end only so many holds, and has ended that many; call again until the reply is `released`, then call lua/permits/sweep.lua
+--   unfinished  the call has ended as many holds, or looked at as many waiters, as one call may; call again until the reply is `released`, then call lua/permits/sweep.lua
 --   free        there was no holder, or `only` was not a holder
 -- Invariants: I4 I5 I8
 -- Constants
@@ -41,7 +41,8 @@ if found then
   if not only and taken > 0 then return 'unfinished' end
   redis.call('HSET', lock, 'forced', request)
 end
--- Waiters are admitted even if no holder has lost anything, because the permits of lapsed holds go to the waiters.
+-- Waiters are admitted even if no hold was taken away above. Leases may have lapsed, and the permits of those holds go
+-- to the waiters.
 -- include: admit { word = found and 'handoff' or word, by = nil, mine = nil, asks = nil }
 if not found then return 'free' end
 return (unfinished or more) and 'unfinished' or 'released'

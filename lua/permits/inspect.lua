@@ -2,7 +2,7 @@
 -- call reads one page of them. Writes nothing.
 --
 -- KEYS
---   lock     HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua of its kind)
+--   lock     HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua in the folder of the lock's kind)
 -- ARGV
 --   most     number  how many waiters of each queue, and how many holders, to read at most
 --   after    string  the deadline and id of the last holder of the previous page; empty: this is the first page
@@ -16,8 +16,9 @@ local id = ''
 
 -- include: queues
 -- include: time
--- The next page begins after the deadline of the last holder that was read, not after a count of holders. If one of the
--- read holders renews its lease, it moves behind the unread holders, and a count would then skip one of those.
+-- The next page begins after the deadline of the last holder on the previous page, not after a count of holders. If a
+-- holder on the previous page renews its lease, it moves to the end. With a count, the next page would then skip a
+-- holder.
 local ends, last = after:match('^(%d+) (.*)$')
 local least = redis.call('ZCOUNT', deadlines, '-inf', '(' .. (ends or now))
 if ends and redis.call('ZSCORE', deadlines, last) == ends then least = redis.call('ZRANK', deadlines, last) + 1 end

@@ -1,9 +1,9 @@
 -- leave: a caller that has given up (time-out, abort, close) takes its request back.
 --
 -- If the caller is queued, it is removed from the queue. If it was the first waiter and wanted more permits than are
--- free, the next waiters may now fit. If the caller was granted permits in the meantime, by a message that crossed this
--- call, its hold ends. So a grant after a cancel is never kept (I4, I7). If the caller is neither queued nor a holder,
--- nothing changes, so the call may be repeated.
+-- free, the next waiters may now fit. If the caller was granted permits before this call ran, its hold ends. So a grant
+-- after a cancel is never kept (I4, I7). If the caller is neither queued nor a holder, nothing changes, so the call may
+-- be repeated.
 --
 -- KEYS
 --   lock      HASH    the lock

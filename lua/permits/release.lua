@@ -1,17 +1,17 @@
 -- release: end one hold, and admit the waiters that fit now.
 --
--- Only the hold's own id ends the hold (I5). So a late, repeated or foreign release finds no such hold and changes
--- nothing. If a hold's lease has lapsed but the hold is still recorded, this call ends the hold. The reply need not say
--- that the lease had lapsed, because the caller knows its deadline.
+-- A release ends only the hold whose id it has (I5). So a release that is late, repeated or from another client finds
+-- no such hold, and changes nothing. If a hold's lease has lapsed but the hold is still recorded, this call ends the
+-- hold. The reply need not say that the lease had lapsed, because the caller knows its deadline.
 --
 -- KEYS
---   lock        HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua of its kind)
+--   lock        HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua in the folder of the lock's kind)
 -- ARGV
 --   id          string  the hold to end; the reply contains the grants to waiters of the same client in the same queue
 -- Replies
---   released    how many subscribers received the message that permits are free. Absent: no subscriber did, or the permits went to waiters of the fair queue
+--   released    how many subscribers received the message that permits are free; 0 also if no message was sent, for example because waiters of the fair queue got the permits
 --   passed      id, token, ttl ms for each waiter of the same client, in the same queue, that is now a holder
---   unfinished  as `passed`, possibly without any waiter; lua/permits/sweep.lua admits the others, because one call may admit only so many
+--   unfinished  the same values as `passed`, or none. One call may admit only so many waiters; lua/permits/sweep.lua admits the others
 --   ended       the hold did not exist
 -- Invariants: I2 I3 I4 I5 I7
 -- include: permits

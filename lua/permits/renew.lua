@@ -6,8 +6,8 @@
 -- If a key of another type is in a lock's place, the hold of that lock is gone, and the holds of the other locks are
 -- still renewed.
 -- A lease never gets shorter. With 0 ms, the call only confirms the hold and reports the time left.
--- PEXPIREAT comes first because a server at maxmemory refuses a script whose first write is HSET. A server without free
--- memory is no reason to lose permits that are held.
+-- PEXPIREAT comes first because a server at maxmemory refuses a script whose first write is HSET. So a holder does not
+-- lose its permits only because the server has no free memory.
 --
 -- KEYS
 --   locks...  HASH    the lock of each hold

@@ -1,4 +1,5 @@
--- sweep: continue to admit waiters and to end lapsed holds, after an earlier call has reached the limit of one call.
+-- sweep: continue to admit waiters and to end lapsed holds, where an earlier call has stopped. Each call stops at a
+-- limit, so that it does not block the server for long.
 --
 -- KEYS
 --   lock        HASH    the lock; its other keys follow from it

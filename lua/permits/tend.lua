@@ -1,6 +1,7 @@
 -- tend: the heartbeat of one client's waiters in one queue. It postpones each waiter's expiry. It also repairs every
--- loss, so messages are only hints. A waiter that is missing from the queue joins again with its old ticket. The
--- permits of lapsed holds go to the first waiters. A grant whose message was lost is reported.
+-- loss of data or messages, so no waiter depends on a message. A waiter that is missing from the queue joins again with
+-- its old ticket. The permits of lapsed holds go to the first waiters. If the message of a grant was lost, the reply
+-- reports the grant.
 --
 -- Waiters of this client that are admitted here need no message, so a client that cannot receive messages still makes
 -- progress.
@@ -8,13 +9,13 @@
 -- are removed here.
 --
 -- KEYS
---   lock        HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua of its kind)
+--   lock        HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua in the folder of the lock's kind)
 -- ARGV
 --   ttl         ms      the waiters' own expiry
 --   waiters...  claim, ticket for each of the client's waiters in one queue, 500 at most
 -- Replies
---   tended      ttl ms, held for ms, clock, bytes of a holder's owner, its owner and label; then for each waiter: its position, or {token, ttl ms, how} if it holds
---   unfinished  the limit of one call was reached; call again. The waiters are queued already, unless lapsed holds alone reached the limit
+--   tended      ttl ms, ms since a holder's grant, clock, bytes of that holder's owner, its owner and label; then for each waiter: its position, or {token, ttl ms, how} if it holds
+--   unfinished  the call has stopped at its limit; call again. If it has stopped while it admitted waiters, the waiters of this call are queued. If it has stopped while it ended lapsed holds, they are not
 -- Invariants: I3 I4 I7
 local client = waiters[1]:sub(1, CLIENT_END)
 local id = client

@@ -1,15 +1,15 @@
 -- admit: turns waiters of the fair queue into holders, while there is room for the next waiter (I3, I4). The rule of
 -- the kind, `choose`, says which waiter is next.
 --
--- All grants to one client go in one message. If nobody receives that message, the client is gone: its grants are
--- undone before any of them is written, and the search for waiters continues. Waiters that need no message form a group
--- of their own.
+-- All grants to one client go in one message, which is sent before the grants are written. If nobody receives that
+-- message, the client is gone: its grants are not written, and the search for waiters continues. Waiters that need no
+-- message are in one group, to which no message is sent.
 --
 -- If the queue is empty afterwards, unfair waiters receive a message that there may be room.
 --
 -- Takes
 --   word        string   the first word of the message
---   by?         string   the client that released; it ignores the message that there may be room. Absent: no client ignores that message
+--   by?         string   the client that released, which ignores the message that there may be room; absent: no client ignores it
 --   mine?       string   see lua/shared/told.lua
 --   asks?       ZSET     see lua/shared/told.lua
 --   lock        HASH     the lock
@@ -29,7 +29,7 @@
 --   heard       number   how many subscribers received the message that there may be room
 --   unfinished  boolean  the limit of one call was reached; the next call has to continue
 -- Constants
---   TOLD = ''  the group of the waiters that need no message, in place of a client's name
+--   TOLD = ''  the name of the group of waiters that need no message; every other group has the name of a client
 admitted, unfinished, heard = {}, false, 0
 local left, deaf, again = MOST_ADMITTED, {}, queued ~= nil
 while again do

@@ -1,9 +1,8 @@
--- agree: sets the holder's token to the floor, and advances the clock to the floor. The floor is the token on which the
--- client and the other servers have agreed.
+-- agree: sets the holder's token to `floor`, the token on which the client and the other servers have agreed. If
+-- `clock` is smaller than `floor`, `clock` is raised to it.
 --
--- If the token and the clock already have that value, nothing is written, so the call may be repeated (I5). The floor
--- may come from a server whose clock is ahead. So the lock's key lives until the time of that token is past
--- (lua/shared/life.lua) (I2).
+-- If nothing has to change, nothing is written, so the call may be repeated (I5). `floor` is a time in µs, and may come
+-- from a server whose clock is ahead. So the lock's key lives at least until that time (lua/shared/life.lua) (I2).
 --
 -- Takes
 --   floor   string  µs, 16 digits

@@ -1,11 +1,12 @@
--- all: the key of the ZSET with the holder's holds. It exists while the holder has more than one (lua/shared/live.lua),
--- and shares the lock's hash tag, and so its slot.
+-- all: the key of a ZSET with all holds of the lock's holder. The ZSET exists only while the holder has more than one
+-- hold (lua/shared/live.lua). The key shares the lock's hash tag, and so its slot.
 --
--- While a cluster moves a slot key by key, the keys of one lock may be on two nodes. Redis routes a script by its KEYS
--- only. A key whose name is built here may be on the other node, and a lookup on this node finds nothing, as if the key
--- did not exist. In a moving slot, Redis refuses a command with several keys if one of them is missing on this node. So
--- each script calls EXISTS with all keys that it will need before its first write. A refused script has changed
--- nothing. Its client repeats it (src/redis/refusals.ts) until all keys are on one node (I1, I3, I8).
+-- While a cluster moves a slot key by key, the keys of one lock may be on two nodes. Redis chooses the node of a script
+-- by its KEYS only, but scripts also build the names of other keys. Such a key may be on the other node. If the script
+-- looked it up on this node, it would find nothing, as if the key did not exist. In a moving slot, Redis refuses a
+-- command with several keys if one of them is missing on this node. So before its first write, each script calls EXISTS
+-- with all keys that it will need. If Redis refuses EXISTS, the script ends, and has changed nothing. Its client
+-- repeats it (src/redis/refusals.ts) until all keys are on one node (I1, I3, I8).
 --
 -- Takes
 --   lock    HASH    the lock

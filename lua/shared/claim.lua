@@ -1,11 +1,11 @@
 -- claim: the names in the holder's claim.
 --
--- A claim is one text with everything that a grant needs. It is the argument of `acquire`, the entry in the queue, and
--- the part of `holder` after its token and `from`:
+-- A claim is one text with everything that a grant needs. It is the argument of `acquire`, and the entry in the queue.
+-- It is also the end of `holder`, after the token and the start of the lease (lua/shared/holder.lua). Its form:
 --   "<id> <owner bytes> <lease ms> <waiterTtl ms> <headStart µs> <owner><label>"
 -- An id has 28 characters; the first 12 name its client's inbox. If the number of owner bytes is 0, the caller has no
--- name, and its owner is the id itself. Clients write and read claims with src/kinds/claim.ts, scripts read them with
--- these constants.
+-- name, and its owner is the id itself. Clients write and read claims with src/kinds/claim.ts. Scripts read them with
+-- the constants below. The part of a claim after its id is called its terms.
 --
 -- Takes
 --   holder   string  see lua/shared/state.lua; the lock must have a holder
@@ -14,8 +14,8 @@
 --   names    string  the holder's owner and label
 -- Constants
 --   CLIENT_END = 12                                 the last character of the client's part of an id
---   ID_END = 28                                     the last character of the id, with which a claim begins
---   TERMS_AT = 29                                   the first character after the id; the patterns below begin here
+--   ID_END = 28                                     the last character of the id, which is at the start of a claim
+--   TERMS_AT = 29                                   the first character of the terms, to which the patterns below apply
 --   NAMELESS = ' 0 '                                the first characters of the terms if the caller has no name
 --   NAMELESS_END = 31                               the last of those characters
 --   NAMES = '^ (%d+) %d+ %d+ %d+ (.*)$'             owner bytes; owner and label

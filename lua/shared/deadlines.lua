@@ -1,6 +1,9 @@
--- deadlines: the key of a semaphore's deadlines. It shares the lock's hash tag, and so its slot (lua/shared/all.lua
--- explains EXISTS). EXISTS checks the key even if there is no holder, because a grant creates it after the script's
--- first write.
+-- deadlines: the key of a ZSET with the deadlines of all holds. It shares the lock's hash tag, and so its slot. While a
+-- cluster moves the slot, the key may be on another node. Redis then refuses EXISTS, and the script ends
+-- (lua/shared/all.lua explains why).
+--
+-- EXISTS is called even if there is no holder. A grant would create the key, but only after the script's first write.
+-- It would then be too late to end the script.
 --
 -- Takes
 --   lock       HASH    the lock

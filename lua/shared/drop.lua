@@ -2,9 +2,10 @@
 --
 -- ZREM, UNLINK and HDEL come first, because a server at maxmemory refuses a script whose first write is HSET.
 --
--- The last of several holds stays in the ZSET of holds until lua/shared/forget.lua removes that key. If ZREM emptied
--- the key while a cluster moves its slot, Redis would look for the key on the other node. The script would fail there,
--- and leave a holder that no call can end.
+-- ZREM is not used for the last of several holds. lua/shared/forget.lua removes the key of the ZSET together with that
+-- hold. If ZREM had removed that hold before, the ZSET would be empty, and so Redis would have removed the key already.
+-- While a cluster moves the slot, Redis looks for a removed key on the other node. So the command in forget.lua would
+-- fail and end the script, and the lock would keep a holder that no call can end.
 --
 -- Takes
 --   id          string   the hold to end

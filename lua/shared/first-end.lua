@@ -1,15 +1,15 @@
--- first-end: the holder whose lease ends first, among the holders of a semaphore. If no permit is released and no lease
--- is renewed, no permit becomes free before that end.
+-- first-end: the holder of a semaphore whose lease ends first. Before that lease ends, a permit becomes free only if a
+-- holder releases it or loses it.
 --
 -- Takes
 --   lock       HASH    the lock
 --   deadlines  ZSET    see lua/shared/deadlines.lua
 --   now        ms      the server's time
 -- Gives
---   ttl        ms      the time left of its lease; 0: there is no holder
---   since      ms      the time for which it has held
---   bytes      string  how many bytes of `names` are its owner
---   names      string  its owner and label
+--   ttl        ms      the time left of that holder's lease; 0: there is no holder
+--   since      ms      how long ago that holder was granted the lock
+--   bytes      string  how many bytes of `names` are the holder's owner
+--   names      string  the holder's owner and label
 --   among?     string  the number of permits that the semaphore has, according to the holder's claim
 local first = redis.call('ZRANGE', deadlines, 0, 0, 'WITHSCORES')
 local record = first[1] and redis.call('HMGET', lock, first[1])[1]

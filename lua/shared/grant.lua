@@ -1,7 +1,8 @@
 -- grant: writes a new holder: its claim, a token, and a lease that begins now. The previous holder must have been ended
 -- before.
 --
--- An owner with a name may also wait in other calls. The waiters of these calls receive 'entered', and re-enter.
+-- An owner with a name may also wait in other calls. The waiters of these calls learn of the grant from the message
+-- 'entered', and re-enter.
 --
 -- Takes
 --   claim     string  the new holder's claim (lua/shared/claim.lua)

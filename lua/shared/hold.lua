@@ -1,6 +1,6 @@
 -- hold: writes a new hold, whose lease begins now.
 --
--- If there is no other holder, the key of the deadlines is new. So each call sets that key's life (I7).
+-- The key of the deadlines is new if there is no other holder. So each new hold sets the key's life (I7).
 --
 -- Takes
 --   claim      string  the new holder's claim

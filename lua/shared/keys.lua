@@ -1,8 +1,8 @@
--- keys: the lock's other keys. They share its hash tag, and so its slot. In a cluster, EXISTS makes sure that all of
--- them are on this node (lua/shared/all.lua explains how).
+-- keys: the lock's other keys. They share its hash tag, and so its slot. While a cluster moves the slot, some keys may
+-- be on another node. Redis then refuses EXISTS, and the script ends (lua/shared/all.lua explains why).
 --
--- EXISTS checks `queue` and `expiry` even if nobody is queued. Otherwise a new queue could begin on one node while an
--- old one is still on the other.
+-- EXISTS is called with `queue` and `expiry` even if nobody is queued on this node, because an old queue may be on the
+-- other node. Without this call, a new queue could begin on this node.
 --
 -- Takes
 --   lock    HASH    the lock

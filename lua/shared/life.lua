@@ -1,9 +1,10 @@
 -- life: how long the lock's key has to live.
 --
--- MEMORY is the client's `tokenMemory`, in ms. The key lives until MEMORY after the deadline, and at least until MEMORY
--- after the time of the largest token issued from it. The second rule matters if the server's clock was ahead for a
--- while. If the key then expired earlier, the next token would be smaller (I2). The life grows in steps of a quarter of
--- MEMORY, so most calls need no command to prolong it.
+-- MEMORY is the client's `tokenMemory`, in ms. Tickets and tokens are times of the lock's clock, in µs. The key lives
+-- until MEMORY after the deadline, or until MEMORY after the last ticket or token (`clock`), whichever is later. The
+-- last token may be later than the deadline, if the server's clock was ahead for a while. If the key expired before the
+-- time of the last token, the next token would be smaller (I2). The life grows in steps of a quarter of MEMORY, so most
+-- calls need no command to prolong it.
 --
 -- Takes
 --   deadline  ms  the time until which the key is needed in any case

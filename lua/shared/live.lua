@@ -1,8 +1,8 @@
 -- live: the end of one hold's own lease.
 --
--- Each hold has a lease of its own. So the hold of a dead process ends with its lease, even if other processes of the
--- same owner re-enter in the meantime (I4). While the holder has more than one hold, a ZSET scores them by their
--- deadlines. It gives the latest deadline without a walk over all holds.
+-- Each hold has a lease of its own. So when a process dies, its hold ends with the lease of that hold, even if other
+-- processes of the same owner re-enter in the meantime (I4). While the holder has more than one hold, their ends are
+-- the scores of a ZSET. So the latest end is found without a walk over all holds.
 --
 -- Takes
 --   id      string  the hold

@@ -1,9 +1,10 @@
 -- permits: reads with one call how much of a semaphore is taken, and the record of one hold.
 --
--- A holder is a field of the lock's own hash, named by its id, with the value "<token> <claim>". So losing a key never
--- leaves permits taken without a holder. The hold's deadline is in a ZSET, which finds lapsed holds without a walk
--- (lua/shared/lapse.lua). In a semaphore's claim, after the terms, are the number of permits that it wants and the
--- number that the semaphore has (src/kinds/claim.ts).
+-- A holder is a field of the lock's own hash, named by its id, with the value "<token> <claim>". The number of taken
+-- permits is in the same hash. So no permits stay taken if the records of their holders are lost. The hold's deadline
+-- is in a ZSET, which finds lapsed holds without a walk over all holds (lua/shared/lapse.lua). A semaphore's claim has
+-- two more numbers than a mutex's, after `headStart`: the permits that it wants, and the permits that the semaphore has
+-- (src/kinds/claim.ts).
 --
 -- Takes
 --   lock     HASH    the lock

@@ -1,6 +1,7 @@
--- place: in a cluster, records in `expiry` that this client receives messages on this node. Like a heartbeat, the
--- record is valid for `ttl`. The script asks the node for its name, because the client's request may have been
--- redirected to this node from another one.
+-- place: in a cluster, records in `expiry` that the caller's client is subscribed to its inbox on this node
+-- (lua/shared/send.lua uses the record). The record is valid for `ttl`, and each heartbeat renews it. The script asks
+-- Redis which node it runs on, because the request may have been sent to another node, which has redirected the client
+-- to this one.
 --
 -- Takes
 --   id      string  the id of one of the client's waiters, or a claim, which begins with the id

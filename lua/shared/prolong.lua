@@ -1,4 +1,6 @@
--- prolong: changes `holder` so that its lease ends at a given deadline, which may be earlier or later than before.
+-- prolong: changes `holder` so that its lease ends at a given deadline, which may be earlier or later than before. The
+-- lease begins at the time `from` in `holder`, and its length is in the claim and does not change
+-- (lua/shared/holder.lua). So `from` becomes the deadline minus that length.
 --
 -- Takes
 --   deadline  ms      by the server's clock

@@ -8,18 +8,21 @@
 -- 12 characters name the inbox of its client.
 --
 -- A waiter is passed over, and so removed from the queue, in two cases:
---   * Its expiry has passed: its ticket is older than its waiterTtl, and no heartbeat has recorded a later deadline.
+--   * Its expiry has passed: it joined longer ago than its waiterTtl, and no heartbeat has recorded a later deadline.
 --   * PUBLISH reports that nobody is subscribed to its inbox: its process is dead or disconnected. If the process lives
---     after all, the waiter joins again with its old ticket. So the waiters of a crashed process cost one pop each
---     instead of a time-out each, and a run of them in the queue costs one message. A waiter that needs no message is
---     never passed over for this reason: its client is the caller. In a cluster, nobody may be subscribed because the
---     slot has just moved to this node and the waiter has not followed yet. If such waiters lost their places, a
---     failover would change the order. So in a cluster a waiter is passed over only if its client was subscribed on
---     this very node before (lua/shared/send.lua). Otherwise it becomes the holder, and its heartbeat finds the grant.
+--     after all, the waiter joins again with its old ticket. So each waiter of a crashed process costs one ZPOPMIN, and
+--     no time-out. If such waiters follow each other in the queue, they cost one message together. This case does not
+--     exist for waiters of the calling client, which need no message.
 --
--- When the script began, the queue was on this node (lua/shared/keys.lua). If this call has popped the last entry and
--- the slot is moving away, Redis looks for the key on the other node and refuses the next pop. That refusal means that
--- the queue is empty. It must not end the script, which has already written something.
+-- In a cluster, the second case has a further condition. The slot may have just moved to this node, and the clients of
+-- live waiters may not have subscribed here yet. If these waiters lost their places, a failover would change the order.
+-- So a waiter is passed over only if its client was subscribed on this very node before (lua/shared/send.lua).
+-- Otherwise the waiter becomes the holder, and its heartbeat finds the grant.
+--
+-- When the script began, the queue was on this node (lua/shared/keys.lua). This call may pop the last entry of the
+-- queue while the slot is moving away. At the next pop, Redis then looks for the queue on the other node, and refuses
+-- the command. That refusal means that the queue is empty. It must not end the script, which has already written
+-- something.
 --
 -- PUBLISH comes after the end of the old hold and before the write of the new one, because the number of subscribers
 -- decides whether the waiter becomes the holder. ZPOPMIN is the first write and frees memory, so a server at maxmemory

@@ -1,8 +1,9 @@
 -- send: sends a message to the inbox of a client that is granted the lock, and finds out whether the message reaches a
 -- subscriber.
 --
--- In a cluster, the slot may have just moved to this node, and the client may not have followed yet. So in a cluster, a
--- count of 0 subscribers is reported only if the client was subscribed on this very node before (lua/shared/place.lua).
+-- In a cluster, the slot may have just moved to this node, and the client may not have subscribed here yet. Then a
+-- count of 0 subscribers does not mean that the client is gone. So in a cluster, `reached` is 0 only if there is a
+-- record that the client was subscribed on this very node (lua/shared/place.lua).
 --
 -- Takes
 --   client    string  the name of the client's inbox
@@ -10,7 +11,7 @@
 --   expiry    ZSET    waiters' deadlines
 --   now       ms      the server's time
 -- Gives
---   reached?  number  0: no subscriber received the message; absent, false or an error: whether one did is unknown, or does not matter
+--   reached?  number  how many subscribers received the message; absent, false or an error: the number is unknown, or no message was needed
 reached = message and redis.pcall('PUBLISH', INBOX .. client, message)
 --[[cluster
 if reached == 0 then

@@ -4,7 +4,7 @@
 -- Gives
 --   stamp   string  µs as text, 16 digits
 --   micros  µs      the same instant as a number
---   now     ms      the same instant in whole ms, rounded down. A lease is live while its end is `now` or later. So rounding never ends a lease early (I1)
+--   now     ms      the same instant in whole ms, rounded down. A lease that ends exactly at `now` is still live. So rounding down never ends a lease early (I1)
 local time = redis.call('TIME')
 local second, rest = time[1], time[2]
 stamp = #rest == 6 and second .. rest or second .. ('00000' .. rest):sub(-6)

@@ -1,10 +1,10 @@
--- told: whether a waiter needs no message, because this script's reply has its grant. This is so for the waiters of the
--- calling client that are in the same queue as the request's own claim.
+-- told: whether a waiter needs no message, because the reply of this script reports its grant. The reply reports grants
+-- only to waiters of the calling client, and only if they are in the same queue as the claim of the call itself.
 --
 -- Takes
 --   claim  string   the waiter's claim
 --   mine?  string   the prefix of ids that need no message; absent: all waiters need one
---   asks?  ZSET     the queue of the request's own claim
+--   asks?  ZSET     the queue to which the claim of this call belongs
 --   lines  list     the queues of the fair waiters
 -- Gives
 --   told   boolean  the waiter needs no message

@@ -1,8 +1,8 @@
 -- trim: removes deadlines that have passed. If thousands of deadlines have passed, one call removes as many as the
 -- server can remove quickly, and later calls remove the others.
 --
--- ZREMRANGEBYSCORE runs even if no deadline has passed, because a server at maxmemory accepts it as the first write of
--- a script.
+-- ZREMRANGEBYSCORE runs even if no deadline has passed. The reason is that a server at maxmemory refuses a script whose
+-- first write is HSET or ZADD. If the first write is ZREMRANGEBYSCORE, the server accepts the whole script.
 --
 -- Takes
 --   timetable  ZSET  members scored by their deadlines, ms

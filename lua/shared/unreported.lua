@@ -1,9 +1,10 @@
 -- unreported: advances the clock past all tokens that a holder may have issued on its own. It is for a holder that ends
 -- without a release, because only a release reports the last token used.
 --
--- The grant does not add the whole block to the clock. Otherwise each hold that is handed off before it has used its
--- block would move the clock ahead of the time of day by one block. Then neither tokens after a loss of data nor the
--- age of tickets could be trusted.
+-- The tokens that a holder may issue on its own are its block. A grant does not advance the clock by the whole block.
+-- If it did, each hold that is handed off before it has used its block would move the clock ahead of the time of day by
+-- one block. Tickets, too, come from the clock, and would no longer tell when their waiters joined. And after a loss of
+-- data, tokens start from the time of day again, so they could be smaller than the tokens before the loss.
 --
 -- Takes
 --   token  string  the holder's token, as Redis knows it

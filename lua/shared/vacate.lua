@@ -21,6 +21,6 @@
 --   unfinished  boolean  the limit of one call was reached; the next call has to continue
 --   heard       number   see lua/shared/admit.lua
 -- include: lapse
--- If leases have lapsed as well, the release still counts as the reason for the grants ('handoff').
+-- A release may also find lapsed leases. The grants then count as caused by the release ('handoff').
 -- include: admit { word = by and 'handoff' or word }
 unfinished = unfinished or more

@@ -1,7 +1,7 @@
 /**
  * Extracts the package's public surface, as a user's compiler sees it. The compiler emits the declarations, and API
- * Extractor reads them, once for each entry of `exports` in package.json. API Extractor contains its own TypeScript, so
- * the project's compiler does not matter.
+ * Extractor reads them, once for each entry of `exports` in package.json. API Extractor contains a TypeScript of its
+ * own, so the project may use a version that API Extractor does not support.
  *
  * The results are a model of all public items with their doc comments, and a report of the bare signatures. Each change
  * of the surface changes a line of the report.
@@ -19,7 +19,7 @@ export interface Entry {
   /** The base of file names: `redis-baton`, `opentelemetry`. */
   readonly file: string
   readonly items: readonly ApiItem[]
-  /** The whole entry as an item. Its doc comment is the one at the top of the entry's source file. */
+  /** The entry itself. Its doc comment is the one at the top of the entry's source file. */
   readonly item: ApiItem
   /** The signatures, as API Extractor reports them. */
   readonly report: string
@@ -27,7 +27,6 @@ export interface Entry {
   readonly complaints: readonly string[]
 }
 
-/** Reads all entries from the present sources. */
 export async function extract(): Promise<Entry[]> {
   await mkdir(join(root, '.cache'), { recursive: true })
   const folder = await mkdtemp(join(root, '.cache', 'api-'))
@@ -98,12 +97,12 @@ function configOf(folder: string, file: string, entry: string, own: boolean): Ex
           // Every export is public, so release tags are not needed. scripts/api/missing.ts reports missing comments.
           'ae-missing-release-tag': { logLevel: ExtractorLogLevel.None },
           'ae-undocumented': { logLevel: ExtractorLogLevel.None },
-          // The report also contains types that a signature names and the package does not export.
+          // A signature may name types that the entry does not export. This is no error.
           'ae-forgotten-export': { logLevel: ExtractorLogLevel.None },
         },
         tsdocMessageReporting: {
           default: { logLevel: ExtractorLogLevel.Error },
-          // Most editors know the form `@param name text`, without a hyphen.
+          // The hyphen is not required, because most editors know the form `@param name text`.
           'tsdoc-param-tag-missing-hyphen': { logLevel: ExtractorLogLevel.None },
         },
       },

@@ -6,13 +6,12 @@ import { missing } from './missing.ts'
 const root = new URL('../../', import.meta.url)
 
 export interface Surface {
-  /** A report of the bare signatures of each entry, by the report's path in the project. */
+  /** For each entry, the report of its bare signatures. The key is the report's path in the project. */
   readonly reports: ReadonlyMap<string, string>
   /** What doc comments lack, and comments that cannot be parsed. */
   readonly complaints: readonly string[]
 }
 
-/** Extracts the public surface from the present sources. */
 export async function surface(): Promise<Surface> {
   const entries = await extract()
   return {

@@ -12,7 +12,7 @@ const root = new URL('../../', import.meta.url)
 const begin = '<!-- from benchmarks/results by scripts/bench-results -->\n'
 const end = '<!-- end of results -->\n'
 
-/** Returns the text that belongs between the marks `begin` and `end` of each page. */
+/** Each function returns the text that belongs between the marks `begin` and `end` of its page. */
 const pages = {
   'docs/benchmarks.md': () =>
     [
@@ -24,7 +24,10 @@ const pages = {
   'README.md': () => summary(read('all.json')),
 } as const
 
-/** The result files of runs with other locks than a mutex on one server, with their headings. A file may be missing. */
+/**
+ * The result files of runs that measure semaphores, read-write locks or a quorum, with their headings. A file may be
+ * missing.
+ */
 const ofKinds = {
   'semaphores.json': 'Semaphores',
   'semaphore-and-mutex.json': 'Semaphore and mutex, seven rounds',

@@ -114,7 +114,7 @@ export function section(all: Results, rtt: Results, others: Readonly<Record<stri
   ].join('\n')
 }
 
-/** Returns the section for a run with another lock than a mutex on one server. */
+/** Returns the section for a run that measures semaphores, read-write locks or a quorum. */
 export function sectionOfKind(title: string, file: string, results: Results): string {
   const goals = [...otherKinds, ...quorum].filter(goal => verdict(goal, results, []) !== 'not measured')
   const own = ordered(results).filter(scenario => lockOf(scenario) !== 'mutex')
@@ -215,8 +215,8 @@ function table(results: Results, scenario: Scenario, chosen = columns[subjectOf(
 }
 
 /**
- * Returns a note that says how many rounds a figure covers. The note follows the name of a lock, or the figure. It is
- * empty if the figure covers all rounds of the run.
+ * Returns a note that says how many rounds a figure covers. The caller appends the note to the figure, or to the name
+ * of the lock. It is empty if the figure covers all rounds of the run.
  */
 function fewer(trials: readonly Trial[], rounds: number): string {
   const { measured, mark } = roundsOf(trials, rounds)

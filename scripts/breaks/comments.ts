@@ -8,7 +8,6 @@
  */
 import { readFileSync } from 'node:fs'
 
-/** The root of the project. */
 export const root = new URL('../../', import.meta.url)
 
 export interface Change {
@@ -35,8 +34,8 @@ interface Place {
 
 const opening = /^( *)(test|describe)(?:\.\w+)?\(/
 /**
- * Matches the line with a test's title. This is the first line of the call or, after a table of several lines, the last
- * line of the table.
+ * Matches the line with a test's title. This is the first line of the call. If the test has a table of parameters over
+ * several lines, it is the last line of the table.
  */
 const titled = /(?:^ *(?:test|describe)(?:\.\w+\(.*\))?|^ *\]\))\((?:['"`]|$)/
 const commented = /^ *\/\/ ?(.*)$/
@@ -73,7 +72,10 @@ function changesIn(words: string): Change[] {
   return [...words.matchAll(change)].map(([, from, to = '', path]) => ({ path: path!, from: from!, to }))
 }
 
-/** Returns the lines of tests for which no comment names a break, neither above the test nor above its group. */
+/**
+ * Returns the lines of tests without a comment that says which code they guard, neither above the test nor above its
+ * group.
+ */
 export function unbroken(text: string): number[] {
   const groups: Place[] = []
   return placesIn(text).flatMap(place => {

@@ -59,7 +59,8 @@ export class Copy {
     for (const { path } of changes) texts.set(path, await readFile(join(this.folder, path), 'utf8'))
     const report = join(this.folder, 'report.json')
     await rm(report, { force: true })
-    // If the scripts cannot be built, do not run the tests: they would use the old scripts.
+    // If the Lua scripts cannot be built with the changes, the tests are not run, because they would use the scripts of
+    // an earlier build.
     if (await this.#write(broken(texts, changes)))
       await this.#program('vitest', 'run', '--reporter=json', `--outputFile=${report}`, ...args)
     await this.#write(texts)
@@ -71,7 +72,7 @@ export class Copy {
     await rm(this.folder, { recursive: true })
   }
 
-  /** Returns whether the scripts can be built from these texts. */
+  /** Writes the files. If a file of lua/ is among them, also builds the scripts. Returns false if that failed. */
   async #write(texts: ReadonlyMap<string, string>): Promise<boolean> {
     for (const [path, text] of texts) await writeFile(join(this.folder, path), text)
     const scripts = [...texts.keys()].some(path => path.startsWith('lua/'))

@@ -23,7 +23,8 @@ export async function declarations(): Promise<void> {
         dir: join(root, 'dist'),
         format: 'es',
         entryFileNames: `[name].${extension}`,
-        // The name of a source in `folder` already ends in `.d`.
+        // `name` ends in `.d`, because the input files end in `.d.ts`. This `.d` is removed, because `extension` has
+        // it, too.
         chunkFileNames: ({ name }) => `shared/${name.replace(/\.d$/, '')}.${extension}`,
       })
     }

@@ -50,8 +50,8 @@ export const programs = [
 ] as const
 
 /**
- * Returns whether a package is installed with this package (a dependency), or by the users who need it (a peer
- * dependency). Such packages are imported, not bundled.
+ * Returns whether users have the package anyway: it is a dependency of this package, or a peer dependency, which users
+ * install themselves if they need it. Such packages are imported, not bundled.
  */
 export function isInstalled(specifier: string): boolean {
   const [name = specifier] = /^(?:@[^/]+\/)?[^/]+/.exec(specifier) ?? []

@@ -42,7 +42,7 @@ async function build(format: 'es' | 'cjs', extension: string, external: (name: s
   const { output } = await bundle.write({
     dir: join(root, 'dist'),
     format,
-    // Only ES modules get source maps. Source maps for both forms would be a sixth of the installed size.
+    // Only ES modules get source maps. The source maps of both forms together would be a sixth of the installed size.
     sourcemap: format === 'es',
     // Code that several entries share is in files of its own, so that a class is the same class in all entries.
     entryFileNames: `[name].${extension}`,
@@ -55,8 +55,8 @@ async function build(format: 'es' | 'cjs', extension: string, external: (name: s
 }
 
 /**
- * Leaves the text of generated files out of a source map. These files contain the Lua scripts, which the module has word
- * for word. Otherwise they would be a fiftieth of the installed size.
+ * Leaves the text of generated files out of a source map. This text contains the Lua scripts, which the built module
+ * contains word for word. It would be a fiftieth of the installed size.
  */
 async function leaveOutGenerated(path: string): Promise<void> {
   const map = JSON.parse(await readFile(path, 'utf8'))

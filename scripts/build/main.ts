@@ -16,7 +16,7 @@ import { library } from './library.ts'
 import { writeNotices } from './notices.ts'
 import { page, program } from './program.ts'
 
-// Removes dist/ first. Otherwise a file that was renamed since would stay in the package.
+// Removes dist/ first. Otherwise, if a source file was renamed, the file with the old name would stay in the package.
 rmSync(join(root, 'dist'), { recursive: true, force: true })
 const [bundled] = await Promise.all([Promise.all([library(), program(), page()]), declarations()])
 await writeNotices(bundled.flat())

@@ -22,8 +22,8 @@ export async function program(): Promise<string[]> {
     dir: dist,
     format: 'es',
     entryFileNames: '[name].js',
-    // Shared parts are named after their sources. package.json uses these names to exclude files that only a checkout
-    // of the project needs.
+    // Shared parts are named after their sources. `files` in package.json uses these names to leave parts out of the
+    // package, if only a checkout of the project needs them.
     chunkFileNames: 'cli/parts/[name].js',
     minify: true,
   })

@@ -1,10 +1,12 @@
-/** Kinds of users, each with the files that it would have written and the commands that it would type. */
+/**
+ * Test programs, one for each kind of user: the files that the user would write, and the commands that the user would
+ * type.
+ */
 
 export interface Consumer {
   readonly name: string
-  /** The installation that this consumer uses. */
   readonly set: SetName
-  /** The text of each of the consumer's own files, by the file's name. An object is written as JSON. */
+  /** The consumer's own files. The key is the file's name, and the value its text. An object is written as JSON. */
   readonly files: Readonly<Record<string, string | object>>
   /**
    * Commands that run one after the other in the consumer's folder, with the programs of the installation on the PATH.
@@ -17,15 +19,18 @@ export interface Consumer {
 export interface ConsumerSet {
   readonly packages: readonly string[]
   /**
-   * Whether the packages may be impossible to install on some machines, for instance because a package downloads its
-   * program. On such a machine, the consumers of this installation count as not run.
+   * If true, the packages cannot be installed on some machines, for instance because a package downloads its program.
+   * On such a machine, the consumers of this installation count as not run.
    */
   readonly mayBeMissing?: boolean
 }
 
 const babel = ['@babel/core@7', '@babel/preset-env@7', '@babel/preset-typescript@7']
 
-/** The installations. Each is made once, and has a single ioredis, as in an application. */
+/**
+ * The packages of each installation. An installation is made once, and several consumers use it. It contains ioredis
+ * only once, as an application does.
+ */
 export const sets = {
   newest: {
     packages: [
@@ -80,7 +85,7 @@ const compilerOptions = {
   lib: ['es2023', 'esnext.disposable'],
   types: ['node'],
   strict: true,
-  // The declarations of the package are checked, too.
+  // Checks the declarations of the package as well.
   skipLibCheck: false,
 }
 
@@ -132,7 +137,10 @@ const plain = (set: 'newest' | 'older', number: number): Consumer[] => [
   { name: `require, ioredis ${number}`, set, files: { 'main.cjs': commonjs }, commands: [['node', 'main.cjs']] },
 ]
 
-/** A bundled ES module needs `require` for Node's own modules. */
+/**
+ * ioredis calls `require` for Node's own modules. An ES module has no `require`, so the bundle begins with a line that
+ * makes one.
+ */
 const banner = `--banner:js=import { createRequire } from 'node:module'; const require = createRequire(import.meta.url)`
 const bundled = ['esbuild', 'main.mjs', '--bundle', '--platform=node', '--log-level=warning'] as const
 

@@ -5,8 +5,9 @@
  *   npm run test:consumers
  *   npm run test:consumers -- --only Jest --only webpack
  *
- * The other packages stay in the cache, below consumers/; only the packed package is installed each time. The exit code
- * is 1 if one of the programs fails. A program whose packages are unavailable on this machine is reported as not run.
+ * The packages that the programs need stay in the cache, below consumers/. Only the packed package is installed anew
+ * each time. The exit code is 1 if one of the programs fails. A program whose packages are unavailable on this machine
+ * is reported as not run.
  */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'

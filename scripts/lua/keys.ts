@@ -1,14 +1,14 @@
 /**
- * If a file of lua/ makes a key's name, the file or one of its includes must check, by EXISTS, that this node serves
- * the key. This check refuses a file that does not. While a slot of a cluster moves, Redis itself checks only the keys
- * in KEYS: see lua/shared/all.lua.
+ * If a file of lua/ makes a key's name, the file or one of its includes must ask Redis by EXISTS whether this node
+ * serves the key. If none of them does, this module refuses the file. While a cluster moves a slot, Redis itself checks
+ * only the keys in KEYS: see lua/shared/all.lua.
  */
 import type { Source } from './source.ts'
 
 export function checkKeys(source: Source): void {
   const { file, header } = source
   const askers = [source, ...source.lines.flatMap(line => (typeof line === 'string' ? [] : line.source))]
-  // A channel's name, which only occurs in a message, is not a key.
+  // The name of a channel in PUBLISH is not a key.
   const makers = codeIn(source).filter(line => /':\w+'/.test(line) && !line.includes("'PUBLISH', lock .. ':unlock', "))
   for (const line of makers) {
     const names = /^([\w, ]+) = /.exec(line)?.[1]?.split(', ') ?? ['']
@@ -25,7 +25,7 @@ function codeIn({ lines }: Source): string[] {
   return lines.filter(line => typeof line === 'string')
 }
 
-/** Returns whether the file takes or makes a key of this name, and checks it with EXISTS. */
+/** Returns whether the file takes or makes a key of this name, and contains a call of EXISTS with this key. */
 function asks(source: Source, name: string): boolean {
   const { takes, gives } = source.header
   if (![...takes, ...gives].some(each => each.name === name)) return false

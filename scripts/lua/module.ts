@@ -22,16 +22,15 @@ function preamble(table: 'KEYS' | 'ARGV', list: readonly Declared[]): string[] {
   ]
 }
 
-/** A line of code, or an include in its place. */
 type Piece = string | Source
 
-/** Returns the code of a script or an include. */
 function pieces(source: Source): Piece[] {
   return source.lines.flatMap(line => (typeof line === 'string' ? [line] : placed(line, source)))
 }
 
 /**
- * Puts an include in its place. The names that it gives become locals of the includer; its other names stay private.
+ * Returns the code that replaces the line of an include. The names that the include gives become locals of the
+ * includer. The include's other names stay private.
  */
 function placed(inclusion: Inclusion, includer: Source): Piece[] {
   const { source, bound } = inclusion
@@ -53,7 +52,7 @@ function whole(list: readonly Piece[]): string {
   return list.map(piece => (typeof piece === 'string' ? piece : whole(pieces(piece)))).join('\n')
 }
 
-/** Returns the text as a TypeScript expression in which includes are constants. */
+/** Returns the code as a TypeScript expression: string literals, and one constant for each include. */
 function expression(list: readonly Piece[]): string {
   const parts: string[] = []
   let run: string[] = []
@@ -76,7 +75,7 @@ function short(code: string): string {
 }
 
 /**
- * Collects the keywords of a script's replies: the first word of each table's first string, and of each returned text.
+ * Collects the first words of all texts that may begin a reply: each returned text, and the first text of each table.
  * Functions in the script are left out.
  */
 function replyWords(node: unknown, words = new Set<string>()): Set<string> {
@@ -97,7 +96,7 @@ function replyWords(node: unknown, words = new Set<string>()): Set<string> {
   return words
 }
 
-/** Returns the first word of each string literal with which the value of an expression may begin. */
+/** The value of an expression may begin with one of several string literals. Returns the first word of each. */
 function literals(node: Record<string, unknown> | undefined): string[] {
   if (node?.['type'] === 'StringLiteral') return [String(node['raw']).slice(1, -1).split(' ', 1)[0]!]
   if (node?.['type'] === 'BinaryExpression') return literals(node['left'] as Record<string, unknown>)
@@ -122,7 +121,10 @@ function constant({ name }: Source): string {
   return `${camel(name)}Part`
 }
 
-/** Compiles a script, whose names may be shorter than in the header of its file. */
+/**
+ * Compiles a script, in which names may have been shortened. The second parameter is the header with the original
+ * names.
+ */
 function compile(script: Source, { keys, args }: Header) {
   const { file, name, header } = script
   const replies = repliesOf(script)

@@ -76,15 +76,14 @@ export function unreadOf({ file, name, header }: Source, sources: readonly Sourc
 }
 
 /**
- * Returns the names that an include adds to its includer. These are the names that the include gives, without the names
- * that the includer itself gives or changes. Names that the includer gives or changes are its own variables already.
+ * Returns the names that the include gives and that are not yet variables of the includer. Names that the includer
+ * itself gives or changes are its variables already.
  */
 export function newNames({ source }: Inclusion, includer: Source): string[] {
   const known = names([...includer.header.changes, ...includer.header.gives])
   return source.header.gives.map(({ name }) => name).filter(name => !known.has(name))
 }
 
-/** Returns whether the include declares locals. */
 export function hasLocals(source: Source): boolean {
   return parsed(source, true).body.some(({ type }) => type === 'LocalStatement' || type === 'FunctionDeclaration')
 }
@@ -104,7 +103,8 @@ function checkBound({ source, bound }: Inclusion, includer: Source, fail: (probl
     else if (value === 'nil' && !taken.optional) fail(`its include "${source.name}" has to have "${name}"`)
   }
   for (const { name } of source.header.gives) {
-    // The include's locals are declared first, so an expression that names one of them would read the wrong variable.
+    // The names that the include gives are declared before the bound expressions are evaluated. So an expression with
+    // such a name would read the new variable, and not the includer's variable of the same name.
     if ([...bound.values()].some(value => new RegExp(`\\b${name}\\b`).test(value)))
       fail(`its include "${source.name}" is given "${name}", which it gives itself`)
   }
@@ -115,13 +115,19 @@ function checkBound({ source, bound }: Inclusion, includer: Source, fail: (probl
   }
 }
 
-/** Parses the code of a file without its includes: each line stays one line, and one line stands for each include. */
+/**
+ * Parses the code of a file without the code of its includes. Each line of code stays one line, and one line stands for
+ * each include.
+ */
 export function parsed(source: Source, cluster: boolean): luaparse.Chunk {
   const text = codeOf(source.lines, cluster, inclusion => interfaceOf(inclusion, source))
   return luaparse.parse(text, { luaVersion: '5.1', scope: true, locations: true })
 }
 
-/** Returns one line of Lua that uses and assigns the includer's names as the include does. */
+/**
+ * Returns one line of Lua that stands for an include. The line reads and assigns the same variables of the includer as
+ * the include does.
+ */
 function interfaceOf(inclusion: Inclusion, includer: Source): string {
   const { bound } = inclusion
   const { takes, changes, gives } = inclusion.source.header
@@ -155,7 +161,7 @@ function readsAnywhere(source: Source): Set<string> {
   return read
 }
 
-/** Maps each line of the parsed text that stands for an include to that include. */
+/** Finds the lines that stand for includes in the text that `parsed` makes. Returns the include of each line number. */
 function linesOf(source: Source, cluster: boolean): Map<number, Inclusion> {
   const found: Inclusion[] = []
   const text = codeOf(source.lines, cluster, inclusion => `include ${found.push(inclusion)}`)

@@ -1,9 +1,9 @@
 /**
- * Gives the names in the files of lua/ a short form for the texts that Redis receives: one letter for the most used.
+ * Shortens the names in the files of lua/ for the texts that Redis receives. The names that are used most get one
+ * letter.
  *
- * A name has the same short name in all texts, and no two names share one. So each short name still means the same
- * variable, an include fits into every script that includes it, and a reader of an error message needs only one table
- * of names.
+ * A name has the same short name in all texts, and no two names share one. So an include fits into every script that
+ * includes it, and one table of names explains every error message.
  */
 import luaparse from 'luaparse'
 import type { Declared } from './header.ts'
@@ -14,7 +14,7 @@ const LETTERS = [...'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_']
 /** Lua's keywords with two letters. No short name has more letters, so the other keywords do not matter. */
 const KEYWORDS = ['do', 'if', 'in', 'or']
 
-/** Returns the short names, by the names in the files. The most used come first. */
+/** Returns a short name for each name in the files. The names that are used most often come first. */
 export function shortNames(sources: readonly Source[]): Map<string, string> {
   const uses = new Map<string, number>()
   for (const source of sources) {

@@ -14,12 +14,12 @@ export interface Source {
   readonly lines: readonly Line[]
 }
 
-/** A line of code, or an include in its place. */
+/** A line of a file: its code, or the include that the line names. */
 export type Line = string | Inclusion
 
 export interface Inclusion {
   readonly source: Source
-  /** The expressions in Lua that are passed to the include, by the names that it takes. */
+  /** For each name that is passed to the include, the Lua expression of its value. */
   readonly bound: ReadonlyMap<string, string>
 }
 
@@ -43,15 +43,14 @@ export class Sources {
   readonly #headers = new Map<string, Header>()
   readonly #constants = new Map<string, string>()
   readonly #used = new Set<string>()
-  /** The path of each include. */
   readonly #paths = new Map<string, string>()
   /** The includes read so far, by name; undefined while an include is being read. */
   readonly #read = new Map<string, Source | undefined>()
 
   /**
-   * Reads the scripts of a kind from the folder with its name, and what they include from `shared/`. Kinds with the
-   * same scripts share a folder. Inside that folder, each of these kinds has a folder of its own, with the includes in
-   * which the kinds differ.
+   * Reads the scripts of a kind, and what they include. `kind` is the name of the folder with the scripts. If several
+   * kinds have the same scripts, `kind` is `folder/variant`. Then the scripts are in `folder/`, and the includes in
+   * which these kinds differ are in `folder/variant/`. Includes for all kinds are in `shared/`.
    */
   constructor(root: URL, kind: string) {
     this.#root = root
@@ -109,8 +108,9 @@ export class Sources {
   #inclusion(by: string, name: string, table?: string): Inclusion {
     const source = this.#include(by, name)
     const bound = this.#bound(by, table)
-    // Another kind may have an include of this name that takes more names. The names that this kind's include does not
-    // take are left out.
+    // Kinds with the same scripts may have different includes of the same name, which take different names. The script
+    // passes every name that at least one of these includes takes. Here, the names that the include of this kind does
+    // not take are removed.
     const differs = !this.#paths.get(name)!.startsWith(shared)
     for (const each of differs ? [...bound.keys()] : []) {
       if (!source.header.takes.some(taken => taken.name === each)) bound.delete(each)
@@ -125,7 +125,7 @@ export class Sources {
     const path = this.#paths.get(name) ?? fail(by, `there is no include "${name}"`)
     this.#read.set(name, undefined)
     const source = this.#sourceOf(path, name, true)
-    // Moves the include to the end, after the includes that it uses.
+    // Puts the include behind the includes that it uses, which are in the map by now.
     this.#read.delete(name)
     this.#read.set(name, source)
     return source

@@ -26,7 +26,6 @@ import { engineAnswers } from '../../local-redis/container.ts'
 import { libraryPath, unpackPackages } from '../../local-redis/packages.ts'
 
 export interface Engine {
-  /** A description for people. */
   readonly description: string
   /** The environment that a process needs to reach the engine. */
   readonly env: NodeJS.ProcessEnv
@@ -36,7 +35,7 @@ export interface Engine {
 
 /**
  * Paths that an engine creates outside its folders, with the commands that remove them. The first is a network
- * interface. The second is a folder with a key that is not used.
+ * interface. The second is a folder with a cryptographic key, which is never used.
  */
 const engineTraces = new Map<string, readonly [string, ...string[]]>([
   ['/sys/class/net/docker0', ['ip', 'link', 'delete', 'docker0']],
@@ -76,7 +75,7 @@ async function findPrograms(): Promise<Programs | { unavailable: string }> {
   return 'found' in unpacked ? unpacked.found : unpacked
 }
 
-/** Returns the engine and all programs that it starts, if they all exist and run. */
+/** Finds the engine and the programs that the engine starts. Returns undefined if one is missing or does not run. */
 async function programsIn(folders: readonly string[], libraries: NodeJS.ProcessEnv): Promise<Programs | undefined> {
   const env = { ...libraries, PATH: folders.join(delimiter) }
   let version = ''
@@ -98,8 +97,8 @@ const tailLines = 12
 
 /**
  * The shell script that becomes the engine, and its watcher. $0 is the folder, and $$ the engine's process id. The
- * watcher waits at most 30 s for the engine's end. If no process collects the exit status of the ended engine, the
- * engine would otherwise look alive for ever.
+ * watcher waits for the engine's end, but for no more than 30 s: if no process collects the exit status of the ended
+ * engine, the engine seems to be alive for ever.
  */
 const underWatch = [
   'ended() { for _ in $(seq 300); do kill -0 $$ || return; sleep 0.1; done; }',
@@ -121,7 +120,7 @@ async function start({ dockerd, version, env }: Programs): Promise<Engine> {
   const log = openSync(logFile, 'a')
   const child = spawn('/bin/sh', ['-c', underWatch, folder, ...words], {
     stdio: ['ignore', log, log, 'pipe'],
-    // Keeps Ctrl-C from the engine, because this process still has to remove the engine's containers.
+    // Ctrl-C must not end the engine before this process has removed the engine's containers.
     detached: true,
     env: { ...process.env, ...env },
   })

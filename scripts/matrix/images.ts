@@ -1,7 +1,7 @@
 /**
  * Finds an image for each row of the matrix. If the row's environment variable names an image, that image is used.
- * Otherwise the official image is used, from the engine or its registry. If no registry can be reached, an image is
- * made from Debian's packages of the row's version.
+ * Otherwise the official image is used. If the container engine does not have it, the image is pulled from a registry.
+ * If it cannot be pulled, an image is made from Debian's packages of the row's version.
  *
  * An image made from packages consists of the server and the libraries that the server's package names. The image's
  * entry point is the server. So arguments that begin with a dash go to the server, as with the official images.
@@ -19,7 +19,6 @@ type Dockerode = ContainerRuntimeClient['container']['dockerode']
 
 export interface Image {
   readonly name: string
-  /** Where the image is from, for people. */
   readonly from: string
 }
 
@@ -76,11 +75,11 @@ export class Images {
     const unpacked = await unpackPackages(
       {
         name: `${product}-image`,
-        // base-files has the links by which programs find the C library's loader.
+        // The package base-files contains links such as /lib, through which a program finds the C library's loader.
         choices: [['base-files', `${product}-server`, `${product}-tools`]],
         suite,
-        // `find` does not run the server, because the server is built for another release. Only a container shows
-        // whether it runs.
+        // Only checks that the server's file exists. The server may not run on this machine, because it is built for
+        // another release of Debian.
         find: tree =>
           access(join(tree, server)).then(
             () => tree,

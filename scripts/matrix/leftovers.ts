@@ -9,7 +9,7 @@ import { getContainerRuntimeClient } from 'testcontainers'
 const key = 'redis-baton.matrix'
 const separator = ' on '
 
-/** The value of BATON_CONTAINER_LABEL. */
+/** The label of this run's containers. BATON_CONTAINER_LABEL passes it to the tests, which start the containers. */
 export const label = `${key}=${process.pid}${separator}${hostname()}`
 
 /** Removes the containers of ended matrix runs and, with `mine`, those of this run. */
@@ -17,7 +17,7 @@ export async function removeLeftovers({ mine }: { mine: boolean }): Promise<void
   const { dockerode } = (await getContainerRuntimeClient()).container
   const found = await dockerode.listContainers({ all: true, filters: { label: [key] } })
   const over = found.filter(({ Labels }) => isLeftover(Labels[key] ?? '', mine))
-  // The engine refuses to remove a container that is already being removed.
+  // Ignores failures: the engine refuses to remove a container that is already being removed.
   await Promise.allSettled(over.map(({ Id }) => dockerode.getContainer(Id).remove({ force: true })))
 }
 

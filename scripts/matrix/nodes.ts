@@ -1,6 +1,6 @@
 /**
- * Installs the supported versions of Node from the npm registry, which has Node's program for each platform as a
- * package.
+ * Installs the supported versions of Node from the npm registry. For each platform, the registry has a package with the
+ * executable of Node.
  */
 import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
@@ -10,7 +10,7 @@ import type { Suite } from '../suites.ts'
 
 export interface NodeRow {
   readonly name: string
-  /** A version as npm understands it. */
+  /** A version or a range of versions, in npm's syntax. */
   readonly version: string
 }
 
@@ -25,8 +25,8 @@ export const nodes: readonly NodeRow[] = [
 const installWithinMs = 300_000
 
 /**
- * The package of Node's program for this platform. The package `node` would fetch this package by an install script,
- * and npm may be set not to run such scripts.
+ * The package with Node's executable for this platform. It is not installed through the package `node`, because that
+ * package needs an install script, and npm may be set not to run install scripts.
  */
 const packageName = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`
 const program = join('node_modules', packageName, 'bin', process.platform === 'win32' ? 'node.exe' : 'node')
@@ -58,7 +58,7 @@ function runs(file: string): Promise<boolean> {
   )
 }
 
-/** Returns the settings that make a suite run on that Node, including child processes. */
+/** Returns settings with which a suite and its child processes run on the Node of this row. */
 export async function onNode(row: NodeRow): Promise<Required<Pick<Suite, 'node' | 'env'>>> {
   const node = await programOf(row)
   const PATH = [dirname(node), process.env['PATH']].join(delimiter)

@@ -1,15 +1,14 @@
 /**
- * The servers on which the contract is tested. If a row's server is unavailable, the run fails. The row is never left
- * out.
+ * The servers on which the tests in test/contract run, one in each row. If a server is unavailable, the run fails; its
+ * row is never skipped.
  */
 
 export interface ServerRow {
   /**
-   * The product and version that the server itself must report. The last parts of the version are left out, so a server
-   * of version 7.0.15 belongs to the row with the version 7.0.
+   * The product and version that the server must report, without the last numbers of the version: a server that reports
+   * 7.0.15 fits the row with 7.0.
    */
   readonly name: string
-  /** The official image. */
   readonly image: string
   /** The environment variable that may name another image. */
   readonly variable: string
@@ -18,9 +17,12 @@ export interface ServerRow {
   readonly suite: string
   /** Arguments for every server of the row. */
   readonly args: readonly string[]
-  /** What the row tests besides the version. */
+  /** What is special about this server, besides its version. */
   readonly note: string
-  /** Files of the contract that need features which this server lacks. A file in test/topology/matrix replaces them. */
+  /**
+   * Files in test/contract that need features which this server lacks. Files in test/topology/matrix test this server
+   * instead.
+   */
   readonly without: readonly string[]
 }
 
@@ -43,11 +45,11 @@ const row = (
   }
 }
 
-/** From the oldest to the newest, because the first row of a run uses the oldest Node. */
+/** The servers, from the oldest to the newest. With `--nodes`, the first one is tested on the oldest Node. */
 export const servers: readonly ServerRow[] = [
-  // The oldest supported version. It has no sharded pub/sub. It lacks HELLO, so a client has to use RESP2. If a script
-  // fails, this server puts the script's error into the middle of its own error. It has no access rights for channels,
-  // so test/topology/matrix/older-refusals.test.ts tests what it refuses.
+  // The oldest supported version. It has no sharded pub/sub, and without HELLO a client has to use RESP2. The files in
+  // `without` cannot run on it, for two reasons. If a script fails, this server embeds the script's error in an error
+  // of its own, and it has no rights for channels. test/topology/matrix/older-refusals.test.ts tests what it refuses.
   row('Redis 6.0', 'bullseye', {
     args: ['--rename-command', 'HELLO', 'GONE'],
     note: 'RESP2, no sharded pub/sub',

@@ -10,14 +10,19 @@ const lua = new URL('../../lua/', import.meta.url)
 const begin = '<!-- made by scripts/protocol-page/main.ts -->'
 const end = '<!-- made until here -->'
 
-/** The scripts of one folder of lua/. */
 interface Scripts {
   readonly folder: string
   /** The end of each script's title. It says to which kinds of lock the scripts belong. */
   readonly whose: string
-  /** The scripts' texts for each kind of lock that has these scripts, by the title of the kind's column. */
+  /**
+   * The texts of the scripts, as they are sent to Redis. The outer key is a kind of lock, by the title of its column in
+   * the page's table. The inner key is the name of a script.
+   */
   readonly texts: Readonly<Record<string, Readonly<Record<string, string>>>>
-  /** Includes that only some of these kinds of lock use, and that have replies of their own. */
+  /**
+   * Files that the scripts include only for some kinds of lock. Such a file has replies of its own, so the page has a
+   * section for it.
+   */
   readonly besides: readonly string[]
 }
 
@@ -57,7 +62,6 @@ function reference({ folder, whose, texts, besides }: Scripts): string {
   return [table.join('\n'), ...sections].join('\n\n')
 }
 
-/** Returns the SHA1 by which EVALSHA names the script. */
 function sha1Of(texts: Readonly<Record<string, string>>, name: string): string {
   const camel = name.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
   return createHash('sha1')

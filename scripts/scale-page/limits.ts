@@ -31,8 +31,8 @@ export function limits(scale: Scale): readonly Limit[] {
 }
 
 /**
- * Returns the load of as many clients as Redis accepts. Each of them takes one lock per second, and holds one at a
- * time.
+ * Returns what a server needs for the largest number of clients that Redis accepts by default: the CPU as a `share` of
+ * one core, and the memory in bytes. Each client takes and releases one lock per second, and holds another lock.
  */
 export function onePerClient(scale: Scale): { clients: number; share: number; memory: number } {
   const clients = MAXCLIENTS / CONNECTIONS

@@ -16,7 +16,7 @@ export function present(): string {
   return readFileSync(page, 'utf8')
 }
 
-/** Returns the page as it must be, for the stored run by default. */
+/** Returns the page with the tables and figures of `scale`. By default, that is the stored run. */
 export function written(scale: Scale = read(), text = present()): string {
   return text.replace(marked, (_, begin: string, name: string, end: string) => {
     const part = parts[name]
@@ -25,7 +25,7 @@ export function written(scale: Scale = read(), text = present()): string {
   })
 }
 
-/** Returns the names of the marks on the page. */
+/** Returns the names in the page's `<!-- scale, … -->` comments, each of which marks one generated part. */
 export function marks(): string[] {
   return [...present().matchAll(marked)].map(([, , name]) => name!)
 }

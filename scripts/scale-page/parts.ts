@@ -1,4 +1,4 @@
-/** Writes the text between the marks of docs/scale.md: measured tables, and figures computed from them. */
+/** Writes the generated parts of docs/scale.md: measured tables, and figures computed from them. */
 import { markdownTable } from 'markdown-table'
 import { HEARD, type Scale } from '../scale/figures.ts'
 import { limits, onePerClient } from './limits.ts'

@@ -1,11 +1,11 @@
-/** The cost of one client, one lock and one waiter in the run: the basis of all computed figures. */
+/** What one client, one lock and one waiter cost in the run of scripts/scale. Other figures are computed from this. */
 import type { Scale, Spent } from '../scale/figures.ts'
 
 export interface Unit {
   readonly what: string
-  /** Memory of one unit, in bytes. */
+  /** The memory that one such client, lock or waiter needs, in bytes. */
   readonly bytes: Spent
-  /** CPU of one unit while nothing happens, in µs per second. */
+  /** The CPU that one such client, lock or waiter uses while nothing happens, in µs per second. */
   readonly idling: Spent
 }
 
@@ -36,7 +36,7 @@ export function units(scale: Scale): readonly Unit[] {
   ]
 }
 
-/** Returns the fleet step of this name with the largest number of clients. */
+/** Returns the figures that scripts/scale/fleet.ts measured for the step `what` with the largest number of clients. */
 export function step({ fleet }: Scale, what: string): Scale['fleet'][number] {
   const most = Math.max(...fleet.map(({ clients }) => clients))
   return fleet.find(step => step.what === what && step.clients === most)!

@@ -1,4 +1,4 @@
-/** Runs the clients, in a process that obeys the orders of `crew.ts`. It uses the published library, from `dist/`. */
+/** Runs clients of the built library in `dist/`. `crew.ts` sends this process messages that say what to do. */
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import { Cluster } from 'ioredis'
 import type { Lease, LockClient } from '../../src/index.ts'
@@ -14,8 +14,8 @@ const baton: typeof import('../../src/index.ts') = await import(library)
 const clients: LockClient[] = []
 const leases: Lease[] = []
 /**
- * The most CPU used between two readings, in µs. It was used by one long turn of the event loop, or by several short
- * turns.
+ * The most CPU that this process used between two consecutive readings, in µs. A long turn of the event loop delays the
+ * next reading, so this is close to the CPU of the longest turn.
  */
 let longestTurn = 0
 let watching: NodeJS.Timeout | undefined
@@ -120,7 +120,10 @@ const done: { readonly [O in Op]: (order: Order<O>) => Promise<ReturnType<Orders
   },
 }
 
-/** How often the CPU is read, in ms. Turns shorter than this are measured together. */
+/**
+ * The time between two readings of the CPU, in ms. If several turns of the event loop end within this time, only their
+ * sum is known.
+ */
 const LOOK = 10
 
 function watchTurns(): void {

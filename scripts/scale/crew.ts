@@ -30,7 +30,7 @@ export class Crew implements AsyncDisposable {
 class Member {
   readonly #child: ChildProcess
   readonly #ended: Promise<unknown>
-  /** Settles the promise of the order that the process is carrying out. */
+  /** Settles the promise of the current call of `ask`. */
   #settle: ((reply: Reply) => void) | undefined
 
   constructor() {

@@ -33,8 +33,8 @@ export type Part = keyof Measured
 export interface ScriptTime {
   readonly what: string
   /**
-   * The number of waiters in the key's queue, of holds of the key's owner, or (in the case `HEARD`) of subscribed
-   * clients.
+   * What is counted depends on the case: the waiters in the queue, the holds of one owner, or, in the case `HEARD`, the
+   * clients that are subscribed to the unlock message.
    */
   readonly size: number
   readonly calls: number
@@ -43,7 +43,7 @@ export interface ScriptTime {
   readonly most: number
 }
 
-/** The name of the case whose size is a number of clients, not of waiters. */
+/** The name of the case in which `size` is the number of subscribed clients. */
 export const HEARD = 'acquire and release, heard by so many clients'
 
 /** The longest script call during the measurement, the number of calls, and how many calls took longer than 5 ms. */
@@ -71,9 +71,12 @@ export interface Parked {
   /** CPU per second of all waiters together, while nothing happens. */
   readonly idling: Spent
   readonly commandsPerSecond: number
-  /** The longest script call from the first wait to the end of the observed heartbeats. */
+  /** Covers two phases: the waiters are being parked, and then nothing happens. */
   readonly longest: Longest
-  /** `close()` of a client with all of these waiters: total CPU, ms until it resolved, and the longest script call. */
+  /**
+   * What it costs to close a client that has all of these waiters: CPU per waiter, the ms until `close()` resolved, and
+   * the longest script call.
+   */
   readonly closing: Spent & { readonly ms: number; readonly longest: Longest }
 }
 
@@ -115,7 +118,9 @@ export interface Fleet {
 export interface Masters {
   readonly masters: number
   readonly acquisitions: number
-  /** CPU to take and release one lock: of all clients, and of the masters. */
+  /**
+   * CPU per acquisition with its release: the CPU of all clients, and that of all masters, divided by `acquisitions`.
+   */
   readonly cycle: Spent
   /**
    * For each master: the acquisitions that it served, its CPU for one acquisition, and the part of this CPU that
@@ -126,7 +131,7 @@ export interface Masters {
   readonly idle: number
 }
 
-/** The figures of the library's other work: CPU of the client. */
+/** What single calls cost the client: CPU in µs, and for `close` also the time in ms. */
 export interface Chores {
   /** CPU for one `tryLock` and release, and for one `lock` and release, by a single caller. */
   readonly tryLock: number
@@ -135,7 +140,7 @@ export interface Chores {
   readonly stats: readonly { readonly locks: number; readonly micros: number }[]
   /** The cost of `close()` for a client with this many waiters for one key. */
   readonly close: { readonly waiters: number; readonly client: number; readonly ms: number }
-  /** For an owner that has `holds` holds: the cost to take one hold, and to release one hold. */
+  /** The cost of taking, and of releasing, one hold of an owner. The number of the owner's holds is in `holds`. */
   readonly holds: readonly {
     readonly where: string
     readonly holds: number

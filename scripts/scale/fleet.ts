@@ -24,7 +24,7 @@ export async function fleet(progress: (line: string) => void): Promise<Fleet[]> 
   let before = await memories(crew, server)
   let clients = 0
 
-  /** Takes a step. Measures what the step adds per client, and what all clients then cost while nothing happens. */
+  /** Measures the memory that `ask` adds for each client, and then what all clients cost while nothing happens. */
   const step = async (what: string, ask: () => Promise<unknown>, cycles = 0) => {
     progress(`${clients} clients, ${what}`)
     const longest = await watchScripts(server)
@@ -50,7 +50,8 @@ export async function fleet(progress: (line: string) => void): Promise<Fleet[]> 
     return crew.ask('cycle', process => ({ prefix: `cycle ${process}`, ...terms }))
   }
   /**
-   * Makes all clients wait for one lock. A client of the first process (`of` = 0) or of the second (`of` = 1) holds it.
+   * Makes all clients wait for one lock. `of` is the process that holds the lock: 0 for the first process, 1 for the
+   * second.
    */
   const park = (of: number, fair: boolean) => crew.ask('park', { prefix: `mine ${of}`, count: SHARE, keys: 1, fair })
 

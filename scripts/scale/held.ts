@@ -21,7 +21,7 @@ export async function held(progress: (line: string) => void): Promise<Held> {
   const longest = await watchScripts(server)
   const taking = await meter.of(() => process.ask('hold', { prefix: 'order', count: LOCKS }))
   const full = await memories(process, server)
-  // Measures only after the first renewals.
+  // The locks are renewed for the first time after 10 s. The measurement begins then.
   await sleep(10_000)
   await process.ask('longestTurn', {})
   const renewing = await meter.of(() => sleep(WATCHED * 1_000))

@@ -11,8 +11,8 @@ import { startCluster } from './server.ts'
 
 const KEYS = 3_000
 /**
- * The number of acquisitions per process and master. So each master serves the same number of acquisitions in every
- * cluster.
+ * How many acquisitions each process makes for each master. So a master serves the same number of acquisitions,
+ * whatever the number of masters.
  */
 const CYCLES = 10_000
 const CALLERS = 50

@@ -7,16 +7,19 @@ import type { Spent } from './figures.ts'
 interface Moment {
   readonly at: number
   readonly client: number
-  /** One figure per server. */
+  /** The CPU that each server has used, in µs. */
   readonly servers: readonly number[]
   /**
-   * The number of commands that clients sent: script calls and published messages. No script publishes a message during
-   * these measurements.
+   * The number of scripts and messages that clients have sent. The counter also includes messages that scripts publish,
+   * but during these measurements they publish none.
    */
   readonly commands: number
 }
 
-/** CPU in µs: of all client processes together, and of all servers. */
+/**
+ * CPU in µs: `client` is the sum over all client processes, `server` the sum over all servers, and `servers` has the
+ * CPU of each server.
+ */
 export interface Watched extends Spent {
   readonly servers: readonly number[]
   readonly seconds: number

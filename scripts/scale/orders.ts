@@ -1,14 +1,14 @@
-/** The orders to the process that runs the clients, and its answers. */
+/** The orders that `crew.ts` can send to a process of clients. Each method is an order, and returns the answer. */
 
 export interface Orders {
-  /** Connects `clients` clients to the server with this URL, or to a cluster. */
+  /** Connects `clients` clients to the server or cluster at this URL. */
   open(order: { url: string; cluster: boolean; clients: number }): void
   /** Takes `count` locks with the keys `<prefix> 0` and so on; the clients take turns. */
   hold(order: { prefix: string; count: number }): void
   /** Takes the lock of one key `count` times, with the same owner. */
   reenter(order: { prefix: string; count: number }): void
   releaseAll(order: object): void
-  /** Parks `count` waiters, spread over `keys` keys. Unfair waiters never become fair. */
+  /** Parks `count` waiters, spread over `keys` keys. If `fair` is false, they stay unfair however long they wait. */
   park(order: { prefix: string; count: number; keys: number; fair: boolean }): void
   /** Locks and releases `count` times, with `callers` concurrent callers, on `keys` keys in turn. */
   cycle(order: { prefix: string; count: number; callers: number; keys: number; once: boolean }): void
@@ -18,7 +18,7 @@ export interface Orders {
   close(order: object): number
   /** Returns the CPU used so far, in µs. */
   cpu(order: object): number
-  /** Returns the size of the heap, with memory kept outside of it, after a garbage collection. */
+  /** Returns the memory of the heap and of buffers outside of the heap, in bytes, after a garbage collection. */
   memory(order: object): number
   /**
    * Returns the CPU of the longest turn of the event loop since the previous order of this kind, in ms. The first such

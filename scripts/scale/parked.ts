@@ -6,8 +6,8 @@ import { startServer, watchScripts } from './server.ts'
 
 const WAITERS = 50_000
 /**
- * The number of keys in the cases with a key for each waiter. A client asks Redis about its waiters key by key. So
- * these waiters cause more load than the same number of waiters of one key.
+ * The number of keys, and of waiters, in the cases in which each waiter has a key of its own. A client sends separate
+ * requests for each key, so these waiters cost more than the same number of waiters of one key.
  */
 const KEYS = 10_000
 /** How long idle waiters are observed, in s: six heartbeats. */
@@ -45,7 +45,7 @@ async function one({ what, fair, waiters, keys }: (typeof settings)[number]): Pr
   const longest = await watchScripts(server)
   const parking = await meter.of(() => waiting.ask('park', order))
   const after = await memories(waiting, server)
-  // Meanwhile, the process that holds the locks renews them. The meter does not measure that process.
+  // The meter does not count the CPU of the process that holds the locks and renews them.
   const idle = await meter.idle(WATCHED)
   const alone = await longest()
   const watch = await watchScripts(server)

@@ -1,7 +1,8 @@
 /**
  * Measures how long one script call occupies the server. Each case is measured alone, on a key with 1, 1,000 or 50,000
- * waiters. The `Kind` of redis-baton makes the calls, and its `join` adds the waiters. The waiters have the ids of
- * clients that do not exist, except where a case needs a client that is subscribed to its inbox.
+ * waiters. The calls are made without a `LockClient`, through the `Kind` of src/kinds/mutex/. The waiters have the ids
+ * of clients that do not exist. If a case needs a client that receives grants, the case subscribes to the inbox of such
+ * a client.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
@@ -21,14 +22,16 @@ import { scriptTimes, startServer } from './server.ts'
 const SIZES = [1, 1_000, 50_000]
 /** How many calls may be under way at the same time. */
 const BATCH = 1_000
-/** Connections opened at a time: fewer than the server's backlog of connections to accept. */
+/** How many connections are opened at the same time: fewer than the server's TCP backlog. */
 const CONNECTING = 100
 const LEASE = 120_000
-/** Number of waiters whose heartbeat one call carries. */
+/** The number of waiters in one call of `tend`. */
 const TENDED = 500
 /** The expiry of waiters that should expire, in ms. */
 const SHORT = 2_000
-/** Each state is prepared this many times, so that other load on the machine does not always hit the same call. */
+/**
+ * How often each case is prepared and measured, so that other load on the machine does not always hit the same call.
+ */
 const ROUNDS = 2
 
 const keys = new Keys(new Namespace('scale:', false), mutex)
@@ -104,7 +107,7 @@ class Scene {
     await this.#server.redis.hset(lock, 'holder', [token, begun * 1_000, ...claim].join(' '))
   }
 
-  /** Makes another thread of the server free expired keys from now on. */
+  /** From now on, a background thread of the server frees the memory of expired keys. */
   async freeLazily(): Promise<void> {
     await this.#server.redis.config('SET', 'lazyfree-lazy-expire', 'yes')
   }
@@ -137,7 +140,7 @@ type Case = (scene: Scene, size: number) => Promise<() => Promise<unknown>>
 const expired: Case = async (scene, size) => {
   await scene.hold()
   await scene.queue(size, undefined, SHORT)
-  // The queue's keys exist for at most twice as long as the waiters' expiry.
+  // The keys of a queue expire at the latest when no waiter has joined for twice `SHORT`, the waiters' expiry.
   await sleep(2 * SHORT + 500)
   await scene.lapse()
   return () => scene.kind.attempt(scene.claim(), 0)

@@ -42,7 +42,6 @@ export async function startServer(...args: string[]): Promise<OwnServer> {
 
 /** Masters that share all slots. */
 export interface OwnCluster extends AsyncDisposable {
-  /** The URL to connect to. */
   readonly url: string
   readonly servers: readonly Server[]
 }
@@ -85,7 +84,7 @@ export async function scriptTimes({ redis }: Server, action: () => Promise<unkno
     .sort((a, b) => a - b)
 }
 
-/** Starts to watch script calls. The returned function returns the longest call since then. */
+/** Starts to watch script calls. The returned function returns the longest call since `watchScripts` was called. */
 export async function watchScripts(server: Server): Promise<() => Promise<Longest>> {
   const { redis } = server
   await redis.config('SET', 'slowlog-max-len', '100000', 'slowlog-log-slower-than', '500')

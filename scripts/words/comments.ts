@@ -61,7 +61,7 @@ function saysSomething(words: string): boolean {
   return /\p{L}{2}/u.test(words.replaceAll(/@(?:since [\d.]+|\w+)/g, ''))
 }
 
-/** Removes the indentation that all lines but the first have because of the comment's position. */
+/** Removes the comment's own indentation in the file. The first line of `words` has none, so it is kept as it is. */
 function dedent(words: string): string {
   const [first = '', ...others] = words.split('\n')
   return [first, ...others.map(line => line.replace(/^\s+(?=\*|--|\/\/)/, first.startsWith('/*') ? ' ' : ''))].join(
@@ -85,8 +85,8 @@ function rangesInC(text: string): Range[] {
 }
 
 /**
- * Returns the positions of the comments, which begin with `sign`. `token` also matches strings, so that text inside a
- * string is not mistaken for a comment.
+ * Returns the positions of the comments. `token` matches comments and strings: a string is matched as a whole, so text
+ * inside it is not mistaken for a comment. A match is a comment if it begins with `sign`.
  */
 function rangesBy(token: RegExp, sign: string, text: string): Range[] {
   const found = [...text.matchAll(token)].filter(([match]) => match.startsWith(sign))

@@ -6,9 +6,9 @@
  *   npm run --silent words:draw -- --seed 1 --at <commit>    from the files of that commit
  *
  * How to measure: give the document, and nothing else, to an engineer who knows Node and Redis and has never seen this
- * code. For each comment and message, the reader writes down what it means after one reading, and marks items that
- * needed a second one. A person who knows the code then compares these notes with the code. An item fails if the reader
- * missed its meaning, or marked the item. For each page, the reader first reads only its title, and writes down three
+ * code. The reader reads each comment and message once, writes down what it means, and marks it if a second reading was
+ * necessary. A person who knows the code then compares these notes with the code. An item fails if the reader missed
+ * its meaning, or marked the item. For each page, the reader first reads only its title, and writes down three
  * questions that this title raises for a newcomer. Then the reader opens the page, and answers the questions from the
  * page alone. The questions come from the title and not from the name of the file, because every reader of the page
  * sees the title. The aims: at most 3 of 60 comments fail, none of 30 messages fails, and all answers are right.
@@ -28,7 +28,7 @@ const COMMENTS = 60
 const MESSAGES = 30
 const PAGES = 6
 
-/** A fence that is longer than any fence in a comment. */
+/** Marks a code block in Markdown. It is longer than any such mark in a comment. */
 const FENCE = '````'
 
 const rooms = /^(?:src|lua|cli|local-redis|benchmarks|scripts|spec|test|examples)\//
@@ -85,7 +85,7 @@ function isWhole(message: string): boolean {
   )
 }
 
-/** Draws `count` items of a list, each with the same chance, in random order. Different streams are independent. */
+/** Draws `count` items of a list at random. Draws with different `stream` numbers do not depend on each other. */
 function drawn<T>(list: readonly T[], count: number, stream: number): T[] {
   const generator = xoroshiro128plus((seed + Math.imul(stream, 0x9e3779b1)) | 0)
   // Skips the first numbers, which are similar for neighbouring seeds.

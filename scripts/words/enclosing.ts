@@ -16,7 +16,7 @@ function inTypeScript(file: string, text: string): (position: number) => string 
     const visit = (node: ts.Node) => {
       if (position < node.getStart(source) || position >= node.getEnd()) return
       const at = nameIn(node)?.getStart(source)
-      // The position must be after the name: a comment before the name, or a doc comment, describes the declaration.
+      // A comment that stands before the name describes the declaration, so it is not inside the declaration.
       if (at !== undefined && at < position) found = at
       ts.forEachChild(node, visit)
     }
@@ -27,7 +27,10 @@ function inTypeScript(file: string, text: string): (position: number) => string 
   }
 }
 
-/** Returns the node on whose line a declaration has its name. Undefined if the node is not a declaration. */
+/**
+ * Returns the name of a declaration, or the declaration itself if it has no name. Undefined if the node is no
+ * declaration.
+ */
 function nameIn(node: ts.Node): ts.Node | undefined {
   if (ts.isConstructorDeclaration(node)) return node
   if (ts.isFunctionDeclaration(node) || ts.isClassLike(node) || ts.isInterfaceDeclaration(node))

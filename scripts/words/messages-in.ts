@@ -3,10 +3,10 @@
  *
  * Every text of several words counts as a message, because programs often assemble messages far from where they print
  * them. The surrounding call determines the kind of message. If a text is part of a larger text in the same file, only
- * the larger text is listed. For this, constants are inserted, and lines that are printed together are joined. A reason
- * that a function returns or receives is shown in the sentence that contains it. Names are left out, such as the titles
- * of columns. In the result, `[x]` is a part that may be absent, `(x|y)` is a choice between texts, and `${…}` is a
- * value.
+ * the larger text is listed. To build it, a constant is replaced by its value, and lines that are printed together are
+ * joined. If the reason of an error is the result of a function, or a parameter, the message of the error is listed
+ * with that reason in it. Texts that are only names, such as the title of a column, are not listed. In the result,
+ * `[x]` is a part that may be absent, `(x|y)` is a choice between texts, and `${…}` is a value.
  */
 import ts from '@typescript/typescript6'
 import { constantOf, isPrintable, isSum, isText, joinedBy, nameOf, Renderer } from './rendered.ts'
@@ -17,7 +17,7 @@ export interface Message {
   /** The number of the line, from 1. */
   readonly line: number
   readonly kind: Kind
-  /** For an error, its class and code; for help, the part of the help. */
+  /** The class and code of an error, the name of an event, or the method that adds a text to the help. May be empty. */
   readonly detail: string
   readonly text: string
 }
@@ -136,7 +136,7 @@ class Reader {
     return isSum(node) ? !this.#isNew(node) : this.#renderer.used.has(node)
   }
 
-  /** Returns whether no text in this expression is part of a message yet. */
+  /** Returns whether neither this expression nor a part of it has been added to a message yet. */
   #isNew(node: ts.Node): boolean {
     return (
       !this.#renderer.used.has(node) &&
@@ -144,7 +144,10 @@ class Reader {
     )
   }
 
-  /** Adds the lines of a list that a function returns. Leaves out a list of names. */
+  /**
+   * If a function returns a list of texts, and one of them contains a value, adds the list as one message, with a line
+   * for each text. If all texts are names, marks them as used, so that they are not added at all.
+   */
   #array(node: ts.ArrayLiteralExpression): void {
     const texts = node.elements.filter(isText)
     if (texts.length > 1 && texts.every(text => ts.isStringLiteral(text) && isName(text.text))) {
@@ -154,7 +157,9 @@ class Reader {
     }
   }
 
-  /** Adds a text, or the larger text of this file that contains it. `at` is the place of the text itself. */
+  /**
+   * Adds the message for a text: the text itself, or a larger text of this file that contains it. `at` has its line.
+   */
   #text(node: ts.Expression, at: ts.Node = node, depth = 0): void {
     const use = depth < 4 ? shownIn(node) : undefined
     if (use === 'inserted') return
@@ -170,14 +175,16 @@ class Reader {
       this.#error(parent, parent.expression.getText(), parent.arguments ?? [], false, at)
     else this.#text(joinedBy(parent.parent?.parent) ? (parent.parent.parent as ts.Expression) : whole, at, depth + 1)
     this.#renderer.instead.delete(use)
-    // The message that shows the parameter's name in place of this text says less, so it is removed.
+    // The larger text may have been added before, with the name of a parameter in the place of this text. That message
+    // is now removed.
     if (ts.isIdentifier(use) && !constantOf(use)) this.#found.delete(ts.isNewExpression(parent) ? parent : whole)
   }
 
   #literal(node: ts.Expression, at: ts.Node): void {
     const call = ancestor(node, ts.isCallExpression)
     const callee = call && nameOf(call)
-    if (/^(?:option|argument)$/.test(callee ?? '') && call?.arguments[2] === node) return // a default
+    // The third argument is a default value, not a text for users.
+    if (/^(?:option|argument)$/.test(callee ?? '') && call?.arguments[2] === node) return
     const made = ancestor(node, ts.isNewExpression)?.expression.getText()
     const help = (callee && helping.test(callee)) || made === 'Option' || made === 'Argument'
     const text = help ? this.#help(node, call) : this.#render(node)
@@ -252,7 +259,7 @@ function defaultOf(node: ts.Node | undefined): string {
   return ''
 }
 
-/** Returns the name of an exit code, or its names: `a or b`. */
+/** Returns the name of an exit code. If the expression chooses between two exit codes, returns `a or b`. */
 function exitCodeOf(node: ts.Expression): string {
   const text = node.getText().replaceAll('exitCodes.', '')
   return text.replace(/^.*\? (.*) : /, '$1 or ')

@@ -1,4 +1,6 @@
-/** Renders expressions as the texts that users see: constants are inserted, and lines that belong together are joined. */
+/**
+ * Renders expressions as the texts that users see: constants are inserted, and lines that belong together are joined.
+ */
 import ts from '@typescript/typescript6'
 
 const VALUE = '\u0024{…}'
@@ -9,7 +11,7 @@ export class Renderer {
   /** Texts to show instead of certain expressions. */
   readonly instead = new Map<ts.Node, string>()
 
-  /** Returns the text of an expression, as far as the source shows it. */
+  /** Returns the text of an expression. Values that only the running program knows become placeholders. */
   render(node: ts.Expression, depth = 0): string {
     const given = this.instead.get(node)
     if (given !== undefined) return given
@@ -72,7 +74,7 @@ export class Renderer {
       const lines = list.elements.map(line =>
         ts.isSpreadElement(line) ? this.#lines(line.expression, depth, separator) : this.render(line, depth),
       )
-      // An item that is a single word is not a line of text, but for instance the colour of a line.
+      // A single lower-case word is not a line of the message. It may be the name of a colour.
       return lines
         .filter((line, i) => (line === '' ? isText(list.elements[i]!) : !/^[a-z]+$/.test(line)))
         .join(separator)
@@ -101,14 +103,14 @@ function placeholder(node: ts.Expression): string {
   return name.length <= 40 && !/['"`{}]/.test(name) ? `\${${name}}` : VALUE
 }
 
-/** For `[…].join('\\n')`, or `join` of a constant that is such a list, returns the list and the text between lines. */
+/** Recognizes `join` on a list of texts, or on a constant that is such a list. Returns the list and the separator. */
 export function joinedBy(node: ts.Node): { readonly list: ts.Expression; readonly separator: string } | undefined {
   if (!ts.isCallExpression(node) || !ts.isPropertyAccessExpression(node.expression)) return undefined
   const [separator] = node.arguments
   if (node.expression.name.text !== 'join' || !separator || !ts.isStringLiteral(separator)) return undefined
   if (separator.text.trim() !== '') return undefined
   let list = node.expression.expression
-  // `lines.map(printable)` changes the lines, but not what they say.
+  // `lines.map(printable)` only escapes characters in the lines, so `lines` itself is the list.
   const call = ts.isCallExpression(list) && ts.isPropertyAccessExpression(list.expression) ? list : undefined
   if (call && nameOf(call) === 'map' && ts.isIdentifier(call.arguments[0]!))
     list = (call.expression as ts.PropertyAccessExpression).expression
@@ -135,20 +137,19 @@ export function isText(node: ts.Node): node is TextNode {
   return ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node) || ts.isTemplateExpression(node)
 }
 
-/** Returns whether the expression adds texts. */
+/** Returns whether the expression is a `+` that joins texts. */
 export function isSum(node: ts.Node): boolean {
   if (!ts.isBinaryExpression(node) || node.operatorToken.kind !== ts.SyntaxKind.PlusToken) return false
   return [node.left, node.right].some(side => isPut(side) || isSum(side))
 }
 
-/** Returns whether the expression is a text that is only escaped, or continued with a reason. */
+/** Returns whether the call only escapes its first argument (`printable`), or appends a reason to it (`withReason`). */
 export function isPrintable(node: ts.Node): node is ts.CallExpression {
   return ts.isCallExpression(node) && /^(?:printable|withReason)$/.test(nameOf(node) ?? '')
 }
 
 /**
- * Returns whether this value of a constant is inserted where the constant is used: the value must be a text, or a
- * choice of texts.
+ * Returns whether this value of a constant is a text or a choice of texts. Such a value replaces the constant's name.
  */
 export function isPut(node: ts.Expression): boolean {
   if (isPrintable(node)) return isPut(node.arguments[0]!)
@@ -177,7 +178,7 @@ export function constantOf(use: ts.Identifier): ts.Expression | undefined {
 
 /**
  * Returns the text, or the choice of texts, that the called function returns. Returns undefined if the function is not
- * in this file, or does more than return a text.
+ * in this file, or has any statement besides this `return`.
  */
 function returnedBy(call: ts.CallExpression): ts.Expression | undefined {
   const { expression } = call

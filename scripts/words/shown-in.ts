@@ -1,7 +1,4 @@
-/**
- * For a text that is only a part of a message, finds the message. Such a text is for instance the result of a function
- * that returns a reason.
- */
+/** Finds the message that a text is part of. For instance, a function returns a reason, and its caller shows it. */
 import ts from '@typescript/typescript6'
 import { constantOf, isPrintable, isPut, isText, joinedBy, nameOf } from './rendered.ts'
 
@@ -30,9 +27,9 @@ function isPart(at: ts.Node, up: ts.Node): boolean {
 }
 
 /**
- * Returns the expression that stands for this text in a larger text of the same file: a call of the function that
- * returns the text, a parameter to which the text is passed, or a variable. Returns 'inserted' if the larger text is
- * rendered with this text anyway.
+ * Finds the expression by which a larger text in the same file contains this text. That is a call of the function that
+ * returns this text, a parameter that receives this text, or a variable. If it is a constant, returns 'inserted',
+ * because the renderer replaces constants by their values. Returns undefined if there is no larger text.
  */
 export function shownIn(node: ts.Expression): ts.Expression | 'inserted' | undefined {
   const whole = wholeOf(node)
@@ -60,7 +57,10 @@ export function shownIn(node: ts.Expression): ts.Expression | 'inserted' | undef
   return undefined
 }
 
-/** Returns the first of these expressions that is shown, or that is passed to a function that shows it. */
+/**
+ * Returns the first expression that is part of a larger text. If there is none, continues with the first expression
+ * that is an argument of a call, and looks for the text in that function.
+ */
 function shownOf(all: readonly ts.Expression[]): ReturnType<typeof shownIn> {
   return all.find(isShown) ?? all.filter(use => ts.isCallExpression(use.parent)).map(shownIn)[0]
 }
@@ -119,7 +119,7 @@ function all<T extends ts.Node>(within: ts.Node, is: (node: ts.Node) => node is 
   return found
 }
 
-/** Returns whether `is` holds for a part of the expression. An operand of `===` or `!==` does not count as a part. */
+/** Returns whether `is` returns true for the expression or a part of it. Ignores the operands of `===` and `!==`. */
 function some(within: ts.Node, is: (node: ts.Node) => boolean): boolean {
   if (ts.isBinaryExpression(within) && /^[!=]==$/.test(within.operatorToken.getText())) return false
   return is(within) || (ts.forEachChild(within, child => some(child, is) || undefined) ?? false)

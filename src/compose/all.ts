@@ -6,8 +6,9 @@
  * deadlock in multitasking systems", 1968).
  *
  *   1. All parts are tried at once. If they are all free, this takes one round trip.
- *   2. The parts before the first refused part are kept, and all later parts are given back. Otherwise caller A, which
- *      has y and waits for x, and caller B, which has x and waits for y, would wait for ever.
+ *   2. The parts before the first refused part are kept, and all later parts are given back. If later parts were kept,
+ *      two callers could wait for each other for ever: A was refused x and keeps the later part y, while B has x and
+ *      waits for y.
  *   3. The missing parts are waited for one after the other, within the rest of the timeout.
  *
  * If a part is lost while another is waited for, the wait ends. Whenever a wait fails, the parts that were taken before
@@ -49,7 +50,8 @@ export class MultiLock {
   /** @internal */
   constructor(parts: readonly KeyedLock[], settings: Settings) {
     const byOrder = new Map<string, KeyedLock>()
-    // Of a read and a write part with the same key, the write part is kept: it allows reading, too.
+    // If the same read-write lock is given twice, once to read and once to write, only the write part is kept. A writer
+    // may read, too.
     for (const part of parts) if (byOrder.get(part.order)?.calls.shared !== false) byOrder.set(part.order, part)
     this.#parts = [...byOrder.keys()].sort().map(order => byOrder.get(order)!)
     this.#settings = settings
@@ -78,7 +80,7 @@ export class MultiLock {
       for (const part of this.#parts.slice(leases.length)) {
         const signals = leases.map(({ signal }) => signal)
         if (signal) signals.push(signal)
-        // This part was refused in the first attempt already, and no time is left for another request.
+        // The first attempt did not get this part, and no time is left to ask for it again.
         if (left() === 0) throw new LockTimeoutError(part.key, timeout)
         const lease = await part.lock({
           ...options,
@@ -183,8 +185,8 @@ export class MultiLock {
 }
 
 /**
- * Gives the part back. Never rejects. A caller need not wait for the result, because Redis handles this client's later
- * requests after this one.
+ * Gives the part back. Never rejects. The caller need not wait for the promise: if it takes the part again, Redis runs
+ * this release first.
  */
 function giveBack({ lock, lease }: Taken): Promise<boolean> {
   return lock.giveBack(lease)

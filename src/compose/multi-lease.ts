@@ -40,7 +40,7 @@ export class MultiLease implements AsyncDisposable {
   /**
    * Renews all of the leases.
    * @param ms how long each lease lasts from now, in ms; default: the length of that lease
-   * @throws what `Lease.renew` throws for the first lease that cannot be renewed. All leases are tried before that
+   * @throws what `Lease.renew` throws for the first lease that cannot be renewed, after trying to renew all of them
    * @since 0.2.0
    */
   async renew(ms?: number): Promise<void> {
@@ -48,9 +48,10 @@ export class MultiLease implements AsyncDisposable {
   }
 
   /**
-   * Releases all of the locks. May be called late and repeatedly.
+   * Releases all of the locks. May be called after a hold has ended, and more than once.
    * @returns true: this call ended a live hold of each lock; false: at least one hold had ended already
-   * @throws what `Lease.release` throws for the first lease that cannot be released. All leases are tried before that
+   * @throws what `Lease.release` throws for the first lease that cannot be released, after trying to release all
+   *   of them
    * @since 0.2.0
    */
   async release(): Promise<boolean> {

@@ -4,10 +4,13 @@
  *   mutex:                  "<id> <owner bytes> <lease ms> <waiterTtl ms> <headStart µs> <owner><label>"
  *   semaphore, read-write:  "<id> <owner bytes> <lease ms> <waiterTtl ms> <headStart µs> <permits>/<of> <owner><label>"
  *
- * A client sends the claim with its request. While the waiter is queued, the claim is its entry in the queue; after the
- * grant, it is part of the lock's `holder`. Owner and label may contain any character, so the claim states the owner's
- * length in bytes. If that length is 0, the caller gave no owner, and the claim's id is its owner. Scripts read claims
- * with the constants of lua/shared/claim.lua.
+ * `<permits>` is how many permits the claim wants, and `<of>` is how many the lock has. Owner and label may contain any
+ * character, so the claim states the owner's length in bytes. If that length is 0, the caller gave no owner, and the
+ * claim's id serves as the owner.
+ *
+ * A client sends the claim with its request. While the waiter is queued, the claim is its entry in the queue. After the
+ * grant, the claim is a part of what Redis stores about the holder. Scripts read claims with the constants of
+ * lua/shared/claim.lua.
  */
 import type { Claim } from '../kind.ts'
 
@@ -20,9 +23,9 @@ export interface DecodedClaim {
   readonly label: string
   /** The length of the lease, in ms. */
   readonly lease: number
-  /** The expiry of the waiter in the queue, in ms. */
+  /** After how many ms the waiter expires if it sends no heartbeat. */
   readonly waiterTtl: number
-  /** By how much the waiter's ticket is earlier than its request, in µs. */
+  /** By how many µs the waiter's ticket is smaller than the time at which the waiter joined. */
   readonly headStart: number
   /** How many permits the claim wants, and how many the lock has; absent for a mutex. */
   readonly wants?: readonly [permits: number, of: number]
@@ -36,8 +39,8 @@ export interface DecodedHolder {
 }
 
 /**
- * Returns a claim as text. `waiterTtl` is in ms. If all claims of a kind want the same permits, `wants` is given and
- * replaces `claim.wants`.
+ * Returns a claim as text. `waiterTtl`: in ms. `wants`: used instead of `claim.wants`, by kinds whose claims all want
+ * the same number of permits.
  */
 export function encodeClaim(claim: Claimed, waiterTtl: number, wants = claim.wants): string {
   const { id, owner, label, lease, headStart } = claim
@@ -64,7 +67,7 @@ export function decodeClaim(text: string): DecodedClaim | undefined {
   return { id, owner, label, lease: Number(lease), waiterTtl: Number(waiterTtl), headStart: Number(headStart) }
 }
 
-/** Splits the last part of a claim. `owner` is undefined if the caller gave none. */
+/** Splits `<owner><label>`, the last part of a claim. `bytes`: the owner's length; 0 if the caller gave no owner. */
 export function decodeNames(text: string, bytes: number): { owner: string | undefined; label: string } {
   if (bytes === 0) return { owner: undefined, label: text }
   const names = Buffer.from(text)
@@ -72,8 +75,8 @@ export function decodeNames(text: string, bytes: number): { owner: string | unde
 }
 
 /**
- * Reads a mutex's `holder`, which is `<token> <from> <claim>`. The lease begins at `from`, and the claim has its
- * length. Returns undefined if the text is not a holder.
+ * Reads a mutex's `holder`, which is `<token> <from> <claim>`. `from` says when the lease began, in µs, and the claim
+ * says how long it is. Returns undefined if the text is not a holder.
  */
 export function decodeHolder(text: string): DecodedHolder | undefined {
   const [, token, from, rest] = /^(\d+) (\d+) ([\s\S]*)$/.exec(text) ?? []

@@ -7,14 +7,16 @@ import type { LockState } from './state.ts'
 /** One script call reads at most this many waiters or holders. This bounds the time for which it blocks the server. */
 export const PAGE = 500
 
-/** The only script that this class calls. A kind may have more scripts. */
 type ForcingScripts = Pick<typeof scripts, 'forceRelease'>
 
 export abstract class QueuedInspection implements Inspection<LockState> {
   readonly #parts: Parts<ForcingScripts>
   readonly #sweep: (key: string) => Promise<void>
 
-  /** `sweep`: continues the search for the next holder if a forced release left it unfinished. */
+  /**
+   * `sweep` continues the search for the next holder. It is called if one script call was not enough for a forced
+   * release.
+   */
   constructor(parts: Parts<ForcingScripts>, sweep: (key: string) => Promise<void>) {
     this.#parts = parts
     this.#sweep = sweep
@@ -29,7 +31,7 @@ export abstract class QueuedInspection implements Inspection<LockState> {
       const state = await this.inspect(key)
       return state.locked || state.waiters.length > 0 ? state : undefined
     } catch (error) {
-      // When all locks are listed, a key of another type must not hide the other locks. So that key is left out.
+      // The key has a value of another type, so it is not a lock. It must not make a listing of all locks fail.
       if (error instanceof LockConnectionError && /\bWRONGTYPE\b/.test((error.cause as Error).message)) return undefined
       throw error
     }

@@ -1,6 +1,7 @@
 /**
- * Calls the scripts of lua/ and translates their replies into the terms of `Kind`, for all kinds with a fair queue. The
- * scripts of these kinds have the same names, arguments and replies. This class does not wait and has no time-outs.
+ * `QueuedKind` calls the scripts of lua/ and translates their replies into the terms of `Kind`. It does so for all
+ * kinds with a fair queue, because their scripts have the same names, arguments and replies. It does not wait and has
+ * no time-outs.
  */
 import { surelyUntil } from '../clock.ts'
 import { LockDeadlockError } from '../errors.ts'
@@ -33,7 +34,6 @@ import type { scripts } from './mutex/scripts.generated.ts'
 import type { scripts as readWriteScripts } from './permits/read-write/scripts.generated.ts'
 import type { LockState } from './state.ts'
 
-/** The scripts that this class calls. A kind may have more scripts. */
 export type QueueScripts = Pick<typeof scripts, 'tend' | 'leave' | 'sweep' | 'release' | 'renew'> & {
   readonly acquire: (typeof scripts | typeof readWriteScripts)['acquire']
 }
@@ -54,7 +54,10 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   abstract readonly inspection: Inspection<LockState>
   readonly confirmation: Confirmation | undefined
   readonly #scripts: Runner<QueueScripts>
-  /** Runs the scripts whose writes count only when enough replicas have them. */
+  /**
+   * If replicas have to confirm writes, this runner waits for the replicas after each script. Otherwise it is the same
+   * as `#scripts`.
+   */
   readonly #replicated: Runner<QueueScripts>
   readonly #keys: KindNames
   readonly #waiterTtl: number
@@ -76,7 +79,8 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   protected readonly wants: string | undefined = undefined
 
   /**
-   * Called if a holder's claim has another number of permits (`among`) than this claim. `label` is the holder's label.
+   * Called if this claim and a holder's claim do not agree on how many permits the lock has. `among`: the number in the
+   * holder's claim. `label`: the holder's label.
    */
   protected differs?(claim: Claim, among: string, label: string): void
 
@@ -92,8 +96,8 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   }
 
   /**
-   * Makes an attempt. For `mode` and `floor`, see the header of lua/mutex/acquire.lua; only the mutex has a floor.
-   * `block` says how many tokens, after its own token, a grant reserves for hand-offs within the client.
+   * Makes an attempt. For `mode` and `floor`, see the header of lua/mutex/acquire.lua; only the mutex's script takes a
+   * floor. `block`: how many tokens a grant reserves, after its own token, for hand-offs within the client.
    */
   protected acquire(claim: Claim, mode: 'queue' | undefined, block: number): Promise<Granted | Refused>
   protected acquire(claim: Claim, mode: Mode, block: number, floor: number | undefined): Promise<Vote>
@@ -110,9 +114,10 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
         const grant = grantedUntil(token, surelyUntil(sent, claim.lease), via)
         return block > 0 ? { ...grant, block } : grant
       }
-      // A server whose clock was set back reports too much time left. So the grant counts for at most the length of its
-      // lease.
-      return { ...grantedUntil(token, surelyUntil(sent, Math.min(Number(ttl), claim.lease)), via), around }
+      // If the server's clock was set back, the server reports more time than is left. So this client relies on the
+      // grant for at most the length of the claim's lease.
+      const ends = surelyUntil(sent, Number(ttl))
+      return { ...grantedUntil(token, Math.min(ends, surelyUntil(sent, claim.lease)), via), ends, around }
     })
   }
 
@@ -164,9 +169,8 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   }
 
   /**
-   * Continues the search for the next holder. An earlier call stopped because it had reached the largest number of dead
-   * waiters that one call may pass over. Does not reject, because the next attempt or heartbeat continues the search as
-   * well.
+   * Continues the search for the next holder. One script call passes over a limited number of dead waiters, so a search
+   * may need several calls. Never rejects: if this call fails, the next attempt or heartbeat continues the search.
    */
   sweep(key: string): Promise<void> {
     const swept = this.#scripts.run('sweep', this.#keys.of(key), {}, ({ status }) =>
@@ -224,7 +228,8 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
       sent,
       ttl: Number(ttl),
       position: Number(position),
-      // This makes a new string. A slice of the reply would keep the whole reply in memory while the waiter waits.
+      // `String(Number(…))` copies the ticket. Without the copy, the ticket would be a slice of the reply, and the
+      // whole reply would stay in memory while the waiter waits.
       ticket: String(Number(ticket)),
       holder: { label: this.#holder, since: sent - Number(heldFor) },
       owner,
@@ -240,7 +245,8 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
 const noResult = () => {}
 
 /**
- * Reads the waiters of this client that a release has made holders. `values` has the id, token and lease (ms) of each.
+ * Returns the waiters of this client that got the lock through a release. `values` is from the reply to the release:
+ * for each waiter its id, its token, and its remaining lease in ms.
  */
 function passedTo(values: readonly string[], sent: number): Successor[] {
   const successors: Successor[] = []

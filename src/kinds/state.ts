@@ -8,7 +8,7 @@ import type { DecodedClaim } from './claim.ts'
 export interface WaiterState {
   /** The `id` of the lease that the waiter will get. @since 0.1.0 */
   readonly id: string
-  /** The `owner` that the waiter's call gave; if it gave none, an identity of the call's own. @since 0.1.0 */
+  /** The `owner` that the waiter's call gave, or a unique id if it gave none. @since 0.1.0 */
   readonly owner: string
   /** The `label` that the waiter's call gave; if it gave none, the label of its client. @since 0.1.0 */
   readonly label: string
@@ -20,7 +20,7 @@ export interface WaiterState {
   readonly position: number
   /** ms since the waiter joined. @since 0.1.0 */
   readonly waited: number
-  /** ms until the waiter is passed over, unless its process sends a heartbeat first. @since 0.1.0 */
+  /** ms until the waiter expires and is skipped, unless its process sends a heartbeat first. @since 0.1.0 */
   readonly expiresIn: number
 }
 
@@ -31,7 +31,7 @@ export interface WaiterState {
 export interface HolderState {
   /** The `id` of the holder's lease; if its owner has re-entered, the `id` of the first lease. @since 0.2.0 */
   readonly id: string
-  /** The `owner` that the holder's call gave; if it gave none, an identity of the call's own. @since 0.2.0 */
+  /** The `owner` that the holder's call gave, or a unique id if it gave none. @since 0.2.0 */
   readonly owner: string
   /** The `label` that the holder's call gave; if it gave none, the label of its client. @since 0.2.0 */
   readonly label: string
@@ -54,11 +54,11 @@ export interface HolderState {
 export interface LockState {
   /** The key of the lock. @since 0.1.0 */
   readonly key: string
-  /** The kind of the lock. In another kind, the same key means another lock. @since 0.2.0 */
+  /** The kind of the lock. Locks of different kinds may have the same key. @since 0.2.0 */
   readonly kind: 'mutex' | 'readWrite' | 'semaphore'
   /** Whether the lock is held. @since 0.1.0 */
   readonly locked: boolean
-  /** The `owner` that the holder's call gave; if it gave none, an identity of the call's own. @since 0.1.0 */
+  /** The `owner` that the holder's call gave, or a unique id if it gave none. @since 0.1.0 */
   readonly owner?: string
   /** The `label` that the holder's call gave; if it gave none, the label of its client. @since 0.1.0 */
   readonly label?: string
@@ -69,8 +69,8 @@ export interface LockState {
   /** ms until the holder's lease ends. @since 0.1.0 */
   readonly ttl?: number
   /**
-   * For a semaphore: how many permits it has, as given by the latest caller; absent if there is no holder and no
-   * waiter.
+   * For a semaphore: how many permits it has, according to the newest call of a holder or waiter; absent if there is no
+   * holder and no waiter.
    * @since 0.2.0
    */
   readonly permits?: number
@@ -95,7 +95,7 @@ export interface QueueEntry {
 export interface StatePage {
   readonly state: Omit<LockState, 'waiters'>
   readonly waiters: readonly WaiterState[]
-  /** How many entries were read, including entries of waiters that would be passed over. */
+  /** How many entries were read, including entries of waiters that have expired. */
   readonly size: number
   readonly last: QueueEntry | undefined
 }
@@ -103,7 +103,7 @@ export interface StatePage {
 interface QueuedClaim<Decoded extends DecodedClaim = DecodedClaim> {
   readonly claim: Decoded
   /**
-   * When the waiter joined the queue, in µs of the server's clock. With a head start, the waiter's ticket is earlier.
+   * When the waiter joined the queue, in µs of the server's clock. This is the sum of its ticket and its head start.
    */
   readonly joined: number
 }
@@ -119,7 +119,7 @@ export function decodeQueue<Decoded extends DecodedClaim>(
   })
 }
 
-/** Returns the waiters of a queue that would not be passed over. */
+/** Returns the waiters of a queue that have not expired. */
 export function waitersOf(
   queue: readonly QueuedClaim[],
   deadlines: Map<string, string>,
@@ -129,7 +129,8 @@ export function waitersOf(
   for (const { claim, joined } of queue) {
     const { id, waiterTtl, owner, label, wants } = claim
     const deadline = Math.max(joined / 1000 + waiterTtl, Number(deadlines.get(id) ?? 0))
-    const expiresIn = Math.floor(deadline - nowMicros / 1000)
+    // The ticket on a server of a quorum may be ahead of the server's clock.
+    const expiresIn = Math.floor(Math.min(waiterTtl, deadline - nowMicros / 1000))
     if (expiresIn < 0) continue
     const waited = Math.max(0, Math.floor((nowMicros - joined) / 1000))
     const permits = wants && { permits: wants[0] }

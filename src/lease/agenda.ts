@@ -12,7 +12,10 @@ export class Agenda<T extends object> {
     return this.#heap[0]?.at ?? Number.POSITIVE_INFINITY
   }
 
-  /** Plans the item for this time and drops its earlier plan. If the time is Infinity, removes the item. */
+  /**
+   * Sets the time at which the item is due. This replaces the time that was set before. If the time is Infinity, the
+   * item is removed.
+   */
   set(item: T, at: number): void {
     const place = this.#places.get(item)
     if (at === Number.POSITIVE_INFINITY) return this.delete(item)

@@ -1,11 +1,12 @@
 /**
- * The drain of a closing client: the time that the client gives its holders to release. The drain is over when the
- * client holds nothing any more, or at the earliest time that a caller of `close` has set.
+ * The drain of a closing client: the time in which its holders may still release their locks. The drain is over when
+ * the client holds nothing any more, or when the time given to `close` has passed. If `close` was called several times,
+ * the drain is over when the first of the given times has passed.
  */
 import type { Clock, Timer } from '../clock.ts'
 
 export class Drain {
-  /** Resolves when the drain is over, after `ended` was called. */
+  /** Resolves when the drain is over. `ended` has been called by then. */
   readonly over: Promise<void>
   readonly #clock: Clock
   readonly #ended: () => void
@@ -36,7 +37,8 @@ export class Drain {
   /** Ends the drain now. */
   finish(): void {
     if (this.#end === Number.NEGATIVE_INFINITY) return
-    // The end is set before `ended` is called, because a listener may then close the client again.
+    // `#end` is set before `ended` is called. `ended` emits events, and a listener may call `close` again. This second
+    // call must find that the drain has ended.
     this.#end = Number.NEGATIVE_INFINITY
     this.#timer?.cancel()
     this.#ended()

@@ -1,14 +1,15 @@
 /**
- * Everything that a client holds. Makes a hold of each grant, and ends the hold.
+ * The holds of a client, for one kind of lock. Makes a hold from each grant, and ends each hold.
  *
  *      grant ──▶ Hold ─┬─ Renewal   prolongs it, and notices that it is lost
  *                      └─ release ─▶ LocalLock.handOn: to a waiter of this client, without asking Redis
- *                                 └▶ Redis: to the next fair waiter there, or open
+ *                                 └▶ Redis: to the next fair waiter, or the lock is free
  *
- * If a hold could be handed on, but the lock has no waiter in this client, the release is sent only at the end of the
- * current turn of the event loop. The reason: suppose that callers A and B of this client take turns. When A releases,
- * the reply to A and the grant to B arrive together. B may release a few microtasks before A asks for the lock again.
- * Because the release waits until the end of the turn, A becomes a waiter in time, and B hands the lock on to A.
+ * If a hold could be handed on, but no waiter of this client waits for the lock, the release is sent only at the end of
+ * the current turn of the event loop. An example shows why. Two callers A and B of this client use the lock
+ * alternately. The reply to A's release arrives together with the grant for B, so A and B continue in the same turn of
+ * the event loop. B may release the lock a few microtasks before A asks for it again. But B's release waits until the
+ * end of the turn. By then A is a waiter, so B hands the lock on to A.
  */
 import type { Clock, Timer } from '../clock.ts'
 import { LockClosedError, LockConnectionError, named } from '../errors.ts'
@@ -97,7 +98,7 @@ export class Holds {
     }
   }
 
-  /** Makes the hold of a grant. */
+  /** Turns a grant into a hold. */
   take(asked: Asked, grant: Granted | Inherited): Hold {
     const now = this.#clock.now()
     const run = this.#locks.of(asked.claim.key).tenancy.runOf(asked.claim, grant, now, asked.alone)
@@ -106,7 +107,7 @@ export class Holds {
     return hold
   }
 
-  /** Returns for how many ms this client certainly still has the hold; 0 if the hold may have ended. */
+  /** Returns for how many ms this client can still rely on the hold; 0 if the hold may have ended. */
   remaining(hold: Hold): number {
     return hold.remaining(this.#clock.now())
   }
@@ -116,12 +117,12 @@ export class Holds {
     return this.#renewal.renew(hold, ms)
   }
 
-  /** Releases the hold. Resolves to whether the hold was live until then. Rejects with LockConnectionError. */
+  /** Releases the hold. Resolves to true if this call has ended a live hold. Rejects with LockConnectionError. */
   release(hold: Hold): Promise<boolean> {
     // The lock is undefined if the hold has ended, and this client has no waiter and no other hold of the lock.
     const lock = this.#locks.get(hold.key)
     lock?.releasing()
-    // Only a hold that is part of a run can be handed on within this client.
+    // Only a hold that belongs to a run of hand-offs (local/run.ts) can be handed on within this client.
     const handing = hold.run && lock
     if (handing?.handOn(hold)) return yes
     const release = handing?.wantsHeir(hold) ? this.#handOnOrRelease : this.#releaseInRedis
@@ -140,8 +141,9 @@ export class Holds {
   }
 
   /**
-   * Asks Redis whether the hold of this id, and all holds of the same grant, still exist. If the token of a newer grant
-   * is known, it is passed as `token`. Then nothing is asked about a hold whose own token is at least that large.
+   * Asks Redis whether the hold with this id still exists, and whether the other holds of the same grant (the owner's
+   * re-entries) do. `token`: the token of the grant that a message has reported for this id. If the hold's own token is
+   * not smaller, the message says nothing new, and Redis is not asked.
    */
   doubt(id: string, token = Number.POSITIVE_INFINITY): void {
     const hold = this.#locks.hold(id)
@@ -149,27 +151,30 @@ export class Holds {
   }
 
   /**
-   * Asks Redis whether the holds of `key`, or all holds, still exist. Messages about lost holds may have been missed.
+   * Asks Redis whether the holds of `key`, or all holds, still exist. Called when messages about lost holds may have
+   * been missed.
    */
   doubtAll(key?: string): void {
     this.#renewal.doubtAll(key === undefined ? this.#locks.holds : (this.#locks.get(key)?.tenancy.holds ?? []))
   }
 
   /**
-   * Called before a caller sends Redis a request that names this owner, because Redis must first know the lock's
-   * holder. Resolves when Redis knows the holder. Returns undefined if Redis knows the holder already.
+   * Records the present holder of the lock in Redis, because Redis may not know the holder yet after a hand-off within
+   * this client. Called before the first request of a call with the option `owner`: without this record, Redis could
+   * not tell whether that owner already holds the lock. Resolves when Redis knows the holder. Returns undefined if
+   * Redis knows the holder already.
    */
   record(key: string, owner: string): Promise<void> | undefined {
     const run = this.#locks.get(key)?.tenancy.naming(owner)
     const recording = run && this.#records.now(run)
-    // If the caller gives up first, no other code handles a rejection of this promise.
+    // If the caller gives up while this promise is pending, no other code handles its rejection.
     recording?.catch(() => {})
     return recording
   }
 
   /**
-   * Returns the label and the start of this client's hold of the lock, if the hold was granted after `then`. In that
-   * case, a holder that was known at `then` no longer holds the lock.
+   * `then`: when Redis was last asked who holds the lock. If this client has got the lock since that time, Redis's
+   * answer is out of date, and this method returns the client's own hold.
    */
   holder(key: string, then: number): Holder | undefined {
     const hold = this.#locks.get(key)?.tenancy.oldest
@@ -177,7 +182,10 @@ export class Holds {
     return hold.since > then ? { label: hold.claim.label, since: hold.since } : undefined
   }
 
-  /** Loses all holds, because the client is closed. Their `signal`s abort. Redis keeps the holds until `releaseAll`. */
+  /**
+   * Declares all holds lost, because the client is closed. Their `signal`s abort. Redis keeps the holds until
+   * `releaseAll`.
+   */
   loseAll(): void {
     for (const hold of this.#locks.holds) if (this.#renewal.forsake(hold)) this.#forsaken.push(hold)
   }
@@ -189,8 +197,9 @@ export class Holds {
       this.#endInBackground(name, run?.last, error => this.#notReleased(key, error))
     }
     for (const hold of this.#lapsed.keys()) this.#endLapsed(hold)
-    // The remaining holds are being released by their callers. Even if there are none, this function waits before it
-    // goes on: a listener of a release may have called it, and the listener has to return first.
+    // The remaining holds are being released by their callers. This method waits for these releases. The `await` is
+    // necessary even if no hold remains: a listener of an event may have called this method during a release, and that
+    // listener has to return before the rest of this method runs.
     await new Promise<void>(resolve => {
       if (this.#locks.holding > 0) this.#allEnded = resolve
       else resolve()
@@ -210,8 +219,7 @@ export class Holds {
 
   /**
    * Waits for the end of the event loop's turn. Then hands the lock on, or releases it in Redis if no waiter of this
-   * client can take it. The wait is for a caller that has just received a reply and may be about to ask for the lock
-   * again.
+   * client can take it. The head of this file says why.
    */
   readonly #handOnOrRelease = async (hold: Hold): Promise<Released | 'handed on'> => {
     await endOfTurn()
@@ -226,7 +234,10 @@ export class Holds {
     return answer.ended
   }
 
-  /** Lets the head of the line try. The lock may be free, because a release was not answered or a hold was lost. */
+  /**
+   * Called when a release was not answered, or a hold was lost. The lock may be free, so the first waiter in line
+   * tries.
+   */
   readonly #wake = ({ key }: Pick<HoldName, 'key'>): void => {
     this.#locks.get(key)?.line.wake()
   }
@@ -256,10 +267,11 @@ export class Holds {
   }
 
   /**
-   * Plans the release of a hold whose deadline has passed in this client, because Redis keeps the hold a moment longer.
-   * If its owner re-enters in that moment, no other code releases the old hold. The old hold would then keep the lock
-   * even after the new hold is released. The release is delayed so that the lease expires in Redis first. Then the next
-   * grant counts as a grant after an expiry.
+   * Plans the release, in Redis, of a hold whose deadline has passed in this client. In Redis, the lease of this hold
+   * ends a moment later, and normally the hold ends with it. But if the owner re-enters before the lease has ended,
+   * Redis keeps both holds, and no caller releases the old hold. The lock would then stay held after the release of the
+   * re-entry. The planned release is sent only after the lease has ended in Redis. So the next grant still counts as a
+   * grant after an expiry.
    */
   #endLater(hold: Hold): void {
     const timer = this.#clock.after(AFTER_LAPSE + hold.length / 1000, () => this.#endLapsed(hold))
@@ -289,7 +301,7 @@ export class Holds {
     this.#ending.add(ended)
   }
 
-  /** Applies the reply to a release in Redis. The release may have made waiters of this client the holders. */
+  /** Applies the reply to a release in Redis. Redis may have passed the lock on to waiters of this client. */
   #follow(key: string, { heard, successors = [] }: Released): void {
     for (const { id, grant } of successors) {
       if (this.#locks.grantedByReply(id, grant)) continue

@@ -44,8 +44,8 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * Whether the hold certainly still lasts; false once the lease may have ended. Computed locally, with a margin: the
-   * value turns false before anyone else can own the lock.
+   * Whether you can rely on the hold; false once the lease may have ended. Computed locally, with a margin: the value
+   * turns false before another owner can get the lock.
    * @since 0.1.0
    */
   get held(): boolean {
@@ -53,7 +53,7 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * How long the hold certainly still lasts.
+   * For how long you can still rely on the hold.
    * @returns ms; 0 when the hold may have ended
    * @since 0.1.0
    */
@@ -72,8 +72,8 @@ export class Lease implements AsyncDisposable {
 
   /**
    * Prolongs the hold.
-   * @param ms how many ms the hold lasts from now; default: the length of its lease. If the hold has more time left than
-   * that, nothing changes.
+   * @param ms how many ms the hold lasts from now; default: the length of its lease. If the hold has more time left
+   * than that, nothing changes.
    * @throws LockLostError when the hold has ended; if it was lost, `cause` is the reason of `signal`
    * @throws LockConnectionError when Redis did not answer in time
    * @throws LockArgumentError when `ms` is not a number of at least 1

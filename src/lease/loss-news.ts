@@ -1,17 +1,18 @@
 /**
- * In a cluster, subscribes to the inboxes of locks that this client holds, so that the client learns when a lock is
- * taken away. In a cluster, each lock has an inbox of its own. A holder without a subscription to that inbox learns of
- * the loss only at its next renewal, or never if its lease is not renewed (I8). So a client subscribes for each hold
- * that is older than `LASTING`. Shorter holds cost nothing. A hold that is renewed often learns of its loss soon
- * anyway, so it needs no subscription. After subscribing, the client asks Redis once whether the hold still exists,
- * because the loss may have come before the subscription.
+ * Lets a client in a cluster notice when a lock that it holds is taken away, for example by a forced release. In a
+ * cluster, each lock has its own channel for the messages about this: the lock's inbox. A client that has not
+ * subscribed to the inbox notices the loss only at the next renewal, or never if the lease is not renewed (I8). So a
+ * client subscribes to the inbox of each lock that it has held for longer than `LASTING`. Shorter holds cost nothing. A
+ * hold that is renewed often needs no subscription, because a renewal soon notices the loss. When the subscription is
+ * active, the client asks Redis once whether the hold still exists, because the loss may have come before the
+ * subscription.
  */
 import type { Clock, Timer } from '../clock.ts'
 import type { Hold } from '../local/hold.ts'
 
 /** A hold gets a subscription when it is this many ms old. */
 const LASTING = 100
-/** A hold that is renewed at least this often, in ms, needs no subscription. */
+/** If a hold is renewed at least this often, in ms, the client need not subscribe to its lock's inbox. */
 const PROMPT = 1_000
 /** The interval, in ms, at which subscriptions of ended holds are dropped. */
 const SWEEP = 1_000
@@ -30,7 +31,7 @@ export class LossNews {
   #listening: Hold[] = []
   #timer: Timer | undefined
 
-  /** `doubt` is called with the id by which Redis knows a hold, if that hold may be gone. */
+  /** `doubt` is called when a hold may be gone. Its argument is the id by which Redis knows that hold. */
   constructor(clock: Clock, inboxes: Inboxes, doubt: (id: string) => void) {
     this.#clock = clock
     this.#inboxes = inboxes
@@ -71,8 +72,8 @@ export class LossNews {
 
   #listen(hold: Hold): void {
     this.#listening.push(hold)
-    // If the subscription fails, only renewals notice a loss. If this client was subscribed before, its subscription
-    // may still have begun after the loss. So Redis is asked in that case, too.
+    // If the subscription fails, only renewals notice a loss. `hear` returns undefined if this client is subscribed
+    // already. Redis is asked in this case, too, because that subscription may have begun after the loss.
     const hearing = this.#inboxes.hear(hold.key, 'inbox') ?? Promise.resolve()
     hearing.then(
       () => this.#doubt(hold.name.id),

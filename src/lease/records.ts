@@ -1,10 +1,10 @@
 /**
  * Records in Redis the new holder of a lock that was handed on within this client. After that, `inspect` shows the new
- * holder, and the holder's lease has its full length in Redis.
+ * holder, and the new holder's lease has its full length in Redis, too.
  *
- * Records are late and rare. Most holders hand the lock on within a moment, so a holder is recorded only if it still
- * holds the lock after `RECORD_AFTER`. A record that arrives late or twice does no harm: it is about the same hold in
- * Redis, and an older token never replaces a newer one.
+ * Most holders hand the lock on within a moment, so a holder is recorded only if it still holds the lock after
+ * `RECORD_AFTER` ms. A record that arrives late or twice does no harm. In Redis, there is one hold for the whole run of
+ * hand-offs. A record changes only that hold, and an older token never replaces a newer one.
  */
 import type { Clock, Timer } from '../clock.ts'
 import type { Kind } from '../kind.ts'
@@ -12,7 +12,7 @@ import type { Hold } from '../local/hold.ts'
 import type { LocalLocks } from '../local/local-locks.ts'
 import type { Run } from '../local/run.ts'
 
-/** A new holder is recorded in Redis if it still holds after this many ms. */
+/** If a new holder still has the lock this many ms after the hand-off, it is recorded in Redis. */
 const RECORD_AFTER = 1
 
 export interface RecordListener {
@@ -27,7 +27,7 @@ export class Records {
   readonly #clock: Clock
   readonly #locks: LocalLocks
   readonly #listener: RecordListener
-  /** The runs of hand-offs whose holder is to be recorded, each with its timer. */
+  /** The timers that `later` has set, by the run of hand-offs whose present holder they will record. */
   readonly #timers = new Map<Run, Timer>()
   /** Records that were sent and are not answered yet. */
   readonly #underWay = new Map<Run, Promise<void>>()
@@ -39,7 +39,7 @@ export class Records {
     this.#listener = listener
   }
 
-  /** Plans to record the new holder of a lock that was handed on, after `RECORD_AFTER`. */
+  /** Called after a hand-off. Plans to record the new holder `RECORD_AFTER` ms later. */
   later(run: Run): void {
     if (this.#timers.has(run)) return
     const timer = this.#clock.after(RECORD_AFTER, () => this.now(run)?.catch(this.#listener.failed))
@@ -53,7 +53,8 @@ export class Records {
     this.forget(run)
     const hold = this.#locks.hold(run.name.id)
     if (hold && hold.token > run.recorded) {
-      // If this record fails, it is sent again when a caller needs it, or after the next hand-off.
+      // A record that fails is not sent again at once. The next call of `now`, or the next hand-off, leads to a new
+      // one.
       const recording = this.#tell(run, hold).finally(() => {
         if (this.#underWay.get(run) === recording) this.#underWay.delete(run)
       })
@@ -62,7 +63,7 @@ export class Records {
     return this.#underWay.get(run)
   }
 
-  /** Drops the planned record, because the lock goes back to Redis, or is lost. */
+  /** Cancels the record that `later` has planned. */
   forget(run: Run): void {
     if (this.#timers.size === 0) return
     this.#timers.get(run)?.cancel()
@@ -80,8 +81,8 @@ export class Records {
       if (!holder) return
       if (!passed) return this.#listener.doubt(holder)
       run.queued ||= passed.queued
-      // If replicas have to confirm grants, this deadline does not count, because the replicas may not have the record.
-      // The next renewal waits for the replicas, so its deadline counts.
+      // If replicas have to confirm grants, the new deadline in Redis's answer is not used, because the replicas may
+      // not have it yet. The next renewal waits for the replicas, and then sets the deadline.
       if (!confirmation) holder.prolong(passed.deadline)
     } catch (error) {
       if (run.recorded === token) run.recorded = recorded

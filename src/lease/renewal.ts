@@ -2,21 +2,21 @@
  * Renews a client's leases, where renewal is automatic, and notices the end of every hold. One timer serves all holds.
  *
  * A hold needs attention at the earlier of two times:
- *   due       when Redis has to be asked again: a third of the lease after the request that last proved the hold.
- *             Renewals that are due at about the same time are sent together, many in one script call (in a cluster,
- *             one call per slot).
+ *   due       when Redis has to be asked again. This is the case when a third of the lease has passed since this client
+ *             sent the last request whose reply confirmed the hold. Renewals that are due at about the same time are
+ *             sent together, many in one script call (in a cluster, one call per slot).
  *   deadline  when the hold may have ended in Redis. Then this client declares the hold lost, at once and for good. The
  *             hold's signal aborts before the server can grant the lock to another owner (I1, I8).
  *
  * A renewal has three outcomes. Redis may report a new deadline. Redis may report that the hold is gone; this is final.
  * Or Redis may not answer. A missing answer proves nothing, so the renewal is tried again until the deadline. A hold
- * that is being released is not renewed, and the answer to a renewal under way is ignored. But the hold's deadline
- * still counts: the release waits for its answer until then.
+ * that is being released is not renewed, and the answer to a renewal under way is ignored. If the hold's deadline
+ * passes before Redis has answered the release, the caller of the release waits no longer.
  *
- * Adding and removing a hold has to be cheap, because an uncontended lock does both all day. So the timer is only moved
- * to an earlier time, and never stopped for one hold. If the timer fires too early, it is set again. A new hold goes on
- * the agenda only when the timer fires, if the client still has the hold then. So most holds, which end soon, never get
- * on the agenda.
+ * Adding and removing a hold has to be cheap, because each use of an uncontended lock does both. So a new hold may move
+ * the timer to an earlier time, but the end of a hold does not stop the timer. If the timer then fires although no hold
+ * needs attention, it is set again. A new hold goes on the agenda only when the timer fires. Most holds have ended by
+ * then, so they never go on the agenda.
  */
 import pTimeout from 'p-timeout'
 import type { Clock, Timer } from '../clock.ts'
@@ -31,9 +31,10 @@ export interface RenewalListener {
   renewed(hold: Hold): void
   lost(hold: Hold, loss: Loss): void
   /**
-   * Called when this client loses a hold that Redis may still have. If the hold's deadline has passed in this client,
-   * Redis keeps the hold for a moment longer, or for as long as other holds of its owner are renewed. If the hold's id
-   * was granted the lock again, Redis has the hold of that new grant.
+   * Called when this client loses a hold that may still exist in Redis. There are two cases. First, the hold's deadline
+   * may have passed in this client. In Redis, the hold lasts a moment longer. If its owner has other holds, it lasts
+   * for as long as they are renewed. Second, the hold may have been taken away, and Redis may have granted the lock to
+   * the same id again. Then Redis has a new hold with this id.
    */
   remains(hold: Hold): void
   /** Called when this client no longer holds anything. */
@@ -53,17 +54,16 @@ export class Renewal {
   readonly #clock: Clock
   readonly #listener: RenewalListener
   /**
-   * Holds that are not on the agenda yet. Most of them end before anything is due. For a hold that lasts longer, the
-   * timer fires in time.
+   * Holds that are not on the agenda yet, because most holds end before they need attention. The timer fires before the
+   * first of these holds needs attention.
    */
   readonly #fresh = new Set<Hold>()
   /**
-   * The holds on the agenda, by the time when Redis must be asked about the hold, or when the hold's deadline passes.
+   * The holds on the agenda, each with the time when it needs attention: when Redis must be asked about it, or its
+   * deadline.
    */
   readonly #wakes = new Agenda<Hold>()
-  /**
-   * The holds on the agenda, by the earliest time at which Redis may be asked about the hold together with other holds.
-   */
+  /** The holds on the agenda, each with the earliest time at which Redis may be asked about it together with others. */
   readonly #ready = new Agenda<Hold>()
   #timer: Timer | undefined
   #wakeAt = NEVER
@@ -76,7 +76,10 @@ export class Renewal {
     this.#listener = listener
   }
 
-  /** Starts to watch a hold. `around`: see `Granted`. */
+  /**
+   * Starts to watch a hold. After a re-entry of a shared lock, `around` is the id of the owner's first hold (see
+   * `Granted`).
+   */
   add(hold: Hold, around?: string): void {
     this.#locks.addHold(hold)
     if (hold.via === 'reentry') this.#raiseFirst(hold, around)
@@ -98,8 +101,9 @@ export class Renewal {
   }
 
   /**
-   * Ends a hold by its release. `wasLive` reads from the answer whether the hold was live. If the hold's deadline
-   * passes before the answer, the promise resolves to false at that moment.
+   * Releases a hold, and resolves to whether the hold was live. If the hold's deadline passes before Redis answers,
+   * resolves to false at the deadline. `release` sends the request. `wasLive` finds in Redis's answer whether the hold
+   * was live.
    */
   end<A>(
     hold: Hold,
@@ -127,14 +131,15 @@ export class Renewal {
   }
 
   /**
-   * Asks Redis now whether all holds of this hold's grant still exist. Thousands of messages may say that these holds
-   * are lost, one message for each; only the first has an effect.
+   * Asks Redis now whether this hold, and all other holds of the same grant, still exist. An owner that has re-entered
+   * often may lose thousands of holds at once, and a message arrives for each of them. After the first message, Redis
+   * is about to be asked about all these holds. Until then, the other messages have no effect.
    */
   doubt(hold: Hold): void {
     if (!hold.isNext(this.#clock.now())) this.doubtAll(this.#locks.get(hold.key)?.tenancy.ofGrant(hold) ?? [])
   }
 
-  /** Asks Redis now whether these holds still exist, because messages about lost holds may have been missed. */
+  /** Asks Redis now whether these holds still exist. */
   doubtAll(holds: Iterable<Hold>): void {
     const now = this.#clock.now()
     for (const hold of holds) {
@@ -171,14 +176,14 @@ export class Renewal {
     }
   }
 
-  /** Loses the hold if its deadline has passed. Called where the timer may be late. */
+  /** Ends the hold if its deadline has passed. The timer also does this, but it may be late. */
   expire(hold: Hold): void {
     if (this.#locks.has(hold) && this.#clock.now() >= hold.deadline) this.#runOut(hold)
   }
 
   /**
-   * Loses a hold because its client is closed. Redis still has the hold; the caller has to release it there. Returns
-   * false if the hold had ended before, or is being released.
+   * Declares a hold lost because its client is closed. Redis keeps the hold until the caller of this method releases it
+   * there. Returns false if the hold had ended before, or is being released.
    */
   forsake(hold: Hold): boolean {
     this.expire(hold)
@@ -218,8 +223,8 @@ export class Renewal {
   }
 
   #wake(): void {
-    // The timer has fired, so `#wakeAt` is past, and no new hold needs attention before that time. So this call does
-    // not set the timer.
+    // `#planFresh` must run before `#wakeAt` is reset. It would set the timer only for a hold that needs attention
+    // before `#wakeAt`, and there is no such hold. So it sets no timer here.
     this.#planFresh()
     this.#wakeAt = NEVER
     const now = this.#clock.now()
@@ -252,7 +257,8 @@ export class Renewal {
     try {
       answers = await this.#kind.renew(questions)
     } catch {
-      // A missing answer does not mean that the holds are lost. Redis is asked again soon, until the deadline.
+      // A missing answer does not mean that the holds are lost. Until the deadline, Redis is asked again at short
+      // intervals.
     }
     for (const [i, hold] of holds.entries()) {
       const answer = answers ? answers[i] : 'unknown'
@@ -266,17 +272,19 @@ export class Renewal {
   #learn(hold: Hold, question: Question, renewed: Renewed): void {
     if (hold.state.is !== 'held' || renewed === 'unknown') return
     if (renewed === undefined) return this.#lose(hold, 'Redis no longer knows this hold')
-    if (renewed === 'anew')
-      return this.#leaveBehind(hold, 'this hold was taken away, and the lock was granted again since')
+    if (renewed === 'anew') return this.#leaveBehind(hold, 'this hold was taken away, and the lock was granted again')
     hold.confirmed(question, renewed, this.#clock.now())
     if (question.ms > 0) this.#listener.renewed(hold)
   }
 
   /**
-   * After a re-entry with a longer lease, prolongs the owner's first hold to the end of the re-entry's lease, or to the
-   * time that `Kind.raised` returns. The scripts do the same in Redis. In a shared lock, this client's oldest hold may
-   * be another owner's, or may have been admitted from the queue after the owner's first hold. So Redis names the first
-   * hold in `around`, and this method prolongs that hold if this client has it.
+   * Called after a re-entry. If the re-entry's lease is longer than the lease of the owner's first hold, this method
+   * prolongs the first hold to the end of the re-entry's lease. If the kind has a method `raised`, the first hold is
+   * prolonged to the time that `raised` returns. The scripts do the same in Redis.
+   *
+   * In a lock with one owner at a time, the first hold is this client's oldest hold of the lock. In a shared lock, the
+   * oldest hold may belong to another owner, or may have been admitted from the queue after the owner's first hold. So
+   * Redis sends the id of the first hold (`around`). If the first hold belongs to this client, this method prolongs it.
    */
   #raiseFirst(hold: Hold, around: string | undefined): void {
     const first = this.#kind.shared ? this.#locks.hold(around ?? '') : this.#locks.get(hold.key)?.tenancy.oldest
@@ -287,8 +295,8 @@ export class Renewal {
   #runOut(hold: Hold): void {
     const { state } = hold
     if (state.is !== 'releasing') return this.#leaveBehind(hold, 'its lease ran out')
-    // The deadline came before the answer to the release. The release or the end of the lease has ended the hold, so
-    // the hold is not lost.
+    // The deadline has passed before the release was answered. The hold is over, by its release or by the end of its
+    // lease. It does not count as lost.
     this.#end(hold)
     state.resolve(false)
   }
@@ -308,8 +316,8 @@ export class Renewal {
   }
 
   /**
-   * Loses a hold that Redis may still have. `remains` is called before the loss, because a listener of the loss may
-   * close the client.
+   * Declares a hold lost that Redis may still have. `remains` is called before the loss is reported, because a listener
+   * may close the client when it hears of the loss. `close` must then know that Redis may still have the hold.
    */
   #leaveBehind(hold: Hold, why: string): void {
     this.#listener.remains(hold)

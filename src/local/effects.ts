@@ -1,4 +1,4 @@
-/** The interfaces through which a `LocalLock` asks its client to do everything that is I/O or takes time. */
+/** A `LocalLock` does no I/O and has no timers. It asks its client for both through these interfaces. */
 import type { Granted, Refused, Renewed } from '../kind.ts'
 import type { Hold } from './hold.ts'
 import type { Line, LineEffects, TurnTaking } from './line.ts'
@@ -8,7 +8,7 @@ import type { Waiter } from './waiter.ts'
 
 /** What an attempt is for. */
 export type Attempt =
-  /** A waiter that is in no line or queue asks, for itself only. */
+  /** A waiter asks for itself only. It is neither in its client's line of unfair waiters nor in the fair queue. */
   | 'alone'
   /** The head of the line asks on behalf of all waiters in the line. */
   | 'as-head'
@@ -17,7 +17,7 @@ export type Attempt =
   /** The waiter's owner already holds the lock, in this process or in another. The waiter asks to re-enter. */
   | 'to-re-enter'
 
-/** The lock for which a request was sent. Its methods receive the answers. */
+/** The part of a lock that is used by the code that sends its waiters' requests. The methods receive the answers. */
 export interface Asker {
   readonly key: string
   readonly line: Line
@@ -26,8 +26,9 @@ export interface Asker {
   readonly waiting: number
   answered(waiter: Waiter, attempt: Attempt, join: boolean, answer: Granted | Refused): void
   /**
-   * Called with the answer to the question whether enough replicas have the grant. The question was sent at `begun`. If
-   * `deadline` is a number, they have the grant, and it lasts until then. Otherwise Redis no longer has the grant.
+   * Called when Redis has answered whether replicas have the grant. `begun`: when `Sending.confirm` asked. If
+   * `deadline` is a number, enough replicas have the grant, and the hold lasts until `deadline`. Otherwise Redis no
+   * longer has the grant.
    */
   confirmed(waiter: Waiter, grant: Granted, begun: number, deadline: Renewed): void
   /** Called when too few replicas have the grant. */
@@ -35,8 +36,8 @@ export interface Asker {
   /** Called after a grant that replicas did not confirm has been taken back. */
   undone(waiter: Waiter): void
   /**
-   * Takes back what a late request may have done after the end of the waiter's wait. Because of the request, Redis may
-   * have queued the waiter or granted it the lock.
+   * Called when a request may have reached Redis after its waiter had stopped waiting. Redis may then have queued the
+   * waiter or granted it the lock. This method undoes that.
    */
   takeBack(waiter: Waiter): void
   /** Reads the lock's state from Redis again. */
@@ -50,9 +51,9 @@ export interface Sending {
   /** Returns the time, in monotonic ms. */
   now(): number
   /**
-   * Sends an attempt, and calls `answered` with the answer. If the attempt fails, the waiter's wait ends. If that
-   * waiter was the head, `Line.failed` then lets the next waiter try. `join`: if the waiter is refused, it is queued.
-   * `reserve`: a grant reserves tokens for hand-offs within this client.
+   * Sends an attempt, and calls `answered` with the answer. If the attempt fails, the waiter's wait ends; if the waiter
+   * was the head of the line, `Line.failed` then lets the next waiter try. `join`: whether the waiter is queued if it
+   * is refused. `reserve`: whether a grant reserves tokens for hand-offs within this client.
    */
   ask(lock: Asker, waiter: Waiter, attempt: Attempt, join: boolean, reserve: boolean): void
   /** Sends a heartbeat of these waiters, and calls `Queue.tended` with the answer. */
@@ -79,9 +80,9 @@ export interface Looking {
 /** Receives the events of waiters. wait/acquire.ts implements it. */
 export interface WaitEffects extends LineEffects {
   /**
-   * Called when a grant arrives for a waiter that was granted the lock before. If the waiter's hold has ended, takes
-   * the new grant back. If the hold is live and its token is smaller than `token`, asks Redis whether the hold still
-   * exists.
+   * Called when a grant arrives for a waiter that has received a grant before. If the hold from the earlier grant has
+   * ended, the new grant is taken back. If that hold is live, and its token is smaller than `token`, Redis is asked
+   * whether the hold still exists.
    */
   check(waiter: Waiter, token?: number): void
   /** Called when the waiter has parked. Emits the `waiting` event. */
@@ -97,12 +98,13 @@ export interface HoldEffects {
   /** Called when the hold has ended because its lock is being handed on. */
   handedOn(hold: Hold): void
   /**
-   * Called after the lock was handed on. A moment later, records the new holder in Redis, if it still holds the lock.
+   * Called after the lock was handed on. If the new holder still has the lock a moment later, the holder is then
+   * recorded in Redis.
    */
   recordLater(run: Run): void
-  /** Drops the planned record of a run of hand-offs that is over. */
+  /** Called when a run of hand-offs is over. Cancels the record that `recordLater` planned. */
   forget(run: Run): void
-  /** Releases the lock in Redis, because it has no waiter left in this client. */
+  /** Releases the lock in Redis, because it can no longer be handed on within this client. */
   abandoned(run: Run): void
 }
 

@@ -2,10 +2,10 @@
  * A client's hold of a lock, from its grant to its end: its data, its state, and what Redis has confirmed.
  *
  * This file has no timers and no I/O; the states are in states.ts. lease/renewal.ts renews the hold, lease/holds.ts
- * releases it, and its `LocalLock` hands it on. Each of them reports the outcome by the methods below. Users see the
+ * releases it, and its `LocalLock` hands it on. They call the methods below to say what has happened. Users see the
  * hold as a `Lease`.
  *
- * Each call of `remaining` computes from the clock how long this client certainly still has the hold. So the result is
+ * Each call of `remaining` computes from the clock how long this client can still rely on the hold. So the result is
  * right even if timers cannot run (a blocked event loop, a stopped process). Losing the hold is a separate step,
  * because the loss has to be reported.
  */
@@ -17,32 +17,33 @@ import { type HoldState, type Loss, mayFollow } from './states.ts'
 const HELD: HoldState = { is: 'held' }
 const RELEASED: HoldState = { is: 'released' }
 
-/** The terms of the call that was granted the lock. */
+/** What a call asked for, before it was granted the lock. */
 export interface Asked {
   readonly claim: Claim
   /** When the call was made, in monotonic ms. */
   readonly since: number
-  /** Whether the lease is renewed automatically, for `maxHold` ms at most. */
+  /** Whether the lease is renewed automatically. Renewal stops `maxHold` ms after the grant. */
   readonly renew: boolean
   readonly maxHold: number
-  /** Whether all known waiters of the lock are in this client. */
+  /** Whether the lock seems to have no waiters in other clients (`Line.alone`). */
   readonly alone: boolean
 }
 
 /** A question to Redis about a hold. It asks Redis to prolong the hold, or only asks whether the hold exists. */
 export interface Question extends Prolonging {
   /**
-   * How many reports that the hold may be gone had arrived when the question was sent. The answer settles only these
-   * reports.
+   * How many reports that the hold may be gone had arrived when the question was sent. The answer says nothing about
+   * reports that arrive later.
    */
   readonly doubts: number
 }
 
 /**
- * If a message announced the grant, the lease counts from an earlier request, so part of the lease may be over already.
- * If less than the fraction `PROVEN` of the lease is certainly left, and the lease is not renewed automatically, Redis
- * is asked for the true deadline. The question is sent `CONFIRM_AFTER` ms after the grant, if the hold still lasts
- * then.
+ * If a message announced the grant, the client does not know when the lease began. But it sent a request before the
+ * lease began, and counts the lease from that request. So the true deadline may be later than the counted one. If less
+ * than the fraction `PROVEN` of the lease is left until the counted deadline, and the lease is not renewed
+ * automatically, the client asks Redis for the true deadline. It does so `CONFIRM_AFTER` ms after the grant, unless the
+ * hold has ended by then.
  */
 const PROVEN = 0.8
 const CONFIRM_AFTER = 25
@@ -51,7 +52,8 @@ const NEVER = Number.POSITIVE_INFINITY
 export class Hold {
   readonly claim: Claim
   /**
-   * The name by which Redis knows the hold. After hand-offs within this client, it is the name of the run's first hold.
+   * The name by which Redis knows the hold. After a hand-off within this client, Redis still uses the name of the first
+   * hold in the run of hand-offs.
    */
   readonly name: HoldName
   readonly token: number
@@ -71,7 +73,7 @@ export class Hold {
   readonly number: number
   #state: HoldState = HELD
   #deadline: number
-  /** The latest end of the lease that this client has asked for, in monotonic ms. */
+  /** The furthest time until which this client has asked Redis to keep the hold, in monotonic ms. */
   #askedUntil: number
   /** When Redis is next to be asked about the hold, in monotonic ms. */
   #due: number
@@ -98,8 +100,7 @@ export class Hold {
     this.number = number
     this.#deadline = deadline
     const proven = deadline - now >= claim.lease * PROVEN
-    // If little of the lease is certainly left, it is not known when the lease began. But the lease did not begin later
-    // than now.
+    // If the grant is not `proven`, the true deadline may be later than `deadline`. But the lease has begun by now.
     this.#askedUntil = proven ? deadline : surelyUntil(now, claim.lease)
     if (this.renewUntil > now) this.#due = deadline - (claim.lease * 2) / 3
     else this.#due = proven ? NEVER : now + CONFIRM_AFTER
@@ -122,12 +123,12 @@ export class Hold {
     return this.#state
   }
 
-  /** Until when this client certainly has the hold, if nothing ends the hold earlier, in monotonic ms. */
+  /** The time, in monotonic ms, until which this client can rely on the hold, if nothing ends the hold earlier. */
   get deadline(): number {
     return this.#deadline
   }
 
-  /** Returns for how many ms this client certainly still has the hold; 0 if the hold may have ended. */
+  /** Returns for how many ms this client can still rely on the hold; 0 if the hold may have ended. */
   remaining(now: number): number {
     return this.#state.is === 'held' ? Math.max(0, this.#deadline - now) : 0
   }
@@ -174,7 +175,7 @@ export class Hold {
     return this.#asking || this.#state.is !== 'held' ? NEVER : this.#due
   }
 
-  /** Returns whether a report has said that the hold may be gone, and the scheduler is about to ask Redis. */
+  /** Returns whether Redis is about to be asked about the hold, because a report has said that the hold may be gone. */
   isNext(now: number): boolean {
     return !this.#asking && this.#doubts > 0 && this.#due <= now
   }
@@ -191,8 +192,8 @@ export class Hold {
   }
 
   /**
-   * Returns the scheduler's question to Redis. It asks to prolong the hold, or, with 0 ms, only whether the hold still
-   * exists.
+   * Returns the question about the hold that lease/renewal.ts sends to Redis. While the lease is renewed automatically,
+   * the question asks to prolong the hold. Otherwise it asks only whether the hold still exists (0 ms).
    */
   ask(now: number): Question {
     this.#asking = true
@@ -200,15 +201,15 @@ export class Hold {
   }
 
   /**
-   * Called when the scheduler's question was answered or has failed. If it has failed, `again` is the time of the next
-   * question.
+   * Called when Redis has answered the question from `ask`, or has failed to answer. In the second case, `again` is the
+   * time of the next question.
    */
   answered(again = this.#due): void {
     this.#asking = false
     this.#due = again
   }
 
-  /** Returns the question of a user's `renew` call. It asks Redis to make the hold last `ms` from now. */
+  /** Returns the question that a user's call of `renew` sends to Redis: to make the hold last `ms` from now. */
   renew(ms: number): Question {
     this.#renewing += 1
     return this.#question(ms)
@@ -220,9 +221,9 @@ export class Hold {
   }
 
   /**
-   * Called when Redis has confirmed the hold until this deadline. If the server's clock was set back, the lease seems
-   * longer than it is, until the clock is corrected. So the hold never counts for longer than was asked for, and Redis
-   * is asked again within a third of the lease's length.
+   * Called when Redis has confirmed the hold until `deadline`. If the server's clock was set back, `deadline` is too
+   * late, because the lease will end earlier once the clock is corrected. So this client never relies on the hold for
+   * longer than it has asked for. It asks Redis again within a third of the lease's length.
    */
   confirmed({ ms, doubts }: Question, deadline: number, now: number): void {
     if (ms > 0) this.#askedUntil = Math.max(this.#askedUntil, surelyUntil(now, ms))

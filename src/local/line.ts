@@ -6,29 +6,29 @@
  *   1. A waiter joins the line. Only the head continues.
  *   2. The head tries to take the lock.
  *   3. If refused, the head listens to the unlock channel, and tries once more.
- *   4. If refused again, the head parks until a wake-up or the slow timer, then tries again.
+ *   4. If refused again, the head parks until a wake-up or the slow timer (wait/heartbeat.ts), then tries again.
  *
  * A wake-up belongs to the line, not to the head: if the head gives up, the next head uses the wake-up.
  *
  * In a lock that several owners may hold, each grant lets the next waiter try, until a waiter is refused. The more
  * grants there were in a row, the more waiters try at once. So even thousands of readers that waited for a writer are
- * admitted within a few round trips. The number of waiters that are refused is never larger than the number of waiters
- * that were granted the lock (I9).
+ * admitted within a few round trips. In total, Redis refuses no more of these attempts than it grants (I9).
  *
- * While a hold of this client may still hand the lock on to the head, the line neither asks nor listens, because this
- * client is the first to know when that hold ends. A hold may hand the lock on for a few ms (run.ts). After that, the
- * slow timer makes the head ask.
+ * While a hold of this client may still hand the lock on to the head, the line sends no attempts and does not listen to
+ * the unlock channel, because this client is the first to know when that hold ends. Hand-offs are possible only for a
+ * few ms after a grant by Redis (run.ts). After that, the slow timer makes the head ask.
  *
  * The heads of different clients take turns (wait/turns.ts). So a head may leave the lock to other clients for a moment
  * before it tries. Meanwhile the client listens to the unlock channel, and a timer makes the head try if no message
- * comes (I4). If the caller's time-out is near, the head tries early enough to get its refusal in time. If no other
- * client received the message of the last release, the line is `alone` until there is a sign of another client, and
- * run.ts allows longer runs.
+ * comes (I4). If the caller's time-out is near, the head tries earlier, so that the answer arrives before the time-out.
+ *
+ * If no other client received the message of this client's last release, the line counts as `alone` until there is a
+ * sign of another client. While it is `alone`, runs of hand-offs within this client may last longer (run.ts).
  */
 import type { Granted, Holder, Refused } from '../kind.ts'
 import type { Waiter, WaiterRecord } from './waiter.ts'
 
-/** In a lock that several owners may hold, at most this many waiters try at once. */
+/** In a lock that several owners may hold, at most this many attempts are under way at a time. */
 const WIDEST = 128
 
 /** How long one client's turn lasts, in ms. */
@@ -43,8 +43,8 @@ export interface TurnTaking {
   /** Called when this client is about to release the lock. */
   releasing(key: string): void
   /**
-   * Called when this client has released the lock, and `heard` clients have received the message. They include this
-   * client if it listens. Returns how many of them are other clients.
+   * Called when this client has released the lock. `heard`: how many clients have received the message that the lock is
+   * free, including this client if it listens. Returns how many other clients have received it.
    */
   released(key: string, heard: number): number
   /** Called when the client `by` has released the lock. */
@@ -63,7 +63,7 @@ export interface LineEffects {
    * long.
    */
   hearUnlock(line: Line, head: Waiter): void
-  /** Leaves the lock to other clients for `ms`, and then calls `tryNow`. */
+  /** Waits `ms`, so that other clients can try first, and then calls `tryNow`. */
   leaveTurn(line: Line, ms: number): void
   endTurn(line: Line): void
 }
@@ -78,13 +78,13 @@ export interface LineOwner {
   park(waiter: WaiterRecord): void
   /** Plans a check of the lock for the end of the holder's lease, in `ttl` ms. */
   lookWithin(ttl: number): void
-  /** Called when the owner with this name holds the lock, so that the owner's waiters may re-enter. */
+  /** Called when it is known that this owner holds the lock, so that the owner's waiters may re-enter. */
   entered(owner: string): void
   /** Passes on the newest report of who holds the lock. */
   learn(holder: Holder | undefined): void
   /**
-   * While a hold of this client may hand the lock on, returns the refusal that a waiter gets without a request to
-   * Redis. Returns undefined if no hold of this client may hand the lock on.
+   * If a hold of this client may hand the lock on, returns a refusal for the waiters of the line. They then wait for
+   * that hold to end, and do not ask Redis. Otherwise returns undefined.
    */
   ours(): Refused | undefined
   /** Returns this refusal with the newest known holder. */
@@ -99,11 +99,14 @@ export class Line {
   /** The last refusal of the head, which applies to all waiters of the line. */
   refusal: Refused | undefined
   /**
-   * Whether no other client received the message of the last release, and there has been no sign of another client
-   * since.
+   * Whether no other client received the message of this client's last release, and there has been no sign of another
+   * client since then.
    */
   alone = false
-  /** When this client released the lock for which the line waits. */
+  /**
+   * When this client sent its last release of the lock; undefined if it has been granted the lock since then, or if it
+   * has no waiters for the lock.
+   */
   releasedAt: number | undefined
   /** Whether an attempt of the line is under way. */
   asking = false
@@ -114,13 +117,13 @@ export class Line {
   readonly #shared: boolean
   /** The waiters in the line. The set is created when needed, because a lock with only fair waiters needs none. */
   #waiters: Set<WaiterRecord> | undefined
-  /** A wake-up that no attempt has used yet. */
+  /** Whether there is a wake-up that no attempt has used yet. */
   #woken = false
-  /** How many of the attempts that were sent together are unanswered. */
+  /** How many attempts of the present round are unanswered. A round is the attempts that were sent together. */
   #unanswered = 0
-  /** Whether any of the attempts sent together was refused. */
+  /** Whether an attempt was refused in the present round (the attempts that were sent together). */
   #refused = false
-  /** How many times in a row all attempts that were sent together were granted. */
+  /** The number of consecutive rounds in which all attempts were granted. */
   #row = 0
   /** Whether the subscription to the unlock channel was active before the attempt under way was sent. */
   #heardBefore = false
@@ -167,8 +170,8 @@ export class Line {
     const led = this.#shared && this.head === waiter
     this.#waiters?.delete(waiter)
     const next = led ? this.head : undefined
-    // The old head may have been refused because it wanted more permits than were free. The new head wants another
-    // number of permits, and may get them.
+    // The old head may have been refused because it wanted more permits than were free. The new head wants a different
+    // number of permits, so it may be granted the lock.
     if (next && next.claim.wants !== waiter.claim.wants) this.tryNow()
   }
 
@@ -179,7 +182,9 @@ export class Line {
     this.#tryInTurn()
   }
 
-  /** Called when this client has released the lock, and `others` other clients have received the message. */
+  /**
+   * Called when this client has released the lock. `others`: how many other clients have received the message about it.
+   */
   released(others: number): void {
     if (this.size === 0 || this.#behindOurselves()) return
     this.alone = others === 0
@@ -187,14 +192,14 @@ export class Line {
   }
 
   /**
-   * Lets the head try, in order to read the lock's state. A refusal names the owner that holds the lock. That owner's
-   * waiters may then re-enter.
+   * Lets the head try, in order to read the lock's state. If the head is refused, the refusal names the owner that
+   * holds the lock. Other waiters of that owner may then re-enter.
    */
   look(): void {
     if (this.size === 0) return
     if (this.releasedAt === undefined || this.#owner.now() - this.releasedAt >= TURN) return this.tryNow()
-    // This client's own release is under way. An attempt now would reach Redis right after it, ahead of other clients.
-    // The reply to the release says whose turn it is.
+    // This client's own release is under way. An attempt now would reach Redis directly after the release, and so
+    // overtake the attempts of other clients. When the release is answered, this client knows whose turn it is.
     this.#owner.lookWithin(TURN)
   }
 
@@ -214,20 +219,22 @@ export class Line {
     this.#tryHead()
   }
 
-  /** Applies the answer to the head's attempt to the line. The answer has already been applied to the head itself. */
+  /** Called when the head's attempt was answered. The head itself knows the answer already; the line learns it here. */
   answered(head: WaiterRecord, answer: Granted | Refused): void {
     this.#owner.lookWithin(answer.granted ? head.claim.lease : answer.ttl)
     if (!answer.granted) {
       this.alone = false
       this.#share(answer)
     }
-    // The lock's owner may have other waiters in this client, and they may re-enter. If this client was not subscribed
-    // when the lock was granted, it has missed the message about the grant. Then only this answer names the owner.
+    // The answer names the owner that holds the lock. This owner may have other waiters in this client, and they may
+    // re-enter. The message about the owner's grant may not have reached them, because this client may have subscribed
+    // after it.
     const holder = answer.granted ? answer.via === 'reentry' && head.claim.owner : answer.owner
     if (holder) this.#owner.entered(holder)
     this.#refused ||= !answer.granted
     if (this.#othersUnanswered()) return
-    // While replicas are asked to confirm a grant, the line need not listen, because their answer wakes the line.
+    // While replicas are asked to confirm the head's grant, the client need not subscribe to the unlock channel,
+    // because the line tries again after the replicas' answer.
     const goesOn = this.size === 0 || this.#heardBefore || head.confirming
     // In a lock that several owners may hold, the next waiter may be granted the lock, too.
     if (this.#shared && !this.#refused) {
@@ -241,8 +248,8 @@ export class Line {
   }
 
   /**
-   * Called when an attempt of the line has failed. Lets the next waiter try. The time of the failed attempt counts
-   * against the patience of all waiters in the line, because all of them have waited for its answer.
+   * Called when an attempt of the line has failed. Lets the next waiter try. All waiters in the line have waited for
+   * the answer to the failed attempt. So for wait/outage.ts, Redis was out of reach for each of them during this time.
    */
   failed(): void {
     this.#row = 0
@@ -288,15 +295,15 @@ export class Line {
     }
   }
 
-  /** Counts one answer to attempts that were sent together. Returns whether other attempts are still unanswered. */
+  /** Counts one answer of the present round. Returns whether other attempts of the round are still unanswered. */
   #othersUnanswered(): boolean {
     this.#unanswered -= 1
     return this.#unanswered > 0
   }
 
   /**
-   * Returns how many ms the waiter may wait before it tries. The refusal must arrive before the waiter gives up or
-   * joins the queue.
+   * Returns for how many ms the waiter may put off its first attempt, so that the answer still arrives before the
+   * waiter gives up or joins the queue.
    */
   #patience(waiter: Waiter | undefined): number {
     if (!waiter || waiter.refusal) return Number.POSITIVE_INFINITY
@@ -314,7 +321,7 @@ export class Line {
     return true
   }
 
-  /** Gives the head's refusal to all waiters of the line. A waiter that joins later gets it in `join`. */
+  /** Gives this refusal to all waiters of the line. `join` gives it to waiters that join the line later. */
   #share(refusal: Refused): void {
     const first = this.refusal === undefined
     this.refusal = refusal

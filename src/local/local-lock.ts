@@ -4,12 +4,12 @@
  * `WaitEffects` and `HoldEffects`; wait/acquire.ts and lease/holds.ts implement them.
  *
  *      line    unfair waiters, first come first; only the head asks    A ─ B ─ C     line.ts
- *      queue   fair waiters, whose order is that of Redis            { D, E }        queue.ts
- *      tenancy the holds, mostly one, and the run of hand-offs       { F }           tenancy.ts, hold.ts, run.ts
+ *      queue   fair waiters; Redis keeps their order                 { D, E }        queue.ts
+ *      tenancy the holds (mostly one), and their run of hand-offs    { F }           tenancy.ts, hold.ts, run.ts
  *
- * A grant can come in a reply, in a message or from a heartbeat. The same grant can come more than once, or too late.
- * The caller can give up in the meantime. The first of these events settles the waiter, and states.ts says what each
- * later event does.
+ * A waiter's grant can arrive in a reply, in a message or in the answer to a heartbeat, and the same grant can arrive
+ * more than once. The caller can also give up. The wait ends with whichever comes first, the grant or the caller's
+ * decision. states.ts says what each later event does.
  */
 import { LockClosedError, LockConnectionError } from '../errors.ts'
 import type { Granted, Holder, Refused, Renewed, Via } from '../kind.ts'
@@ -31,11 +31,11 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   readonly #common: Common
   /** The fair waiters. Created when needed, because a lock with only unfair waiters needs no queue. */
   #queue: Queue | undefined
-  /** How many waiters are in no line or queue yet, including single attempts. */
+  /** How many waiters have joined neither the line nor the queue. Includes waiters that make only a single attempt. */
   #arriving = 0
   /** The newest report of who holds the lock, whichever waiter received it; undefined if there was no report. */
   #holder: Holder | 'released' | undefined
-  /** Whether a waiter is being turned into a hold at this moment. */
+  /** Whether a waiter's grant is being turned into a hold at this moment. */
   #granting = false
 
   constructor(key: string, common: Common) {
@@ -61,8 +61,9 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * Sends an attempt of this waiter alone, outside the line. If it is other clients' turn, a waiter that makes more
-   * than a single attempt joins the line instead. So a waiter that could re-enter does so a few ms later.
+   * Sends an attempt for this waiter only, outside the line. While it is the turn of other clients, the waiter joins
+   * the line instead. So a re-entry can take a few ms longer. A waiter that makes only a single attempt does not join
+   * the line.
    */
   tryAlone(waiter: WaiterRecord): void {
     if (waiter.wish.mode !== 'once' && this.#common.turns.wait(this.key) > 0) this.stand(waiter)
@@ -75,14 +76,14 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     this.line.join(waiter)
   }
 
-  /** Makes the waiter a fair one. It leaves the line. */
+  /** Makes this a fair waiter. If it stands in the line, it leaves the line. */
   announce(waiter: WaiterRecord): void {
     this.#moveTo(waiter, announced)
     this.line.leave(waiter)
     this.queue.add(waiter)
   }
 
-  /** Asks Redis for a place in the queue. The waiter is fair, and the subscription to its inbox is active. */
+  /** Asks Redis for a place in the queue. Called for a fair waiter, once the subscription to its inbox is active. */
   join(waiter: WaiterRecord): void {
     if (waiter.place?.is === 'announced') this.#moveTo(waiter, { is: 'joining', told: false })
     this.ask(waiter, 'to-join')
@@ -103,17 +104,15 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * Called with the answer to the question whether enough replicas have this grant. The question was sent at `begun`.
-   * If `deadline` is a number, they have the grant, and it lasts until then. The server's clock may be wrong, so
-   * `confirmedUntil` limits the deadline by the lease's length. If `deadline` is not a number, Redis no longer has the
-   * grant.
+   * Called when Redis has answered whether replicas have the grant (see `Asker.confirmed`). `deadline` depends on the
+   * server's clock, which may be wrong. So `confirmedUntil` limits the hold to the length of the lease.
    */
   confirmed(waiter: WaiterRecord, grant: Granted, begun: number, deadline: Renewed): void {
     if (!waiter.waits) return
     const until = waiter.confirmedUntil(grant, begun, deadline)
     if (until > this.now()) {
       this.hold(waiter, { ...grant, deadline: until })
-      // Waiters that joined the line in the meantime have to try.
+      // Waiters may have joined the line during the confirmation. They have not tried yet.
       this.line.wake()
     } else if (!this.#outOfPatience(waiter, begun, new LockConnectionError('the lock was not replicated', tooLate))) {
       this.undone(waiter)
@@ -139,21 +138,26 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     this.line.wake()
   }
 
-  /** Called when this client sends its release. The hand-off time is measured from this moment to the next grant. */
+  /**
+   * Called when this client sends its release. The hand-off time in the statistics is the time from now to the next
+   * grant.
+   */
   releasing(): void {
     this.#common.turns.releasing(this.key)
     if (this.#inUse) this.line.releasedAt = this.now()
   }
 
-  /** Called when this client has released the lock, and `others` other clients have received the message. */
+  /**
+   * Called when this client has released the lock. `others`: how many other clients have received the message about it.
+   */
   released(others: number): void {
     if (this.#inUse) this.#holder = 'released'
     this.line.released(others)
   }
 
   /**
-   * Called when the owner with this name holds the lock: its waiters ask to re-enter. Each waiter sends its own
-   * request, because each hold is released by an id of its own.
+   * Called when it is known that this owner holds the lock. The owner's waiters ask to re-enter. Each waiter sends a
+   * request of its own, because each hold has an id of its own, by which it is released.
    */
   entered(owner: string): void {
     for (const waiter of [...this.line.waiters, ...(this.#queue?.waiters ?? [])]) {
@@ -162,8 +166,9 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * Called when a message announces a grant. If the message and the reply to an earlier request together prove that the
-   * grant was made after that request was sent, the lease counts from then. Otherwise Redis is asked.
+   * Called when a message announces a grant. The message alone does not say when the grant was made. The reply to an
+   * earlier request may prove that the grant was made after that request was sent. If so, this client counts the lease
+   * from the time at which it sent that request. Otherwise it asks Redis about the grant.
    */
   granted(waiter: WaiterRecord, token: number, via: Via): void {
     const { place } = waiter
@@ -174,17 +179,17 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * Called when the grant with this token was taken away before the reply with the grant arrived. The waiter must not
-   * use the grant in that reply.
+   * Called when a message says that the grant with this token was taken away, and the waiter has not received that
+   * grant yet. If the reply with the grant arrives later, the waiter must not use the grant.
    */
   lost(waiter: WaiterRecord, token: number): void {
     waiter.lost = token
   }
 
   /**
-   * Called when an answer to a heartbeat, or to this client's own release, contains a grant. If the lease is over by
-   * now, Redis is asked again before the grant is used. Redis is asked only once more, because the lease may be shorter
-   * than any round trip.
+   * Called when the answer to a heartbeat, or to this client's own release, contains a grant. If the lease of this
+   * grant is already over, the grant is not used, and Redis is asked again. This is done only once for each waiter,
+   * because the lease may be shorter than any round trip, and then every answer arrives too late.
    */
   found(waiter: WaiterRecord, grant: Granted): void {
     const dead = waiter.waits && grant.deadline <= this.now()
@@ -217,8 +222,8 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * Ends the wait with the lock. A hand-off within the client calls this method directly, because replicas have already
-   * confirmed the hold that is handed on.
+   * Ends the wait with a grant. `handOn` calls this method for a hand-off within the client. Then no replica is asked,
+   * because the replicas have already confirmed the hold that is handed on.
    */
   hold(waiter: WaiterRecord, grant: Granted): void {
     const { line } = this
@@ -239,7 +244,8 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     this.#effects.settled(waiter)
     this.line.leave(waiter)
     this.#queue?.leave(waiter)
-    // The head's refusal applies to the whole line, so the newest refusal of the head best explains why the wait ended.
+    // The head asks Redis on behalf of the whole line. So if the head's refusal is newer than this waiter's own
+    // refusal, it better explains why the wait ended.
     const { refusal } = this.line
     if (refusal && !inQueue && refusal.sent > (waiter.refusal?.sent ?? 0)) waiter.refusal = refusal
     if (state === over && waiter.refusal) waiter.refusal = this.upToDate(waiter.refusal)
@@ -255,7 +261,8 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
       this.#common.requests.leave(waiter)
       return waiter.settle(new LockClosedError(), waiter)
     }
-    // `lost` is cleared after one use, so a forged message about a lost grant costs the waiter only one attempt.
+    // `waiter.lost` is the token of a grant that was taken away, according to a message. The message may be forged. So
+    // the token is used only once, and a forged message costs the waiter only one more attempt.
     const lost = grant.token <= waiter.lost
     waiter.lost = 0
     if (lost && waiter.wish.mode !== 'once') return this.#again(waiter)
@@ -267,8 +274,9 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * Ends the wait of a single attempt. Also ends the wait of a waiter whose patience ends before its next attempt could
-   * begin. So `UNDO_PAUSE`, the pause before that attempt, counts as time waited.
+   * Called when replicas did not confirm a grant. If the waiter makes only a single attempt, its wait ends. Otherwise
+   * the waiter would make its next attempt in `UNDO_PAUSE` ms. If it will have tried for `patience` ms or longer by
+   * then, its wait ends now. Returns whether the wait has ended.
    */
   #outOfPatience(waiter: WaiterRecord, begun: number, error: Error): boolean {
     waiter.unconfirmedSince ??= begun
@@ -279,8 +287,8 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * Makes a waiter ask again after a grant that did not count. The waiter's place says how it asks (`atPlace` in
-   * states.ts).
+   * Makes a waiter ask again after a grant that it must not use. How it asks depends on the place where it waits
+   * (`atPlace` in states.ts).
    */
   #again(waiter: WaiterRecord): void {
     const { again } = atPlace[(waiter.place as Place).is]
@@ -310,15 +318,15 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     const { place } = waiter
     this.#moveTo(waiter, { is: 'queued', ticket })
     waiter.seen = sent
-    // A message announced a grant before this reply. Only now can the waiter ask Redis whether the message is true,
-    // because the question needs the waiter's ticket.
+    // If a message announced a grant before this reply arrived, Redis is asked now whether there is such a grant. Redis
+    // could not be asked earlier, because the question needs the waiter's ticket.
     if (place?.is === 'joining' && place.told) this.#common.heartbeat.look(this)
     else this.#common.heartbeat.lookWithin(this, ttl)
   }
 
   /**
-   * Asks Redis before a grant is used. The token in Redis's answer counts, not the token in the message, because the
-   * waiter may have been granted the lock again since the message.
+   * Asks Redis about a grant before it is used. The token in Redis's answer counts, not the token in the message: the
+   * waiter may have been granted the lock again after the message was sent.
    */
   #prove(waiter: WaiterRecord): void {
     if (waiter.place?.is === 'joining') this.#moveTo(waiter, { is: 'joining', told: true })
@@ -336,8 +344,8 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     if (!run || !this.#heir(hold) || !this.tenancy.end(hold, this.now())) return false
     const { holdEffects } = this.#common
     holdEffects.handedOn(hold)
-    // A listener of `handedOn` may have closed the client, which ends all waits, or may have ended the heir's wait. So
-    // the heir is looked up again.
+    // `handedOn` emits an event. A listener may have closed the client, or aborted the call of the waiter that was to
+    // get the lock. So the next waiter is looked up again.
     const heir = this.#heir(hold)
     if (heir && run.left(this.now()) > 0) {
       holdEffects.recordLater(run)
@@ -351,7 +359,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     return true
   }
 
-  /** Returns whether the hold could hand the lock on if the lock had a waiter in this client. */
+  /** Returns whether the hold could hand the lock on, but the lock has no waiter in this client. */
   wantsHeir(hold: Hold): boolean {
     return this.waiting === 0 && goesOn(hold, this.now())
   }
@@ -366,7 +374,8 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   }
 
   /**
-   * Returns the waiter that may take over the hold's lease without asking Redis. It is the first waiter of this client.
+   * Returns the waiter that may take over the hold's lease without asking Redis. It is the head of the line, if no fair
+   * waiter of this client waits, the head cannot re-enter, and it asks for a lease of the same length.
    */
   #heir({ length }: Hold): WaiterRecord | undefined {
     const head = this.#queue?.size ? undefined : this.line.head
@@ -383,8 +392,8 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
   ask(waiter: WaiterRecord, attempt: Attempt, reserve = false): void {
     waiter.unanswered += 1
     const join = attempt === 'to-join' || (attempt === 'to-re-enter' && waiter.inQueue)
-    // Only a waiter that asks for a place in the queue can get a grant by message. The time of its request will prove
-    // such a grant (`proven` in waiter.ts).
+    // From now on, a message can announce a grant to this waiter. To check such a message, `proven` in waiter.ts needs
+    // the time of this request.
     if (join) waiter.seen ??= this.now()
     this.#common.requests.ask(this, waiter, attempt, join, reserve)
   }

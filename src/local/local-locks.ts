@@ -1,6 +1,6 @@
 /**
- * The locks of one kind in a client, by their keys. Also the waiters and holds of these locks, by their ids, because
- * messages name waiters and holds by id.
+ * The locks of one kind in a client, by their keys. This file also keeps the waiters and holds of these locks, by their
+ * ids, because messages name waiters and holds by id.
  */
 import type { Granted } from '../kind.ts'
 import type { Common, HoldEffects, Looking, Sending, WaitEffects } from './effects.ts'
@@ -21,7 +21,7 @@ export class LocalLocks implements Common {
   /** Locks with waiters or holds in this client. */
   readonly #locks = new Map<string, LocalLock>()
   readonly #waiters = new Map<string, WaiterRecord>()
-  /** Holds, each by the id by which Redis knows it. */
+  /** This client's holds, by their ids. */
   readonly #holds = new Map<string, Hold>()
 
   /** `patience`: for how many ms a waiter keeps trying while replicas do not confirm its grants. */
@@ -86,7 +86,6 @@ export class LocalLocks implements Common {
 
   // Methods about holds.
 
-  /** The number of holds. */
   get holding(): number {
     return this.#holds.size
   }
@@ -101,7 +100,10 @@ export class LocalLocks implements Common {
     return this.#holds.get(id)
   }
 
-  /** Returns false if the hold has ended, even if another hold with the same name in Redis has followed it. */
+  /**
+   * Returns whether this hold still lasts. After a hand-off, the next hold has the same id in Redis, but is another
+   * hold.
+   */
   has(hold: Hold): boolean {
     return this.#holds.get(hold.name.id) === hold
   }
@@ -118,7 +120,10 @@ export class LocalLocks implements Common {
 
   // Methods that receive reports about releases.
 
-  /** Called after a release by this client. `heard`: how many clients, including this one, received the message. */
+  /**
+   * Called after a release by this client. `heard`: how many clients, including this one, received the message that the
+   * lock is free.
+   */
   released(key: string, heard: number): void {
     const others = this.turns.released(key, heard)
     this.get(key)?.released(others)

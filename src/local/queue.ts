@@ -12,11 +12,14 @@ export interface QueueOwner {
   tend(waiters: readonly WaiterRecord[]): void
   /** Called when a heartbeat has found a grant. */
   found(waiter: WaiterRecord, grant: Granted): void
-  /** Called when the waiter's wait is over, but a repeated request has put the waiter into the queue. */
+  /**
+   * Called when a heartbeat has found a waiter in the queue in Redis, although the waiter's wait has ended. A request
+   * of the waiter that reached Redis a second time has put it there.
+   */
   takeBack(waiter: WaiterRecord): void
   /** Passes on the newest report of who holds the lock. */
   learn(holder: Holder | undefined): void
-  /** Called when the owner with this name holds the lock, so that the owner's waiters may re-enter. */
+  /** Called when it is known that this owner holds the lock, so that the owner's waiters may re-enter. */
   entered(owner: string): void
   /** Plans a check of the lock for the end of the holder's lease, in `ttl` ms. */
   lookWithin(ttl: number): void
@@ -57,7 +60,8 @@ export class Queue {
   }
 
   /**
-   * Sends a heartbeat, which reads the lock's state. If a heartbeat is under way, the new one is sent after its answer.
+   * Sends a heartbeat, which reads the lock's state. If a heartbeat is under way already, the new one is sent when that
+   * one is answered.
    */
   look(): void {
     if (this.tending) this.#again = true

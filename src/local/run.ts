@@ -1,32 +1,30 @@
 /**
  * A run of hand-offs within a client, from a grant by Redis to the release in Redis. In between, unfair callers of this
- * client hand the lock on to each other without asking Redis. This is safe, because the first hold remains in Redis and
- * excludes all others.
+ * client hand the lock on to each other without asking Redis. This is safe: in Redis, the hold of the first grant
+ * remains, so no other client can get the lock.
  *
  * The idea is lock cohorting (Dice, Marathe, Shavit: "Lock Cohorting: A General Technique for Designing NUMA Locks",
  * 2012): threads that are close to each other pass the lock on among themselves, within bounds, before the lock goes to
  * others.
  *
  *   Exclusion (I1)  a lease is handed on only while it certainly lasts, and a hand-off does not prolong it.
- *   Fencing (I2)    each grant has its own token, from a block after the first grant's token. During the run, Redis
- *                   uses no token of that block for another grant. The release says which token was the last, so that
- *                   the lock's clock does not run ahead of the time of day.
+ *   Fencing (I2)    each grant has its own token. The first grant reserves a block of tokens after its own token, and
+ *                   Redis gives none of these to another grant during the run. The release tells Redis the last token
+ *                   that was used. So Redis counts only the used part of the block. If it counted the whole block, the
+ *                   lock's token clock would run ahead of the time of day.
  *   Order (I3, I4)  a run ends when its block of tokens is used up, when it has lasted `LONGEST_RUN` ms, or when a fair
  *                   waiter is known to be queued. Then Redis chooses the next holder. Runs are short for the sake of
- *                   other clients. If no other client received the message of the last release, a run may last
- *                   `LONGEST_ALONE` ms.
+ *                   other clients. If no other client received the message of this client's last release, a run may
+ *                   last `LONGEST_ALONE` ms.
  */
 import type { Claim, Granted, HoldName } from '../kind.ts'
 
 /** The longest time between the grant by Redis and a hand-off, in ms. */
 const LONGEST_RUN = 4
-/**
- * The longest time between the grant by Redis and a hand-off, in ms, if no other client received the message of the
- * last release.
- */
+/** The longest time between the grant and a hand-off if the lock seems to have no waiters in other clients, in ms. */
 const LONGEST_ALONE = 25
 
-/** A grant that was handed on by another hold of this client. */
+/** A grant that came by a hand-off from another hold of this client. */
 export interface Inherited extends Granted {
   readonly run: Run
 }
@@ -37,10 +35,11 @@ export class Run {
   /** The newest token of this run that Redis knows. */
   recorded: number
   /**
-   * The owner that has the lock now. In a run, the owner is the id of the newest hold, which no other caller can guess.
+   * The owner that has the lock now. Only callers that gave no owner take part in a run. So the owner is the id of the
+   * present holder's call, which no other caller can guess.
    */
   owner: string
-  /** Whether a fair waiter is queued. If so, the lock has to go back to Redis. */
+  /** Whether a fair waiter is queued. If so, the run is over, and Redis chooses the next holder. */
   queued = false
   readonly #first: number
   readonly #size: number
@@ -48,7 +47,7 @@ export class Run {
   #used = 0
   #over = false
 
-  /** `grant` came with a block of tokens. `alone` says whether all known waiters of the lock are in this client. */
+  /** `grant` has reserved a block of tokens. `alone`: whether the lock seems to have no waiters in other clients. */
   constructor(claim: Claim, grant: Granted, now: number, alone: boolean) {
     this.name = claim
     this.owner = claim.owner
@@ -64,7 +63,7 @@ export class Run {
     return Math.max(0, this.#until - now)
   }
 
-  /** Ends the run, because the lock goes back to Redis, or is lost. */
+  /** Ends the run: the lock is no longer handed on within this client. */
   end(): void {
     this.#over = true
   }
@@ -76,8 +75,8 @@ export class Run {
   }
 
   /**
-   * The last token that this run has issued; undefined if it has issued none. In that case, the token of the run's
-   * first grant is the last one.
+   * The last token that this run has issued; undefined if it has issued none. The token of the first grant does not
+   * count, because Redis has issued it.
    */
   get last(): number | undefined {
     return this.#used > 0 ? this.#first + this.#used : undefined

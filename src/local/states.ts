@@ -15,9 +15,9 @@
  *                             └───────────┴──────▶ lost
  *
  * A wait ends once, as `holding` or as `over`. If a grant arrives later for a waiter whose wait is `over`, it is taken
- * back at once. A later grant for a waiter that holds is most likely the same grant, reported twice, so it is taken
- * back only if the hold has ended. spec/baton.pml has the same states, but there all places except `arriving` are one
- * state: `waiting`.
+ * back at once. If a grant arrives later for a waiter that is `holding`, it is most likely the same grant, reported
+ * again. So it is taken back only if the hold has ended. spec/baton.pml has the same states, but there all places
+ * except `arriving` are one state: `waiting`.
  */
 import type { LockClosedError, LockLostError } from '../errors.ts'
 
@@ -26,15 +26,18 @@ export type Loss = LockLostError | LockClosedError
 
 /** Where a waiter waits. */
 export type Place =
-  /** The waiter is in no line or queue. It makes a single attempt, or a first attempt because it may re-enter. */
+  /**
+   * The waiter has joined neither a line nor a queue. Either it makes only a single attempt, or its owner may re-enter,
+   * so it makes an attempt on its own first.
+   */
   | { readonly is: 'arriving' }
   /** The waiter is unfair and stands in its client's line. Only the head of the line asks Redis. */
   | { readonly is: 'standing' }
   /** The waiter is fair and about to ask for a place in the queue. Redis has not received that request yet. */
   | { readonly is: 'announced' }
   /**
-   * The waiter is fair and has asked for a place in the queue. `told`: a message announced a grant before the waiter
-   * had a ticket, and the grant is not proven yet.
+   * The waiter is fair and has asked for a place in the queue, but has no ticket yet. `told`: whether a message has
+   * announced a grant. Without a ticket, the client cannot ask Redis yet whether there is such a grant.
    */
   | { readonly is: 'joining'; readonly told: boolean }
   /** The waiter is in the queue in Redis. If Redis loses the queue entry, the ticket restores the waiter's place. */
@@ -50,15 +53,16 @@ export type State =
   | { readonly is: 'over' }
 
 /**
- * The effect of an event on a waiter, by its place. While a grant is being confirmed, the waiter's previous place
- * counts.
+ * The effect of an event on a waiter, by the place where it waits. While a grant is being confirmed, the waiter counts
+ * as being at the place where it waited before.
  */
 export const atPlace = {
   /**
    *   message  A message announces a grant. The grant may be old, so it has to be proven. Redis sends such a message
    *            only to a waiter that has asked to be queued.
-   *   refused  An attempt was refused. For a waiter in the queue, only the queue's answers count.
-   *   again    The waiter's grant did not count. The value says how the waiter asks again.
+   *   refused  An attempt outside the queue was refused. A waiter that has asked to be queued ignores this refusal.
+   *   again    The waiter must not use its grant: the grant was taken away, or replicas did not confirm it. The value
+   *            of `again` says how the waiter asks again.
    */
   arriving: { message: 'ignore', refused: 'wait', again: 'stand' },
   standing: { message: 'ignore', refused: 'wait', again: 'try' },
@@ -70,9 +74,12 @@ export const atPlace = {
 /** The effect of an event on a waiter, by its state. */
 export const inState = {
   /**
-   *   grant    A reply, a message or a heartbeat brings a proven grant.
-   *   end      The caller gives up, or an attempt fails. `leave`: Redis may have queued the waiter or granted it the
-   *            lock, so a request takes that back. `asked`: the request is sent only if an attempt is unanswered.
+   *   grant    A reply, a message or a heartbeat brings a proven grant. `take`: the waiter uses it. `newest`: the waiter
+   *            notes its token, and uses only the newest grant once replicas have answered. `check`: the client asks
+   *            Redis whether the hold still exists. `take-back`: the client gives the grant back.
+   *   end      The caller gives up, or an attempt fails. Redis may have queued the waiter or granted it the lock. A
+   *            request can undo both. `leave`: the client always sends this request. `asked`: the client sends it only
+   *            if an attempt is unanswered.
    */
   arriving: { grant: 'take', end: 'asked' },
   standing: { grant: 'take', end: 'asked' },
@@ -92,13 +99,13 @@ export function placeOf(state: State): Place | undefined {
 
 export type HoldState =
   | { readonly is: 'held' }
-  /** `resolve` settles the promise of the release. If the deadline comes before Redis's answer, the value is false. */
+  /** `resolve` settles the promise of the release: with false if the hold's deadline passes before Redis answers. */
   | { readonly is: 'releasing'; readonly resolve: (live: boolean) => void }
   | { readonly is: 'released' }
   /** The hold's deadline passed, Redis no longer knew the hold, or the client was closed. */
   | { readonly is: 'lost'; readonly loss: Loss }
 
-/** The states that may follow each state of a hold. `released` follows `held` directly in a hand-off. */
+/** The states that may follow each state of a hold. If the lock is handed on, `released` follows `held` directly. */
 export const mayFollow: Readonly<Record<HoldState['is'], readonly HoldState['is'][]>> = {
   held: ['releasing', 'released', 'lost'],
   releasing: ['released', 'lost'],

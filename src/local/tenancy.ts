@@ -2,12 +2,12 @@
  * A client's holds of one lock, and the run of hand-offs to which they belong. This file has no I/O and no timer.
  *
  * The lock is handed on within the client, without a round trip, only if all of this is true:
- *   - The hold is held, and no question to Redis about it is under way.
- *   - At least half of the lease's length, and at most all of it, is certainly left. If the lease was prolonged beyond
- *     its length, the heir would get more time than it asked for.
- *   - It is the owner's only hold, no other caller can name that owner, and the owner has not begun to re-enter.
+ *   - The hold is live, and Redis is not being asked whether it still exists.
+ *   - The time left is at least half of the lease's length, and at most its whole length. After `lease.renew`, more
+ *     time than that can be left. The next holder would then get more time than it asked for.
+ *   - It is the owner's only hold, no other call can have the same owner, and the owner has not begun to re-enter.
  *
- * run.ts says why that is safe.
+ * run.ts says why such a hand-off is safe.
  */
 import type { Claim, Granted, Refused } from '../kind.ts'
 import { Hold } from './hold.ts'
@@ -56,15 +56,17 @@ export class Tenancy {
   }
 
   /**
-   * Returns the run that a grant begins or continues, if any. `alone`: all known waiters of the lock are in this
-   * client.
+   * Returns the run of hand-offs to which a grant belongs: the run that it continues, or a new one. Returns undefined
+   * if the grant belongs to no run. `alone`: whether the lock seems to have no waiters in other clients.
    */
   runOf(claim: Claim, grant: Granted | Inherited, now: number, alone: boolean): Run | undefined {
     if ('run' in grant) {
       grant.run.owner = claim.owner
       return grant.run
     }
-    // An owner with a name may also hold the lock in other processes, so its grant begins no run.
+    // If the caller has set an owner, calls in other processes may have the same owner, and may hold the lock, too. So
+    // after the end of this client's hold, another hold of the owner may remain. This client must not hand the lock on
+    // then, so the grant begins no run.
     if (!grant.block || claim.owner !== claim.id) return undefined
     // Redis does not grant the lock while an earlier run lasts. So that run has ended in Redis, and it ends here, too.
     this.#run?.end()
@@ -73,8 +75,9 @@ export class Tenancy {
   }
 
   /**
-   * While a hold may hand the lock on, returns the refusal that a waiter gets without a request to Redis. Its `ttl` is
-   * the time for which the hold may still hand the lock on. Returns undefined if no hold may hand the lock on.
+   * If a hold may hand the lock on within this client, returns a refusal for new callers. They then wait for that hold
+   * to end, and do not ask Redis. The refusal's `ttl` says for how long the hold may still hand the lock on. Otherwise
+   * returns undefined.
    */
   refusal(now: number): Refused | undefined {
     const hold = this.oldest
@@ -85,17 +88,18 @@ export class Tenancy {
   }
 
   /**
-   * Called before a caller sends Redis a request that names this owner, because Redis must first know the lock's
-   * holder. Returns the run whose newest hold Redis may not know.
+   * Called when a call has set an owner, before the call's request is sent to Redis (see `Holds.record`). Returns the
+   * lock's run of hand-offs, because Redis may not know the newest hold of that run yet.
    */
   naming(owner: string): Run | undefined {
-    // This owner may hold the lock now, and may release that hold before its re-entry is answered. If an heir got the
-    // lock then, the heir and the re-entered owner would both hold it. So the run ends.
+    // If this owner holds the lock now, the call may re-enter. Before Redis answers the call, the owner may release its
+    // present hold. If this release handed the lock on to a waiter, the waiter and the re-entered owner would both hold
+    // the lock. So the run ends.
     if (this.#run?.owner === owner) this.#run.end()
     return this.#run
   }
 
-  /** Ends the run, because the lock goes back to Redis, or is lost. */
+  /** Ends the run: the lock is no longer handed on within this client. */
   endRun(run: Run): void {
     run.end()
     if (this.#run === run) this.#run = undefined
@@ -103,8 +107,8 @@ export class Tenancy {
 }
 
 /**
- * Returns whether the run may continue, and whether the time left is enough for an heir: at least half of the lease's
- * length, and at most all of it.
+ * Returns whether the run may continue, and whether the time left suits the next holder: at least half of the lease's
+ * length, and no more than its whole length.
  */
 export function goesOn({ run, deadline, length }: Hold, now: number): boolean {
   const left = deadline - now

@@ -1,5 +1,6 @@
 /**
- * A waiter: one call that waits for a lock, with its terms, its place (states.ts), and what replies have said so far.
+ * A waiter: one call that waits for a lock. It has the call's options, its place (states.ts), and what replies have
+ * said so far.
  */
 import { surelyUntil } from '../clock.ts'
 import type { Claim, Granted, Refused, Renewed, Via } from '../kind.ts'
@@ -9,13 +10,13 @@ export interface Wish {
   readonly claim: Claim
   /** 'once': the waiter makes a single attempt. 'line': it is unfair. 'queue': it is fair. */
   readonly mode: 'once' | 'line' | 'queue'
-  /** With 'line': the waiter joins the queue after this many ms; undefined: it never joins. */
+  /** If `mode` is 'line': after how many ms the waiter joins the queue; undefined if it never joins. */
   readonly fairAfter: number | undefined
-  /** With 'line': the caller gives up after this many ms; undefined: it never gives up. */
+  /** If `mode` is 'line': after how many ms the caller gives up; undefined if it never gives up. */
   readonly timeout?: number | undefined
   /**
-   * Whether the owner may already hold the lock, in any process. A waiter of such an owner must not wait behind the
-   * waiters of other owners.
+   * Whether the owner may already hold the lock, in this process or in another. A waiter of such an owner must not wait
+   * behind the waiters of other owners.
    */
   readonly mayReenter: boolean
   /**
@@ -26,8 +27,8 @@ export interface Wish {
 }
 
 /**
- * Receives the end of a wait, once: a grant, an error, or undefined if the caller gave up or its single attempt was
- * refused. May be called before `Acquirer.start` has returned the waiter.
+ * Called once, when the wait ends: with the grant, with an error, or with undefined if the caller gave up or its single
+ * attempt was refused. May be called before `Acquirer.start` has returned the waiter.
  */
 export type Settle = (end: Granted | Error | undefined, waiter: Waiter) => void
 
@@ -36,7 +37,7 @@ export class WaiterRecord {
   readonly wish: Wish
   /** When the call was made, in monotonic ms. */
   readonly since: number
-  /** When the call was made, in ms of a clock that counts only the time in which this process ran. */
+  /** When the call was made, in ms of a clock that stands still while this process is stopped (`awake` in clock.ts). */
   readonly begun: number
   readonly settle: Settle
   state: State = arriving
@@ -47,21 +48,21 @@ export class WaiterRecord {
   /** The last refusal. It says why the waiter still waits. */
   refusal: Refused | undefined
   /**
-   * The time of the latest request that found the waiter in the queue, in monotonic ms. Until there is one: the time of
-   * the waiter's first request for a place in the queue.
+   * The time, in monotonic ms, when this client sent the newest request whose answer said that the waiter is queued.
+   * Before there is such an answer: the time when the waiter first asked for a place in the queue.
    */
   seen: number | undefined
-  /** Whether a grant has already arrived after the end of its lease. */
+  /** Whether a grant of this waiter has arrived only after its lease had ended. */
   late = false
-  /** The token of a grant that was taken away before the waiter received it; 0 if there is none. */
+  /** According to a message, the grant with this token was taken away before the waiter received it; 0 if none. */
   lost = 0
-  /** The largest token of this waiter's grants that replicas have to confirm; 0 if there is none. */
+  /** If replicas have to confirm grants: the largest token that this waiter has been granted so far. Otherwise 0. */
   latest = 0
-  /** When replicas were first asked about a grant and did not confirm it. */
+  /** When replicas were asked about this waiter's first unconfirmed grant, in monotonic ms. */
   unconfirmedSince: number | undefined
   /** ms from this client's own release to the grant. Set only if the waiter waited for that release. */
   handoff: number | undefined
-  /** Whether, at the time of the grant, all known waiters of the lock were in this client. */
+  /** Whether, at the time of the grant, the lock seemed to have no waiters in other clients (`Line.alone`). */
   alone = false
 
   constructor(wish: Wish, since: number, begun: number, settle: Settle) {
@@ -94,16 +95,19 @@ export class WaiterRecord {
     return is === 'joining' || is === 'queued'
   }
 
-  /** Changes the state. While a grant is being confirmed, a new place is only stored as the place to return to. */
+  /**
+   * Changes the state. If replicas are being asked to confirm a grant, a waiter that moves to a new place (see `Place`)
+   * stays `confirming`. If the replicas do not confirm the grant, the waiter is then at the new place.
+   */
   moveTo(to: State): void {
     const stays = this.state.is === 'confirming' && to !== holding && to !== over
     this.state = stays ? { is: 'confirming', place: to as Place } : to
   }
 
   /**
-   * Returns the grant as the caller should see it. If a parked waiter tried and the lock was free, `via` is 'wakeup'.
-   * If the lease of a previous holder expired before this waiter parked, the lock counts as free, and `via` is
-   * 'immediate'.
+   * Returns the grant with the `via` that the caller sees. Redis does not know whether this waiter had parked. If it
+   * had parked, and the lock was free, `via` is 'wakeup'. If it had not parked, and the previous holder's lease had
+   * ended, `via` is 'immediate', as for a free lock.
    */
   asSeen(grant: Granted): Granted {
     if (grant.via === 'immediate' && this.parked) return { ...grant, via: 'wakeup' }
@@ -112,10 +116,13 @@ export class WaiterRecord {
   }
 
   /**
-   * Returns the grant that a message announces, if at least half of its lease is certainly left. A delayed message may
-   * announce a grant that has expired, and the waiter may have joined the queue again since. The token of such a grant
-   * is not larger than the lock's clock in the last answer. A larger token proves that the grant was made after the
-   * request for that answer was sent, so the grant's lease counts from the time of that request.
+   * Returns the grant that a message announces, if it is certainly not an old one, and if at least half of its lease is
+   * left. A delayed message may announce an old grant that has expired. The waiter may then have joined the queue
+   * again.
+   *
+   * Each refusal reports the lock's token clock. A grant that is older than the last refusal has no larger token than
+   * this clock. So a larger token proves that the grant was made after the refused request was sent. The lease cannot
+   * have begun before that request, so it is counted from the time of the request.
    */
   proven(token: number, via: Via, now: number): Granted | undefined {
     const { lease } = this.claim
@@ -135,9 +142,9 @@ export class WaiterRecord {
   }
 
   /**
-   * Returns until when a grant counts; 0 if it does not count. Replicas were asked about the grant at `begun`, and
-   * their answer is `deadline`. If a newer grant has arrived in the meantime, this grant does not count, because the
-   * answer may be about either of them.
+   * Returns the time until which the holder can rely on a grant; 0 if the grant must not be used. `begun`: when
+   * replicas were asked about the grant. `deadline`: the answer to this question. If a newer grant has arrived since
+   * `begun`, the answer may be about either grant, so this grant must not be used.
    */
   confirmedUntil(grant: Granted, begun: number, deadline: Renewed): number {
     if (typeof deadline !== 'number' || grant.token !== this.latest) return 0

@@ -3,9 +3,10 @@
  * supports.
  *
  * A class is defined before any client exists, and one process may run several applications. So the decorator cannot
- * look a client up. Instead, it adds a property to the class, named by a symbol, as if the property had `@Inject`. Nest
- * injects the client into this property of each object. This works for controllers, for providers of every scope, and
- * for classes that inherit the method. If there is no client to inject, Nest refuses to start the application.
+ * look a client up. Instead, it adds a property to the class, and marks the property for injection, as `@Inject` does.
+ * Nest then sets this property of each object to the client. The property's name is a symbol. This works for
+ * controllers, for providers of every scope, and for classes that inherit the method. If there is no client to inject,
+ * Nest refuses to start the application.
  */
 import { Inject } from '@nestjs/common'
 import 'reflect-metadata'
@@ -37,7 +38,8 @@ export interface LockedOptions extends LockOptions {
 export type LockedDecorator<This, Args extends unknown[]> = <Method extends (...args: never[]) => Promise<unknown>>(
   target: This,
   name: string | symbol,
-  // The method may have more parameters than the key function. Its first parameters must be those of the key function.
+  // If `@Locked` gets a function that returns the key, the method's first parameters must be those of this function.
+  // The method may have more.
   descriptor: TypedPropertyDescriptor<Method> & (Parameters<Method> extends [...Args, ...unknown[]] ? unknown : never),
 ) => void
 
@@ -45,8 +47,8 @@ type AnyMethod = (this: object, ...args: unknown[]) => Promise<unknown>
 
 /**
  * Decorates a method that returns a promise, in a provider or controller. Each call runs under the lock, which the
- * client of `LockModule` takes. A call inside another call under the same mutex re-enters. A call rejects with the
- * method's own error, if there is one. Otherwise it rejects with LockLostError if the lock was lost while the method
+ * client of `LockModule` takes. A call inside another call under the same mutex re-enters. If the method fails, the
+ * call rejects with the method's error. Otherwise it rejects with LockLostError if the lock was lost while the method
  * ran, or with the error of `LockClient.lock` if the lock was not granted.
  *
  * Other decorators, such as routes, guards, `@Cron` and `@OnEvent`, record metadata about the method. This metadata is
@@ -79,19 +81,20 @@ export function Locked<This extends object, Args extends unknown[], L extends st
 }
 
 /**
- * Checks what is decorated. This is for callers without type checking, and for code compiled with standard decorators.
+ * Returns the decorated method. Throws if `@Locked` decorates anything else: the caller may have no type checking, or
+ * the code may be compiled with standard decorators.
  */
 function methodOf(target: unknown, name: unknown, descriptor: PropertyDescriptor | undefined): AnyMethod {
   if (typeof name === 'object') {
     const accepted =
-      '"legacy": set experimentalDecorators in tsconfig.json, or use the standard `locked` of redis-baton'
-    throw new LockArgumentError('the kind of decorators around @Locked', 'standard', accepted)
+      '"legacy": set experimentalDecorators in tsconfig.json, or use the standard decorator `locked` of redis-baton'
+    throw new LockArgumentError('the decorator @Locked', 'standard', accepted)
   }
   if (typeof target === 'function') {
     throw new LockArgumentError(
-      `@Locked static ${String(name)}`,
-      target,
-      'a method of instances, because Nest injects the client only into instances',
+      `@Locked ${String(name)}`,
+      'static',
+      'an instance method, because Nest injects the client only into instances',
     )
   }
   if (typeof descriptor?.value !== 'function') {
@@ -101,8 +104,8 @@ function methodOf(target: unknown, name: unknown, descriptor: PropertyDescriptor
 }
 
 /**
- * For each client name, the property in which objects keep the client of that name. Another copy of the package uses
- * other properties and other clients.
+ * Nest injects each client into a property. This map has, for each client's name, the name of this property: a symbol.
+ * Each copy of this package has its own properties and its own clients.
  */
 const properties = new Map<string | undefined, symbol>()
 
@@ -112,7 +115,8 @@ const properties = new Map<string | undefined, symbol>()
  */
 function injectInto(prototype: object, client: string | undefined): symbol {
   const which = client === undefined ? '' : `name: '${client}', `
-  // Nest's error about a missing client contains this text. The usual cause is that LockModule is not imported.
+  // If Nest finds no client to inject, its error contains this text. The usual cause is that LockModule is not
+  // imported.
   const property = properties.get(client) ?? Symbol(`LockClient of @Locked, from LockModule.forRoot({ ${which}redis })`)
   properties.set(client, property)
   if (!(property in prototype)) {

@@ -17,14 +17,13 @@ import { LockExceptionFilter } from './filter.ts'
 import { getLocksToken } from './inject.ts'
 
 /**
- * How many ms holders get to release their locks at shutdown. The time is well below 10 s, because `docker stop` kills
- * the process then.
+ * How many ms holders get to release their locks at shutdown. This is well below the 10 s after which `docker stop`
+ * kills the process.
  */
 const DRAIN = 5_000
 
 /**
- * The options of the `LockClient` that `LockModule` makes: its Redis, the client options, and the time for its closing.
- * Times are in ms.
+ * The options of the `LockClient` that `LockModule` makes: its Redis, the client options, and `drain`. Times are in ms.
  * @since 0.2.0
  */
 export interface LockModuleOptions extends ClientOptions {
@@ -157,8 +156,9 @@ export class LockModule {
   }
 
   /**
-   * Starts to close the client, so that requests that wait for a lock end. Nest calls this hook before it stops
-   * listening and waits for open requests to end. So this hook does not wait for requests that hold a lock.
+   * Starts to close the client. Calls that wait for a lock then reject, so that their requests end. After this hook has
+   * returned, Nest stops listening and waits for open requests to end. So this hook must not wait for requests that
+   * hold a lock.
    * @internal
    */
   beforeApplicationShutdown(): void {
@@ -204,8 +204,8 @@ let modules = 0
 
 function moduleOf(settings: LockModuleSettings, options: (token: symbol) => Provider[]): DynamicModule {
   const { name, isGlobal = true, filter = true } = settings
-  // Before version 11, Nest treats two modules as one if they serialize to the same text. The number makes the texts of
-  // two LockModules different.
+  // Before version 11, Nest treats two modules as one if they serialize to the same text. The number makes the text of
+  // each LockModule different.
   const ours = Symbol(`LockModule options ${++modules}`)
   const locks = getLocksToken(name)
   return {

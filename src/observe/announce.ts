@@ -1,13 +1,13 @@
 /**
- * Publishes events to the client's listeners and to the diagnostics channel of the same name. If an event has no
- * listener, the event object is not made, so the event costs almost nothing.
+ * Publishes each event to the client's listeners and on `node:diagnostics_channel`. If nobody listens to an event, the
+ * event object is not made, so the event costs almost nothing.
  */
 import { type Channel, channel } from 'node:diagnostics_channel'
 import type { EventEmitter } from 'eventemitter3'
 import type { ClientEventMap, ClientEvents } from '../events.ts'
 import type { Happenings, Observer } from '../locks.ts'
 
-/** For each event, the function that makes it from the arguments of `tell`. */
+/** For each event, a function that makes the event object from the data given to `Announcer.tell`. */
 const events: { readonly [E in keyof ClientEvents]: (...about: Happenings[E]) => ClientEvents[E] } = {
   waiting: (waiter, locks) => {
     const { claim, refusal } = waiter

@@ -3,11 +3,11 @@ import { createHistogram } from 'node:perf_hooks'
 import type { Via } from '../kind.ts'
 
 /**
- * A distribution of times, in ms. Before the first time is counted, all values are 0.
+ * A distribution of durations, in ms. Before the first measurement, all values are 0.
  * @since 0.1.0
  */
 export interface TimeStats {
-  /** How many durations these statistics are about. @since 0.1.0 */
+  /** The number of measurements. @since 0.1.0 */
   readonly count: number
   /** The shortest time, in ms. @since 0.1.0 */
   readonly min: number
@@ -24,7 +24,7 @@ export interface TimeStats {
 }
 
 /**
- * The result of `LockClient.stats()`: the numbers count from the moment the client was made.
+ * The result of `LockClient.stats()`. The counters start at 0 when the client is made.
  * @since 0.1.0
  */
 export interface ClientStats {
@@ -47,7 +47,8 @@ export interface ClientStats {
   /** The number of single attempts that found the lock held by another owner. @since 0.1.0 */
   readonly refused: number
   /**
-   * The number of calls that rejected for another reason, for example because their signal was aborted.
+   * The number of calls that rejected and are counted neither as `timedOut` nor as `refused`, for example because their
+   * signal was aborted.
    * @since 0.1.0
    */
   readonly failed: number
@@ -56,8 +57,8 @@ export interface ClientStats {
   /** The time from the grant to the release or the loss, in ms. @since 0.1.0 */
   readonly hold: TimeStats
   /**
-   * The time from a release in this client to the next grant of the same key in this client, in ms. This time is
-   * counted only if the call that got the lock was already waiting at the time of the release.
+   * The time from a release in this client to the next grant of the same key in this client, in ms. Only measured if
+   * the call that got the lock was already waiting at the time of the release.
    * @since 0.1.0
    */
   readonly handoff: TimeStats
@@ -113,8 +114,8 @@ export class Stats {
 }
 
 /**
- * How many measured times are collected before they are recorded together. A recording is a call into native code and
- * takes time. The caller of a lock would wait for it.
+ * How many measured times are collected before they are added to the histogram. Each addition is a call into native
+ * code. If each time were added at once, the call that gets or releases a lock would have to wait for that.
  */
 const TOGETHER = 64
 

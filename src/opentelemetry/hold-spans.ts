@@ -1,4 +1,4 @@
-/** The holds that have a span. A hold is found by its lease, or by the data of an event. */
+/** The holds that have a span. They can be found by their lease, or by the data of an event. */
 import type { Span } from '@opentelemetry/api'
 import type { Lease } from '../lease/lease.ts'
 import type { Tally } from './meters.ts'
@@ -13,9 +13,7 @@ export interface HoldSpan {
   readonly since: number
   /** Whether the hold's release has been called, or its loss has been reported. */
   releasing: boolean
-  /**
-   * Resolves when the span has got its link to the previous holder's span, or when it is certain that there is no link.
-   */
+  /** Resolves when the span has its link to the previous holder's span, or will not get one. */
   linked?: Promise<void> | undefined
 }
 
@@ -48,7 +46,10 @@ export class HoldSpans {
     return this.#byToken.get(lease.fencingToken)?.find(hold => hold.lease === lease)
   }
 
-  /** Finds the hold that was lost with this error. */
+  /**
+   * Finds a lost hold. Re-entrant holds share a key and a token, but each has its own error object: the reason of its
+   * lease's `signal`.
+   */
   lost(key: string, fencingToken: number, error: Error): HoldSpan | undefined {
     const holds = this.#byToken.get(fencingToken)
     return holds?.find(({ lease }) => lease.key === key && lease.signal.reason === error)

@@ -32,14 +32,14 @@ export interface InstrumentOptions {
   attributes?: Attributes | undefined
   /**
    * Maps a key to its group. Metrics have the group as the attribute `redis_baton.key_group`. The function should
-   * return few different groups, because each group is a time series.
+   * return few different groups, because each group adds a time series to each metric.
    * @defaultValue none: metrics do not distinguish keys
    * @since 0.1.0
    */
   keyGroup?: ((key: string) => string) | undefined
   /**
    * Where the ids of spans are stored, so that the span of each holder has a link to the span of the previous holder,
-   * even of another process. This costs one more command for each grant. No call waits for that command.
+   * even of another process. This costs one more Redis command for each grant. No call waits for that command.
    * @defaultValue none: spans are linked only if both holders are in the same client
    * @since 0.1.0
    */
@@ -59,13 +59,13 @@ export interface InstrumentOptions {
 }
 
 /**
- * Where the holders of all processes store the ids of their spans.
+ * Where the holders, in whichever process, store the ids of their spans.
  * @since 0.1.0
  */
 export interface Links {
   /**
-   * An ioredis connection for this purpose. The caller closes it. The connection's Redis user needs `+set` on the keys
-   * `<prefix>-trace:*`, and for servers before 6.2 also `+multi +exec +getset +pexpire`.
+   * The ioredis connection over which the ids of spans are stored. The caller closes it. The connection's Redis user
+   * needs `+set` on the keys `<prefix>-trace:*`, and for servers before 6.2 also `+multi +exec +getset +pexpire`.
    * @since 0.1.0
    */
   redis: IoredisInstance
@@ -98,15 +98,18 @@ const known: readonly string[] = [
   'meterProvider',
 ] satisfies (keyof InstrumentOptions)[]
 
-/** The SDK's default limit for the time series of one metric. The SDK merges all further time series into one. */
+/**
+ * The tallies of at most this many groups are kept. The number is the SDK's default limit for the time series of one
+ * metric. The SDK merges all further time series into one.
+ */
 const MOST_GROUPS = 2_000
 
 const key = Symbol.for('redis-baton.instrumented')
 const shared = globalThis as typeof globalThis & { [key]?: WeakMap<LockClient, Instrumentation> }
 shared[key] ??= new WeakMap()
 /**
- * The instrumented clients, in a map that all copies of this package in a process share. With a map for each copy, a
- * client that two copies instrument would be counted twice.
+ * The instrumented clients. All copies of this package in a process share this map. Otherwise, a client that two copies
+ * instrument would be counted twice.
  */
 const instrumented = shared[key]
 
@@ -124,7 +127,7 @@ export function instrument(locks: LockClient, options: InstrumentOptions = {}): 
   }
   instrumented.get(locks)?.disable()
   const recorder = recorderOf(options)
-  // All locks of a client share one caller, even if the client is of another copy of this package.
+  // All locks of a client share one `caller` object, even if the client comes from another copy of this package.
   const { caller } = (locks.mutex('any') as KeyedLock).calls
   const deafen = listen(locks, recorder)
   caller.spectator = recorder
@@ -151,8 +154,8 @@ function recorderOf(options: InstrumentOptions): Recorder {
 }
 
 /**
- * Returns a function that finds the tally of a key. Each group of keys has a tally; without `keyGroup`, all keys share
- * one.
+ * Returns a function that finds the `Tally` in which the calls on a key are counted. Each group of keys has one;
+ * without `keyGroup`, all keys share one.
  */
 function tallies(meters: Meters, keyGroup: InstrumentOptions['keyGroup']): (key: string) => Tally {
   const common = meters.tally({})

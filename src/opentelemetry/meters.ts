@@ -58,7 +58,7 @@ export class Meters {
     this.disconnected(0)
   }
 
-  /** Returns a tally of calls with the common attributes and with the attributes `of`. */
+  /** Returns a tally whose metric values get the common attributes and the attributes `of`. */
   tally(of: Attributes): Tally {
     return new Tally(this.#instruments, { ...this.#common, ...of })
   }
@@ -69,8 +69,8 @@ export class Meters {
 }
 
 /**
- * Counts calls with the same attributes. Most attribute objects are made once, in the constructor, and not in every
- * call.
+ * Counts calls that have the same attributes. To make each call cheaper, most of the attribute objects are made once,
+ * in the constructor.
  */
 export class Tally {
   readonly #to: Instruments

@@ -29,7 +29,9 @@ export const names = {
   position: 'redis_baton.queue.position',
 } as const
 
-/** How a call ended. There must be few values, because the value is an attribute of metrics. */
+/**
+ * How a call ended. This is an attribute of metrics, and each value adds a time series, so there must be few values.
+ */
 export type CallOutcome = 'granted' | 'timeout' | 'refused' | 'aborted' | 'closed' | 'failed'
 
 /**
@@ -45,8 +47,8 @@ export function outcomeOf(error: unknown, signal: AbortSignal | undefined): Call
 }
 
 /**
- * Returns the name of the class if the error is of this package, and `_OTHER` for every other error. So the metric has
- * few values.
+ * Returns the name of the error's class if the class is of this package, and `_OTHER` for every other error. The result
+ * is an attribute of metrics, so it must have few values.
  */
 export function errorType(error: unknown): string {
   return error instanceof LockError ? error.name : '_OTHER'

@@ -4,10 +4,11 @@
  *   call ──▶ lock.wait ──▶ granted ──▶ lock.hold ──▶ released, or lost
  *                     └──▶ timeout, refused, aborted, closed, failed
  *
- * The recorder observes the calls themselves, not the client's events, for two reasons. First, only the call itself
- * runs in the context of its caller. An event is emitted in the context of its cause, such as a socket or another
- * caller's release. Second, events do not distinguish several holds of one owner. The recorder uses events only for
- * what it cannot see in calls: renewals, losses, lost connections, and the holder for which a call waits.
+ * The recorder observes the calls themselves, not the client's events, for two reasons. First, a span needs the
+ * OpenTelemetry context of the caller. A call runs in that context. An event is emitted in the context of whatever
+ * caused it, such as data from a socket or another caller's release. Second, events do not distinguish several holds of
+ * one owner. The recorder uses events only for what it cannot see in calls: renewals, losses, lost connections, and the
+ * holder for which a call waits.
  *
  * The spans `lock.wait` and `lock.hold` both have the caller's span as their parent, because the hold is not part of
  * the wait. While the call is being made, its wait span is active, so the spans of Redis commands become its children.
@@ -38,8 +39,8 @@ export interface Means {
   readonly tracer: Tracer
   readonly meters: Meters
   /**
-   * Stores the ids of spans in Redis, where the holders of all processes find them. Undefined without the option
-   * `links`.
+   * Stores the ids of spans in Redis, where holders in every process find them. Undefined if the option `links` is not
+   * set.
    */
   readonly trail: Trail | undefined
   /** Attributes of every span. */
@@ -66,7 +67,10 @@ export class Recorder implements Spectator {
   readonly #rooms = new Rooms()
   readonly #waits = new Set<Wait>()
   readonly #holds = new HoldSpans()
-  /** Spans of ended holds that still wait for their link, each with the time when its hold ended. */
+  /**
+   * Spans whose hold has ended, but which stay open until their link to the previous holder's span is known. Each span
+   * has the time when its hold ended.
+   */
   readonly #ending = new Map<Span, number>()
   #over = false
 
@@ -191,16 +195,16 @@ export class Recorder implements Spectator {
   }
 
   /**
-   * Returns the trail for locks of this kind. Only a mutex has a trail, because only a mutex has exactly one previous
-   * holder.
+   * Returns the trail (see `Means`) for locks of this kind. Only a mutex has a trail, because only a mutex has exactly
+   * one previous holder.
    */
   #trail(kind: string): Trail | undefined {
     return kind === '' ? this.#means.trail : undefined
   }
 
   /**
-   * If the call waited for the end of a hold of this client, returns the data about that end, and removes the data from
-   * the room. No other call can get the lock through the end of the same hold.
+   * If this call got the lock because a hold of this client ended while the call waited, returns the data about the end
+   * of that hold. Removes the data from `room`, so that it is used for one call only.
    */
   #before({ kind, room, since }: Wait, { via }: Lease): Ending | undefined {
     if (via === 'reentry') return undefined
@@ -218,8 +222,9 @@ export class Recorder implements Spectator {
     }
     // If the caller set no owner, the owner is the secret id of the lease, so the span does not show it.
     if (lease.owner !== lease.id) attributes[names.owner] = lease.owner
-    // With a trail, the link comes from Redis. That link is exact. This client's own link may be wrong, because another
-    // process may have held the lock after the last hold that this client knows.
+    // If span ids are stored in Redis (the trail), the link comes from there, and is exact. The link that this client
+    // finds by itself may be wrong, because another process may have held the lock after the last hold that this client
+    // knows.
     const links = link && !this.#trail(kind) ? [link] : []
     const span = tracer.startSpan('lock.hold', { attributes, links }, from)
     const hold: HoldSpan = { lease, kind, span, tally, since, releasing: false }
@@ -228,8 +233,8 @@ export class Recorder implements Spectator {
   }
 
   /**
-   * Observes the lease until it ends. Every release, even one inside the client, calls `lease.release`. So this method
-   * replaces `lease.release` by a function that also ends the span.
+   * Observes the lease until it ends. Every release is a call of `lease.release`, also if the client itself releases
+   * the lock, as `using` does. So this method replaces `lease.release` by a function that also ends the span.
    */
   #watch(hold: HoldSpan): void {
     const { lease } = hold
@@ -248,7 +253,7 @@ export class Recorder implements Spectator {
     if (!lease.held && lease.signal.aborted) this.#ended(hold, 'lost', lease.signal.reason)
   }
 
-  /** Remembers a hold that is about to end. The span of the next hold of the lock gets a link to it. */
+  /** Remembers a hold that is about to end. The span of the next hold of the lock gets a link to this hold's span. */
   #leaves(hold: HoldSpan, released: boolean): void {
     if (hold.releasing) return
     hold.releasing = true

@@ -1,13 +1,13 @@
 /**
- * A `Room` has data about one key. A room exists only while calls of this client wait for the key. So the memory
- * depends on the number of waiting calls, not on the number of keys.
+ * A `Room` keeps data for the calls of this client that wait for one key. It exists only while there are such calls. So
+ * the memory depends on the number of waiting calls, not on the number of keys.
  */
 import type { Link } from '@opentelemetry/api'
 import type { ClientEvents } from '../events.ts'
 
 type Told = ClientEvents['waiting']
 
-/** A hold that ends while a call waits. */
+/** A hold of this client that ended while another call waited for the same key. */
 export interface Ending {
   /** When the hold's release was called or its loss was reported, in monotonic ms. */
   readonly at: number
@@ -18,14 +18,17 @@ export interface Ending {
 
 export class Room {
   waiting = 0
-  /** For each kind of lock, the last hold that ended while this room existed. The next grant removes it. */
+  /**
+   * For each kind of lock, the last hold that ended while calls waited for the key. The next grant in that kind removes
+   * the entry.
+   */
   readonly endings = new Map<string, Ending>()
   readonly #told = new Map<string, Told>()
 
   /**
-   * Notes the holder for which `told.owner` waits. Each call makes at most one note. The note of a call that gives up
-   * stays, because the room does not learn the owner of that call. So if there are more notes than waiting calls, the
-   * oldest notes are dropped.
+   * Stores a `waiting` event, which says for which holder the owner `told.owner` waits. There is at most one such event
+   * for each call. If a call gives up, its event stays, because nobody tells the room which owner has given up. So if
+   * there are more events than waiting calls, the oldest events are dropped.
    */
   note(told: Told): void {
     this.#told.delete(told.owner)
@@ -36,7 +39,7 @@ export class Room {
     }
   }
 
-  /** Removes and returns the note that `owner` made. */
+  /** Removes and returns the `waiting` event of `owner`. */
   take(owner: string): Told | undefined {
     const told = this.#told.get(owner)
     this.#told.delete(owner)

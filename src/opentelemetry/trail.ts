@@ -5,8 +5,8 @@
  *
  *   <prefix>-trace:{key}   "<fencing token> <traceparent>", at most 80 bytes, for ten minutes
  *
- * The key does not begin with `<prefix>:`, because a name of that form may belong to a lock (redis/keys.ts), and SET
- * would overwrite the lock. The key has the lock's hash tag, and so the lock's slot.
+ * The key does not begin with `<prefix>:`, because a key that does may be the key of a lock (redis/keys.ts), and SET
+ * would overwrite that lock. The key has the lock's hash tag, so in a cluster both have the same slot.
  *
  * No call waits for the command. If the command fails, if its reply is late, or if the reply cannot be read, only the
  * link between two spans is missing.
@@ -22,12 +22,14 @@ import { names } from './names.ts'
 const KEPT = 600_000
 
 /**
- * How long to wait for Redis's answer, in ms. If the hold ends before the answer arrives, its span is kept open until
- * then, but at most for this time.
+ * How long to wait for Redis's answer, in ms. If the hold ends before the answer arrives, its span stays open until the
+ * answer arrives or this time is over.
  */
 const PATIENCE = 1_000
 
-/** The largest number of commands under way at a time. If Redis does not answer, this number limits their memory. */
+/**
+ * The largest number of commands under way at a time. This limits the memory that they take if Redis does not answer.
+ */
 const MOST = 1_000
 
 const left = /^(\d{1,16}) 00-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})$/
@@ -83,8 +85,8 @@ function traceparent({ traceId, spanId, traceFlags }: SpanContext): string {
 }
 
 /**
- * Returns a link to the stored span, if the span's token is smaller than `token`. The stored value is checked, because
- * any program may have written it.
+ * Returns a link to the stored span, if the fencing token that is stored with the span is smaller than `token`. The
+ * stored value is checked, because any program may have written it.
  */
 function linkTo(value: unknown, token: number): Link | undefined {
   const [, earlier, traceId, spanId, flags] = (typeof value === 'string' && left.exec(value)) || []

@@ -1,8 +1,8 @@
 /**
- * Makes the client's own connections from the source that the caller gave. If the source is an ioredis instance, it is
- * only read. The connections are duplicates of it, so they have its version of ioredis and its settings for TLS,
- * Sentinel and NAT. For any other source, an instance of the installed ioredis is made first. This instance never
- * connects; it is only a pattern for duplicates.
+ * Makes the client's own connections from the source that the caller gave. If the source is an ioredis instance, the
+ * connections are duplicates of it. So they have its version of ioredis and its settings for TLS, Sentinel and NAT. The
+ * instance itself remains unchanged. For any other source, this file makes an instance of the installed ioredis and
+ * duplicates it. This instance never connects.
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import { LockArgumentError, LockError } from '../errors.ts'
@@ -31,19 +31,18 @@ export type RedisSource = IoredisInstance | NodeRedisInstance | RedisOptions | s
 
 export interface Clients {
   /**
-   * Returns a new connection, which does not connect on its own. `silence`: how many ms a node of a cluster may leave a
-   * command unanswered.
+   * Makes an ioredis instance that does not connect yet. `silence`: if a node of a cluster leaves a command unanswered
+   * for this many ms, the connection to that node is given up.
    */
   make(silence: number): Redis | Cluster
   readonly keyPrefix: string
-  /** Whether Redis is a cluster. In a cluster, each channel belongs to a slot. */
   readonly cluster: boolean
   /** The sentinels that know which server is the master. Undefined: Redis has no sentinels. */
   readonly sentinels?: SentinelClients | undefined
 }
 
 export interface SentinelClients {
-  /** The options of a connection to the master, which say how to reach the sentinels. */
+  /** The options of a connection to the master. They name the sentinels, and say how to reach them. */
   readonly options: RedisOptions
   /** Returns a new connection to one of the sentinels. */
   make(options: RedisOptions): Redis
@@ -73,9 +72,10 @@ const manners = {
   replyMapping: 'legacy',
   monitor: false,
   role: 'master',
-  // ioredis goes through its list of sentinels, beginning where it last stopped. At the end of the list, this strategy
-  // lets ioredis start from the top once. After that, the attempt to connect fails, and redis/connection.ts connects
-  // again.
+  // ioredis asks the sentinels of its list one after another. It may begin in the middle of the list, after the
+  // sentinel at which it last stopped, and so reach the end without having asked all sentinels. Then this strategy lets
+  // ioredis go through the whole list once. If that fails too, the attempt to connect fails, and redis/connection.ts
+  // connects again.
   sentinelRetryStrategy: times => (times === 1 ? 0 : null),
   // Without a limit, ioredis would wait forever for the answer of a sentinel that hangs.
   sentinelCommandTimeout: 1_000,
@@ -84,11 +84,13 @@ const manners = {
   readOnly: false,
   scripts: undefined,
   himportFieldsets: undefined,
-  // ioredis 5 may send CLIENT SETINFO on a newer connection than intended, and then report that connection as ready.
+  // CLIENT SETINFO is turned off because of a fault in ioredis 5. The connection may be lost and replaced before
+  // ioredis has sent this command. ioredis then sends the command on the new connection. The answer may make ioredis
+  // report the new connection as ready too early.
   disableClientInfo: true,
 } satisfies RedisOptions
 
-/** Removes the options of the connection to the master that do not apply to a connection to a sentinel. */
+/** Options that apply only to a connection to the master. For a connection to a sentinel, these values replace them. */
 const elsewhere = {
   sentinels: undefined,
   name: undefined,
@@ -145,7 +147,7 @@ function fromUrl(url: string): Redis {
     // The error does not show the URL, because a mistyped URL may contain a password.
     throw new LockArgumentError(
       'redis',
-      '(not shown)',
+      '[hidden, because it may contain a password]',
       'a URL that begins with redis:// or rediss://; for a cluster, pass an ioredis Cluster',
     )
   }
@@ -175,16 +177,18 @@ export function ownConnectionTo(node: Redis): Redis {
 }
 
 /**
- * Makes a connection to a cluster. ioredis may follow MOVED, ASK and TRYAGAIN, because a server that sends one of these
- * errors has not executed the command. redis/connection.ts handles all other errors, but it sees only the cluster as a
- * whole. So each connection to a node must itself detect that it is half-open (`socketTimeout`).
+ * Makes a connection to a cluster. If a node answers with MOVED, ASK or TRYAGAIN, ioredis itself sends the command
+ * again. That is safe, because the node has not executed the command. redis/connection.ts handles all other errors. But
+ * it cannot see the connections to the single nodes. So each of these must itself detect that it is half-open
+ * (`socketTimeout`).
  */
 function duplicateCluster(pattern: Cluster, silence: number, credentials?: Credentials): Cluster {
   const cluster = pattern.duplicate([], {
     lazyConnect: true,
     clusterRetryStrategy: () => null,
     clusterNodeRetryStrategy: null,
-    // ioredis connects to a node only when there is a command for that node. The queue keeps commands until then.
+    // ioredis connects to a node only when it has a command for that node. The offline queue keeps the command until
+    // the connection is up.
     enableOfflineQueue: true,
     enableReadyCheck: false,
     enableAutoPipelining: false,
@@ -209,9 +213,9 @@ function own(redis: Redis, credentials?: Credentials): Redis {
 }
 
 /**
- * Makes a connection ask for credentials before each attempt to connect. Duplicates of the connection ask for
- * credentials, too. ioredis has no option for this. But ioredis waits for its connector, so the connector is replaced
- * by one that first asks. If the connector fails, the attempt to connect fails.
+ * Makes a connection call `credentials` before each attempt to connect. Duplicates of the connection do the same.
+ * ioredis has no option for this. But it waits for the method `connect` of its connector, so this method is replaced by
+ * one that first calls `credentials`. If `credentials` fails, the attempt to connect fails.
  */
 function askFirst(redis: Redis, credentials: Credentials): void {
   const { connector } = redis as unknown as { connector: { connect(tell: unknown): Promise<unknown> } }
@@ -231,12 +235,13 @@ function askFirst(redis: Redis, credentials: Credentials): void {
 }
 
 /**
- * Handles errors and states of a socket that ioredis overlooks.
+ * Handles two cases that ioredis overlooks.
  *
- * ioredis handles only the first error of a socket. With TLS, there may be two: the alert of a server that refuses the
- * client, and then the error of the broken connection. Without a listener, the second error would end the process.
+ * The first case: ioredis handles only one error of a socket. With TLS, there may be two: the alert of a server that
+ * refuses the client, and then the error of the broken connection. Without a listener, the second error would end the
+ * process.
  *
- * Suppose that a connection with a `connectionName` is lost before the server has accepted the name. ioredis 5 then
+ * The second case: a connection with a `connectionName` is lost before the server has accepted the name. ioredis 5 then
  * marks the lost connection as ready and never corrects that.
  */
 export function heardOut(redis: Redis): Redis {
@@ -273,7 +278,7 @@ function tellWhy(cluster: Cluster, { lastNodeError }: Error & { lastNodeError?: 
   const probe = ownConnectionTo(node)
   probe.options.connectTimeout = 500
   probe.on('error', reason => cluster.emit('error', reason))
-  // This timer is for a server that never completes the handshake.
+  // This timer ends the probe if the server never completes the handshake.
   const limit = setTimeout(() => probe.disconnect(), 500)
   probe.once('end', () => clearTimeout(limit))
   probe.connect().then(

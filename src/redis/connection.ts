@@ -17,12 +17,12 @@
  *
  * After "outcome unknown" and "not now", the call is sent again. After "outcome unknown", the server may have executed
  * the call already, and executes it a second time. That is safe, because the second execution of a script changes
- * nothing. But the reader of the answer must know that the call was repeated (`repeated`).
+ * nothing. But the code that reads the answer must know that the call was repeated (`repeated`).
  *
  * Each call settles within `outageTimeout` of its start, whatever the network does (I6). One timer serves all calls. If
  * a server stops answering on an open socket (half-open, frozen), the connection is torn down after `answerLimit`. Both
- * limits count only the time in which this process ran. After a refusal, one further call may be made to find the
- * reason, and this call has its own `outageTimeout`.
+ * limits count only the time in which this process ran. If the server refuses a call, further commands may be needed to
+ * find the reason (`Request.explain`). These have their own `outageTimeout`.
  *
  * The server may refuse the connection itself for a lasting reason: the password, the rights, or the wrong kind of
  * server. Then every call is rejected at once, until an attempt to connect has a different outcome.
@@ -90,13 +90,12 @@ export class Connection {
   #torn: Error | undefined
   /** The lasting reason for which the server refuses the connection; undefined if there is none. */
   #refusal: Error | undefined
-  /** The latest answer of the server, if it meant "not now"; otherwise undefined. */
   #putOff: Error | undefined
   #unanswered = 0
   #answers = 0
   /**
-   * Since when the server has been silent. This is the time of its latest answer. If no command was unanswered at that
-   * time, it is the time at which the next command was sent. The clock counts only the time in which this process ran.
+   * The moment from which the server's silence is counted. It is set by each answer, and when a command is sent while
+   * no other command is unanswered. The clock counts only the time in which this process ran.
    */
   #lastAnswer = 0
 
@@ -117,7 +116,8 @@ export class Connection {
     this.#writes = new Writes(redis)
     redis.on('error', (error: Error & { lastNodeError?: Error }) => {
       const { lastNodeError, cause } = error
-      // ioredis reports this error at the end of its list of sentinels, even if it has tried none of them yet.
+      // ioredis reports this error at the end of its list of sentinels, even if it has asked none of them yet. So the
+      // error proves nothing, and is ignored.
       if (/Retrying from scratch/.test(error.message)) return
       // An error with a `lastNodeError` comes from a cluster, and says only that all nodes have failed. If a node
       // refused the connection, `lastNodeError` is the reason. Otherwise redis/clients.ts finds the reason.
@@ -133,7 +133,10 @@ export class Connection {
     return this.#up
   }
 
-  /** If the server's latest answer was "not now" (loading, busy, moving a slot), its reason. Otherwise undefined. */
+  /**
+   * The error with which the server last answered "not now" (loading, busy, moving a slot). Undefined: the server has
+   * since given a definite answer, or the connection has gone down.
+   */
   get trouble(): Error | undefined {
     return this.#putOff
   }
@@ -157,13 +160,16 @@ export class Connection {
     // ioredis limits the time for the TCP connection, but not the time for the handshake after it.
     const limit = Math.max(SHORTEST_GREETING, this.#answerLimit)
     this.#greeting = this.#awake.after(limit, () => {
-      this.reset(new Error(`Redis did not complete the handshake of the connection within ${Math.round(limit)} ms`))
+      this.reset(new Error(`the handshake of the connection was not completed within ${Math.round(limit)} ms`))
     })
     // A failure of `connect` arrives as the events 'error' and 'end', so the rejection of the promise is ignored.
     this.redis.connect().catch(() => {})
   }
 
-  /** Ends the pause between attempts to connect, because another connection to the same server has come up. */
+  /**
+   * Called when another connection to the same server has come up. If this connection is in a pause between two
+   * attempts to connect, it connects at once.
+   */
   hurry(): void {
     if (this.#reconnect) this.open()
   }
@@ -199,8 +205,8 @@ export class Connection {
   }
 
   /**
-   * Returns whether a refusal means "not now", or that the server is no longer the master. The request can then be sent
-   * again.
+   * Returns whether a refused request can be sent again: the server answered "not now", or it is no longer the master
+   * and the next connection leads to the new master.
    */
   passes(error: Error): boolean {
     return isPassing(error) || (this.#destination.followsMaster === true && isDemoted(error))
@@ -211,7 +217,7 @@ export class Connection {
     // If the connection has ended, a new attempt to connect is already planned.
     if (this.#torn || this.redis.status === 'end') return
     this.#torn = reason
-    // If a cluster knows no node yet, ioredis does not emit 'end'.
+    // If a cluster knows no node yet, ioredis does not emit 'end' after `disconnect`. So `#wentDown` is called below.
     const mute = 'nodes' in this.redis && this.redis.status === 'connecting' && this.redis.nodes().length === 0
     this.redis.disconnect()
     if (mute) this.#wentDown()
@@ -284,14 +290,14 @@ export class Connection {
     }
     call.error = this.#torn ?? error
     if (isReply(error)) this.#putOff = error
-    // After "not now", the server has run nothing of the request, or only a part that a second run completes. So
-    // `repeated` is not set.
+    // If the answer is "not now", the server has run nothing of the request, or only a part that the next run
+    // completes. So only a failed connection sets `repeated`.
     if (!isReply(error)) call.repeated = true
     if (!this.#up) return
     this.#clock.after(PAUSE, () => {
       if (!this.#up || !this.#calls.has(call)) return
-      // `reset` gets a new error, because `#wentDown` would take the server's own error for a lasting refusal and
-      // reject every call.
+      // `#wentDown` would take the server's error for a lasting refusal, and reject every call. So `reset` gets a new
+      // error, which does not count as a reply of the server.
       if (isDemoted(error)) this.reset(new Error(error.message))
       else this.#send(call)
     })
@@ -313,7 +319,7 @@ export class Connection {
     checked.then(wrong => {
       // The connection may have been lost during the check.
       if (this.#closed || this.redis.status !== 'ready') return
-      // By now ioredis 5 has reported a wrong password, if there is one. That error is then the reason of the reset.
+      // If ioredis 5 has reported that the server refused the password, that error is the reason for the reset.
       if (wrong) this.reset(isUninvited(this.#lastError) ? this.#lastError : wrong)
       else this.#wentUp()
     })
@@ -370,7 +376,9 @@ export class Connection {
       this.#fail(call, new LockConnectionError(`Redis ${did} for ${this.#outageTimeout} ms`, error))
     }
     if (this.#up && this.#unanswered > 0 && now - this.#lastAnswer >= this.#answerLimit) {
-      this.reset(new Error(`Redis did not reply to a command for ${Math.round(now - this.#lastAnswer)} ms`))
+      this.reset(
+        new Error(`the connection was given up after ${Math.round(now - this.#lastAnswer)} ms without a reply`),
+      )
     }
   }
 }

@@ -9,7 +9,7 @@
 import type { Cluster, Redis } from 'ioredis'
 import { isOfCluster, isUninvited, WrongServer } from './refusals.ts'
 
-/** What a connection knows about the server that it should reach, and how it checks that server. */
+/** The server that a connection should reach, and the checks of that server. */
 export interface Destination {
   /** Whether each new connection may lead to a different server. This is so if sentinels name the master. */
   readonly followsMaster?: boolean
@@ -64,16 +64,16 @@ function nameOf({ options }: Redis | Cluster): string {
 
 /**
  * Asks the server for its mode. Resolves to 'standalone', 'cluster' or 'sentinel', or to undefined if the server does
- * not say. If the server does not accept the password, resolves to an error. `refusal`: in the second attempt, the
- * error of the first one.
+ * not say. If HELLO fails because the server has not accepted the password, HELLO is sent a second time. If that fails
+ * too, resolves to an error. `refusal`: the error of the first HELLO.
  */
 async function modeOf(redis: Redis | Cluster, refusal?: Error): Promise<unknown> {
   try {
     return field(await redis.call('HELLO'), 'mode')
   } catch (error) {
     if (!isUninvited(error)) return refusal
-    // HELLO is sent once more. ioredis may reject the second HELLO with the server's answer to the password, which says
-    // more than the first error.
+    // HELLO is sent once more, because ioredis may reject the second HELLO with the server's answer to the password.
+    // That answer says more than the first error.
     return refusal ? error : modeOf(redis, error)
   }
 }
@@ -86,9 +86,10 @@ function field(map: unknown, name: string): unknown {
 }
 
 /**
- * Returns whether the server refuses a script with keys of two slots. If a proxy for a whole cluster calls itself a
- * cluster but accepts the script, the proxy can be used. A node that is alone in its cluster refuses the script, so it
- * could not renew two locks in one call. The locks need the right to EVAL anyway, so the check needs no further right.
+ * Called if the server calls itself a cluster. Returns whether it refuses a script with keys of two slots. A node of a
+ * cluster refuses the script, even if it is the only node. Such a server cannot be used, because the client could not
+ * renew two locks in one call. A proxy for a whole cluster may accept the script, and then it can be used. The script
+ * is sent with EVAL, because the locks need the right to EVAL anyway.
  */
 function parts(redis: Redis | Cluster, one: string, other: string): Promise<boolean> {
   return redis.eval('return 1', 2, one, other).then(

@@ -3,19 +3,22 @@
  * literally.
  *
  * Patterns and keys may come from an attacker, so the number of comparisons is limited: at most the length of the
- * pattern times the length of the key. When a character does not match, only the last `*` is tried again with one more
- * character. An earlier `*` need not be tried again, because the last `*` can itself match the additional characters. A
- * regular expression would try every `*` again.
+ * pattern times the length of the key. When a character does not match, only the last `*` is tried again, and matches
+ * one more character than before. An earlier `*` need not be tried again, because the last `*` can itself match the
+ * additional characters. A regular expression would try every `*` again.
  *
- * As in Redis, a set without "]" ends with the pattern. Three rules differ from those of Redis, because people expect
- * them. `?` is one character, not one byte. A `-` right before `]` is a literal. A range from a later to an earlier
- * character is refused.
+ * As in Redis, a set without "]" goes on to the end of the pattern. Three rules differ from those of Redis, because
+ * people expect them. `?` is one character, not one byte. A `-` right before `]` is a literal. A range from a later to
+ * an earlier character is refused.
  */
 import { LockArgumentError } from '../errors.ts'
 
-/** Splits a pattern into escaped characters, sets, wildcards and other characters. */
-const part = /\\(.)|\[(\^?)((?:\\.|[^\]])*)(?:\]|$)|([*?])|(.)/gsu
-/** Splits a set into its members. */
+/**
+ * Splits a pattern into escaped characters, sets, wildcards and other characters. As in Redis, a `\` that ends a range
+ * escapes nothing: in `[*-\]`, the `]` ends the set.
+ */
+const part = /\\(.)|\[(\^?)((?:\\.|[^\]]-[^\]]|[^\]])*)(?:\]|$)|([*?])|(.)/gsu
+/** Splits the inside of a `[…]` into characters and ranges. */
 const member = /\\(.)|(.)-(.)|(.)/gsu
 
 /** One step of a pattern: a test for one character. Undefined: a `*`, which matches any number of characters. */
@@ -51,8 +54,8 @@ function rangesOf(set: string, pattern: string): (readonly [string, string])[] {
 function matches(steps: readonly Step[], text: readonly string[]): boolean {
   let [step, at] = [0, 0]
   /**
-   * `afterRun`: the index of the step after the last `*`, or -1. `end`: up to where in the text the last `*` has
-   * matched so far.
+   * `afterRun`: the index of the step after the last `*` that has been reached, or -1 if no `*` has been reached.
+   * `end`: the index in the text right after the characters that this `*` matches.
    */
   let afterRun = -1
   let end = 0

@@ -23,7 +23,10 @@ export function newClientId(): string {
   return random().slice(0, CLIENT_ID_LENGTH)
 }
 
-/** Returns a new id for a waiter, which its hold keeps. The id begins with the client's id. */
+/**
+ * Returns a new id for a waiter. If the waiter is granted the lock, its hold has the same id. The id begins with the
+ * client's id.
+ */
 export function newHoldId(clientId: string): string {
   return clientId + random()
 }

@@ -4,10 +4,10 @@
  *   key without a hash tag      order:1        lock:{order:1}        lock:{order:1}:queue     …:expiry  …:holds
  *   key with a tag of its own   {user}:order   lock:{user}:order     lock:{user}:order:queue  …:expiry  …:holds
  *
- * A user may choose any string as a key. So the mapping from keys to names must be one-to-one for all strings;
- * otherwise two keys would share a lock, or one key's lock would be another key's queue. As long as no prefix contains
- * a brace, clients with different prefixes do not share names either, because the last ":" before the tag always ends
- * the prefix. To guarantee both, some keys are changed:
+ * A user may choose any string as a key. So two rules must hold for all strings. First, the mapping from keys to names
+ * is one-to-one; otherwise two keys would share a lock, or one key's lock would be another key's queue. Second, the
+ * last ":" before the tag always ends the prefix. So clients with different prefixes share no names, as long as no
+ * prefix contains a brace. To keep both rules, some keys are changed:
  *   - In a key with a tag, each ":" before the tag ("a:{b}") becomes "%3A", and each "%" there becomes "%25".
  *   - A key with a tag could look like a key without one ("{a}"), or like the queue of another key ("{a}:queue"). Such
  *     a key gets ":lock" at its end. A key that has a tag and already ends in ":lock" gets a second ":lock".
@@ -20,7 +20,7 @@
  */
 import type { KindDefinition, KindNames, Names } from '../kind.ts'
 
-/** The part of the names that all kinds of a client share. */
+/** The settings from which the names of a client's locks are made, for every kind of lock. */
 export class Namespace {
   /** All names begin with this text. */
   readonly root: string
@@ -62,7 +62,7 @@ export class Namespace {
 export class Keys<N extends Names = Names> extends Namespace implements KindNames<N> {
   readonly #namesOf: (lock: string) => N
   readonly #ambiguous: RegExp
-  /** The latest key and names that `of` returned. The next call often has the same key. */
+  /** The key that was used last, and its names. The next call often has the same key. */
   #last: { readonly key: string | undefined; readonly names: N }
 
   constructor(of: Namespace, { name, namesOf }: Pick<KindDefinition<unknown, never, N>, 'name' | 'namesOf'>) {
@@ -70,7 +70,8 @@ export class Keys<N extends Names = Names> extends Namespace implements KindName
     this.#namesOf = namesOf
     const names = namesOf('')
     this.#last = { key: undefined, names }
-    // The first suffix is '', so `join` puts a '|' before each of the others.
+    // The first of the names has the suffix ''. So the text that `join` returns begins with a '|', which separates
+    // ':lock' from the other suffixes.
     this.#ambiguous = new RegExp(`^\\{[^]*\\}$|(:lock${Object.values(names).join('|')})$`)
   }
 
@@ -113,7 +114,7 @@ export function unlockChannel(lock: string): string {
   return lock + UNLOCK
 }
 
-/** Returns a lock's first key if `channel` is the unlock channel of the lock; otherwise undefined. */
+/** If `channel` is the unlock channel of a lock, returns the lock's name in Redis, otherwise undefined. */
 export function lockOfChannel(channel: string): string | undefined {
   return channel.endsWith(UNLOCK) ? channel.slice(0, -UNLOCK.length) : undefined
 }

@@ -3,17 +3,17 @@
  * master has both connections.
  *
  * Messages, on channels to which lua/ publishes (every message is only a hint, see wait/acquire.ts):
- *   inbox    "handoff|expiry <id> <token> <lock>"   the waiter <id> holds the lock now (with several waiters:
- *                                                   "<id>,<id>… <token>,<token>…")
+ *   inbox    "handoff|expiry <id> <token> <lock>"   the waiter <id> holds the lock now, after a release or after the
+ *                                                   end of a lease (several waiters: "<id>,<id>… <token>,<token>…")
  *            "lost <id> <token> <lock>"             the hold <id> may have been taken away
  *            "beat <n>"                             from this client to itself: messages arrive
- *   unlock   "free <client>", or anything else      the lock is free; <client>, if given, released it
+ *   unlock   "free <client>", or only "free"        the lock is free; <client>, if given, released it
  *            "entered <owner>"                      this owner holds the lock now: its other waiters may re-enter
  *
  * A subscriber only listens, so it cannot detect that its connection is half-open. So while a waiter or a hold depends
- * on messages, the client sends itself a beat every few seconds, on the same path as a grant. If a beat has not arrived
- * when the next one is due, the connection is torn down and made again. In a cluster, channels belong to the slots of
- * locks. There the client sends no beats, but subscribes again to one channel on each server.
+ * on messages, the client sends a beat to its own inbox every few seconds. If a beat has not arrived when the next one
+ * is due, the connection is torn down and made again. In a cluster, channels belong to the slots of locks. There the
+ * client sends no beats, but subscribes again to one channel on each server.
  */
 import type { Cluster } from 'ioredis'
 import { awake, type Clock, type Timer } from '../clock.ts'
@@ -32,7 +32,7 @@ import { Sentinels } from './sentinels.ts'
 import { Shards } from './shards.ts'
 import { Subscriber } from './subscriber.ts'
 
-/** Receives everything that arrives from Redis, for all kinds of lock. `lock`: the first key of a lock in Redis. */
+/** Receives everything that arrives from Redis, for all kinds of lock. `lock`: the name of a lock in Redis. */
 export interface LinkListener {
   granted(id: string, token: number, via: Via, lock: string): void
   lost(id: string, token: number): void
@@ -61,7 +61,7 @@ const ENTERED = 'entered '
 
 /** The longest and the shortest time between two beats, in ms. */
 const BEAT = { longest: 5_000, shortest: 500 }
-/** When this process was stopped and continues, it reads the messages that have arrived meanwhile in this many ms. */
+/** After this process was stopped and continued, it gets this many ms to read the messages that arrived meanwhile. */
 const UNREAD = 50
 
 export class Link {
@@ -87,8 +87,8 @@ export class Link {
   #beatTimer: Timer | undefined
   #beat = { sent: 0, heard: 0 }
   /**
-   * Whether the server has confirmed every channel on the current connection. Before that, messages do not arrive, even
-   * though the connection is up.
+   * Whether the subscriptions to all channels are confirmed on the current connection. Until they are, messages may be
+   * lost, even though the connection is up.
    */
   #hears = false
   #reported = false
@@ -123,8 +123,8 @@ export class Link {
       this.#sentinels?.explain(redis)
       const up = () => {
         told.up()
-        // Now the other connections try again at once. If commands worked long before messages arrive, a waiter would
-        // join the queue, receive no messages, and be passed over.
+        // The other connections to the server try again at once, too. Otherwise commands may work long before messages
+        // arrive. A waiter would then join the queue, receive no messages, and be passed over.
         for (const other of this.#connections) other.hurry()
       }
       const made = new Connection(redis, clock, settings.outageTimeout, { ...told, up }, destination)
@@ -148,7 +148,7 @@ export class Link {
     }
     if (!settings.replicas) return
     this.#replication = new Replication(
-      // This connection needs no listener, because each request shows whether the connection is up.
+      // This connection needs no listener: if it is down, its requests fail, and thus report it.
       connection({ up() {}, down() {} }),
       settings.replicas,
       lock => this.names.placeOfLock(lock),
@@ -168,12 +168,12 @@ export class Link {
     for (const connection of this.#connections) connection.open()
     this.#sentinels?.open()
     this.#armBeat()
-    // The client subscribes to its inbox even if it has no waiters, because a "lost" message may come for a hold. Until
-    // the subscription is confirmed, renewals detect lost holds.
+    // The client subscribes to its inbox even if it has no waiters, because a "lost" message may come for a hold. As
+    // long as the subscription is not confirmed, only renewals detect lost holds.
     this.#single?.subscriber.need(this.#ownInbox)?.catch(() => {})
   }
 
-  /** Returns the parts of `KindDefinition.make` that this link provides. */
+  /** Returns the properties that this link provides for `KindDefinition.make`. */
   parts<S extends ScriptSet, N extends Names>(
     keys: Keys<N>,
     scripts: S,
@@ -190,13 +190,17 @@ export class Link {
   }
 
   /**
-   * Finds the locks of several kinds whose key matches the pattern. Looks only at names, so a result may not be a lock.
+   * Finds the locks of several kinds whose key matches the pattern. Looks only at names in Redis, so a result may be
+   * something other than a lock.
    */
   list(kinds: readonly Keys[], pattern: string): ReturnType<typeof listKeys> {
     return listKeys(this.commands, this.names, kinds, pattern)
   }
 
-  /** Returns the subscriptions to the channels of the locks of one kind. Each `hear` (subscribe) needs one `drop`. */
+  /**
+   * Returns the functions with which the locks of one kind use their channels: `hear` subscribes, `drop` ends the
+   * subscription, and `hears` returns whether the subscription is confirmed. Each `hear` needs one `drop`.
+   */
   channels(keys: Keys) {
     const nameOf = (key: string, channel: Channel) => {
       const { lock } = keys.of(key)
@@ -266,7 +270,8 @@ export class Link {
     }
     const [word, id = '', token = ''] = text.split(' ', 3)
     if (word === 'beat') {
-      // Only the latest beat counts. A smaller number is that of an earlier beat. This client never sent a larger one.
+      // Only the latest beat counts. A smaller number belongs to an earlier beat. A larger number does not come from
+      // this client.
       if (Number(id) === this.#beat.sent) this.#beat.heard = this.#beat.sent
     } else if (word === 'lost') this.#listener.lost(id, Number(token))
     else if (word === 'handoff' || word === 'expiry') {
@@ -290,7 +295,8 @@ export class Link {
       if (sent > heard && this.#single?.connection.up) this.#judge(sent)
       else if (this.#whole && this.#listener.busy()) {
         this.#beat.sent += 1
-        // This command is not repeated if it fails: a failed PUBLISH says nothing about the arrival of messages.
+        // A failed PUBLISH says nothing about whether messages arrive. So the beat is not sent again, and counts as
+        // arrived.
         this.commands.redis.publish(this.#ownInbox, `beat ${this.#beat.sent}`).then(
           listeners => this.#counted(listeners),
           () => {
@@ -315,16 +321,18 @@ export class Link {
   }
 
   /**
-   * Checks how many subscribers received a beat on the server of the commands. With 0, this client's subscriber is
-   * connected to another server, for example to a former master that is now a replica. Replication forwards beats to
-   * the replica, so the beats still arrive. But the scripts find no subscriber of this client's inbox, and pass over
-   * its waiters.
+   * Called with the number of subscribers that received a beat on the server that executes the commands. If the number
+   * is 0, this client's subscriber is connected to another server, for example to a former master that is now a
+   * replica. Replication forwards beats to the replica, so the beats still arrive. But the scripts find no subscriber
+   * of this client's inbox, and pass over its waiters.
    */
   #counted(listeners: number): void {
     if (listeners !== 0 || !this.#whole) return
     this.#beat.heard = this.#beat.sent
     this.#single?.connection.reset(
-      new Error('messages and replies come from different servers, so the client connects again'),
+      new Error(
+        'the connection for messages and the one for commands lead to different servers, so the client connects again',
+      ),
     )
   }
 

@@ -55,8 +55,8 @@ async function scan(
   const server = hasNodes(redis) ? redis.nodes().find(node => addressOf(node) === master) : redis
   if (server) return server.scan(cursor, 'MATCH', pattern, 'COUNT', PAGE)
   if (!mastersOf(redis).includes(master)) return undefined
-  // Another server may have replaced this master. After the error below, `Connection` repeats the call, until the slot
-  // table has been read again and names the new master.
+  // Another server may have replaced this master. Because of the error below, `Connection` repeats the call, until the
+  // slot table has been read again and names the new master.
   if (hasNodes(redis)) redis.refreshSlotsCache(() => {})
   throw new Error(`the master at ${master} is out of reach`)
 }

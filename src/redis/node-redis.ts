@@ -119,7 +119,8 @@ export function readNodeRedis(client: NodeRedisInstance): Reach {
       sentinelPassword: password,
       sentinelTLS: tls,
       enableTLSForSentinelMode: each.tls !== undefined,
-      // ioredis applies `natMap` to servers that the sentinels name, but not to further sentinels.
+      // ioredis learns of further sentinels from the known ones, but does not apply `natMap` to their addresses. So if
+      // there is a `nodeAddressMap`, ioredis uses only the sentinels of `sentinelRootNodes`.
       updateSentinels: !nodeAddressMap,
       natMap,
     },
@@ -128,9 +129,9 @@ export function readNodeRedis(client: NodeRedisInstance): Reach {
 }
 
 /**
- * Reads the options of a node-redis client. Every type of client passes its options to its constructor in `duplicate`,
- * and there is no other way that works for every type. So `duplicate` is called with a constructor that keeps the
- * options.
+ * Reads the options of a node-redis client. In every type of client, the method `duplicate` passes the options to the
+ * constructor. So `duplicate` is called with a constructor that keeps the options. No other way of reading the options
+ * works for every type of client.
  */
 function optionsOf(client: NodeRedisInstance): Options {
   let found: Options | undefined
@@ -146,7 +147,7 @@ function optionsOf(client: NodeRedisInstance): Options {
   }
   if (found) return found
   const accepted =
-    'a client made by createClient or createCluster of node-redis 5 or 6, or by createSentinel of node-redis 6, or the ioredis options { sentinels: [{ host, port }], name }'
+    'a client or a cluster of node-redis 5 or 6, a sentinel of node-redis 6, or the ioredis options { sentinels: [{ host, port }], name }'
   throw new LockArgumentError('redis', `an instance of ${client.constructor.name}`, accepted)
 }
 

@@ -1,10 +1,10 @@
 /**
  * Runs scripts whose effect counts only when replicas have it: each script is followed by WAIT.
  *
- * WAIT covers everything that the server wrote before, for any client. WAIT blocks its connection until the replicas
- * have answered, so it has a connection of its own and delays no other command. The script before WAIT checks the hold
- * again. The script's answer proves that this connection leads to the server with the hold; during a failover, another
- * server might answer. Requests that arrive during one WAIT share the next WAIT.
+ * WAIT waits for all earlier writes of the server, also for those of other clients. It blocks its connection until the
+ * replicas have answered. So WAIT has a connection of its own, and delays no other command. The script before WAIT
+ * checks whether the hold still exists. The script's answer proves that this connection leads to the server with the
+ * hold; during a failover, another server might answer WAIT. Requests that arrive during one WAIT share the next WAIT.
  */
 import type { Cluster, Redis } from 'ioredis'
 import pTimeout from 'p-timeout'
@@ -28,12 +28,12 @@ export class Replication implements Executor {
   readonly #outageTimeout: number
   readonly #placeOf: (lock: string) => string
   /**
-   * For each place with a round under way, the requests for the next round. A round is one batch of requests with one
-   * WAIT.
+   * A round is a batch of requests for one place (`placeOf`), followed by one WAIT. For each place where a round is
+   * under way, this map has the requests of the place's next round.
    */
   readonly #next = new Map<string, Unconfirmed[]>()
 
-  /** `placeOf` returns the place of a lock: locks of one place are on one server. */
+  /** `placeOf` returns the name of the place where a lock is stored. All locks of one place are on the same server. */
   constructor(
     connection: Connection,
     replicas: Readonly<Required<Replicas>>,
@@ -108,9 +108,8 @@ export class Replication implements Executor {
     const results = (await pipeline.exec()) ?? []
     for (const [error] of results) {
       if (!error || (isReply(error) && !this.#connection.passes(error))) continue
-      // If the commands of a pipeline get different answers, ioredis neither follows MOVED nor updates its slot table.
-      // Here the answers always differ after MOVED, because WAIT has no key and never gets MOVED. So this code updates
-      // the table.
+      // For a pipeline, ioredis follows MOVED and updates its slot table only if all commands get the same answer. Here
+      // they do not: WAIT has no key, so it never gets MOVED. So this code updates the table.
       if ('nodes' in redis && isReply(error)) redis.refreshSlotsCache(() => {})
       throw error
     }

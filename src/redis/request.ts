@@ -7,12 +7,12 @@ export interface Answer<T> {
   /** When the request that got this answer was sent, on the client's monotonic clock. */
   readonly sent: number
   /**
-   * Whether the same call was sent before and may have been executed then. If so, its effect may be older than `sent`.
+   * Whether the call was sent before, and may have been executed then. If so, it may have taken effect before `sent`.
    */
   readonly repeated: boolean
 }
 
-/** A request to Redis. Between a request and its answer there is only one promise, because each promise costs time. */
+/** A request to Redis. Its steps are methods, not a chain of promises, because each promise costs time. */
 export interface Request<T> {
   /**
    * Sends the request. May be called again for the same request: sending twice must have the same effect as sending
@@ -21,13 +21,13 @@ export interface Request<T> {
   send(redis: Redis | Cluster): Promise<unknown>
   read(answer: Answer<unknown>): T | Promise<T>
   /**
-   * Called when the server has refused the request without doing anything. May change what `send` sends. If the request
-   * should be sent again, returns true.
+   * Called when the server has refused the request without doing anything. Returns true if the request should be sent
+   * again. `send` may then send a different command.
    */
   rephrase?(refusal: Error): boolean
   /**
-   * Returns an error that says more than the connection's error. If further commands to `server` are needed for this,
-   * returns a promise that rejects with the error.
+   * Returns the error for the caller, which may say more than `error`. If further commands must first be sent to
+   * `server`, returns a promise that rejects with the caller's error.
    */
   explain?(error: LockConnectionError, server?: Server): LockConnectionError | Promise<never>
 }

@@ -1,7 +1,7 @@
 /**
  * The rights that a Redis user needs for the locks. These are the commands that the scripts call, as the build finds
  * them in lua/, and the commands that the client sends itself. This list has three uses: the rule in
- * docs/operations.md, the message of a refusal, and the check after connecting.
+ * docs/operations.md, the error when Redis refuses a call for lack of rights, and the check after connecting.
  *
  * HELLO and AUTH are not in the list, because Redis allows them to every user. ioredis also sends CLIENT SETNAME, and
  * in a cluster CLIENT SETINFO, but works without the right to them.
@@ -26,7 +26,7 @@ const OPTIONAL = 'SCAN'
 
 const sent = {
   server: [['EVAL'], ['EVALSHA'], ['SUBSCRIBE'], ['UNSUBSCRIBE'], [OPTIONAL]],
-  // ASKING is sent while a slot moves. lua/shared/place.lua calls CLUSTER MYID and PUBSUB.
+  // ioredis needs the right to ASKING while a slot moves. lua/shared/place.lua needs CLUSTER MYID and PUBSUB.
   cluster: [
     ['EVAL'],
     ['EVALSHA'],
@@ -40,13 +40,14 @@ const sent = {
   ],
 }
 
-/** The part of a kind of lock that determines which rights the kind needs. */
+/** The scripts of a kind of lock. They determine which rights the kind needs. */
 export interface Calling {
   readonly scripts: ScriptSet
 }
 
 /**
- * Returns the rights that these kinds need. `waits`: with the option `replicas`, the command that waits for replicas.
+ * Returns the rights that these kinds need. `waits`: the command by which the client waits for replicas; undefined if
+ * the option `replicas` is not set.
  */
 export function rightsFor(
   kinds: Iterable<Calling>,
@@ -147,13 +148,14 @@ export function questions({ commands, publish, subscribe }: Rights, name: string
     if (command === 'WAITAOF') return [command, '0', '0', '0']
     return bare.has(command as string) ? [command, ...rest] : [command, name]
   })
-  // The last test is EVAL with a key. It tests the right to the key; the right to EVAL itself has its own test before.
+  // The last test, EVAL with a key, tests the right to access the keys. The right to EVAL itself is tested before.
   return { rights: asked, args: [JSON.stringify([...words, ['EVAL', '', '1', name]]), publish] }
 }
 
 /**
- * Returns the missing rights. The numbers in the answer count from 1. The number after the last command stands for the
- * key.
+ * Returns the missing rights. `answer` is the reply of the script `question`. Its numbers are positions in the list
+ * `asked`, counted from 1. The position after the end of the list stands for the last test: the right to access the
+ * keys.
  */
 export function missing(
   { pattern, publish, subscribe }: Rights,
@@ -162,8 +164,8 @@ export function missing(
 ) {
   const denied = new Set(answer[0])
   const key = denied.has(asked.length + 1)
-  // Since 7.2, the error text also contains the names of the user and the channel. So only the fixed words of the text
-  // are compared.
+  // Since Redis 7.2, the error of a refused publish command also contains the names of the user and the channel. So
+  // only the fixed words of the error are compared.
   const channel = answer[1] !== '' && !/\brun th(e|is)\b/.test(answer[1])
   const lacking = asked.filter(([command], i) => {
     if (!denied.has(i + 1)) return false

@@ -43,7 +43,10 @@ export interface TextSettings {
   readonly cluster: boolean
   /** The start of the names of all inboxes. Not used in a cluster, where each lock has inboxes of its own. */
   readonly inboxes: string
-  /** How long a free lock's token clock is kept, in ms. */
+  /**
+   * How long Redis keeps the token clock of a free lock, in ms. The token clock is the counter from which fencing
+   * tokens are made.
+   */
   readonly tokenMemory: number
 }
 
@@ -60,8 +63,8 @@ function quoted(text: string): string {
 }
 
 /**
- * Returns the commands that a script calls outside its parts for clusters. With `sharded`, the script publishes with
- * SPUBLISH.
+ * Returns the commands that a script calls. Leaves out the parts of the script that only a cluster needs. With
+ * `sharded`, SPUBLISH replaces PUBLISH.
  */
 export function commandsOf({ lua }: Script, sharded: boolean): string[] {
   const calls = lua.replace(clusterOnly, '').matchAll(/redis\.p?call\('(\w+)'/g)
@@ -175,9 +178,10 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   }
 
   /**
-   * Another program has written one of the lock's keys. Rejects with an error that names this key. A lock's first key
-   * is a hash, and its other keys are sorted sets. Redis does not say which key has the wrong type, so the type of each
-   * key is read. If the user may not read types, rejects with the original error.
+   * Called when one of the lock's keys has the wrong type, because another program has written it. Rejects with an
+   * error that names this key. A lock's first key is a hash, and its other keys are sorted sets. Redis does not say
+   * which key has the wrong type, so the type of each key is read. If the user may not read types, rejects with the
+   * original error.
    */
   async #foreign(error: LockConnectionError, server: Server): Promise<never> {
     const names = Object.values<KeysOf<S>[keyof KeysOf<S>]>(this.#keys).flat() as string[]
@@ -189,7 +193,10 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   }
 }
 
-/** Appends to `to` the values in the order of the names in the script's header, up to the first undefined value. */
+/**
+ * Appends values to `to`, in the order of `names`: the keys or the arguments that the head of the script's Lua file
+ * lists. Stops at the first undefined value.
+ */
 function list(to: string[], names: readonly string[], values: Readonly<Record<string, unknown>>): void {
   for (const name of names) {
     const value = values[name]

@@ -32,8 +32,8 @@ export class Sentinels {
   #probe: NodeJS.Timeout | undefined
 
   /**
-   * `switched` is called when another server is the master, or may be. `deaf` is called when a sentinel refuses the
-   * subscription.
+   * `switched` is called when another server has become the master, or may have become it. `deaf` is called when a
+   * sentinel refuses the subscription.
    */
   constructor({ options, make }: SentinelClients, switched: () => void, deaf: (error: Error) => void) {
     this.#name = options.name ?? ''
@@ -43,7 +43,7 @@ export class Sentinels {
   }
 
   open(): void {
-    // The error is ignored, because ioredis tries again on its own.
+    // A failure to connect is ignored, because ioredis tries again on its own.
     for (const sentinel of this.#sentinels) sentinel.connect().catch(() => {})
     // A connection that only listens does not notice that its sentinel is gone. So each sentinel gets a probe, which it
     // must answer. If no answer comes, `socketTimeout` ends the connection.
@@ -60,8 +60,8 @@ export class Sentinels {
   }
 
   /**
-   * Adds the reason to the errors of ioredis. ioredis says only that no sentinel could be reached, even if the
-   * sentinels answered that they know no master of that name.
+   * Adds the reason to ioredis's error that all sentinels are unreachable. ioredis also reports this error if sentinels
+   * have answered, but know no master with the name that the caller gave.
    */
   explain(redis: Redis | Cluster): void {
     let strange = 0

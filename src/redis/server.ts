@@ -24,7 +24,7 @@ export class Server implements Ways {
     this.#survey = new Survey(link.commands.redis, link.names, link.ids.client, settings, warn)
   }
 
-  /** Makes the `Server` of the Redis at `source`. `ids` makes the ids of the client; by default, they are random. */
+  /** Makes a `Server` from `source`. `ids` makes the ids of the client; by default, they are random. */
   static at(source: RedisSource, settings: Settings, clock: Clock, told: LinkListener, ids?: Ids): Server {
     return new Server(new Link(source, settings, clock, told, ids), settings, error => told.warned?.(error))
   }

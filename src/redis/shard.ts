@@ -37,7 +37,7 @@ export class Shard {
     const redis = ownConnectionTo(member)
     this.#redis = redis
     const told = {
-      // Nothing has to be done: `Connection` itself sends the waiting calls.
+      // When the connection comes up, `Connection` itself sends the waiting calls.
       up: () => {},
       down: (error: Error) => listener.down(this, error),
     }
@@ -54,8 +54,8 @@ export class Shard {
         listener.reduced(this)
       })
     })
-    // When the server ends a subscription, ioredis 5 takes the server's message for the answer to a command. From then
-    // on it assigns every answer to the wrong command. Only a new connection helps.
+    // When the server ends a subscription, ioredis 5 mistakes the server's message for the answer to a command. From
+    // then on it assigns every answer to the wrong command. So the connection is made again.
     redis.on('error', (error: Error) => {
       if (/^Command queue state error/.test(error.message)) this.#connection.reset(error)
     })

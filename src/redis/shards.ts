@@ -1,9 +1,10 @@
 /**
- * The client's subscriptions in a cluster: a connection to each master that has the slot of a needed channel.
+ * The client's subscriptions in a cluster. Each channel of sharded pub/sub belongs to a slot. The client has one
+ * connection to each master with the slot of a channel in use.
  *
- * A channel of sharded pub/sub belongs to its slot. The slot may move to another master at any moment, because of a
- * failover, a migration, or a new node. From then on, messages are published on the other master. Whatever happens to
- * its slot, each channel is always in one of these states:
+ * The slot of a channel may move to another master at any moment, because of a failover, a migration, or a new node.
+ * From then on, messages are published on the other master. Whatever happens to its slot, a channel is always in one of
+ * these states:
  *
  *       ┌────────── connection gone, or subscription ended by the server ───────────┐
  *       ▼                                                                           │
@@ -35,7 +36,7 @@ interface ShardChannel {
   readonly slot: number
   users: number
   idleSince: number
-  /** The server that has confirmed the channel on its current connection. Undefined: no server has. */
+  /** The server that has confirmed the subscription on its current connection. Undefined: no server has. */
   at: Shard | undefined
   /** The server that was asked to subscribe and has not answered yet. */
   asked: Shard | undefined
@@ -85,12 +86,15 @@ export class Shards {
     cluster.on('refresh', () => this.#findAll())
   }
 
-  /** Whether no channel is lost: every subscription that was once confirmed is confirmed now. */
+  /** Whether every subscription that was once confirmed is confirmed now. */
   get hears(): boolean {
     return this.#missed === 0
   }
 
-  /** Counts one more user of the channel, and returns what `Subscriber.need` returns. */
+  /**
+   * Counts one more user of the channel. Like `Subscriber.need`, returns undefined if the subscription is confirmed,
+   * otherwise a promise that resolves when it is confirmed.
+   */
   need(name: string): Promise<void> | undefined {
     let channel = this.#channels.get(name)
     if (!channel) {
@@ -205,7 +209,7 @@ export class Shards {
     channel.need = undefined
   }
 
-  /** Ends the subscription to a channel on `shard`. Does nothing if the channel needs this subscription again. */
+  /** Ends the subscription to a channel on `shard`, unless the client has subscribed to it there again. */
   #leave(name: string, shard: Shard): void {
     const channel = this.#channels.get(name)
     if (channel?.at !== shard && channel?.asked !== shard) shard.leave(name)
@@ -252,8 +256,8 @@ export class Shards {
   }
 
   /**
-   * Reads the slot table again. After that, `#find` runs: either ioredis emits 'refresh', or the timer starts the next
-   * search.
+   * Reads the slot table again. If this succeeds, ioredis emits 'refresh', and `#findAll` looks for the new owners. If
+   * it fails, the timer starts the next search.
    */
   #refresh(): void {
     this.#armSeek()
@@ -262,13 +266,13 @@ export class Shards {
 
   #findAll(): void {
     for (const channel of this.#channels.values()) this.#find(channel)
-    // Closes connections that no channel needs any longer, because their slots have moved away.
+    // If slots have moved to other servers, some connections may not be needed any longer. The sweep closes them.
     this.#armSweep()
   }
 
   /**
-   * Starts the timer for the next search. The search looks for the owner of every channel that is not confirmed, and
-   * rejects callers that have waited for `outageTimeout`.
+   * Starts the timer for the next search. A search looks for the owner of every channel whose subscription is not
+   * confirmed. Callers that have waited for `outageTimeout` are rejected.
    */
   #armSeek(): void {
     if (this.#seek || this.#closed) return

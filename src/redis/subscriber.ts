@@ -4,11 +4,13 @@
  *
  * A channel counts as heard only after the server has confirmed the subscription on the current connection. Before
  * that, every message on the channel is lost, even though the connection is up. After a reconnect, each channel is
- * subscribed again with its own SUBSCRIBE, because a longer command that is cut halfway would shift all later
- * confirmations. When all channels are confirmed, `heard` is called, and all waiters read their state from Redis (I4).
+ * subscribed again with a SUBSCRIBE of its own. If one SUBSCRIBE named several channels and was cut off halfway, all
+ * later confirmations would be assigned to the wrong channels. When all channels are confirmed, `heard` is called, and
+ * all waiters read their state from Redis (I4).
  *
- * After its last user has left, a channel is kept for a moment. Under contention, the last waiter of a key leaves and
- * the next one arrives thousands of times a second.
+ * When the last user of a channel has left, the subscription is kept for a moment. Under contention, a key may lose its
+ * last waiter and get a new one thousands of times a second. Without the delay, the client would unsubscribe and
+ * subscribe again each time.
  */
 import type { Cluster, Redis } from 'ioredis'
 import type { Clock, Timer } from '../clock.ts'
@@ -40,9 +42,7 @@ export class Subscriber {
   #sweep: Timer | undefined
   #closed = false
 
-  /**
-   * Only this subscriber uses `connection`. When the connection has come up, redis/link.ts calls `restore`.
-   */
+  /** `connection` is for this subscriber alone. Each time it has come up, redis/link.ts calls `restore`. */
   constructor(connection: Connection, clock: Clock, ears: SubscriberListener) {
     this.#connection = connection
     this.#clock = clock

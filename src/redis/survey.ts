@@ -31,7 +31,10 @@ export class Survey {
    */
   #asked: { readonly rights: Rights; readonly args: string[]; readonly each: Rights['commands'] } | undefined
 
-  /** `word`: a random word in the name of a made-up lock, so that each client checks a different name. */
+  /**
+   * The check uses the name of a lock that does not exist. `word` is a random word in this name, so each client has a
+   * name of its own.
+   */
   constructor(
     redis: Redis | Cluster,
     names: Namespace,

@@ -11,7 +11,8 @@
 import type { Cluster, Redis } from 'ioredis'
 
 /**
- * How many requests of one turn are written at once. Further requests of the turn are written together when it is over.
+ * In each turn of the event loop, this many requests are written immediately. Further requests are written together
+ * when the turn is over.
  */
 const AT_ONCE = 2
 

@@ -4,25 +4,25 @@
  *
  * A waiter parks until something wakes it: a message (a grant in its inbox, or "unlocked"), a reply (a grant that a
  * heartbeat found, or that this client's own release made), or the end of its patience. Messages are only hints: each
- * may be lost, late, early, duplicated or forged. The slow timer then reads the lock's state from Redis again, so a bad
- * message costs time but never a lock (I4).
+ * may be lost, late, early, duplicated or forged. So a slow timer also reads the lock's state from Redis. A bad message
+ * costs time, but never a lock (I4).
  *
  * A fair waiter
  *   1. enters this client's table of waiters
  *   2. listens to its inbox
- *   3. asks for the lock, to be queued if refused
- *   4. is refused, and parks
+ *   3. sends a request: to get the lock, or to join the queue if the lock is not free
+ *   4. is refused and queued, and parks
  *
- * The steps of an unfair waiter are in local/line.ts. Both kinds of waiter first announce themselves, then check the
- * lock again, then park. A wake-up could be lost only if a release came between the check and the park. But that
- * release finds the waiter announced (by its entry in the queue, or by its subscription) and sends it a message. The
- * message finds the waiter in the table, which the waiter entered before it sent its request. So message and reply may
- * come over two connections, in any order.
+ * The steps of an unfair waiter are in local/line.ts. Both kinds of waiter first announce themselves (by an entry in
+ * the queue, or by a subscription), then check the lock again, then park. A wake-up could be lost only if a release
+ * came between the check and the park. But that release finds the announcement, and sends the waiter a message. The
+ * message may arrive before the reply to the waiter's request, because the two come over different connections. Even
+ * then, the message finds the waiter in the table, which the waiter entered before it sent the request.
  *
  * The rest of the folder: requests.ts (requests, and late answers), ears.ts (channels), heartbeat.ts (the slow timer),
  * turns.ts (turns among clients), fair-after.ts (unfair waiters that join the queue), cleanup.ts (cleanup in the
- * background), outage.ts (the end of patience while Redis is out of reach), single.ts (the same for single attempts),
- * patience.ts (the caller's timeout and signal).
+ * background), outage.ts (the end of patience while Redis is out of reach), single.ts (the time limit of single
+ * attempts), patience.ts (the caller's timeout and signal).
  */
 import { awake, type Clock, type Timer } from '../clock.ts'
 import { LockClosedError, type LockConnectionError, outOfReach } from '../errors.ts'
@@ -47,12 +47,15 @@ export interface Patience {
   readonly outage: number
 }
 
-/** What waiters report to their client, and what they ask of it. */
 export interface WaitListener {
-  /** Called when the waiter has to wait, because the waiter or the head of its line was refused. */
+  /**
+   * Called when the waiter has to wait: Redis has refused it. Of this client's unfair waiters for a key, only the first
+   * asks Redis, so a refusal of the first one is a refusal of all.
+   */
   waiting(waiter: Waiter): void
   /**
-   * Called when the hold of this id may be gone. If the hold's token is smaller than `token`, Redis has to be asked.
+   * Called when the hold of this id may be gone, for example because its waiter has received a newer grant. `token` is
+   * the token of that grant. If the hold's own token is smaller, Redis has to be asked whether the hold still exists.
    */
   doubt(id: string, token: number): void
   /** Returns why Redis does not answer although it is connected, or undefined if no reason is known. */
@@ -72,7 +75,10 @@ export class Acquirer {
   readonly #locks: LocalLocks
   readonly #ears: Ears
   readonly #heartbeat: Heartbeat
-  /** For each line that leaves the lock to other clients: the timer after which its head tries. */
+  /**
+   * The timers of lines that leave the lock to other clients. A line is this client's unfair waiters for one key. When
+   * such a timer fires, the first waiter of the line tries.
+   */
   readonly #turnTimers = new Map<Line, Timer>()
   readonly #fairAfter: FairAfter
   readonly #cleanup: Cleanup
@@ -101,7 +107,9 @@ export class Acquirer {
     this.#single = new SingleAttempts(clock, patience.outage, (waiter, limit) =>
       this.#end(waiter, this.#unreached(limit)),
     )
-    // The waiter whose grant was taken back may have used this client's only wake-up. So the head of the line tries.
+    // Called when a waiter has been removed from Redis, or its grant has been released there. This client may have
+    // received only one message that the lock is free, and that waiter may have been the one that reacted to it. So the
+    // first unfair waiter tries.
     const freed = (key: string) => locks.get(key)?.line.wake()
     this.#requests = new Requests(kind, clock, patience.outage, this.#outage, this.#single, this.#cleanup, freed)
     locks.requests = this.#requests
@@ -115,10 +123,9 @@ export class Acquirer {
   }
 
   /**
-   * Returns the error to report if a wait ended without a grant because Redis did not answer. Returns undefined if
-   * Redis did answer: it has granted this waiter the lock (without a confirmation by replicas), or has refused a
-   * request that was sent during this wait. A refusal of an earlier request also counts as an answer if there is no
-   * outage now.
+   * Called after a wait that ended without a lease. Returns the error to report if Redis did not answer, otherwise
+   * undefined. A grant to this waiter counts as an answer, even if replicas did not confirm it. A refusal counts if the
+   * refused request was sent during this wait. A refusal of an earlier request counts only if there is no outage now.
    */
   unanswered({ refusal, since, latest }: Waiter): LockConnectionError | undefined {
     if (latest > 0 || (refusal && (refusal.sent >= since || !this.outage))) return undefined
@@ -136,14 +143,17 @@ export class Acquirer {
     return waiter
   }
 
-  /** Ends the wait of a caller that gives up. Its queue entry or grant is taken back in the background. */
+  /**
+   * Ends the wait of a caller that gives up. In the background, the waiter is removed from the queue in Redis, or its
+   * grant is released.
+   */
   quit(waiter: Waiter): void {
     this.#end(waiter, undefined)
   }
 
   /**
    * Called when another client announces that the lock is free. `by` is that client's id, if the message contains it.
-   * The head of the line tries when it is this client's turn.
+   * The first unfair waiter tries when it is this client's turn.
    */
   unlocked(key: string, by?: string): void {
     if (by !== undefined) this.#locks.turns.freed(key, by)
@@ -183,8 +193,8 @@ export class Acquirer {
   }
 
   /**
-   * Called while the first connection is being made. The waiters' patience counts from now, but no connection has
-   * failed.
+   * Called while the first connection is being made. From now on, waiters wait for it as long as they tolerate an
+   * outage. Single attempts do not fail at once, because no connection has failed yet.
    */
   unconnected(): void {
     this.#outage.begin(new Error('the client has not made its first connection yet; check the address of Redis'), false)
@@ -207,26 +217,28 @@ export class Acquirer {
     this.#outage.close()
     this.#single.close()
     this.#locks.turns.close()
-    // One error serves all waiters, because there may be very many. Each caller gets an error of its own, made from
-    // this one.
+    // There may be very many waiters, so they all get the same error here. Each caller then gets a copy of it.
     const closed = new LockClosedError()
     for (const waiter of this.#locks.waiters) this.#end(waiter, closed)
   }
 
-  /** Calls `refuse`. Resolves when no waiter is left in Redis, or when Redis does not answer. */
+  /**
+   * Calls `refuse`. Resolves when no waiter is left in Redis, or when the last attempts to remove waiters have failed.
+   */
   async close(): Promise<void> {
     this.refuse()
     await this.#cleanup.close()
   }
 
   #end(waiter: Waiter, error: Error | undefined): void {
-    // If the waiter no longer waits, its lock may be gone from this client, and `of` would create the lock again.
+    // If the waiter no longer waits, this client may have deleted its record of the lock, and `locks.of` would create a
+    // new one.
     if (waiter.waits) this.#locks.of(waiter.claim.key).end(waiter, error)
   }
 
   /**
-   * Makes a single attempt. If the connection has been lost, the attempt fails at once. An attempt waits only for the
-   * client's first connection, because that comes soon.
+   * Makes a single attempt. If the connection has been lost, the attempt fails at once. If the client's first
+   * connection is still being made, the attempt waits for it, because it should be up soon.
    */
   #tryOnce(lock: LocalLock, waiter: Waiter): void {
     const { known } = this.#outage
@@ -235,7 +247,7 @@ export class Acquirer {
     this.#tryAlone(lock, waiter)
   }
 
-  /** Sends an attempt outside the line, for a single attempt or a waiter that may re-enter. */
+  /** Asks Redis for this waiter alone: for a single attempt, or because the waiter may re-enter. */
   #tryAlone(lock: LocalLock, waiter: Waiter): void {
     const { after } = waiter.wish
     if (!after) return lock.tryAlone(waiter)
@@ -266,8 +278,8 @@ export class Acquirer {
     if (!waiter.waits) return
     const waited = this.#awake.now() - begun
     if (waited >= AT_ONCE) {
-      // The request has a time limit of its own. But the waiter has used up some of its patience before the request, so
-      // this earlier limit is set, too.
+      // The request has a time limit of its own, which begins now. But the waiter has already used up a part of its
+      // patience, so an earlier limit is set as well.
       const giveUp = () => this.#end(waiter, this.#unreached(this.#patience))
       this.#requests.limitJoining(waiter, this.#patience - waited, giveUp)
     }

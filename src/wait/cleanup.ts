@@ -1,7 +1,8 @@
 /**
- * Cleanup after callers that have given up. Their promises have settled already. In the background, this class removes
- * the waiter from Redis, or releases its grant, and repeats the request until Redis answers (I7). It stops when the sum
- * of the claim's lease and the waiter's expiry has passed, because by then everything has expired in Redis.
+ * Cleanup after callers that have given up. Their promises have settled already. In the background, this class asks
+ * Redis to remove such a caller's waiter, or to release its grant, and repeats the request until Redis answers (I7).
+ * The waiter may be granted the lock just before it expires, and its hold then lasts for one lease. When this much time
+ * has passed since the cleanup began, everything of the caller has expired in Redis, and this class stops.
  */
 import type { Clock } from '../clock.ts'
 import type { Claim, Kind } from '../kind.ts'
@@ -24,7 +25,7 @@ export class Cleanup {
     this.#failed = failed
   }
 
-  /** Calls `left` when nothing of the claim is left in Redis, or when the cleanup gives up. */
+  /** Removes the waiter and the hold of this claim from Redis. Calls `left` when that is done or was given up. */
   start(claim: Claim, left: () => void): void {
     const done = this.#leave(claim).then(() => {
       this.#pending.delete(done)

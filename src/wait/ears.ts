@@ -51,9 +51,9 @@ export class Ears {
   }
 
   /**
-   * Subscribes like `hear`, but also resolves after `limit` ms, or if the connection for messages is broken. Even
-   * without the subscription, commands may get through, and the slow timer needs no messages (I4). Rejects if Redis
-   * refuses the subscription.
+   * Subscribes like `hear`, but also resolves after `limit` ms, or if the connection for messages is broken. In these
+   * cases the waiter continues without messages: its requests may still reach Redis, and the slow timer reads the
+   * lock's state (I4). Rejects if Redis refuses the subscription.
    */
   heed(key: string, channel: Channel, limit: number): Promise<void> | undefined {
     const hearing = this.hear(key, channel)

@@ -3,9 +3,8 @@
  *
  * Most waiters have a `fairAfter`, because it has a default, and most are granted the lock long before that time is
  * over. So waiters have no timers of their own. Waiters with the same `fairAfter` join the queue in the order in which
- * they parked, and share one timer for the first of them. (If the first answer to a waiter is slow, the waiter parks
- * behind waiters that came later. It then joins the queue together with those waiters, later than its own `fairAfter`
- * says.)
+ * they parked, and share one timer for the first of them. So a waiter may join later than its `fairAfter` says: if
+ * Redis answers its first request slowly, it parks after waiters that came later, and joins the queue after them.
  */
 import type { Clock, Timer } from '../clock.ts'
 import type { Waiter } from '../local/waiter.ts'

@@ -8,7 +8,10 @@
 import type { Clock, Timer } from '../clock.ts'
 import type { Asker, Looking } from '../local/effects.ts'
 
-/** A check for the end of a lease comes this many ms after that end, because the server counts whole ms. */
+/**
+ * A check for the end of a lease comes this many ms after that end. The server counts whole ms, so an earlier check
+ * might still find the lock held.
+ */
 const AFTER_LAPSE = 2
 /** The longest pause between heartbeats, in ms, even if `waiterTtl` is long: heartbeats keep the queue's keys alive. */
 const LONGEST = 60_000

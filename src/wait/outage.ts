@@ -1,8 +1,9 @@
 /**
- * Ends waits while Redis is out of reach (I6). Redis is out of reach if there is no connection. For the waiters of a
- * line, Redis also counts as out of reach while it does not answer the line's requests, or answers "not now". A wait
- * ends when Redis has been out of reach for `patience` ms, counted from the start of the outage or of the wait,
- * whichever is later. One timer is set for the earliest end. Time counts only while this process runs.
+ * Ends waits while Redis is out of reach (I6). Redis is out of reach for every waiter while there is no connection. Of
+ * a client's unfair waiters for a key, only the first asks Redis (local/line.ts). While this waiter gets no answer, or
+ * the answer "not now", Redis counts as out of reach for all unfair waiters of the key. A wait ends when Redis has been
+ * out of reach for `patience` ms, counted from the start of the outage or of the wait, whichever is later. One timer is
+ * set for the earliest end. Time counts only while this process runs.
  */
 import { awake, type Clock, type Timer } from '../clock.ts'
 import { outOfReach } from '../errors.ts'
@@ -11,8 +12,8 @@ import type { Asker } from '../local/effects.ts'
 const NEVER = Number.POSITIVE_INFINITY
 
 /**
- * The start of an outage, or of the first attempt of a line that got no answer, and the latest error. `since` is in ms
- * of a clock that counts only the time in which this process runs.
+ * A time in which Redis does not answer. `since`: when the outage, or the first unanswered attempt, began, in ms of a
+ * clock that counts only the time in which this process runs. `error`: the latest error.
  */
 interface Silence {
   readonly since: number
@@ -23,7 +24,7 @@ export class Outage {
   readonly #locks: { readonly all: Iterable<Asker> }
   readonly #clock: Clock
   readonly #patience: number
-  /** Locks whose line has sent an attempt and got no answer. */
+  /** Locks whose unfair waiters have asked Redis and got no answer for `patience` ms. */
   readonly #silent = new Map<Asker, Silence>()
   #now: Silence | undefined
   /** Whether a connection has failed. False while only the first connection is still being made. */
@@ -68,8 +69,9 @@ export class Outage {
   }
 
   /**
-   * Called when an attempt of the line, begun at `since`, has failed with this error. If the attempt took all of
-   * `patience`, its time counts against the patience of all waiters in the line.
+   * Called when the first of the lock's unfair waiters has asked Redis at `since`, and the attempt has now failed with
+   * this error. If the attempt took at least `patience` ms, Redis counts as out of reach for all unfair waiters of the
+   * lock, from `since` on.
    */
   failed(lock: Asker, since: number, error: Error): void {
     if (lock.line.size === 0 || this.#clock.now() - since < this.#patience) return
@@ -77,7 +79,7 @@ export class Outage {
     this.#wakeBy(this.#judge(lock))
   }
 
-  /** Called when the line of this lock was answered, or the lock has no waiters left. */
+  /** Called when Redis has answered a waiter of this lock, or the lock has no waiters left. */
   answered(lock: Asker): void {
     this.#silent.delete(lock)
   }
@@ -103,19 +105,25 @@ export class Outage {
   }
 
   #loseHope(): void {
-    // A waiter that arrives later has at least `patience` ms, so no check is needed earlier for such a waiter.
+    // During an outage, the next check comes after at most `patience` ms. That is early enough for waiters that arrive
+    // meanwhile, because each of them may wait for `patience` ms.
     let next = this.#now ? this.#clock.now() + this.#patience : NEVER
     for (const lock of [...(this.#now ? this.#locks.all : this.#silent.keys())])
       next = Math.min(next, this.#judge(lock))
     this.#wakeBy(next)
   }
 
-  /** Ends the waits of this lock whose patience is over. Returns when to check again, on the clock of this class. */
+  /**
+   * Ends each wait for this lock during which Redis has been out of reach for `patience` ms. Returns when to check
+   * again, on `#clock`.
+   */
   #judge(lock: Asker): number {
     const now = this.#clock.now()
     let next = now + this.#patience
     for (const waiter of [...lock.line.waiters, ...lock.queue.waiters]) {
-      // A line without answers proves nothing about the queue, which has its own heartbeats.
+      // The other unfair waiters depend on the answers to the first one, so an entry in `#silent` ends only the waits
+      // of unfair waiters. Waiters in the queue have heartbeats of their own. If these fail for too long, requests.ts
+      // ends the wait.
       const silence = lock.line.waiters.has(waiter) ? this.#silent.get(lock) : undefined
       const since = Math.min(this.#now?.since ?? NEVER, silence?.since ?? NEVER)
       const end = Math.max(waiter.begun, since) + this.#patience

@@ -9,8 +9,8 @@ import type { Outage } from './outage.ts'
 import type { SingleAttempts } from './single.ts'
 
 /**
- * An attempt reserves this many tokens for hand-offs within the client, if the line has other waiters behind the head.
- * So this is also the largest number of hand-offs in one run.
+ * If other waiters of the client stand behind the first unfair waiter, its grant reserves this many fencing tokens for
+ * hand-offs within the client. So this is also the largest number of hand-offs that can follow one grant by Redis.
  */
 const BLOCK = 1_000
 
@@ -28,8 +28,8 @@ export class Requests implements Sending {
   readonly #joining = new Map<Waiter, Timer>()
 
   /**
-   * `patience` says how many ms may pass without an answer. `freed` is called after a claim has been taken back,
-   * because that may have freed the lock.
+   * `patience`: for how many ms a waiter tolerates that Redis does not answer. `freed` is called when a waiter has been
+   * removed from Redis, or its grant has been released there. The lock may be free then.
    */
   constructor(
     kind: Kind,
@@ -82,9 +82,8 @@ export class Requests implements Sending {
       else if (attempt === 'to-join') this.#endJoining(waiter)
       lock.answered(waiter, attempt, join, answer)
     }
-    // A failed attempt still counts as unanswered, because Redis may run it later. If its waiter has given up, a
-    // cleanup was sent as well. The attempt and the cleanup may both be sent again, each after its own pause. Redis may
-    // then run the attempt after the cleanup, so the cleanup is repeated.
+    // Redis may execute an attempt after it has failed here. If the waiter has given up, a cleanup has been sent as
+    // well, but Redis may execute the attempt after that cleanup. So `takeBack` sends another cleanup.
     const failed = (error: Error) => {
       if (!waiter.waits) lock.takeBack(waiter)
       if (attempt === 'to-re-enter') return

@@ -1,21 +1,21 @@
 /**
- * Unfair waiters of different clients take turns. After its release, a client leaves one turn to each other client that
- * received the message of the release, before it tries again. So the client whose last turn is the longest ago has no
- * turn left to wait for, and tries first. The other clients give it time to try, even if it is far from the server. If
- * all clients tried at once, the one nearest to the server would nearly always win.
+ * Unfair waiters of different clients take turns. After a client has released the lock, it waits before it tries again:
+ * every other client that received the message of the release may take one turn first. So the client whose last turn is
+ * the longest ago waits for no other client, and tries first. The other clients give it time to try, even if it is far
+ * from the server. If all clients tried at once, the one nearest to the server would nearly always win.
  *
  *   A releases: B and C hear "free A"      A waits for the turns of B and C, C waits for B      B tries at once
  *   B releases: A and C hear "free B"      B waits for the turns of C and A, A waits for C      C tries at once
  *
- * If a client does not take its turn, the others lose some ms, and then try. The client may only be late, so the others
- * wait for it again the next time. But it may be gone, or only listening: a subscription outlives its last waiter by a
- * moment, and a monitor never wants the lock. The constants MISSED, SHARE and CREDIT limit the time that is lost to
- * such clients.
+ * If a client does not take its turn, the others lose some ms, and then try. Perhaps the client was late, so the others
+ * wait for it again the next time. But perhaps the client is gone, or listens without wanting the lock: its
+ * subscription outlives its last waiter by a moment, and a monitor never wants the lock. The constants MISSED, SHARE
+ * and CREDIT limit the time that is lost to such clients.
  *
- * For each key, this file stores data about the other clients. The data outlives this client's waiters, because a
- * caller in a loop makes its next call after its release. If no other client receives the message of a release, there
- * is no data. This file has no I/O. A mistake costs a turn or a few ms, never the lock, because a client that leaves a
- * turn to others also has a timer (I4).
+ * For each key, this file stores data about the other clients. The data is kept for a moment after this client's last
+ * waiter has gone, because a caller in a loop has no waiter between its release and its next call. If no other client
+ * receives the message of a release, there is no data. This file has no I/O. A mistake costs a turn or a few ms, never
+ * the lock, because a client that leaves a turn to others also has a timer (I4).
  */
 import type { Clock, Timer } from '../clock.ts'
 import { TURN, type TurnTaking } from '../local/line.ts'
@@ -23,15 +23,18 @@ import { TURN, type TurnTaking } from '../local/line.ts'
 /** A client that has missed this many turns in a row no longer takes turns. */
 const MISSED = 3
 /**
- * The fraction of all time that may be lost by waiting for clients that miss their turns. Up to `CREDIT` ms may be lost
- * in addition.
+ * In any period, a client may lose this fraction of the period, and about `CREDIT` ms in addition, by waiting for
+ * clients that miss their turns.
  */
 const SHARE = 0.2
 const CREDIT = 5 * TURN
 
-/** For how many ms this client leaves the lock to clients that listen but have taken no turns, so that they can try. */
+/**
+ * For this many ms, a client leaves the lock to clients that listen, but have taken no turns yet. In this time they can
+ * try.
+ */
 const CHANCE = 3
-/** The shortest time between two pauses of `CHANCE` ms, in ms. */
+/** Between two waits of `CHANCE` ms, there are at least this many ms. */
 const PAUSE = 100
 
 /** How long data about a key is kept after its last use, if this client has no waiter for the key, in ms. */
@@ -48,7 +51,10 @@ class Others {
   #round = 0
   /** How many of the clients that take turns have had their turn in this round. */
   #served = 0
-  /** Whether a client has had a second turn in this round. If so, the clients that have had no turn do not want one. */
+  /**
+   * Whether a client has had a second turn in this round. Before that turn, it left the lock to the clients that have
+   * had no turn. So those clients do not want one.
+   */
   #roundOver = false
   /** Whether this client has the lock and has not released it yet. */
   #ours = false
@@ -57,12 +63,12 @@ class Others {
   /** Whether this client has waited for other clients' turns since the last release. */
   #waited = false
   /**
-   * How many ms had been lost by waiting for missed turns, at the time `#lostAt`. `#debt` subtracts `SHARE` of the time
-   * since.
+   * How many ms this client had lost up to `#lostAt`, because it waited for clients that did not take their turn. This
+   * number shrinks as time passes: `#debt` subtracts `SHARE` of the time since `#lostAt`.
    */
   #lost = 0
   #lostAt = 0
-  /** When this client last waited for clients that listen but have taken no turns. */
+  /** When this client last waited `CHANCE` ms. */
   #chanceAt = Number.NEGATIVE_INFINITY
 
   constructor(now: number) {
@@ -70,8 +76,8 @@ class Others {
   }
 
   /**
-   * Starts a new round, because this client is about to release the lock. Called for each hand-off within the client,
-   * too.
+   * Starts a new round. Called when this client is about to release the lock, and also when it hands the lock on to a
+   * waiter of its own.
    */
   startRound(now: number): void {
     this.freedAt = now
@@ -124,13 +130,16 @@ class Others {
     if (free) this.#hadOurs = true
   }
 
-  /** Returns how many clients have their turn before this client, and have not had it yet. */
+  /** Returns how many clients may still take a turn before this client. */
   #lateOnes(now: number): number {
     if (this.#roundOver || this.#debt(now) >= CREDIT) return 0
     return Math.min(this.#lastTurn.size, this.listening) - this.#served
   }
 
-  /** Returns whether some clients listen but have taken no turns, and it is time to let them try for `CHANCE` ms. */
+  /**
+   * Returns whether this client should now wait `CHANCE` ms. It should if the round is not over, if some clients listen
+   * but have taken no turns, and if the last such wait was at least `PAUSE` ms ago.
+   */
   #mayBeMore(now: number): boolean {
     return !this.#roundOver && this.listening > this.#lastTurn.size && now - this.#chanceAt >= PAUSE
   }
@@ -140,7 +149,7 @@ class Others {
   }
 }
 
-/** For kinds of lock that several owners may hold: no client leaves the lock to others. */
+/** Used for kinds of lock that several owners may hold at a time. Clients take no turns there. */
 export const noTurns: TurnTaking = {
   wait: () => 0,
   taken() {},
@@ -171,23 +180,24 @@ export class Turns implements TurnTaking {
 
   /**
    * Called when this client is about to release the lock. The reply to the release will say how many other clients have
-   * received its message. Until then, the number from the reply to the previous release counts.
+   * received the message that the lock is free. Until then, the number from the previous release is used.
    */
   releasing(key: string): void {
     this.#others.get(key)?.startRound(this.#clock.now())
   }
 
   /**
-   * Called after a release by this client, whose message `heard` clients received. Returns how many of them are other
-   * clients.
+   * Called after this client has released the lock. `heard`: how many clients have received the message about the
+   * release. Returns how many of these are other clients.
    */
   released(key: string, heard: number): number {
     const known = this.#others.get(key)
     if (heard === 0 && !known) return 0
     const hears = this.#hears(key)
     if (heard === 0 && hears) {
-      // This client listens, but no client received the message of the release. So the release did not free the lock
-      // for unfair waiters, and no other client has a turn.
+      // This client listens, so it would have received a message about the release. As no client has received one, none
+      // was sent: the release did not free the lock for unfair waiters. So this client need not wait for the turns of
+      // other clients.
       if (known) known.freedAt = this.#clock.now() - TURN
       return known?.listening ?? 0
     }

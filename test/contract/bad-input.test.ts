@@ -207,8 +207,7 @@ describe('a bad option of a client', () => {
     expect(thrown(() => new LockClient(redis as never)).option).toBe('redis')
   })
 
-  // The wrong objects include a promise of a connection, a URL object instead of a string, and a client of node-redis
-  // 4.
+  // The last object looks like a client of node-redis 4.
   test.each([
     [Promise.resolve(), 'Promise'],
     [new URL('redis://user:hunter2@localhost'), 'URL'],

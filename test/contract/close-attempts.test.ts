@@ -1,4 +1,4 @@
-/** Tests `close` while the first attempt of a call is under way. Some of these calls make only one attempt. */
+/** Tests `close` while the first attempt of a call is under way. */
 import { expect, test } from 'vitest'
 import { type LockClient, LockClosedError } from '../../src/index.ts'
 import { promptly, rejection } from '../kit/outcomes.ts'
@@ -11,7 +11,7 @@ test.each<[string, (locks: LockClient, key: string) => Promise<unknown>]>([
   ['tryLock, fair', (locks, key) => locks.tryLock(key, { fair: true })],
   ['lock without patience', (locks, key) => locks.lock(key, { timeout: 0 })],
   ['lock of a named owner', (locks, key) => locks.lock(key, { owner: 'me' })],
-])('I7: close gives back a grant to the first attempt of a call: %s', async (_, call) => {
+])('I7: close releases a lock that the first attempt of a call was granted: %s', async (_, call) => {
   const { source, proxy } = await place().proxied()
   const [locks, other] = [client({}, source), client()]
   const key = freshKey()

@@ -4,8 +4,8 @@ import { queueOf } from '../kit/parking.ts'
 import { ownPlace } from '../kit/place.ts'
 import { client, freshKey } from '../kit/redis.ts'
 
-// When 50,000 waiters leave, that blocks the event loop for about 3 s. This test makes only 50 waiters leave, and
-// blocks the event loop for that time by a busy loop.
+// Closing a client with 50,000 waiters blocks its event loop for about 3 s. This test has only 50 waiters, so the test
+// itself blocks the event loop for 3 s.
 test('I7: all waiters have left, however long the event loop was blocked meanwhile', async () => {
   const own = await ownPlace()
   const [holder, locks] = [client({}, own.source()), client({ waiterTtl: 60_000 }, own.source())]
@@ -13,8 +13,9 @@ test('I7: all waiters have left, however long the event loop was blocked meanwhi
   await holder.lock(key)
   const waiting = Promise.allSettled(Array.from({ length: 50 }, () => locks.lock(key, { fair: true })))
   await queueOf(holder, key, 50)
-  // After a callback of `setImmediate`, the event loop runs due timers before it reads from sockets. So the test calls
-  // `close` in such a callback.
+  // After a callback of `setImmediate`, the event loop first runs due timers, and then reads from sockets. So the test
+  // calls `close` right after such a callback. When the 3 s are over, the timers of `close` fire before any reply is
+  // read.
   await new Promise(resolve => setImmediate(resolve))
   const closed = locks.close()
   const end = performance.now() + 3_000

@@ -2,7 +2,6 @@ import type { locked as decorator, LockClient, LockOptions } from '../../src/ind
 
 export type Decorated = typeof import('./decorated.fixture.ts')
 
-/** The values that the functions below need to make their classes. */
 export interface Parts {
   readonly locked: typeof decorator
   readonly locks: LockClient
@@ -105,8 +104,8 @@ export function accounts({ locked, key }: Pick<Parts, 'locked' | 'key'>) {
 }
 
 /**
- * Makes a class whose methods run under a semaphore or under several locks. Some of these locks are made in advance,
- * and others during the call.
+ * Makes a class whose methods run under a semaphore or under several locks. Some decorators get a lock object, and
+ * others a function that returns one during the call.
  */
 export function otherKinds({ locked, locks, key }: Parts) {
   class Exports {
@@ -165,7 +164,6 @@ export function nested({ locked, locks, key }: Parts) {
   return { Base, Derived }
 }
 
-/** Makes a class with a method that runs the function passed to it. */
 export function obedient({ locked, locks, key, options }: Parts) {
   class Obedient {
     @locked(locks, key, options)

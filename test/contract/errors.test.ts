@@ -77,8 +77,8 @@ describe.each(Object.entries(specimens))('%s', (name, { code, make, hasKey }) =>
 })
 
 /**
- * Options that keep a waiter unfair for its whole wait. With the default fairAfter of 1 s, a waiter that gives up after
- * 1 s may have just joined the queue.
+ * Options that keep a waiter unfair for its whole wait. With the default `fairAfter` of 1 s, a waiter with a time-out
+ * of 1 s may have just joined the queue, and its error then has a position.
  */
 const unfair = { fairAfter: Number.POSITIVE_INFINITY }
 

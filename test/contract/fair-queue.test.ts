@@ -1,4 +1,7 @@
-/** Tests the fair queue: its order, head starts, waiters that join late, and that no caller overtakes its waiters. */
+/**
+ * Tests the fair queue: its order, the option `headStart`, unfair waiters that join it after `fairAfter`, dead waiters,
+ * and that no other caller overtakes its waiters.
+ */
 import { describe, expect, test } from 'vitest'
 import type { Lease, LockClient } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
@@ -273,8 +276,8 @@ describe('fairAfter', () => {
       return granted - (await afterSecond)
     })
     try {
-      // After 1 s, an unfair caller joins the queue. It may then wait for one turn of each other caller. The limit is
-      // twice as many turns, because the request to join may reach Redis late.
+      // After 1 s, an unfair caller joins the queue. Each other caller may then have one turn before it. The limit
+      // allows each of them two turns, because the request to join may reach Redis late.
       for (const turns of await Promise.all(unfair)) expect(turns).toBeLessThan(2 * 2 * HALF)
     } finally {
       stop = true

@@ -1,5 +1,5 @@
 /**
- * Makes leases for contract tests: a lease that its client handed on locally, a lease whose client is cut off, and
+ * Makes leases for contract tests: a lease from a local hand-off, a lease whose client is cut off from Redis, and
  * leases from every kind of grant.
  */
 import type { Lease, LockClient, LockOptions } from '../../src/index.ts'
@@ -11,7 +11,7 @@ export interface HandedOn {
   /** The lease that the client granted by local hand-off when `predecessor` was released. */
   readonly lease: Lease
   readonly predecessor: Lease
-  /** Calls of the same client that wait for `lease` to end. */
+  /** Calls by the holder's client that wait for `lease` to end. */
   readonly behind: Promise<Lease>[]
 }
 

@@ -90,8 +90,8 @@ describe('callers of 2 clients with 8 callers each', () => {
     await crowd.run(clients(2), 8, freshKey(), () => crowd.runs.length >= 60)
     const { runs } = crowd
     const again = runs.filter(({ client }, i) => i > 0 && client === runs[i - 1]!.client)
-    // A client gets the lock twice in a row if the other client's request arrives too late for its turn. If the clients
-    // did not take turns, nine out of ten grants would go to the same client as the grant before.
+    // A client sometimes gets the lock twice in a row, because the other client's request arrives too late. Without
+    // turns, nine out of ten grants would go to the same client as the grant before.
     expect(again.length).toBeLessThan(runs.length / 2)
     expect(Math.max(...runs.map(({ grants }) => grants))).toBeLessThanOrEqual(1_001)
   }, 60_000)
@@ -117,7 +117,8 @@ test('I3: a fair waiter that queued behind a lease of the run is next', async ()
   for (const call of behind) void call.then(next => [order.push('unfair'), next.release()])
   const queued = await park(fair!, key, { fair: true })
   const served = queued.lease.then(next => [order.push('fair'), next.release()])
-  // Wait until the run of local hand-offs has ended, or until its client knows of the queued fair waiter.
+  // After 20 ms, the client may no longer hand the lock on locally, or it knows of the fair waiter. In both cases, the
+  // fair waiter must be next.
   await sleep(20)
   await lease.release()
   await promptly(Promise.all([served, ...behind]))

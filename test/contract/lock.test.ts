@@ -86,8 +86,8 @@ describe.each(kindsHere)('lock ($kind)', ({ client, clients }) => {
 
   test('I9: waiting unfair callers of one client send one request per release, not one per waiter', async () => {
     const own = await ownPlace()
-    // By default, waiting callers join the queue after 1 s, and on a slow machine this test takes longer. With this
-    // option, they never join the queue.
+    // By default, unfair callers join the queue after 1 s, which is shorter than this test on a slow machine.
+    // `fairAfter` keeps them out of the queue.
     const [holder, waiter] = [client({}, own.source()), client({ fairAfter: Number.POSITIVE_INFINITY }, own.source())]
     const key = freshKey()
     const lease = await holder.lock(key)

@@ -96,7 +96,8 @@ describe('forceRelease', () => {
     expect((await lock.inspect()).locked).toBe(false)
   })
 
-  // The first three ids are names of other fields of the hash in which Redis stores the semaphore's holders.
+  // Redis stores the holders of a semaphore in a hash: each holder's id is the name of a field. The first three ids
+  // below are names of fields of that hash that contain other data.
   test.each(['taken', 'clock', 'queued', '', undefined])('%s is not the id of a holder', async id => {
     const locks = client({}, place().sourceToNobody())
     const error = await promptly(

@@ -97,8 +97,8 @@ describe('tryLock reports that Redis is out of reach, and not that the lock is h
     const attempt = () => promptly(rejection(single[name]?.(locks, key) as Promise<unknown>, LockConnectionError))
     expect((await attempt()).key).toBe(key)
     expect(locks.stats()).toMatchObject({ failed: 1, refused: 0, timedOut: 0, waiting: 0 })
-    // A cluster client notices that the connection is down before it knows the reason. So repeat the call until its
-    // error has the reason.
+    // The first error of a cluster client may lack the reason, because the client notices that the connection is down
+    // before it knows why. So the call is repeated until its error has the reason.
     await eventually(async () => {
       const reasons = reasonsOf(await attempt())
       return place().bySentinels || reasons.every(({ code }) => code === 'ECONNREFUSED')

@@ -10,8 +10,8 @@ import { eventually, sleep } from '../kit/time.ts'
 
 const OUTAGE = 2_000
 /**
- * How much later than its deadline a call may settle on a busy machine, in ms. The limit must stay below the delay of
- * more than 3,000 ms that a bug of an earlier version caused.
+ * How much later than its deadline a call may settle on a busy machine, in ms. A bug of an earlier version delayed
+ * calls by more than 3,000 ms, and the tests must notice such a delay.
  */
 const LATE = 2_500
 
@@ -41,7 +41,7 @@ interface Scene {
   readonly words: string
   readonly locks: LockClient
   readonly key: string
-  /** From now on, the server answers every script with `words`. */
+  /** From now on, every script gets the error reply `words`. */
   refuse(): void
   accept(): void
 }

@@ -1,4 +1,7 @@
-/** Tests what a quorum's client refuses before it sends anything, and its errors when no majority answers. */
+/**
+ * Tests what the client of a quorum refuses before it sends anything. Also tests the client's errors when no majority
+ * of the servers answers.
+ */
 import { inspect } from 'node:util'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
@@ -218,7 +221,8 @@ describe('servers that refuse', () => {
     const errors = calls.map((call: Promise<unknown>) => rejection(call, LockConnectionError))
     for (const error of await promptly(Promise.all(errors))) {
       expect(error.key).toBe(key)
-      // Redis 6 quotes the error reply inside a longer message.
+      // In Redis 6, the error of a script is a longer message that quotes the error of the command. So OOM may be
+      // anywhere in it.
       const reasons = reasonsOfServers(error.cause).filter(({ message }) => /\bOOM /.test(message))
       expect(reasons.map(({ name }) => name)).toEqual(['ReplyError', 'ReplyError'])
     }
@@ -269,8 +273,9 @@ test('I6: without any server, close settles everything at once', async () => {
 
 test('I6, I7: close at any moment of a split vote leaves nothing on any server', async () => {
   const scene = scenes.get(3)!
-  // In a split vote, no client gets a majority. Server 2 votes for this client, and its reply arrives before the
-  // refusals of servers 0 and 1. When the client withdraws the vote, its next attempt is already due.
+  // In a split vote, no client gets a majority. Here server 2 votes for the client, and servers 0 and 1 refuse it. With
+  // these delays, the vote arrives before the refusals. When the client then withdraws its request from server 2, its
+  // next attempt is already due.
   for (const [i, ms] of [8, 8, 5].entries()) scene.delay(i, ms)
   for (let ms = 0; ms < 48; ms += 4) {
     const key = freshKey()

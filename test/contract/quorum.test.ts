@@ -99,6 +99,7 @@ describe('waiting', () => {
     const all = scene.clients(3)
     const key = freshKey()
     const lease = await all[0]!.lock(key)
+    await scene.heldEverywhere(key, lease.id)
     const order: number[] = []
     const turns: Promise<unknown>[] = []
     for (let i = 0; i < 9; i++) {
@@ -127,8 +128,8 @@ describe('waiting', () => {
     const [holder, waiter] = [scene.client({ label: 'the holder' }), scene.client()]
     const key = freshKey()
     const lease = await holder.lock(key)
-    // The third server may get the hold only with the next renewal of the hold. Until then, it could vote for the
-    // waiter.
+    // The lock is held as soon as a majority of the servers has the hold. The others may get the hold only with its
+    // next renewal. Until then, they could vote for the waiter.
     await scene.heldEverywhere(key, lease.id)
     for (const fair of [true, false]) {
       const error = await rejection(waiter.lock(key, { timeout: 300, fair, fairAfter: 60_000 }), LockTimeoutError)
@@ -143,7 +144,8 @@ describe('waiting', () => {
   test('I7: an aborted fair waiter leaves the queue of every server', async () => {
     const [holder, waiter] = scene.clients(2)
     const key = freshKey()
-    await holder!.lock(key)
+    const lease = await holder!.lock(key)
+    await scene.heldEverywhere(key, lease.id)
     const stop = new AbortController()
     const queued = await park(waiter!, key, { fair: true, signal: stop.signal })
     await scene.queuedEverywhere(key, 1)
@@ -204,6 +206,7 @@ describe('what a majority says', () => {
     const [locks, other] = [scene.client({ label: 'mine' }), scene.client()]
     const key = freshKey()
     const lease = await locks.lock(key)
+    await scene.heldEverywhere(key, lease.id)
     await park(other, key, { fair: true, owner: 'next' })
     await scene.queuedEverywhere(key, 1)
     await scene.redis(0).del(`lock:{${key}}`, `lock:{${key}}:queue`, `lock:{${key}}:expiry`)
@@ -296,6 +299,7 @@ test('a waiter that has waited for fairAfter joins the queue of every server, an
   const [holder, waiter] = scene.clients(2)
   const key = freshKey()
   const lease = await holder!.lock(key)
+  await scene.heldEverywhere(key, lease.id)
   const waits = waiter!.lock(key, { fairAfter: 100 })
   await queueOf(holder!, key, 1)
   await scene.queuedEverywhere(key, 1)

@@ -4,7 +4,7 @@ import { type LockClient, LockConnectionError } from '../../src/index.ts'
 import { promptly, rejection } from '../kit/outcomes.ts'
 import { place } from '../kit/place.ts'
 
-/** Expects the call to reject because of an error reply of the server that matches `words`. */
+/** Expects the call to reject. The reason must be an error reply of the server that matches `words`. */
 export async function refused(call: PromiseLike<unknown>, words: RegExp, key?: string): Promise<void> {
   const error = await rejection(call, LockConnectionError)
   for (const reason of reasonsOf(error)) {
@@ -25,8 +25,8 @@ export async function refusesLooks(locks: LockClient, key: string, words: RegExp
 }
 
 /**
- * Expects the error to say that no server accepted the connection. With sentinels, ioredis does not report why its
- * connections to the sentinels failed.
+ * Expects the error to say that no server accepted the connection. With sentinels, the error says only that no sentinel
+ * was reached, because ioredis does not report why.
  */
 export function expectNobodyThere(error: LockConnectionError): void {
   const { parts, bySentinels } = place()

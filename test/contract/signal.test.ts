@@ -1,4 +1,7 @@
-/** Tests how the options `signal` and `timeout` end a wait without a grant, and that nothing of the wait is left. */
+/**
+ * Tests how the options `signal` and `timeout` end a wait without a grant. Also tests that such a wait leaves nothing
+ * behind.
+ */
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, type LockOptions, LockTimeoutError } from '../../src/index.ts'

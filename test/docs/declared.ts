@@ -50,7 +50,7 @@ interface Elsewhere {
   /** A line of a shell block, without the comment at its end. */
   readonly command: string
   readonly reason: string
-  /** A file that contains all of `texts`. Either this file runs the command, or the command runs this file. */
+  /** A file that runs the command, or is run by it. A test checks that the file contains each of `texts`. */
   readonly file: string
   readonly texts: readonly string[]
 }

@@ -1,6 +1,6 @@
 /**
- * The programs are the code blocks of the documentation. Checks the types of all programs in one run of the compiler,
- * and runs the programs in a few processes side by side.
+ * Checks and runs the programs, which are made from the code blocks of the documentation. One run of the compiler
+ * checks the types of all programs. A few processes run the programs side by side.
  */
 import { execFile, fork } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -23,8 +23,8 @@ export interface Result {
 export interface Results {
   readonly of: ReadonlyMap<Program, Result>
   /**
-   * The compiler's errors about the globals that programs may use (scene.ts). If there are such errors, the types of
-   * the programs may be unchecked.
+   * The compiler's errors about the globals that programs may use (scene.ts). If there are any, the compiler may not
+   * have found the type errors in the programs.
    */
   readonly aboutScene: readonly string[]
 }
@@ -128,8 +128,8 @@ function jobOf({ page, blocks, work }: Program, id: number, folder: string, { on
 }
 
 /**
- * Writes the compiler's settings. They are as strict as for the rest of the project, except for rules of tidiness. With
- * these settings, an import of the package finds its source files.
+ * Writes the compiler's settings: the project's settings without three rules of style (`tidiness`). If a program
+ * imports the package, `paths` leads the compiler to the source files of this project.
  */
 function writeSettings(folder: string): string {
   const paths = Object.fromEntries(entries.map(({ name, source }) => [name, [`../../../${source}`]]))

@@ -10,10 +10,12 @@ import { type Page, pageNames, parsePage, readPage, root } from './page.ts'
 const pages = new Map(pageNames().map(name => [name, readPage(name)]))
 
 const { homepage } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as { homepage: string }
-/** The beginning of the address with which a published page links to an unpublished page. */
+/**
+ * The beginning of the address of any file in the repository. Published pages use such addresses to link to unpublished
+ * pages.
+ */
 const repository = `${homepage.replace('#readme', '')}/blob/main/`
 
-/** Returns the links of a page that have no target. */
 function brokenLinks({ name, links, anchors }: Page): string[] {
   return links.flatMap(({ text: url, line }) => {
     const here = url.startsWith(repository) ? posix.relative(posix.dirname(name), url.slice(repository.length)) : url

@@ -1,6 +1,6 @@
 /**
- * A page of the documentation, parsed for its tests: the code blocks, their hidden comments, the links, and the anchors
- * of its headings. docs/testing.md describes how to write a page.
+ * A page of the documentation, parsed for its tests: the code blocks, the hidden comments (HTML comments that instruct
+ * the tests), the links, and the anchors of the headings. docs/testing.md describes how to write a page.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import GithubSlugger from 'github-slugger'
@@ -66,7 +66,6 @@ interface Draft extends Block {
   readonly after: Piece[]
 }
 
-/** Reads a page from top to bottom. */
 class Reader {
   readonly #page: string
   readonly #setUp: Piece[] = []
@@ -74,7 +73,6 @@ class Reader {
   readonly #links: Piece[] = []
   readonly #anchors = new Set<string>()
   readonly #slugger = new GithubSlugger()
-  /** The instructions of hidden comments for the next block. */
   #before: Piece[] = []
   #goesOn = false
   #prints = false
@@ -104,7 +102,8 @@ class Reader {
   }
 
   #block({ value, lang, position }: Code, line: number): void {
-    // A fenced block has a line with the fence above its text. An indented block has no such line.
+    // A fenced block begins with a line of backticks, which is not part of its text. An indented block has no such
+    // line.
     const fences = position ? position.end.line - line - value.split('\n').length : 1
     this.#blocks.push({
       text: value,

@@ -1,4 +1,6 @@
-/** Compares the output that a page shows with the real output. Differences between runs are ignored. */
+/**
+ * Compares the output that a page shows with the real output. What differs from run to run, such as a time, is ignored.
+ */
 
 /**
  * Returns whether the lines of `shown` appear one after another in `printed`. A number or time matches any other number

@@ -19,12 +19,12 @@ export interface Program {
 export type Work =
   | { readonly kind: 'module'; readonly source: string; readonly typesOnly: boolean }
   | { readonly kind: 'script'; readonly source: string }
-  /** A block of data, such as JSON. It is not run. It has already been parsed, without an error. */
+  /** JSON or YAML, which is not run. It has already been parsed, without an error. */
   | { readonly kind: 'data' }
-  /** A block that cannot be checked, although declared.ts does not list it. */
+  /** A block that the tests cannot use, although it is not among the exceptions in declared.ts. */
   | { readonly kind: 'unusable'; readonly why: string }
 
-/** Returns the programs of a page. Drawings and blocks that are declared not to be run are left out. */
+/** Returns the programs of a page. Drawings, and the blocks that declared.ts lists in `notRun`, are left out. */
 export function programsOf(page: Page): Program[] {
   const groups: [Block, ...Block[]][] = []
   for (const block of page.blocks) {
@@ -76,8 +76,9 @@ function whyUnusable(block: Block): string | undefined {
 }
 
 /**
- * Turns a block that is not TypeScript into a declaration of the string `code`, which hidden checks can use. `code` is
- * declared by `var`, because a later block may declare it again.
+ * Turns a block that is not TypeScript into a declaration of the string `code`, which has the block's text. The checks
+ * in the page's hidden comments can read `code`. The declaration uses `var`, because a later block may declare `code`
+ * again.
  */
 function asTypeScript({ language, text, line }: Block): Piece {
   return language === 'ts' ? { text, line } : { text: `var code = ${JSON.stringify(text)}`, line }
@@ -98,7 +99,9 @@ export function commandOf(line: string): string {
   return line.replace(/(^|\s)#.*$/, '').trim()
 }
 
-/** Returns the block without the lines that declared.ts lists in `elsewhere`. */
+/**
+ * Returns the block without the commands that the tests of the documentation do not run (`elsewhere` in declared.ts).
+ */
 function withoutOthers({ text, line }: Piece): Piece {
   const run = (line: string) => !elsewhere.some(({ command }) => command === commandOf(line))
   return {
@@ -119,7 +122,8 @@ function onTheirLines(pieces: readonly Piece[]): string {
   for (const { text, line } of pieces) {
     for (const [index, each] of text.split('\n').entries()) {
       const at = line - 1 + index
-      // Two comments may be on one line of the page, or a comment may end on a line of code.
+      // Several pieces may share a line: two hidden comments may be on one line of the page, or a hidden comment may
+      // end on a line of code.
       lines[at] = lines[at]?.trim() ? `${lines[at]}; ${each}` : each
     }
   }

@@ -36,8 +36,8 @@ export async function session({ redis, sh }: Pick<Scene, 'redis' | 'sh'>, text: 
       const answered: string[] = []
       if (program !== 'redis-cli') {
         const { output, errors } = await sh(command)
-        // The errors are put before the output. So the output of a later command on the same line, such as `echo`,
-        // comes after the errors.
+        // The errors are put before the output, because a page may have two commands on one line: the first prints an
+        // error, and then `echo` prints its output.
         answered.push(`${errors}${output}`)
       } else if (words.at(-1) === '&') listening.push(await listen(redis, words.slice(1, -1), messages))
       else answered.push(await answer(redis, words))

@@ -34,7 +34,6 @@ export class Scene {
   /** Returns the text that the block has printed so far. */
   readonly printed = (): string => this.#printed.join('\n')
 
-  /** Runs a shell script in the way in which shell blocks are run. */
   readonly sh = (script: string, name?: string): Promise<Ended> => this.#shell.run(script, name)
 
   readonly print = (...values: unknown[]): void => {

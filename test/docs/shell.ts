@@ -17,7 +17,8 @@ const program = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url)
 
 /**
  * Stand-ins for the programs that blocks call. `baton top` and `baton ui` run until the user ends them. So the stand-in
- * for `baton` ends them once they have shown something: `top` by the key `q` on its own terminal, and `ui` by Ctrl-C.
+ * for `baton` ends them once they have shown something: it types the key `q` in the terminal of `top`, and sends SIGINT
+ * to `ui`, as Ctrl-C does.
  */
 const programs: Record<string, string> = {
   npx: 'exec "$@"',
@@ -43,7 +44,7 @@ fi
 rm "$shown"
 [ $code = 130 ] || exit $code`,
 }
-/** The scripts that blocks run under a lock. They are put into the folder of the block. */
+/** The reader's own scripts, which blocks run under a lock. Each block finds stand-ins for them in its folder. */
 const scripts = ['report.sh', 'import.sh', 'deploy.sh', 'backup.sh']
 
 export class Shell {
@@ -63,7 +64,7 @@ export class Shell {
     for (const each of [work, bin]) mkdirSync(each)
     for (const [file, text] of Object.entries(programs)) executable(join(bin, file), text)
     for (const file of scripts) executable(join(work, file), `\necho "${file} is done"`)
-    // The shell's error messages contain the name of this file and a line number. So the file is named `name`.
+    // The caller chooses the name of the script's file, because the shell puts this name into its error messages.
     writeFileSync(join(folder, name), script)
 
     const child = spawn('sh', ['-eu', join('..', name)], {
@@ -77,10 +78,10 @@ export class Shell {
     const toGroup = (signal: NodeJS.Signals) => {
       try {
         process.kill(-child.pid!, signal)
-      } catch {} // all processes of the script have ended
+      } catch {} // thrown when all processes of the script have ended
     }
-    // If a `baton run` still runs, its command has a process group of its own. `baton run` forwards SIGTERM to that
-    // group.
+    // SIGTERM is sent first, because the command of a `baton run` has a process group of its own. A `baton run` that
+    // still runs forwards SIGTERM to that group, but it could not forward SIGKILL.
     const endGroup = () => {
       toGroup('SIGTERM')
       const last = setTimeout(() => toGroup('SIGKILL'), 10_000)

@@ -87,7 +87,7 @@ test.each(exceptions)('the exception is needed: %s, %s', (file, excused) => {
 
 test('such words are found in comments of TypeScript and Lua and in messages, and nowhere else', () => {
   const code = [
-    'class Longer extends Shorter {', // The code itself is not checked.
+    'class Longer extends Shorter {', // A word in the code itself is allowed.
     '  #refresh = util(external) // the watchdog',
     "  why = new LockLostError(key, 'its identifier is unknown')",
     '}',

@@ -14,8 +14,8 @@ async function silenced() {
   return { locks: client({}, url), other: client({}, url), silence }
 }
 
-// This test fails if `timeout: 0, signal: both` becomes `timeout: 0, signal` in src/compose/all.ts: each first attempt
-// may wait for the server for a second.
+// This test fails if `timeout: 0, signal: both` becomes `timeout: 0, signal` in src/compose/all.ts: the call's timeout
+// does not end its first attempts, which may wait for the server for a second.
 test('I6 the timeout bounds the first attempts, too', async () => {
   const { locks, silence } = await silenced()
   await (await locks.lock('warm')).release()

@@ -1,7 +1,7 @@
 /**
  * Tests I1 with a server whose clock is slow for a moment, and is then set right. All kinds of lock share the code that
- * computes the client's deadline, so most tests use only one kind. A re-entry is tested with each kind, because the
- * script of the kind reports how long the lease lasts.
+ * computes the client's deadline, so most tests use only one kind. A re-entry is tested with each kind, because each
+ * kind has its own script, and that script reports how long the lease lasts.
  */
 import { describe, expect, test } from 'vitest'
 import { LockLostError } from '../../src/index.ts'
@@ -12,12 +12,12 @@ import { bluntRedis, client, freshKey } from '../kit/redis.ts'
 import { steppedServer } from '../kit/stepped-server.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-// While the clock is a minute slow, a lease seems to last a minute longer. A holder that plans its next renewal by that
-// longer lease renews too late: by then the clock is right again, and the lease has lapsed. Two rules prevent this. A
-// holder never relies on a longer lease than it has asked for, and it renews at a fixed pace. This test fails if
-// `Math.min(this.#deadline - (this.length * 2) / 3, now + this.length / 3)` becomes `this.#deadline - (this.length * 2)
-// / 3` in src/local/hold.ts and `Math.min(deadline, this.#askedUntil)` becomes `deadline` in src/local/hold.ts: two
-// callers hold for as long as the clock was slow.
+// While the server's clock is a minute slow, a lease seems to last a minute longer. If a holder planned its next
+// renewal by that longer lease, it would renew too late: as soon as the clock is set right, the lease has lapsed. Two
+// rules prevent this. A holder never relies on a longer lease than it has asked for, and it renews at a fixed pace.
+// This test fails if `Math.min(this.#deadline - (this.length * 2) / 3, now + this.length / 3)` becomes `this.#deadline
+// - (this.length * 2) / 3` in src/local/hold.ts and `Math.min(deadline, this.#askedUntil)` becomes `deadline` in
+// src/local/hold.ts: two callers hold at the same time.
 test.each([undefined, 'somebody'])(
   'a holder with renewal renews at a fixed pace, and so keeps the lock: %s',
   async owner => {
@@ -56,11 +56,11 @@ describe('a holder counts on its lease for no longer than it has asked for', () 
   })
 
   // This test fails if `return 'reentered ' .. token .. ' ' .. lease` becomes `return 'reentered ' .. token .. ' ' ..
-  // ends - now` in lua/mutex/acquire.lua and `Math.min(Number(ttl), claim.lease)` becomes `Number(ttl)` in
-  // src/kinds/queued-kind.ts: the inner lease seems to last for a minute. It also fails if `' ' .. ends - now ..
-  // raised` becomes `' ' .. redis.call('ZSCORE', deadlines, first) - now .. raised` in
-  // lua/permits/read-write/re-enter.lua and `Math.min(Number(ttl), claim.lease)` becomes `Number(ttl)` in
-  // src/kinds/queued-kind.ts: the inner lease of a read-write lock seems to last for a minute.
+  // ends - now` in lua/mutex/acquire.lua and `Math.min(ends, surelyUntil(sent, claim.lease))` becomes `ends` in
+  // src/kinds/queued-kind.ts: the lease of the re-entry seems to last for a minute. It also fails if `' ' .. ends - now
+  // .. raised` becomes `' ' .. redis.call('ZSCORE', deadlines, first) - now .. raised` in
+  // lua/permits/read-write/re-enter.lua and `Math.min(ends, surelyUntil(sent, claim.lease))` becomes `ends` in
+  // src/kinds/queued-kind.ts: the lease of a re-entry into a read-write lock seems to last for a minute.
   test.each(kinds.filter(({ kind }) => kind !== 'semaphore'))(
     'after a re-entry: the holder has lost the lock before the next caller gets it ($kind)',
     async ({ client }) => {
@@ -82,8 +82,9 @@ describe('a holder counts on its lease for no longer than it has asked for', () 
   )
 
   // This test fails if `Math.min(deadline, this.#askedUntil)` becomes `deadline` in src/local/hold.ts: for a minute,
-  // the holder believes that its lease lasts. Even without this change, I1 has a limit here: two callers may hold for
-  // as long as the clock was slow, but for no longer than one lease.
+  // the holder believes that its lease lasts. Even without this change, two callers may hold at the same time, for at
+  // most one lease: setting the clock right ends the lease early on the server, but the holder relies on the lease
+  // until its own deadline. This is a limit of I1.
   test('with renewal, then cut off: the holder has lost the lock one lease later', async () => {
     const { url, step } = await steppedServer()
     const lease = 1_500

@@ -80,8 +80,8 @@ describe('the time of day of Redis steps', () => {
   )
 
   // This test fails if `return this.#lose(hold, 'Redis no longer knows this hold')` becomes `return` in
-  // src/lease/renewal.ts: the holder is not notified before its own deadline. Even without this change, I1 has a limit
-  // here: the lease ends early on the server, and the holder learns of this only by its next renewal.
+  // src/lease/renewal.ts: the holder is not notified before its own deadline. Even without this change, the lease ends
+  // early on the server, and the holder learns of this only by its next renewal. This is a limit of I1.
   test.each(kindsAndWays)(
     'forward, while a caller holds: I2 I4 I8, the next caller is granted, the holder is notified ($kind, fair: $fair)',
     async ({ fair, client }) => {
@@ -105,10 +105,10 @@ describe('the time of day of Redis steps', () => {
 
   // This test fails if `queue, unpack(joins)` becomes `queue, 'XX', unpack(joins)` in lua/mutex/tend.lua and
   // `redis.call('ZRANK', queue, waiters[i]) + 1` becomes `(redis.call('ZRANK', queue, waiters[i]) or 0) + 1` in
-  // lua/mutex/tend.lua: a waiter that was passed over never joins again. (The second change only lets the reply contain
-  // a waiter without a position.) It also fails if `'NX', unpack(joins)` becomes `'XX', unpack(joins)` in
-  // lua/permits/tend.lua and `redis.call('ZRANK', line, claim) + 1` becomes `(redis.call('ZRANK', line, claim) or 0) +
-  // 1` in lua/permits/semaphore/position.lua, for the same reason.
+  // lua/mutex/tend.lua: a waiter that the release has passed over never joins the queue again. (With the first change
+  // alone, the script would fail, because this waiter has no position in the queue.) It also fails if `'NX',
+  // unpack(joins)` becomes `'XX', unpack(joins)` in lua/permits/tend.lua and `redis.call('ZRANK', line, claim) + 1`
+  // becomes `(redis.call('ZRANK', line, claim) or 0) + 1` in lua/permits/semaphore/position.lua, for the same reason.
   test.each(kinds)(
     'forward, just before a release: I4, each waiter that seems to have expired is granted within a heartbeat ($kind)',
     async ({ client }) => {
@@ -131,8 +131,8 @@ describe('the time of day of Redis steps', () => {
     },
   )
 
-  // This test fails if `if clock < micros then` becomes `if micros then` in lua/shared/clock.lua: the later ticket is
-  // smaller.
+  // This test fails if `if clock < micros then` becomes `if micros then` in lua/shared/clock.lua: the waiter that came
+  // later has the smaller ticket.
   test.each(kinds)(
     'back, while callers wait: I1 I3 I4, a release hands the lock on at once, in order of arrival ($kind)',
     async ({ client }) => {
@@ -182,7 +182,8 @@ describe('the time of day of Redis steps', () => {
 
       await sleep(options.lease)
       expect(await looking.isLocked(key)).toBe(true)
-      // Setting the clock right has the same effect on the lease as waiting for the whole step.
+      // Setting the clock right moves the server's time forward by the whole step, so the lease ends without a long
+      // wait.
       await step(0)
       const lease = await within(options.waiterTtl / 3 + 500, wait)
       expect(lease.via).toBe('expiry')

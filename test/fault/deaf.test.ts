@@ -21,8 +21,8 @@ const outages: Record<string, (proxy: FrameProxy) => unknown> = {
 
 describe.each(Object.entries(outages))('the connection for messages %s', (_, begin) => {
   // This test fails if `const timer = this.#clock.after(limit, resolve)` becomes `const timer =
-  // this.#clock.after(60_000, resolve)` in src/wait/ears.ts: while its subscription is not confirmed, the waiter sends
-  // at most one request.
+  // this.#clock.after(60_000, resolve)` in src/wait/ears.ts: until its subscription is confirmed, or a minute has
+  // passed, the waiter sends at most one request.
   test.each(kindsAndWays)(
     'I4: new waiters are granted by their own requests ($kind, fair: $fair)',
     async ({ fair, client, clientBehindProxy }) => {

@@ -71,7 +71,7 @@ describe('a request arrives after its client has given up the connection', () =>
       await late.happened
       controller.abort(gone)
       expect((await call).error).toBe(gone)
-      // During this time, the client sends the request again and then withdraws it.
+      // During this time, the client connects again, repeats the acquire, and then sends a leave.
       await sleep(200)
       expect(await holder.inspect(key)).toMatchObject({ waiters: [], holds: 1 })
       late.lift()
@@ -84,10 +84,9 @@ describe('a request arrives after its client has given up the connection', () =>
   )
 
   // This test fails if `hold.state.is === 'releasing' && token > hold.token` becomes `false` in src/locks.ts: the
-  // client only checks its hold, which does nothing while the hold is being released. So the grant lasts until its
-  // lease ends.
+  // client does not give the second grant back, so that grant lasts until its lease ends.
   test.each(kinds)(
-    'a queued acquire, granted again before the release of its first grant is answered: I4, that grant is given back at once ($kind)',
+    'a queued acquire, granted a second time while the release of the first grant is unanswered: I4, the second grant is given back at once ($kind)',
     async ({ client, clientBehindProxy }) => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy(patient)
@@ -134,7 +133,7 @@ describe('a request arrives after its client has given up the connection', () =>
       await late.happened
       controller.abort(gone)
       expect((await call).error).toBe(gone)
-      // Wait until the client has sent the request again, and has withdrawn it.
+      // Wait until the client has repeated the acquire, and has then sent a leave.
       await taken.happened
       await sleep(200)
       expect(await looking.inspect(key)).toMatchObject({ waiters: [], holds: 0 })

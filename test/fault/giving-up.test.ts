@@ -12,15 +12,15 @@ import { freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { at } from '../kit/time.ts'
 
 /**
- * With these options, no heartbeat comes and no lease ends during a test. So only the waiter that gives up can pass the
- * lock on.
+ * With these options, no heartbeat comes and no lease ends during a test. So if the lock is granted to a waiter that
+ * has given up, only that waiter's client can pass the lock on.
  */
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 const patience = 40
 const late = 2
 /**
- * The moments at which the lock is released, in ms after the waiter's call: from 7 ms before to 3 ms after the waiter
- * gives up, and 15 ms after.
+ * The moments at which the lock is released, in ms after the waiter's call. The waiter gives up after `patience`. The
+ * first moment is 7 ms before that, the last but one is 3 ms after that, and the last is 15 ms after that.
  */
 const moments = [...Array.from({ length: 41 }, (_, i) => -7 + i / 4), 15].map(offset => patience + offset)
 const cancelled = new Error('cancelled')
@@ -48,8 +48,8 @@ const races = Object.keys(giveUps).flatMap(way =>
   ['another client', 'the same client'].flatMap(to => kindsAndWays.map(each => ({ ...each, way, to }))),
 )
 /**
- * Returns whether this race is run for this kind. Why a waiter gives up, and how late requests and replies are, makes
- * no difference to the scripts. So kinds other than the mutex run only some of the races.
+ * Whether the tests include this race. `where` says which data is late. The scripts of a kind depend neither on why a
+ * waiter gives up nor on late requests and replies. So kinds other than the mutex run only some of the races.
  */
 const hasRace = ({ kind, way, to }: (typeof races)[number], where?: Where) =>
   kind === 'mutex'
@@ -57,14 +57,15 @@ const hasRace = ({ kind, way, to }: (typeof races)[number], where?: Where) =>
     : kind === 'semaphore' && way === 'is aborted' && (!where || where.kind === 'messages')
 
 describe.each(Object.entries(delays))('%s', (_, where) => {
-  // Two lines of code can give back an unused grant: one does so at once, the other does so a little later. Without
-  // both lines, an unused grant lasts until its lease ends. This test fails if `if (end === 'leave' ||
-  // waiter.unanswered > 0) this.#common.requests.leave(waiter)` is removed in src/local/local-lock.ts and `if (meaning
-  // === 'take-back') return this.#common.requests.leave(waiter)` becomes `if (meaning === 'take-back') return` in
-  // src/local/local-lock.ts: an unfair caller that has given up keeps a grant that comes by a reply. It also fails if
-  // `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` is removed in
-  // src/local/local-lock.ts and `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)`
-  // becomes `` in src/session.ts: a fair caller that has given up keeps a grant that comes by a message.
+  // A client has two ways to end a grant that its waiter no longer wants: it sends a leave when the waiter gives up,
+  // and it gives back a grant that arrives later. Either way is enough, so the test fails only if both are missing.
+  // This test fails if `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` is
+  // removed in src/local/local-lock.ts and `if (meaning === 'take-back') return this.#common.requests.leave(waiter)`
+  // becomes `if (meaning === 'take-back') return` in src/local/local-lock.ts: an unfair caller that has given up keeps
+  // a grant that comes by a reply. It also fails if `if (end === 'leave' || waiter.unanswered > 0)
+  // this.#common.requests.leave(waiter)` is removed in src/local/local-lock.ts and `.giveBack({ key:
+  // locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` becomes `` in src/session.ts: a fair caller that
+  // has given up keeps a grant that comes by a message.
   test.each(races.filter(race => hasRace(race, where)))(
     'a waiter that $way: I4 I6 I7, the lock passes to $to, nothing is left ($kind, fair: $fair)',
     { timeout: 30_000 },
@@ -75,7 +76,7 @@ describe.each(Object.entries(delays))('%s', (_, where) => {
       const next = to === 'the same client' ? quitter : client(patient)
       const { options, expected } = giveUps[way]!
       const outcomes = new Set<boolean>()
-      // In the first race the waiter has 5 s, so that it is granted even on a slow machine.
+      // In the first race the waiter has 5 s, so that at least one waiter is granted the lock, even on a slow machine.
       await race(0, 5_000)
       for (const moment of moments) await race(moment)
       expect(outcomes).toEqual(new Set([true, false]))
@@ -95,8 +96,9 @@ describe.each(Object.entries(delays))('%s', (_, where) => {
           },
         )
         await refusedOr(quitter, outcome)
-        // The quitter is the waiter that gives up. An unfair waiter of another client would get the lock before the
-        // quitter. So that waiter starts only after the quitter has given up or released the lock.
+        // `quitter` is the client whose waiter gives up, and `next` is the client that gets the lock afterwards. An
+        // unfair call of another client could get the lock before the waiter. So such a call is made only after the
+        // waiter has given up or released the lock.
         const parked = fair || next === quitter ? await park(next, key, { fair }) : undefined
         await at(begin + moment)
         const released = held.release()
@@ -115,7 +117,7 @@ async function refusedOr(locks: LockClient, outcome: Promise<unknown>): Promise<
   await Promise.race([new Promise(resolve => locks.once('waiting', resolve)), outcome])
 }
 
-// Each of two lines of code can give the grant back, so only both changes together do harm. This test fails if `if (end
+// Two parts of the client can give the grant back, so only both changes together do harm. This test fails if `if (end
 // === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` is removed in src/local/local-lock.ts and
 // `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` becomes `` in src/session.ts: the
 // grant stays with a waiter that has left.

@@ -94,9 +94,10 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
   )
 
   // This test fails if `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = string.format('%.0f', micros + i)` in
-  // lua/mutex/tend.lua: positions follow the order of the heartbeats. (No test fails if only command connections are
-  // killed, because then no waiter is passed over.) It also fails if `joins[#joins + 1] = ticket` becomes `joins[#joins
-  // + 1] = string.format('%.0f', micros + i)` in lua/permits/tend.lua, for the same reason.
+  // lua/mutex/tend.lua: positions in the queue follow the order of the heartbeats, and not the tickets. (No test fails
+  // if only command connections are killed: a release passes over a waiter only if its inbox has no subscriber.) It
+  // also fails if `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = string.format('%.0f', micros + i)` in
+  // lua/permits/tend.lua, for the same reason.
   test.each(kinds)(
     'I3: fair waiters are granted in the order of their tickets, except waiters whose connection was cut at that time ($kind)',
     async ({ client }) => {
@@ -107,7 +108,7 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
       const held = await holder.lock(key)
       const redis = plainRedis(url)
       let killed: Promise<unknown> | undefined
-      /** Waits until this many waiters are queued, and all their clients are subscribed to their inboxes. */
+      /** Waits until `waiters` waiters are queued, and each client is subscribed to its inbox. */
       const settled = async (waiters: number) => {
         await killed
         await eventually(async () => (await redis.pubsub('CHANNELS', 'lock:inbox:*')).length === parties.length + 1)

@@ -1,4 +1,4 @@
-/** Tests processes that SIGKILL ends without any notice while they hold locks and wait for locks. */
+/** Tests processes that are killed without any notice (by SIGKILL) while they hold locks and wait for locks. */
 import { expect, test } from 'vitest'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
@@ -8,15 +8,15 @@ import { freshKey, keysWith, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 
 /**
- * Options of the processes that die. The times are so long that a test fails if it has to wait until one of them is
- * over.
+ * Options of the processes that die. `waiterTtl` and `lease` are so long that a test fails if it has to wait for the
+ * end of either.
  */
 const long = { waiterTtl: 60_000, lease: 60_000, tokenMemory: 200 }
 
-// This test fails if `Math.min(ttl + AFTER_LAPSE, this.pause)` becomes `this.pause` in src/wait/heartbeat.ts: the lapse
-// is noticed too late. It also fails if `-- include: lapse` becomes `local more, word = false, 'expiry'` in
-// lua/permits/acquire.lua and `-- include: lapse` becomes `local more, word = false, 'expiry'` in lua/permits/tend.lua:
-// the dead process's lock is never free.
+// This test fails if `Math.min(ttl + AFTER_LAPSE, this.pause)` becomes `this.pause` in src/wait/heartbeat.ts: the
+// waiter notices too late that the lease has lapsed. It also fails if `-- include: lapse` becomes `local more, word =
+// false, 'expiry'` in lua/permits/acquire.lua and `-- include: lapse` becomes `local more, word = false, 'expiry'` in
+// lua/permits/tend.lua: the dead process's lock is never free.
 test.each(kindsAndWays)(
   'of the holder: I1 I4 I7, the next caller is granted when its lease ends, nothing is left ($kind, fair: $fair)',
   async ({ fair, client, peer: start }) => {

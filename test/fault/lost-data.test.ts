@@ -15,8 +15,8 @@ type Loss = (redis: Redis, lock: string) => Promise<unknown>
 async function evict(redis: Redis, lock: string): Promise<void> {
   const used = Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1])
   await redis.config('SET', 'maxmemory-policy', 'allkeys-lru', 'maxmemory', used + 2_000_000)
-  // If the lock has several keys, the loop ends when the first of them is evicted. A longer loop might evict keys of
-  // the next grant.
+  // The loop ends when the first of the lock's keys is evicted. The lock may then be granted again, and a longer loop
+  // might evict keys of that new grant.
   const names = [lock, `${lock}:deadlines`]
   const before = await redis.exists(names)
   for (let batch = 0; (await redis.exists(names)) === before && batch < 400; batch++) {
@@ -41,13 +41,15 @@ const losing = (name: string) =>
 
 describe.each(Object.entries(losses))('%s', (name, lose) => {
   // This test fails if `clock, tick = micros, stamp` becomes `clock, tick = math.max(clock + 1, 1e15), stamp and
-  // string.format('%.0f', math.max(clock + 1, 1e15))` in lua/shared/clock.lua: tokens are counted, and start again
-  // (I2). (The test fails only with unfair callers, because a fair caller's ticket is larger than the previous token.)
-  // It also fails if `Math.min(ttl + AFTER_LAPSE, this.pause)` becomes `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: no
-  // waiter checks before the lease would have ended (I4). It also fails if `return this.#lose(hold, 'Redis no longer
-  // knows this hold')` becomes `renewed = this.#clock.now() + question.ms` in src/lease/renewal.ts: a missing hold
-  // counts as renewed, and the holder is never notified (I8). It also fails if `elseif redis.call('EXISTS', deadlines)
-  // == 0 then` becomes `elseif false then` in lua/shared/lapse.lua: a hold without a deadline never ends.
+  // string.format('%.0f', math.max(clock + 1, 1e15))` in lua/shared/clock.lua: tokens are only counted, and the count
+  // starts again after the loss (I2). (With fair callers the test does not fail. A waiter joins again with its old
+  // ticket, which is larger than the token of the lost hold, and then gets a token that is larger than its ticket.) It
+  // also fails if `Math.min(ttl + AFTER_LAPSE, this.pause)` becomes `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts: no
+  // waiter asks before the time at which the lost lease would have ended (I4). It also fails if `return
+  // this.#lose(hold, 'Redis no longer knows this hold')` becomes `renewed = this.#clock.now() + question.ms` in
+  // src/lease/renewal.ts: a missing hold counts as renewed, and the holder is never notified (I8). It also fails if
+  // `elseif redis.call('EXISTS', deadlines) == 0 then` becomes `elseif false then` in lua/shared/lapse.lua: a hold
+  // without a deadline never ends.
   test.each(losing(name))(
     'I2 I4 I5 I8: the next caller is granted a larger token; the holder is notified and harms no other caller ($kind, fair: $fair)',
     async ({ fair, client, nameOf }) => {
@@ -79,8 +81,9 @@ describe.each(Object.entries(losses))('%s', (name, lose) => {
 })
 
 // This test fails if `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = string.format('%.0f', micros + i)` in
-// lua/mutex/tend.lua: positions follow the order of the heartbeats. It also fails if `joins[#joins + 1] = ticket`
-// becomes `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/permits/tend.lua, for the same reason.
+// lua/mutex/tend.lua: positions in the queue follow the order of the heartbeats, and not the tickets. It also fails if
+// `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = string.format('%.0f', micros + i)` in lua/permits/tend.lua,
+// for the same reason.
 test.each(kinds)(
   'only the queue is lost: I3 I4, waiters join again in their old positions ($kind)',
   async ({ client, nameOf }) => {

@@ -89,7 +89,7 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
 
   // This test fails if `hold ~= id and not holds` becomes `outcome == 'left'` in lua/mutex/leave.lua and `dropped =
   // hold == id` becomes `dropped = hold ~= nil` in lua/shared/drop.lua: a repeated leave ends the next holder's hold.
-  // (Each of the two lines alone prevents this.) It also fails if `redis.call('HDEL', lock, id)` is removed in
+  // (Only both changes together do harm.) It also fails if `redis.call('HDEL', lock, id)` is removed in
   // lua/shared/give-up.lua: the second execution gives back the next holder's permits.
   test.each(kinds)(
     'of a leave that gave a grant back: I5 I7, the lock is handed on once ($kind)',
@@ -146,7 +146,8 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
 })
 
 // This test fails if `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` is removed in
-// src/local/local-lock.ts: the woken waiter's grant is never used.
+// src/local/local-lock.ts: Redis has granted the lock to the woken waiter, which has given up, so no other caller gets
+// the lock.
 test.each(kinds)(
   'of the attempt of a woken waiter that gives up: I4 I6 I7, the lock is passed on at once ($kind)',
   async ({ client, clientBehindProxy }) => {

@@ -62,8 +62,8 @@ describe('messages are lost', () => {
 
 describe('every message comes twice', () => {
   // This test fails if `const hold = this.local.hold(id)` becomes `const hold = undefined as Hold | undefined` in
-  // src/locks.ts: the duplicate of the message gives back the live hold. (For unfair waiters a duplicate only costs a
-  // request.)
+  // src/locks.ts: when the message comes again, the client releases the hold in Redis. (For unfair waiters, a second
+  // message only costs a request.)
   test.each(kindsAndWays)('I1 I5: there is one grant ($kind, fair: $fair)', async ({ fair, clientBehindProxy }) => {
     const key = freshKey()
     const parties = await Promise.all([clientBehindProxy(patient), clientBehindProxy(patient)])
@@ -113,8 +113,8 @@ test.each(kinds)(
 describe('a grant comes late', () => {
   // This test fails if `hold ~= id and not holds` becomes `outcome == 'left'` in lua/mutex/leave.lua and `dropped =
   // hold == id` becomes `dropped = hold ~= nil` in lua/shared/drop.lua: the late grant is given back, and with it
-  // another caller's hold. (Each of the two lines alone prevents this.) It also fails if `redis.call('HDEL', lock, id)`
-  // is removed in lua/shared/give-up.lua: the grant is given back twice, and the second time frees the next holder's
+  // another caller's hold. (Only both changes together do harm.) It also fails if `redis.call('HDEL', lock, id)` is
+  // removed in lua/shared/give-up.lua: the grant is given back twice, and the second time frees the next holder's
   // permits.
   test.each(kinds)(
     'after its waiter has given up and the next caller holds: I1 I5, that caller keeps the lock ($kind)',
@@ -161,8 +161,9 @@ describe('a grant comes late', () => {
 
       heartbeat.lift()
       await eventually(async () => (await other.inspect(key)).waiters.length === 1)
-      // Wait for two heartbeats. They prove that any newer grant would still have most of its lease left. So the waiter
-      // can reject the message only because of its old token.
+      // A client rejects a message about a grant for two reasons: too little of the lease is left, or the message has
+      // an old token. If the lock were granted after the next two heartbeats, most of the lease would be left. So after
+      // them, the client can reject the late message only because of its old token.
       for (let looks = 0; looks < 2; looks++) {
         await proxy.rule({ direction: 'down', name: 'tend', times: 1 }, { delay: 0 }).happened
       }
@@ -196,7 +197,7 @@ describe('messages are forged', () => {
 
   // This test fails if `hold ~= id and not holds` becomes `outcome == 'left'` in lua/mutex/leave.lua and `dropped =
   // hold == id` becomes `dropped = hold ~= nil` in lua/shared/drop.lua: a message with an unknown id ends a live hold.
-  // (Each of the two lines alone prevents this.)
+  // (Only both changes together do harm.)
   test.each(kinds)(
     'in the inbox, with an unknown id: I1 I5, nothing is granted, ended or broken ($kind)',
     async kind => {
@@ -234,9 +235,10 @@ describe('messages are forged', () => {
     },
   )
 
-  // This test fails if `this.#waiters.set(id, waiter)` is removed in src/local/local-locks.ts: the grant in transit is
-  // given back. It also fails if `if (!place || atPlace[place.is].message === 'ignore') return` is removed in
-  // src/local/local-lock.ts: the client believes the forged message.
+  // This test fails if `this.#waiters.set(id, waiter)` is removed in src/local/local-locks.ts: the client does not find
+  // the call to which the message belongs, and gives back the grant of this call. It also fails if `if (!place ||
+  // atPlace[place.is].message === 'ignore') return` is removed in src/local/local-lock.ts: the client believes the
+  // forged message.
   test.each([
     ['once', { timeout: 0 }],
     ['unfair', {}],
@@ -287,7 +289,7 @@ describe('messages are forged', () => {
   // client believes the forged message without a check. It also fails if `if (!this.asking) this.#tryHead()` becomes
   // `this.#tryHead()` in src/local/line.ts: each message costs a request.
   test.each(kinds)(
-    'saying that the lock is free: I1, no caller takes it, and a storm of them costs a few requests ($kind)',
+    'saying that the lock is free: I1, no caller takes it, and hundreds of such messages cost few requests ($kind)',
     async kind => {
       const { key, redis, held, lock } = await scene(kind)
       const { locks, proxy } = await kind.clientBehindProxy(patient)
@@ -313,9 +315,9 @@ describe('messages are forged', () => {
   )
 
   // This test fails if `return this.#lose(hold, 'Redis no longer knows this hold')` becomes `renewed =
-  // this.#clock.now() + question.ms` in src/lease/renewal.ts: a missing hold counts as renewed, so the false hold
-  // remains. Such a forgery cannot be prevented: `inspect` shows the ids of waiters, so a user with the rights to read
-  // the queue *and* to publish can make a waiter believe in a grant.
+  // this.#clock.now() + question.ms` in src/lease/renewal.ts: a missing hold counts as renewed, so the client never
+  // notices that its hold is forged. Such a forgery cannot be prevented: `inspect` shows the ids of waiters, so a user
+  // with the rights to read the queue *and* to publish can make a waiter believe that it was granted the lock.
   test.each(kinds)(
     'with the true id of a waiter: I8, the forged hold is noticed by its first renewal ($kind)',
     async kind => {

@@ -22,8 +22,8 @@ describe('a holder is cut off for longer than its lease', () => {
 
   // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 300` in src/clock.ts: the holder relies on its
   // lease for too long. It also fails if `dropped = hold == id` becomes `dropped = true` in lua/shared/drop.lua: the
-  // late request ends the next holder's hold. It also fails if `redis.call('HDEL', lock, unpack(over))` is removed in
-  // lua/shared/lapse.lua: the late request ends the hold a second time.
+  // late release ends the next holder's hold. It also fails if `redis.call('HDEL', lock, unpack(over))` is removed in
+  // lua/shared/lapse.lua: the late release ends the lapsed hold a second time, which frees the next holder's permits.
   test.each(kindsAndWays)(
     'I1 I5 I8: the holder is notified before the next caller holds; its late requests change nothing ($kind, fair: $fair)',
     async ({ fair, client, clientBehindProxy }) => {
@@ -83,7 +83,7 @@ describe('a waiter is cut off when its turn comes', () => {
   // This test fails if `newer && deadline - now >= lease / 2` becomes `true` in src/local/waiter.ts: the old message
   // creates a second holder.
   test.each(kinds)(
-    'I1 I4: the next waiter is granted when the lease of this grant ends; once back, the first one continues to wait, and is granted ($kind)',
+    'I1 I4: the next waiter is granted when the lease of the first waiter ends; once connected again, the first one continues to wait, and is granted ($kind)',
     async ({ client, clientBehindProxy }) => {
       const key = freshKey()
       const lease = 900
@@ -118,9 +118,9 @@ describe('a waiter is cut off when its turn comes', () => {
 
 describe.each(directions)('a connection is half-open: data going %s is lost', direction => {
   /**
-   * If a command stays unanswered, the client gives the connection up after a part of `outageTimeout`. The client also
-   * sends messages to itself, called beats. If a beat does not arrive, the client gives the connection up after a part
-   * of `waiterTtl`.
+   * The client gives a connection up if a command stays unanswered for too long. The shorter `outageTimeout` is, the
+   * sooner this happens. The client also sends messages to itself, called beats, and gives the connection up if a beat
+   * does not arrive. The shorter `waiterTtl` is, the sooner this happens.
    */
   const options = { outageTimeout: 1_600, waiterTtl: 1_500 }
 
@@ -153,7 +153,8 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
         limit: options.waiterTtl / 3 + 500,
       })),
       ...ways.map(fair => ({ which: 'both', fair, terms: options, limit: 2 * options.waiterTtl })),
-      // With this waiterTtl no heartbeat comes in time, so the client itself must notice the half-open connection.
+      // With this waiterTtl, no heartbeat comes within the limit of 15 s. So the client itself must notice the
+      // half-open connection.
       { which: 'the one for messages', fair: false, terms: { waiterTtl: 60_000 }, limit: 15_000 },
     ])(
       '$which, of a waiter: I4, the waiter is granted, and receives messages again (fair: $fair, $terms.waiterTtl ms)',
@@ -171,9 +172,9 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
     )
 
   if (direction === 'down')
-    // This test fails if `if (Number(id) === this.#beat.sent) this.#beat.heard =` becomes `this.#beat.heard =
-    // Number(id) ||` in src/redis/link.ts: the forged beat counts as the answer to all later beats, so the client does
-    // not notice that its own beats do not arrive.
+    // A beat is a message that a client sends to itself. This test fails if `if (Number(id) === this.#beat.sent)
+    // this.#beat.heard =` becomes `this.#beat.heard = Number(id) ||` in src/redis/link.ts: the forged beat has so large
+    // a number that all later beats count as received, so the client does not notice that they do not arrive.
     test('the one for messages, after a forged beat: I4, its waiter is granted nevertheless', async () => {
       const key = freshKey()
       const { locks, proxy } = await clientBehindProxy({ waiterTtl: 60_000 })
@@ -254,7 +255,8 @@ describe('all data is lost, on old and new connections', () => {
       locks.using(free, () => 'ran'),
       locks.inspect(free),
       locks.isLocked(free),
-      // The forced release uses another lock, because its request may still arrive and take that lock away.
+      // The release of a separate lock is forced, because the request may still arrive. The holder of that lock then
+      // loses it.
       locks.forceRelease(taken.key),
       mine.renew(),
     ]
@@ -272,7 +274,7 @@ describe('all data is lost, on old and new connections', () => {
     rule.lift()
     const lease = await within(4_000, client({}, proxy.url).lock(key))
     expect(await lease.release()).toBe(true)
-    // Waiters that could not leave, and keys of free locks, have expired by now.
+    // By now, waiters whose leave was lost have expired, and so have the keys of free locks.
     await nothingLeft(plainRedis(), holder, key)
   })
 })

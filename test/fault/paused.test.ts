@@ -108,8 +108,8 @@ test.each(kinds)(
 
 // This test fails if `redis.call('ZADD', queue, unpack(joins))` is removed in lua/mutex/tend.lua and
 // `redis.call('ZRANK', queue, waiters[i]) + 1` becomes `1` in lua/mutex/tend.lua: the waiter never joins the queue
-// again. It also fails if `newer && deadline - now >= lease / 2` becomes `true` in src/local/waiter.ts: a message
-// about the lapsed grant ends the waiter's wait.
+// again. It also fails if `newer && deadline - now >= lease / 2` becomes `true` in src/local/waiter.ts: the waiter
+// believes the message about its lapsed grant.
 test.each(kinds)(
   'a fair waiter is stopped when its turn comes: I1 I4, this costs the others one lease; when the waiter runs again, it continues to wait ($kind)',
   async ({ client, peer: start }) => {

@@ -1,6 +1,6 @@
 /**
  * Tests faults with semaphores of several permits. One release admits several waiters, one message announces several
- * grants, and one Redis key has all deadlines.
+ * grants, and one Redis key has the deadlines of all holds.
  */
 import { describe, expect, test } from 'vitest'
 import type { Lease, Lock, LockClient } from '../../src/index.ts'
@@ -29,7 +29,7 @@ async function queued(
   return waits
 }
 
-/** Waits until the server stores no holder and no waiter: only then can a caller take all permits at once. */
+/** Waits until one call can take all permits, and checks that no other holder and no waiter is left. */
 async function allFree(locks: LockClient, key: string, permits: number): Promise<void> {
   const semaphore = locks.semaphore(key, permits)
   const all = await eventually(() => semaphore.tryLock({ permits }))
@@ -37,7 +37,7 @@ async function allFree(locks: LockClient, key: string, permits: number): Promise
   expect(await all?.release()).toBe(true)
 }
 
-/** Takes all permits, then queues waiters of a client behind a proxy, one after the other. */
+/** Takes all permits. Then queues waiters one after another; their client reaches Redis through a proxy. */
 async function scene(permits: number, waiters: readonly SemaphoreOptions[]) {
   const key = freshKey()
   const { locks, proxy } = await clientBehindProxy(patient)
@@ -52,7 +52,7 @@ const rising = (numbers: readonly number[]) => [...new Set(numbers)].sort((a, b)
 
 describe('one release admits several waiters of another client by one message', () => {
   // This test fails if `const hold = this.local.hold(id)` becomes `const hold = undefined as Hold | undefined` in
-  // src/locks.ts: the duplicate of the message gives back live holds.
+  // src/locks.ts: when the message comes again, the client gives back live holds.
   test('that comes twice: I1 I2 I5, each waiter is granted once, in the order of the queue', async () => {
     const { key, locks, proxy, holder, held, waits } = await scene(3, [{}, {}, {}])
     const message = proxy.rule({ direction: 'down', name: 'handoff' }, 'twice')
@@ -107,7 +107,7 @@ describe('one release admits several waiters of another client by one message', 
   })
 
   // This test fails if `taken = taken - claim:match(WANTS, TERMS_AT)` is removed in lua/shared/admit.lua: the permits
-  // for the waiters that are passed over go to no other waiter.
+  // for the waiters that are passed over stay taken, and no other waiter gets them.
   test('that does not arrive: I3 I4, its waiters are passed over, join again with their tickets, and are served first', async () => {
     const { key, locks, proxy, holder, held, waits } = await scene(3, [{}, { permits: 2 }])
     const [large, last] = await queued(holder.semaphore(key, 3), [{ permits: 3 }, { permits: 3 }])
@@ -154,7 +154,7 @@ test('the reply of a release that admits several waiters of its own client is lo
 
 // This test fails if `if redis.call('HMGET', lock, 'forced')[1] == request then return 'released' end` is removed in
 // lua/permits/force-release.lua: the second execution also takes the permits from the next holders.
-test('the reply of a forced release is lost: I5 I8, the call takes the permits only from the holders at that time', async () => {
+test('the reply of a forced release is lost: I5 I8, the repeated request takes no permits from the next holders', async () => {
   const key = freshKey()
   const { locks, proxy } = await clientBehindProxy(patient)
   const [holder, other] = [client(patient), client(patient)]
@@ -210,8 +210,8 @@ test('the deadlines are lost, and the holder is dead: I4, its permits come back 
   await allFree(other, key, 3)
 })
 
-// This test fails if `redis.call('UNLINK', deadlines)` becomes `local kept = 1` in lua/shared/lapse.lua: waiters learn
-// of an ended lease that belongs to no hold, and ask every few ms.
+// This test fails if `redis.call('UNLINK', deadlines)` becomes `local kept = 1` in lua/shared/lapse.lua: the first
+// deadline belongs to the lost hold, so waiters are told that a lease ends at once, and ask every few ms.
 test('the lock is lost, but its deadlines are not: I9, waiters ask no more often than usual', async () => {
   const key = freshKey()
   const { locks, proxy } = await clientBehindProxy(patient)

@@ -12,7 +12,7 @@ import { eventually, sleep } from '../kit/time.ts'
 /** With these options, no heartbeat comes and no lease ends during a test. */
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 
-/** Makes a call and waits until it is in the queue, after `behind` other calls. */
+/** Makes a call, and waits until it is queued. `behind` is the number of calls that are already in the queue. */
 async function queued(lock: Lock, behind: number): Promise<{ lease: Promise<Lease> }> {
   const lease = lock.lock({ fair: true })
   await eventually(async () => (await lock.inspect()).waiters.length === behind + 1)

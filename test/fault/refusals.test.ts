@@ -40,7 +40,7 @@ const refusals: Record<string, Refusal> = {
   },
 }
 
-/** These times are short, so that each test covers the end of a lease and a heartbeat. */
+/** Short times, so that a lease ends and heartbeats are sent while a test runs. */
 const options = { waiterTtl: 900, lease: 2_400 }
 
 async function scene({ client } = kinds[0]!) {
@@ -85,7 +85,7 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
   // This test fails if `const answer = answers ? answers[i] : 'unknown'` becomes `const answer = answers?.[i]` in
   // src/lease/renewal.ts: a refused renewal counts as a lost lock. It also fails if `if (silence >= this.#patience)` is
   // removed in src/wait/requests.ts: the waiter gives up at the first heartbeat that is refused.
-  test('I1 I4 I8: a refusal shorter than a lease: the holder and the fair waiter keep their places', async () => {
+  test('I1 I4 I8: a refusal shorter than a lease: the holder keeps the lock, and the fair waiter its position', async () => {
     const { dir, redis, key, holder, queuing } = await scene()
     const held = await holder.lock(key)
     const { lease: wait } = await parkQuietly(queuing, key, { fair: true })
@@ -118,7 +118,7 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
     expect(held.held).toBe(false)
     await sleep(300)
     await end(redis)
-    // Redis knows that the lease has run out. The waiter's next heartbeat makes Redis grant it the lock.
+    // By now the lease has ended in Redis, too. So Redis grants the lock when the waiter's next heartbeat arrives.
     const next = theirs.granted(await within(options.waiterTtl / 3 + 500, wait))
     expect(await theirs.release(next)).toBe(true)
     expect(violationsIn(history.events)).toEqual([])
@@ -133,9 +133,9 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
 describe.each(kinds)('maxmemory is reached ($kind)', kind => {
   const full = (redis: Redis) => redis.config('SET', 'maxmemory', 1)
 
-  // This test fails if `redis.call('PEXPIREAT', lock, keep)` is removed in lua/mutex/renew.lua: the first write is
-  // HSET, which is refused. It also fails if `redis.call('PEXPIREAT', lock, keep)` becomes `redis.call('HSET', lock,
-  // 'keep', keep)` in lua/permits/renew.lua, for the same reason.
+  // This test fails if `redis.call('PEXPIREAT', lock, keep)` is removed in lua/mutex/renew.lua: the script's first
+  // write is then HSET, which the server refuses. It also fails if `redis.call('PEXPIREAT', lock, keep)` becomes
+  // `redis.call('HSET', lock, 'keep', keep)` in lua/permits/renew.lua, for the same reason.
   test('I1 I8: a lease is still renewed', async () => {
     const { redis, key, holder, queuing } = await scene(kind)
     const held = await holder.lock(key)
@@ -147,8 +147,8 @@ describe.each(kinds)('maxmemory is reached ($kind)', kind => {
   })
 
   // This test fails if `dropped = hold == id` becomes `dropped = hold == id; redis.call('HSET', lock, 'keep', keep)` in
-  // lua/shared/drop.lua: the first write is HSET, so the release is refused as a whole. It also fails if
-  // `redis.call('ZREM', deadlines, id)` becomes `redis.call('HSET', lock, 'taken', taken); redis.call('ZREM',
+  // lua/shared/drop.lua: the script's first write is then HSET, so the server refuses the whole release. It also fails
+  // if `redis.call('ZREM', deadlines, id)` becomes `redis.call('HSET', lock, 'taken', taken); redis.call('ZREM',
   // deadlines, id)` in lua/shared/give-up.lua, for the same reason.
   test('I4: a release works, hands on to fair waiters in order, and wakes unfair ones', async () => {
     const { redis, key, holder, queuing, parking } = await scene(kind)
@@ -166,9 +166,9 @@ describe.each(kinds)('maxmemory is reached ($kind)', kind => {
     expect(await holder.isLocked(key)).toBe(false)
   })
 
-  // This test fails if `-- include: trim { timetable = expiry }` is removed in lua/mutex/tend.lua: heartbeats are
-  // refused, and so the waiter is passed over. It also fails if `-- include: trim { timetable = expiry }` is removed in
-  // lua/permits/tend.lua, for the same reason.
+  // This test fails if `-- include: trim { timetable = expiry }` is removed in lua/mutex/tend.lua: the script's first
+  // write is then ZADD, so the server refuses all heartbeats, and the release passes over the waiter. It also fails if
+  // `-- include: trim { timetable = expiry }` is removed in lua/permits/tend.lua, for the same reason.
   test('I3 I4: heartbeats keep a waiter in its place', async () => {
     const { redis, key, holder, queuing } = await scene(kind)
     const held = await holder.lock(key)
@@ -183,9 +183,9 @@ describe.each(kinds)('maxmemory is reached ($kind)', kind => {
   })
 
   // This test fails if `local outcome = 'absent'` becomes `local outcome = 'absent'; redis.call('HSET', lock, 'keep',
-  // keep)` in lua/mutex/leave.lua: the first write is HSET, so every leave is refused. It also fails if `local outcome
-  // = 'absent'` becomes `local outcome = 'absent'; redis.call('HSET', lock, 'keep', keep)` in lua/permits/leave.lua,
-  // for the same reason.
+  // keep)` in lua/mutex/leave.lua: the script's first write is then HSET, so the server refuses every leave. It also
+  // fails if `local outcome = 'absent'` becomes `local outcome = 'absent'; redis.call('HSET', lock, 'keep', keep)` in
+  // lua/permits/leave.lua, for the same reason.
   test('I7: a waiter can leave', async () => {
     const { redis, key, holder, queuing } = await scene(kind)
     await holder.lock(key)

@@ -1,6 +1,4 @@
-/**
- * Tests `replicas` with local hand-offs, which no replica confirms. Only mutexes are handed on locally.
- */
+/** Tests the option `replicas` with local hand-offs, which no replica confirms. Only mutexes are handed on locally. */
 import { expect, onTestFinished, test } from 'vitest'
 import type { Lease, LockClient, LockOptions } from '../../src/index.ts'
 import { within } from '../kit/outcomes.ts'
@@ -41,8 +39,8 @@ test('I1: a lease that was handed on locally ends no later than the lease before
   const key = freshKey()
   const [locks, stranger] = [client({ replicas: { min: 1, timeout: 2_000 } }, url), client({}, url)]
   const lease = await handedOn(locks, stranger, key, { lease: 2_000 })
-  // The replica has confirmed the first grant. The client reports the hand-off to Redis only after this turn of the
-  // event loop. So the replica, which is cut off now, never learns of the hand-off.
+  // The replica has confirmed the first grant. The client reports the hand-off to Redis only when this test lets the
+  // event loop run again. The replica is cut off before that, so it never learns of the hand-off.
   replication.loseWritesNow()
   const until = performance.now() + 600
   while (performance.now() < until);

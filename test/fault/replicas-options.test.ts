@@ -1,4 +1,4 @@
-/** Tests that `replicas` accepts only values with which a grant can be confirmed. */
+/** Tests that the option `replicas` accepts only values with which a grant can be confirmed. */
 import { expect, test } from 'vitest'
 import { LockArgumentError } from '../../src/index.ts'
 import { outcomeOf, within, wordsOf } from '../kit/outcomes.ts'
@@ -6,8 +6,8 @@ import { client, freshKey, ownServer } from '../kit/redis.ts'
 
 // This test fails if `min: atLeastOne` becomes `min: duration(0)` in src/options.ts: 0 or 1.5 replicas are accepted. It
 // also fails if `if (value === undefined) throw` becomes `if (false) throw` in src/options.ts: a missing field is
-// accepted. It also fails if `if (timeout > most)` becomes `if (false)` in src/options.ts: each WAIT would last longer
-// than its connection.
+// accepted. It also fails if `if (timeout > most)` becomes `if (false)` in src/options.ts: the client would give up the
+// connection before the server answers WAIT.
 test.each([
   [{ min: 0, timeout: 100 }, 'min'],
   [{ min: 1.5, timeout: 100 }, 'min'],
@@ -24,7 +24,7 @@ test.each([
 })
 
 // This test fails if `Math.min(outageTimeout, 15_000) / 4` becomes `outageTimeout / 4` in src/options.ts: with a larger
-// outageTimeout the value is accepted, and each WAIT would last longer than its connection.
+// outageTimeout the value is accepted, and the client would give up the connection before the server answers WAIT.
 test.each([
   [15_000, 3_750],
   [8_000, 2_000],

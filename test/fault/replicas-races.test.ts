@@ -1,6 +1,6 @@
 /**
- * Tests `replicas`: events between a grant and its confirmation, and the cost if Redis cannot confirm. The kind of lock
- * makes no difference.
+ * Tests the option `replicas`: what happens between a grant and its confirmation, and how many requests are sent if a
+ * grant cannot be confirmed. The kind of lock makes no difference.
  */
 import { expect, test } from 'vitest'
 import { type LockClient, LockConnectionError } from '../../src/index.ts'
@@ -36,7 +36,8 @@ test('I2: a confirmation of another grant to the same waiter does not count', as
   await eventually(async () => (await other.inspect(key)).waiters.length === 1)
   await between.release()
   await eventually(async () => ((await other.inspect(key)).fencingToken ?? 0) > between.fencingToken)
-  // After this time the client knows of the new grant, but the replica has not confirmed that grant yet.
+  // After this time the client knows of the waiter's second grant, but the replica has not confirmed the second grant
+  // yet.
   await sleep(50)
   answer.lift()
   const lease = await within(5_000, wait)
@@ -85,7 +86,8 @@ test.each(ways)('I9: if WAIT is refused, it is not sent again at once (fair: %s)
   const before = await calls(redis)
   const { error } = await within(5_000, outcomeOf(locks.lock(freshKey(), { fair })))
   expect(wordsOf(error)).toMatch(/NOPERM/)
-  // There is one round every 50 ms. A round runs three scripts: it grants the lock, confirms the grant, and undoes it.
-  // The third script may wake the waiter, which then runs all three again. So a round runs at most six scripts.
+  // The client requests the lock again every 50 ms. Each time, three scripts run: the first grants the lock, the second
+  // confirms the grant, and the third undoes it. The third script may wake the waiter, which then runs all three
+  // scripts once more. So at most six scripts run in 50 ms.
   expect(scriptCalls(await calls(redis, before))).toBeLessThan(6 * (outageTimeout / 50))
 })

@@ -1,6 +1,6 @@
 /**
- * Tests `replicas` while the server temporarily refuses commands: the client requests confirmations again. The kind of
- * lock makes no difference.
+ * Tests the option `replicas` while the server temporarily refuses commands. The client then asks again whether the
+ * replicas have confirmed. The kind of lock makes no difference.
  */
 import type { Redis } from 'ioredis'
 import { expect, test } from 'vitest'

@@ -37,7 +37,7 @@ async function scene({ client } = kinds[0]!) {
     careful: (options: ClientOptions = {}) => careless({ replicas, ...options }),
     loseWrites: () => replication.loseWrites(),
     promote: () => replication.promote(),
-    /** Lets the replica follow the master again, over a direct connection. */
+    /** Lets the replica follow the master again, without the link that can lose writes. */
     async heal() {
       await follower.redis.replicaof('127.0.0.1', master.port)
       await eventually(async () => /master_link_status:up/.test(await follower.redis.info('replication')), 15_000)
@@ -48,8 +48,8 @@ async function scene({ client } = kinds[0]!) {
 describe('with a replica that receives writes', () => {
   // This test fails if `if (count >= min)` becomes `if (count > min)` in src/redis/replication.ts: no grant counts, and
   // no caller gets the lock. It also fails if `this.hold(heir, grant)` becomes `this.found(heir, grant)` in
-  // src/local/local-lock.ts: the client tries to confirm a local hand-off under an id that Redis does not know, so a
-  // hand-off to an unfair caller never counts.
+  // src/local/local-lock.ts: for a local hand-off, too, the client requests a confirmation. Redis does not know the new
+  // holder's id, so no hand-off to an unfair caller counts.
   test.each(kindsAndWays.filter(({ kind, fair }) => kind === 'mutex' || fair))(
     'I1 I2 I7: a lock is handed on as usual ($kind, fair: $fair)',
     async ({ fair, ...kind }) => {
@@ -168,10 +168,10 @@ describe('with a replica that does not receive writes', () => {
   // although no replica knows of it. It also fails if `this.#common.requests.undo(this, waiter)` becomes
   // `this.undone(waiter)` in src/local/local-lock.ts: the hand-off is not undone, and the next waiter does not get the
   // lock. It also fails if `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = micros + 60000000` in
-  // lua/mutex/tend.lua: with a ticket from a minute later, the first waiter joins behind later ones. (With a ticket
-  // from the present moment the test would not fail: the first waiter joins again as soon as the hand-off is undone,
-  // and so would still be ahead.) It also fails if `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = micros +
-  // 60000000` in lua/permits/tend.lua, for the same reason.
+  // lua/mutex/tend.lua: the first waiter gets a ticket that is a minute ahead, and so joins the queue again behind
+  // later waiters. (With a ticket of the present moment, the test would pass: the first waiter joins again as soon as
+  // the hand-off is undone, before a later waiter queues.) It also fails if `joins[#joins + 1] = ticket` becomes
+  // `joins[#joins + 1] = micros + 60000000` in lua/permits/tend.lua, for the same reason.
   test.each(kinds)(
     'I3 I4: a hand-off that the replica lacks is undone; the next waiter gets the lock, the first keeps its place ($kind)',
     async kind => {
@@ -218,10 +218,10 @@ test('without any replica a call reports how many replicas it found', async () =
   expect(wordsOf(error)).toBe('0 of 2 required replicas confirmed the grant within 50 ms')
 })
 
-// This test fails if `...(waits ? [[waits]] : [])` is removed in src/redis/rights.ts: the rule does not contain the
-// right. It also fails if `this.#names, waitFor(this.#replicas)` becomes `this.#names` in src/redis/survey.ts: the
-// missing right is not named.
-test('the right to WAIT is in the rule, and is named if it is missing', async () => {
+// This test fails if `...(waits ? [[waits]] : [])` is removed in src/redis/rights.ts: the ACL rule does not contain the
+// right +wait. It also fails if `this.#names, waitFor(this.#replicas)` becomes `this.#names` in src/redis/survey.ts:
+// the missing right is not named.
+test('the right to WAIT is in the ACL rule, and is named if it is missing', async () => {
   const { url, port } = await ownServer()
   const admin = plainRedis(url)
   const rule = aclRule([mutex], { replicas })
@@ -241,7 +241,7 @@ test('the right to WAIT is in the rule, and is named if it is missing', async ()
     rule.filter(right => right !== '+wait'),
   )
   expect(reason).toMatch(/NOPERM.*'wait'/)
-  // While the call runs, the client asks for its rights. The answer may arrive after the call has ended.
+  // The client also checks the rights of its Redis user. It may report a missing right only after the call has ended.
   await eventually(() => errors.length > 0)
   expect(errors.map(({ message }) => message)).toEqual(['the Redis user lacks the rights +wait'])
 })

@@ -1,4 +1,4 @@
-/** Tests an administrator who revokes rights by ACL while a client holds locks and waits for locks. */
+/** Tests what happens when an administrator revokes rights by ACL while a client holds locks and waits for locks. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'

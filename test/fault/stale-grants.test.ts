@@ -10,7 +10,7 @@ import { parkQuietly } from '../kit/parking.ts'
 import { freshKey, plainRedis } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 
-/** Ways to revoke a grant: with a later message to the client, or without any message. */
+/** Ways to revoke a grant. A forced release sends a message to the client, and a deletion of the data sends none. */
 const takings: Record<string, (other: LockClient, key: string, lock: string) => Promise<unknown>> = {
   'by forceRelease': (other, key) => other.forceRelease(key),
   'with the data of the lock': (_, __, lock) => plainRedis().del(lock),
@@ -21,8 +21,8 @@ const stories = kinds.flatMap(each =>
   Object.keys(takings).flatMap(taking => tellings.map(telling => ({ ...each, taking, telling }))),
 )
 
-// This test fails if `tonumber(token) > known` becomes `false` in lua/mutex/renew.lua: the later grant confirms and
-// renews the lease with the old token. It also fails if `this.#listener.remains(hold)` is removed in
+// This test fails if `tonumber(token) > known` becomes `false` in lua/mutex/renew.lua: the client renews the lease with
+// the old token, because the later grant has the same id. It also fails if `this.#listener.remains(hold)` is removed in
 // src/lease/renewal.ts: the new grant is never given back. It also fails if `else if (token !== undefined)
 // this.#listener.doubt(id, token)` is removed in src/wait/acquire.ts: if the data of the lock is deleted and the new
 // grant comes by a reply, the lease with the old token lasts until its next renewal. It also fails if `const hold =
@@ -46,8 +46,8 @@ test.each(stories)(
     const { fencingToken: granted } = await other.inspect(key)
     await takings[taking]?.(other, key, nameOf(key))
     const between = await other.lock(key)
-    // If the waiter's request arrives after the release, the reply grants the lock. If the request arrives before the
-    // release, the waiter is queued, and a message grants the lock.
+    // If the waiter's heartbeat arrives after `between` has been released, the reply to the heartbeat grants the lock.
+    // If it arrives earlier, the waiter queues, and a message grants the lock when `between` is released.
     if (telling === 'reply') await between.release()
     asked.lift()
     await answered.happened

@@ -32,16 +32,16 @@ const stalls: Record<string, (redis: Redis) => Promise<unknown>> = {
 }
 
 /**
- * The stalls that are tried only with fair waiters (`true`) or only with unfair waiters (`false`). A client cannot
- * distinguish a paused server from a sleeping server. So one of them is tried with fair waiters, and the other with
- * unfair waiters.
+ * The stalls that are tried with only one kind of waiter: `true` for fair waiters, `false` for unfair waiters. A client
+ * cannot distinguish a paused server from a sleeping server. So the paused server is tried with fair waiters, and the
+ * sleeping server with unfair waiters.
  */
 const waysOf: Record<string, boolean[]> = { 'CLIENT PAUSE': [true], 'DEBUG SLEEP': [false] }
 
 describe.each(Object.entries(stalls))('%s for longer than the lease', (name, begin) => {
   // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 1_500` in src/clock.ts: the holder relies on
   // its lease for too long. It also fails if `dead && waiter.waits && !again` becomes `false` in src/wait/requests.ts:
-  // the lease of a call that was made during the stall has ended before its grant arrives.
+  // a call that was made during the stall receives a grant whose lease has already ended.
   test.each(waysOf[name] ?? ways)(
     'I1 I4 I8: the holder is notified in time, the next caller is granted when the stall ends (fair: %s)',
     async fair => {
@@ -178,7 +178,8 @@ describe('-LOADING, after a restart with data that takes two seconds to read', (
   // This test fails if `this.#leaveBehind(hold, 'its lease ran out')` is removed in src/lease/renewal.ts and `if
   // (renewed === undefined) return this.#lose(hold, 'Redis no longer knows this hold')` becomes `if (renewed ===
   // undefined) return` in src/lease/renewal.ts: the holder is not notified that the lease has ended. (With only the
-  // first change, the holder learns of it from Redis once Redis has read its data, which may be in time for this test.)
+  // first change, the test may pass: as soon as Redis has read its data, it reports to the holder that the lease has
+  // ended.)
   test('I1 I4 I8: a lease that runs out during loading is lost, and the next waiter is granted after it', async () => {
     const { url, redis, reload } = await scene()
     const [holder, other] = [client(options, url), client(options, url)]

@@ -5,9 +5,10 @@
  * its other callers may then overtake a queued waiter.
  *
  * If a caller that does not queue makes its request after a snapshot of the queue, all waiters in the snapshot must be
- * granted before that caller. If there are several such callers, the check compares only the one with the smallest
- * token. That caller was granted first, so before its grant the waiters had the least time to lose their places.
- * order.ts lists what excuses an overtaking.
+ * granted before that caller. A waiter is excused if it may have lost its place although the lock is correct; order.ts
+ * lists the excuses. If several callers that do not queue came after the snapshot, the check compares the waiters only
+ * with the one that was granted first, which has the smallest token. This is enough: an excuse counts only if it came
+ * before the grant, so the earliest grant leaves the least time for an excuse.
  */
 import type { History, Hold, Violation } from './history.ts'
 import { Newcomers } from './newcomers.ts'
@@ -39,7 +40,7 @@ export function checkBarging(history: History): Judged {
   return { violations, decided: decided.size }
 }
 
-/** Whether the call takes only what is free, and never queues. */
+/** Whether the call of this hold did not queue. Calls for mutexes and re-entries do not count. */
 function takes({ wants, request, grant }: Hold): boolean {
   const queues = request?.mode === 'fair' || request?.mode === 'fairAfter'
   return wants !== undefined && !queues && grant.via !== 'reentry'

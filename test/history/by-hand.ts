@@ -22,12 +22,15 @@ export function found(...list: (HistoryEvent | HistoryEvent[])[]): string[] {
   return check([...run, ...list.flat()]).violations.map(({ invariant }) => invariant)
 }
 
-/** Returns the invariants that the history violates if its locks are over five servers. */
+/** Returns the invariants that the history violates if a quorum of five servers keeps its locks. */
 export function foundOverFive(...list: (HistoryEvent | HistoryEvent[])[]): string[] {
   return check([...overFive(run), ...list.flat()]).violations.map(({ invariant }) => invariant)
 }
 
-/** Turns the history into one of locks over five servers, all with the clock of the original server. */
+/**
+ * Turns the history into one in which a quorum of five servers keeps the locks. All of them have the original server's
+ * clock.
+ */
 export function overFive(events: readonly HistoryEvent[]): HistoryEvent[] {
   return events.flatMap((event): HistoryEvent | HistoryEvent[] => {
     if (event.kind === 'run') return { ...event, servers: 5 }

@@ -9,8 +9,8 @@
  * The checker does not see everything:
  * - I3: it sees the order of waiters that were in one snapshot of a queue, and the order between such a waiter and
  *   callers that arrive later.
- * - I5: it sees holds that were lost without a cause, and indirect effects. For example, a foreign release that
- *   succeeds leads to an overlap.
+ * - I5: it sees holds that were lost without a cause. It sees other violations only by their effects. For example, if a
+ *   caller can release another caller's hold, two holds overlap.
  * - I9: it sees nothing, because a history has no counts of commands.
  */
 import { checkBarging } from './barging.ts'
@@ -35,8 +35,8 @@ export interface Verdict {
   readonly ends: ReadonlyMap<string, number>
   /**
    * How many violations were excused. `overlaps` counts the overlaps with a hold that had been taken away from its
-   * holder. `forged` counts the forged grants that a process believed. `witnesses` counts the reports of a witness that
-   * are explained by a hold taken away or by a forged grant.
+   * holder. `forged` counts the forged grants that a process believed. `witnesses` counts the reports of witnesses
+   * (witness.ts) whose cause is a hold that had been taken away, or a forged grant.
    */
   readonly excused: { readonly overlaps: number; readonly forged: number; readonly witnesses: number }
   /**
@@ -93,8 +93,8 @@ const AFTERMATH = 5
 
 /**
  * Returns the events that help to explain a violation: the events of its key, the events of the holds and attempts of
- * that key, and all faults, deaths, stalls and changes of connections. Of these, leaves out the events that came more
- * than a few ms after the violation, and returns the latest `last` events.
+ * that key, and all faults, deaths, stalls and changes of connections. Events more than a few ms after the violation
+ * are left out. Of the others, only the latest `last` events are returned.
  */
 export function eventsBefore({ key, events: own }: Violation, all: readonly HistoryEvent[], last = 50): HistoryEvent[] {
   const ids = new Set<string>()

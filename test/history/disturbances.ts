@@ -5,11 +5,12 @@
  *
  * Each disturbance lasts a little longer than its fault, until the next heartbeats have repaired the damage. Each live
  * waiter sends three heartbeats within one `waiterTtl`. So a disturbance ends one `waiterTtl` after its fault. A client
- * that was disconnected sends a heartbeat as soon as it is connected again, and reports that moment. So the disturbance
- * by a lost connection ends after the interval of one heartbeat.
+ * that was disconnected sends a heartbeat as soon as it is connected again, and the history has that moment. So the
+ * disturbance by a lost connection ends one interval of heartbeats after that moment.
  *
- * For locks over a quorum, a fault of a minority of the servers is no disturbance. A process is disturbed only while it
- * can reach less than a majority of working servers. A lost connection that a client reports is no excuse in a quorum.
+ * For locks over a quorum, a fault of a minority of the servers is no disturbance. A process is disturbed only while at
+ * least half of the servers have a fault or are cut off from it. A lost connection that a client reports is no excuse
+ * in a quorum.
  */
 import type { EventOf, HistoryEvent } from './events.ts'
 import { atLeast, covered, merged, overlaps, type Span } from './spans.ts'
@@ -18,7 +19,10 @@ export class Disturbances {
   #ofAll: Span[] = []
   readonly #ofWorker = new Map<string, Span[]>()
   readonly #ofKey = new Map<string, Span[]>()
-  /** Times in which an event loop stood still, by process; undefined stands for the orchestrator. */
+  /**
+   * Times in which an event loop stood still, by process. The key undefined is for the orchestrator, the process that
+   * starts all others and runs their proxies.
+   */
   readonly #stalls = new Map<string | undefined, Span[]>()
   readonly #quorum: QuorumFaults
 
@@ -43,7 +47,8 @@ export class Disturbances {
         this.#addTo(event.worker, event.from, event.t + waiterTtl)
         this.#stood(event.worker, { from: event.from, to: event.t })
       } else if (event.kind === 'taken' && event.key === undefined) {
-        // A fault that removes all data also removes the queues. A fault that removes only one lock leaves its queue.
+        // Without `key`, the event `taken` concerns all locks, and their queues may be gone, too. With `key`, the queue
+        // of the lock remains.
         this.#addTo(event.worker, event.from, event.t + waiterTtl)
       } else if (event.kind === 'died') this.#addTo(event.worker, event.t, never)
       else if (event.kind === 'link' && servers === undefined) {
@@ -68,8 +73,8 @@ export class Disturbances {
   }
 
   /**
-   * Returns for how many ms between `from` and `to` the event loop of this process or of the orchestrator certainly
-   * stood still. The orchestrator counts because its proxies connect the process to the server.
+   * Returns how long the event loops of this process and of the orchestrator certainly stood still between `from` and
+   * `to`, in ms. The orchestrator counts because its proxies connect the process to the server.
    */
   stalled(worker: string, from: number, to: number): number {
     return covered(this.#stalls.get(undefined) ?? [], from, to) + covered(this.#stalls.get(worker) ?? [], from, to)
@@ -111,7 +116,7 @@ class QuorumFaults {
     for (const server of servers) this.#faults.push({ server, worker, span })
   }
 
-  /** Returns the times in which the process could reach less than a majority of working servers. */
+  /** Returns the times in which at least half of the servers had a fault or were cut off from the process. */
   withoutMajority(worker: string): readonly Span[] {
     const found = this.#found.get(worker)
     if (found) return found

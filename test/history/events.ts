@@ -32,15 +32,15 @@ interface Kinds {
    */
   run: { seed: number; waiterTtl: number; longestLease: number; outageTimeout: number; servers?: number }
   /**
-   * The server's time of day at this moment. Tokens are times of this clock. The clock advances normally until the next
-   * `clock` event. `server` is the number of the server in a quorum.
+   * Records what the server's clock shows. Tokens are times of this clock. The checker assumes that the clock advances
+   * normally until the next `clock` event. `server` is the number of the server in a quorum.
    */
   clock: { wall: number; server?: number }
 
   started: { worker: string }
   /** The orchestrator killed the process. */
   died: { worker: string }
-  /** The process ended. `forced`: it had closed its client, but did not end on its own. */
+  /** The process ended. `forced`: the process closed its client, but did not end on its own, so it was killed. */
   exited: { worker: string; forced: boolean }
   /** An event that must never happen in a process: an unhandled rejection, or an error of an unknown class. */
   crash: { worker: string; error: string }
@@ -92,8 +92,8 @@ interface Kinds {
   released: { worker: string; id: string; result: boolean | string }
   lost: { worker: string; id: string }
   /**
-   * `how` says why the call ended without a grant. With `deadlock`, the call would have waited for its own caller. With
-   * `lost`, one of several locks was lost while the call waited for the others.
+   * `how` says why the call ended without a grant. With `deadlock`, the call would have waited for a hold of its own
+   * owner. With `lost`, one of several locks was lost while the call waited for the others.
    */
   end: {
     worker: string
@@ -108,9 +108,9 @@ interface Kinds {
    */
   queue: { key: string; from: number; entries: Entry[]; readers?: Entry[] }
   /**
-   * A fault removed holds from Redis: those of a key, those of a process, or all holds. `closed`: until such a hold
-   * would have ended, no other caller can be granted the lock. So the fault excuses an early loss of the hold, but no
-   * overlap.
+   * A fault removed holds from Redis: those of a key, those of a process, or all holds. `closed` means that no other
+   * caller is granted the lock before the deadline of the removed hold. So such a fault excuses an early notice of the
+   * loss, but it excuses no overlap.
    */
   taken: { key?: string; worker?: string; from: number; how: string; closed?: true }
   /** A forged message was sent to a waiter. It reports a grant that Redis has not made. */
@@ -134,8 +134,8 @@ interface Kinds {
   left: { names: string[] }
 
   /**
-   * The file witness: while this process held the lock, it found other processes that relied on holds of the same lock.
-   * Together, all these holds exceed what the lock allows.
+   * While this process held the lock, it found the files of other processes that relied on holds of the same lock
+   * (witnesses.ts). Together, all these holds exceed what the lock allows.
    */
   met: { worker: string; key: string; id: string; others: string[] }
   /**

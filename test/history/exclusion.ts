@@ -1,13 +1,13 @@
 /**
- * I1: at any instant, the holds of a key together take no more permits than the newest hold allows. Each caller of a
- * semaphore states the total number of permits. A mutex or a writer allows no other hold. A hold lasts for as long as
- * its own process relies on it.
+ * I1: at any instant, the live holds of a key together take no more permits than the lock has. Each caller of a
+ * semaphore states this number itself, so the number of the newest hold's caller counts. A mutex or a writer allows no
+ * other hold. A hold is live for as long as its own process relies on it.
  *
  * The check goes through the holds once, by the time of their grants, and keeps those that are still live. Redis makes
  * grants in the order of their tokens. When it makes a grant, the earlier holds that are still live take some of the
  * permits. The new hold has to fit beside these holds, by the total that its own caller stated. An owner that re-enters
- * does not conflict with itself. There is no tolerance, because all processes share one clock, and every inexact
- * reading of that clock makes a hold shorter (history.ts, events.ts).
+ * does not conflict with itself. The check needs no tolerance: all processes share one clock, and if a process reads it
+ * a little too early or too late, the hold only seems shorter than it is (history.ts, events.ts).
  */
 import type { History, Hold, Violation } from './history.ts'
 import { reenters, weightOf } from './wants.ts'
@@ -62,8 +62,8 @@ function overlaps(history: History, endOf: (hold: Hold) => number): Violation[] 
 }
 
 /**
- * Finds live holds that together exceed what the lock allows. The hold `heard`, whose grant has just arrived, is one of
- * them. In the result, the hold that Redis granted last comes last.
+ * Finds live holds that together exceed what the lock allows. One of them is `heard`, the hold whose grant has just
+ * arrived. The result ends with the hold that Redis granted last.
  */
 function tooMany(live: readonly Counted[], heard: Hold): Counted[] | undefined {
   for (const newest of live) {

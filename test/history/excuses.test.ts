@@ -38,8 +38,8 @@ describe('a failover that lost the last writes', () => {
   })
 
   test('if two masters both grant, the register may see either newer token first', () => {
-    // The new master grants the lock to b at 300 ms. The old master grants it to a at 350 ms, because a reaches the new
-    // master only at 500 ms.
+    // The new master grants the lock to `b` at 300 ms. The process of `a` is connected to the new master only at 500
+    // ms, so at 350 ms the old master still grants the lock to `a`.
     const holds = [...old(350), ...granted('b', 300), lost('b', 1_300), ...released('b', 1_301, false)]
     const fenced = at(370, 'fenced', { worker: 'w-b', key: 'k', id: 'b', token: tokenOf(300), newer: tokenOf(350) })
     const led = (worker: string, t: number) => at(t, 'taken', { worker, from: 198, how: 'failover' })
@@ -78,9 +78,9 @@ describe("the server's clock steps", () => {
   test('forward: the time of a grant follows from the clock at that time, however late the grant was received', () => {
     expect(found(old(150, { heard: 290 }), forward, next(285, { off: 60_000 }))).toEqual([])
     expect(found(old(260, { off: 60_000, heard: 284 }), forward, next(285, { off: 60_000 }))).toEqual(['I1'])
-    // Holds are taken away at 100 ms, long before the grant to a. So the taking excuses nothing here. The server's
-    // clock steps forward just before that grant. A checker that applied this later step to the time of the taking
-    // would excuse the overlap by mistake.
+    // Holds are taken away at 100 ms, long before the grant to `a`. So the overlap has no excuse. The server's clock
+    // steps forward at 5,100 ms. A checker that included this step when it computed the server's time at 100 ms would
+    // excuse the overlap by mistake.
     const before = [taken(100), clock(5_099, 0), clock(5_100, 5_000)]
     const first = granted('a', 5_120, { off: 5_000, lease: 183 })
     const both = [...first, lost('a', 5_300), ...released('a', 5_301, false), ...next(5_200, { off: 5_000 })]
@@ -209,7 +209,7 @@ test('after a lease that ended before its grant arrived, the waiter waits again'
   const overtaken = (lease: number) => [...next(110, { asked: 10 }), ...waiter(lease), ...released('a', 140)]
   expect(found(queue(100, 'a', 'b'), overtaken(11))).toEqual([])
   expect(found(queue(100, 'a', 'b'), overtaken(13))).toEqual(['I3'])
-  // The waiter's lease of 11 ms is longer than the time between the second snapshot and the overtaking. So the waiter
-  // cannot have had a turn in that time.
+  // At 108 ms, the second snapshot shows that the waiter is still queued. The overtaking comes a few ms later. That is
+  // too soon for a hold of the waiter to have begun and ended, because its lease is 11 ms.
   expect(found(queue(90, 'a', 'b'), queue(108, 'a', 'b'), overtaken(11))).toEqual(['I3'])
 })

@@ -2,13 +2,13 @@
  * I2: the tokens of a key strictly increase from grant to grant. Holds that one owner got by re-entry share a token.
  * There are four violations:
  * - Repeated: two owners have the same token, or one owner has it twice. An owner may have a token twice only if it
- *   re-entered, or if it was admitted to read beside its own hold.
+ *   re-entered, or if it was admitted to read while it had another hold.
  * - Went back: a grant has a smaller token than another grant that had arrived before this grant was requested. An
  *   owner that already reads may get another read with its old token.
- * - Out of step: two holds exclude each other, and a process believed the grant with the smaller token after the other
- *   grant had been believed.
- * - Ahead: a token is further ahead of the servers' clocks than a run of local hand-offs needs. After a loss of data,
- *   Redis could then issue the same tokens again.
+ * - Out of step: two holds exclude each other, and the grant with the smaller token reached its process after the grant
+ *   with the larger token had reached its own process.
+ * - Ahead: a token is so far ahead of the servers' clocks that local hand-offs cannot be the reason. If the data of the
+ *   lock is lost, Redis may then issue the same tokens again.
  */
 import type { EventOf } from './events.ts'
 import { countedUntil } from './exclusion.ts'
@@ -41,7 +41,7 @@ export function checkFencing(history: History): Violation[] {
   return violations
 }
 
-/** Returns the latest time of day that a server's clock has shown up to the given time, in ms. */
+/** Returns the latest time of day, in ms, that a server's clock showed up to the monotonic time `until`. */
 function latest(clocks: readonly EventOf<'clock'>[], until: number): number {
   let last = Number.NEGATIVE_INFINITY
   for (const [i, { t, wall }] of clocks.entries()) {
@@ -67,8 +67,8 @@ function repeated(holds: readonly Hold[], report: Report): void {
 }
 
 /**
- * Whether this hold is a read that had to wait, and was admitted together with another hold of its owner, or beside
- * such a hold. All holds of `group` have one token.
+ * Whether this hold is a read, and another hold of `group` was live at some time between the request and the end of
+ * this hold. All holds of `group` have the same token.
  */
 function readsBeside(hold: Hold, group: readonly Hold[]): boolean {
   const asked = hold.request?.t ?? hold.grant.t
@@ -76,8 +76,8 @@ function readsBeside(hold: Hold, group: readonly Hold[]): boolean {
 }
 
 /**
- * Finds grants with a smaller token than the largest token that was known when they were requested. A re-entry may
- * repeat the largest token.
+ * Finds each grant that was requested after a grant with a larger token had arrived. A re-entry may repeat the largest
+ * token.
  */
 function wentBack(holds: readonly Hold[], report: Report): void {
   const byRequest = holds.filter(hold => hold.request).sort((a, b) => a.request!.t - b.request!.t)
@@ -94,8 +94,8 @@ function wentBack(holds: readonly Hold[], report: Report): void {
 }
 
 /**
- * Whether an owner that already reads was admitted to read again while others read. Its second hold has the token of
- * its first hold, and the other readers' tokens may be larger.
+ * Whether this hold is a re-entry to read by an owner that was already reading. Such a hold has the token of the
+ * owner's first hold, although other readers may have been granted larger tokens since then.
  */
 function readsAgain({ wants, grant, request }: Hold, holds: readonly Hold[]): boolean {
   if (wants !== 'read' || grant.via !== 'reentry') return false
@@ -107,11 +107,11 @@ function readsAgain({ wants, grant, request }: Hold, holds: readonly Hold[]): bo
 }
 
 /**
- * Of the believed grants that exclude each other, finds those that did not arrive in the order of their tokens. A
- * process stops relying on a hold before the lease ends by the server's clock. Only after that end does the server
- * grant another hold that excludes the first one. A hold that ended, or was taken away, before its grant arrived was
- * never believed. For each value of `wants`, the check compares a grant only with the hold that has the largest token
- * so far.
+ * Finds pairs of holds that exclude each other, and whose grants did not arrive in the order of their tokens. With a
+ * correct lock this cannot happen: a process stops relying on a hold before the lease ends by the server's clock, and
+ * only after that end does the server grant a hold that excludes the first one. Holds that ended, or were taken away,
+ * before their grants arrived are left out, because no process relied on them. For each value of `wants`, the check
+ * compares a grant only with the hold that has the largest token so far.
  */
 function outOfStep(history: History, holds: readonly Hold[], report: Report): void {
   const newest = new Map<string, Hold>()

@@ -21,7 +21,9 @@ export interface Hold {
   readonly release: EventOf<'release'> | undefined
   readonly released: EventOf<'released'> | undefined
   readonly lost: EventOf<'lost'> | undefined
-  /** Whether the process learned of the hold from a forged message that had the waiter's true id and this token. */
+  /**
+   * Whether the process learned of the hold from a forged message, which had the waiter's true id and the hold's token.
+   */
   readonly forged: boolean
 }
 
@@ -132,10 +134,10 @@ export class History {
 }
 
 /**
- * Returns the end of a hold, the earliest of three times: when its release was called, when its loss was noticed, and
- * its last known deadline. If the lease was `held` when its release was called, the hold lasted until then, even if the
- * history does not show the necessary renewal. The death of the holder's process does not end a hold, because other
- * callers are kept out until the last deadline that the process knew.
+ * Returns the time at which a hold ended. If the lease was `held` when its release was called, the hold ended with this
+ * call, even if the history lacks the renewal that prolonged it. Otherwise, the hold ended at the earliest of three
+ * times: when its release was called, when its loss was noticed, and at its last known deadline. A hold does not end
+ * when its process dies, because other callers are kept out until the last deadline that the process knew.
  */
 function endOf(
   grant: EventOf<'grant'>,

@@ -1,6 +1,6 @@
 /**
- * Returns the first index whose value is at least `least`, or the length if there is none. The list is sorted by the
- * value.
+ * Returns the index of the first item for which `by` returns at least `least`. If there is no such item, returns the
+ * length of the list. The list is sorted by the results of `by`.
  */
 export function lowerBound<T>(list: readonly T[], least: number, by: (item: T) => number): number {
   let low = 0
@@ -13,7 +13,7 @@ export function lowerBound<T>(list: readonly T[], least: number, by: (item: T) =
   return low
 }
 
-/** Groups the items by their key. Each group keeps their order. */
+/** Each group keeps the order of its items. */
 export function groupBy<T, K>(items: Iterable<T>, keyOf: (item: T) => K): Map<K, T[]> {
   const groups = new Map<K, T[]>()
   for (const item of items) {

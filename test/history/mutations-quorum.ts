@@ -1,11 +1,11 @@
 /**
- * Changes that a broken quorum of five servers would make to a good history. mutations.ts has the changes that any
- * broken lock would make.
+ * Mutations for a mutex over a quorum of five servers. Each turns a good history into a history that a broken quorum
+ * could make. mutations.ts has the mutations for locks of every kind.
  */
 import type { EventOf, HistoryEvent } from './events.ts'
 import { type Mutation, overlap } from './mutations.ts'
 
-/** How long each minority of the servers is away, in ms. The next minority goes away directly after it. */
+/** How long each minority of the servers is away, in ms. When it is back, the next minority goes away. */
 const AWAY = 4_000
 
 /**
@@ -29,8 +29,8 @@ function grants(events: readonly HistoryEvent[]): EventOf<'grant'>[] {
 }
 
 /**
- * All servers come back empty while locks are held, and locks are then granted early. This breaks the rule that the
- * votes of an emptied server do not count at first.
+ * All servers come back empty while locks are held, and grant the locks again before the earlier leases have ended.
+ * This breaks a rule: until then, the votes of a server that has come back empty do not count.
  */
 export const overlapWhereEmptied: Mutation = events => {
   const overlapping = overlap(events)

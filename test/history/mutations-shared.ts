@@ -1,6 +1,6 @@
 /**
- * Changes that a broken lock with several holders would make to a good history. mutations.ts has the changes that any
- * broken lock would make.
+ * Mutations for locks with several holders. Each turns a good history into a history that a broken lock could make.
+ * mutations.ts has the mutations for locks of every kind.
  */
 import type { EventOf, HistoryEvent } from './events.ts'
 import type { Mutation } from './mutations.ts'
@@ -44,8 +44,9 @@ function outlasts(events: readonly HistoryEvent[], { grant, release }: Held, t: 
 }
 
 /**
- * Prolongs a hold so that it overlaps a later hold, although the lock has too few permits for both. `first` and
- * `second` are what the calls of the earlier and of the later hold asked for. An absent parameter allows any hold.
+ * Prolongs a hold so that it overlaps a later hold, although the lock has too few permits for both. If `first` is
+ * given, only a hold whose call requested `first` is prolonged. If `second` is given, the call of the later hold must
+ * have requested `second`.
  */
 const tooMany =
   (first?: Wants, second?: Wants): Mutation =>
@@ -72,8 +73,8 @@ export const readWhileWritten = tooMany('write', 'read')
 export const writtenWhileRead = tooMany('read', 'write')
 
 /**
- * A caller is admitted although it states a smaller total number of permits than all holds then take together. Another
- * holder has stated a larger total.
+ * A caller of a semaphore is admitted, although all holders together then have more permits than the total that this
+ * caller has stated. Another holder has stated a total that is large enough.
  */
 export const ownNumberIgnored: Mutation = events => {
   const held = heldIn(events)
@@ -157,7 +158,10 @@ export const readerStarved: Mutation = events => {
   return undefined
 }
 
-/** An owner that reads asks to write. It is admitted, or it is refused for another reason than a deadlock. */
+/**
+ * An owner that holds the lock as a reader makes a call to write. The call is granted, or it is refused for another
+ * reason than a deadlock.
+ */
 const upgraded =
   (how: 'granted' | 'refused'): Mutation =>
   events => {
@@ -176,7 +180,7 @@ const upgraded =
 export const letInToWrite = upgraded('granted')
 export const refusedToWrite = upgraded('refused')
 
-/** A caller that does not read is refused as a deadlock. */
+/** A call to write is refused as a deadlock, although its owner does not read. */
 export const noDeadlock: Mutation = events => {
   const request = events.findLast(event => event.kind === 'request')
   if (!request) return undefined

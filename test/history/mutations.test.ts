@@ -10,7 +10,7 @@ import { calls, type LockKind, Simulated } from './simulated.ts'
 
 type Row = [string, mutations.Mutation, string]
 
-/** Mutations for locks of every kind, each with the invariant under which it must be found. */
+/** Mutations for locks of every kind. Each row ends with the invariant that the checker must report. */
 const always: Row[] = [
   ['a hold that was renewed for longer than any caller requests', mutations.foreignLease, 'I1'],
   ['a token that is ahead of the time of day', mutations.aheadOfTime, 'I2'],

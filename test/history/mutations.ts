@@ -1,4 +1,7 @@
-/** Changes that a broken lock would make to a good history. Each mutation returns undefined if it cannot be applied. */
+/**
+ * Mutations. Each turns a good history into a history that a broken lock could make. It returns undefined if it cannot
+ * be applied.
+ */
 import type { Entry, EventOf, HistoryEvent, Kind } from './events.ts'
 import { stillness } from './progress.ts'
 
@@ -73,13 +76,13 @@ export const foreignLease: Mutation = events => {
   return grant && run && change(events, grant, { deadline: grant.t + run.longestLease + 1 })
 }
 
-/** A lock's token clock has run ahead of the time of day, so the last token is a second too large. */
+/** The last token is a second ahead of the time of day. */
 export const aheadOfTime: Mutation = events => {
   const grant = all(events, 'grant').at(-1)
   return grant && change(events, grant, { token: grant.token + 1_000_000 })
 }
 
-/** The second waiter of a queue was granted before the first. The mutation swaps their places in all snapshots. */
+/** Swaps the first two waiters of a queue in all snapshots. It then seems that the second waiter was granted first. */
 export const orderSwapped: Mutation = events => {
   const sight = all(events, 'queue').find(
     ({ entries: [one, two] }) => one && two && granted(events, one[0]) && granted(events, two[0]),
@@ -100,7 +103,6 @@ function granted(events: readonly HistoryEvent[], id: string): boolean {
   return events.some(event => event.kind === 'grant' && event.id === id)
 }
 
-/** The ticket of a waiter changes. */
 export const ticketChanged: Mutation = events => {
   const sight = all(events, 'queue').at(0)
   if (!sight) return undefined
@@ -123,9 +125,8 @@ export const lostWaiter: Mutation = events => {
 }
 
 /**
- * A hold without a holder keeps other callers out. For example, the process of the hold has died, but Redis keeps the
- * record of the hold. Other holds of the same owner may prolong the record, or the record may be too large to be
- * removed. All events after the end of the hold are delayed by more than its lease.
+ * A hold keeps other callers out for too long, for example because Redis keeps the record of a hold whose process has
+ * died. The mutation delays the next grant, and all events after that grant, by more than I4 allows.
  */
 export const outlivedHold: Mutation = events => {
   const [run] = all(events, 'run')
@@ -200,7 +201,7 @@ export const silentLoss: Mutation = events => {
   return lost && events.filter(event => event !== lost)
 }
 
-/** The register, which the lock protects, has a write that no grant allowed. */
+/** The register, which the lock protects, accepted a write of a caller that was never granted the lock. */
 export const foreignWrite: Mutation = events => {
   const register = all(events, 'register')[0]
   return (

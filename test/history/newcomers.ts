@@ -4,7 +4,10 @@ import { lowerBound } from './lists.ts'
 
 export class Newcomers {
   readonly #requested: readonly number[]
-  /** At each index, the hold that Redis granted first among the holds from this index on. */
+  /**
+   * The holds are sorted by the time of their requests. At each index, this list has the hold that Redis granted first
+   * among the holds from this index to the end.
+   */
   readonly #first: readonly Hold[]
 
   constructor(holds: readonly Hold[]) {

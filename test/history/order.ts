@@ -2,16 +2,16 @@
  * I3: grants follow the tickets of live fair waiters. The server assigns the tickets, and the check reads them from
  * snapshots of the queue.
  *
- * The check goes through each snapshot from the end of the queue to its head. For each waiter, it remembers which of
- * the waiters behind it was granted first. If that grant came before the waiter's own grant, or while the waiter still
- * waited, the waiter has been overtaken. That is a violation unless the waiter may have lost its place between the
- * snapshot and the overtaking:
+ * The check goes through each snapshot from the end of the queue to its head. For each waiter, it knows which of the
+ * waiters behind this waiter was granted first. If that grant came before the waiter's own grant, or while the waiter
+ * still waited, the waiter has been overtaken. That is a violation unless the waiter may have lost its place between
+ * the snapshot and the overtaking:
  * - its process was killed, cut off or stalled, or the server refused everything or lost its data (disturbances.ts);
  * - the lock was taken away;
- * - the lease that it requested is so short that it may have ended before the grant arrived.
+ * - the waiter requested so short a lease that its own hold may have begun and ended in that time.
  *
- * The earliest overtaking leaves the least time for such an excuse, so one comparison per waiter is enough. The check
- * is linear in the size of the snapshots.
+ * An excuse counts only if it came before the overtaking. So an excuse for the earliest overtaking excuses all later
+ * ones, and one comparison per waiter is enough. The check is linear in the size of the snapshots.
  *
  * The check also requires that a waiter keeps its ticket, whatever happens to the queue. A waiter may get a second
  * ticket only if the reply with the first ticket was lost.
@@ -28,7 +28,10 @@ export interface Judged {
 }
 
 export interface OrderReport extends Judged {
-  /** The number of waiters that were compared with a granted waiter behind them. */
+  /**
+   * The number of compared waiters. A waiter is compared if another waiter behind it in the snapshot was granted the
+   * lock.
+   */
   readonly compared: number
   /** The number of waiters that were overtaken with an excuse. */
   readonly excused: number
@@ -76,9 +79,9 @@ export function checkOrder(history: History): OrderReport {
 }
 
 /**
- * Whether the waiter's own turn was still to come at the time of the snapshot. If the waiter was granted earlier, a
- * late copy of its request has queued the waiter again, and its client will give back the second grant. A forged grant
- * says nothing about the turn.
+ * Whether the waiter was still to be granted the lock at the time of the snapshot. If it was granted the lock earlier,
+ * it is queued only because a repeated request arrived late, and its client will give back the second grant. If its
+ * grant was forged, the history does not show its turn, so the result is false.
  */
 export function hasTurn({ hold }: Waiter, { t }: EventOf<'queue'>): boolean {
   return !hold || (hold.grant.t >= t && hold.grant.via !== 'reentry' && !hold.forged)
@@ -93,8 +96,9 @@ export function excuseOf(
 ): boolean {
   const { hold, attempt } = history.waiter(id, owner)
   const { lease = Number.POSITIVE_INFINITY } = hold?.request ?? attempt?.request ?? {}
-  // The waiter may have been granted the lock for so short a time that the hold ended before the grant arrived. Then
-  // the waiter has had its turn, and waits again.
+  // The waiter may have been granted the lock and have lost it again before its process learned of the grant. Then the
+  // waiter has had its turn, and waits again. This needs a short lease, or an event that takes holds away, such as a
+  // forced release.
   const hadItsTurn = lease < grant.t - from || history.takings.of(key, from, grant.t)
   return hadItsTurn || history.disturbances.touch(worker, key, from, grant.t)
 }
@@ -110,7 +114,8 @@ const EARLY = 1
 /**
  * Returns the time until which an attempt without a grant certainly waited. The process gives up as soon as the timeout
  * of the attempt has passed, but a busy machine may record the end of the attempt late. A call for several locks may
- * have been granted this lock and given it back. So such a call did not certainly wait at all.
+ * have been granted this lock, and may have released it again before it ended. So it is not certain that such a call
+ * waited for this lock.
  */
 function surelyUntil({ attempt }: Waiter): number {
   if (!attempt?.end || attempt.request.part) return Number.NEGATIVE_INFINITY
@@ -134,8 +139,9 @@ function overtaking(
 }
 
 /**
- * A waiter made its request at most this many ms before the first snapshot that shows the waiter. The history does not
- * always show the time of the request.
+ * The longest time between a waiter's request and the first snapshot that shows the waiter, in ms. The history does not
+ * always show the time of the request. So a disturbance excuses a changed ticket even if it came up to this long before
+ * the snapshot with the old ticket.
  */
 const LONGEST_JOIN = 5_000
 

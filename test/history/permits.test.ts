@@ -32,7 +32,7 @@ describe('I1', () => {
   test('each caller is judged by its own number, in the order of the grants', () => {
     expect(found(hold('a', 10, 90, [3, 3]), hold('b', 20, 80, [1, 4]))).toEqual([])
     expect(found(hold('a', 10, 90, [1, 4]), hold('b', 20, 80, [3, 3]))).toEqual(['I1'])
-    // Redis grants a first, but the grant of a arrives after the grant of b.
+    // Redis grants `a` before `b`, but the grant of `a` arrives after the grant of `b`.
     expect(found(hold('b', 20, 80, [1, 4]), hold('a', 10, 90, [3, 3], { heard: 30 }))).toEqual([])
     expect(found(hold('b', 20, 80, [3, 3]), hold('a', 10, 90, [1, 4], { heard: 30 }))).toEqual(['I1', 'I2'])
   })
@@ -84,8 +84,8 @@ describe('I3', () => {
     const small = (mode: 'unfair' | 'once' | 'fair', asked = 105) => hold('small', 110, 120, [1, 3], { asked, mode })
     expect(found(queue(100, 'large'), large, small('unfair'))).toEqual(['I3'])
     expect(found(queue(100, 'large'), large, small('once'))).toEqual(['I3'])
-    // In the first history, the small request may have been granted before the large request queued. In the second
-    // history, a head start may have put the small request ahead of the large one in the queue.
+    // The check does not judge these two small requests. The first one came before the snapshot. The second one queues
+    // as well, and a head start may have put it ahead of the large request.
     expect(found(queue(100, 'large'), large, small('once', 99))).toEqual([])
     expect(found(queue(100, 'large'), large, small('fair'))).toEqual([])
     expect(found(queue(100, 'large'), large, hold('late', 150, 160, [1, 3], { mode: 'once' }))).toEqual([])
@@ -106,7 +106,7 @@ describe('I3', () => {
     const end = (t: number) => at(t, 'end', { worker: 'w-large', attempt: 'large', how: 'timeout' })
     expect(found(queue(100, 'large'), waiting(false), small, end(115))).toEqual(['I3'])
     expect(found(queue(100, 'large'), waiting(false), small, end(108))).toEqual([])
-    // A call for several locks may have been granted this lock, and then have given it back.
+    // This is no violation: a call for several locks may have been granted this lock, and may then have released it.
     expect(found(queue(100, 'large'), waiting(true), small, end(115))).toEqual([])
   })
 

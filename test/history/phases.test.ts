@@ -113,14 +113,15 @@ describe('I3 no reader is admitted while others read and a writer is queued', ()
   test('this holds for newcomers and for queued readers', () => {
     expect(found(queues(100, { writers: ['w'] }), reading, writer, late(105))).toEqual(['I3'])
     expect(found(queues(100, { writers: ['w'], readers: ['r'] }), reading, writer, late(20))).toEqual(['I3'])
-    // In these histories, the reader may have asked before the writer queued.
+    // These histories have no violation, because the reader `r` may have requested the lock before the writer queued.
     expect(found(queues(100, { writers: ['w'] }), reading, writer, late(95))).toEqual([])
     expect(found(queues(100, { readers: ['r'] }), reading, writer, late(20))).toEqual([])
   })
 
   test('after a writer’s turn, it is the readers’ turn', () => {
     expect(found(queues(100, { writers: ['v', 'w'] }), reading, write('v', 130, 140), writer, late(105))).toEqual([])
-    // At the time of the snapshot, only x reads. It is a writer that keeps reading after its write.
+    // At the time of the snapshot, x is the only holder. It writes until 110 ms, and it has re-entered to read until
+    // 130 ms.
     const both = [...write('x', 50, 110), ...read('x2', 60, 130, inside('x', 50, 60))]
     expect(found(queues(100, { writers: ['w'] }), both, writer, late(105))).toEqual([])
   })

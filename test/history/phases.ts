@@ -1,13 +1,14 @@
 /**
  * I3 for read-write locks: readers and writers take turns.
  *
- *   patience   a queued reader waits for at most one writer's turn: the turn of the current or of the next writer
+ *   patience   a queued reader waits for one writer's turn at most: that of the current writer or of the next one
  *   reading    while readers hold the lock and a live writer is queued, the next caller to be admitted is a writer
  *
  * Like the check in order.ts, these rules start from a snapshot of the queues. They do not judge a waiter that a fault
- * may have reached. Re-entries are exempt, because an owner that holds the lock may re-enter even while others wait. A
- * writer that gave up may have had a turn that the history does not show. So the rule `reading` judges only the first
- * writer of the queue, and only if no writer with a head start gave up after the snapshot.
+ * may have reached. Re-entries are exempt, because an owner that holds the lock may re-enter even while others wait.
+ * The rule `reading` judges only the first writer of the queue. The history does not show every writer's turn: a writer
+ * with a head start may get ahead of the first writer, have its turn, and give up. So if a writer with a head start
+ * gave up after the snapshot, the rule judges no writer.
  */
 import type { Entry, EventOf } from './events.ts'
 import { countedUntil } from './exclusion.ts'
@@ -47,15 +48,15 @@ export function checkPhases(history: History): Judged {
 
 interface Turn {
   readonly hold: Hold
-  /** The latest time until which a process relied on this hold or on an earlier hold of the list. */
+  /** The latest end of this hold and of all holds before it in the list. */
   readonly latest: number
 }
 
 class Phases {
   readonly #history: History
-  /** One hold for each writer's turn, in order. */
+  /** The holds of writers, sorted by token. Re-entries are left out, so each hold is one writer's turn. */
   readonly #writing: readonly Turn[]
-  /** The reads that are no re-entries, in the order in which their grants arrived. */
+  /** The holds of readers, in the order in which their grants arrived. Re-entries are left out. */
   readonly #reading: readonly Turn[]
   readonly #newcomers: Newcomers
   readonly #unknownTurns: readonly Attempt[]

@@ -40,11 +40,11 @@ export function checkProgress(history: History): Violation[] {
     ]
     const gaps = within(gapsOf(held), calms).filter(({ from, to }) => to - from > bound)
     if (gaps.length === 0) continue
-    const longest = longestSoFar(attempts)
+    const lasts = lastToSettleSoFar(attempts)
     for (const gap of gaps) {
       const inside = lowerBound(attempts, gap.from, ({ request }) => request.t)
       const outside = lowerBound(attempts, gap.to - bound, ({ request }) => request.t)
-      const candidates = [...longest.slice(Math.max(0, inside - 1), inside), ...attempts.slice(inside, outside)]
+      const candidates = [...lasts.slice(Math.max(0, inside - 1), inside), ...attempts.slice(inside, outside)]
       const waiter = candidates.find(attempt => waitedIn(history, attempt, gap) > bound)
       if (waiter) violations.push(still(key, waiter, gap))
     }
@@ -53,7 +53,7 @@ export function checkProgress(history: History): Violation[] {
 }
 
 /**
- * Returns for how many ms the attempt waited during the gap, in which no process held the lock. A killed process no
+ * Returns how long the attempt waited during a gap, in ms. In a gap, no process holds the lock. A killed process no
  * longer waits, and a stalled process cannot learn of its grant. A call for several locks may already hold this lock
  * while it waits for another lock, so its wait does not count.
  */
@@ -64,14 +64,17 @@ function waitedIn({ deaths, disturbances }: History, { request, settled }: Attem
   return to > from ? to - from - disturbances.stalled(request.worker, from, to) : 0
 }
 
-/** Returns for each index the attempt that settled last, among the attempts up to this index. */
-function longestSoFar(attempts: readonly Attempt[]): Attempt[] {
-  const longest: Attempt[] = []
+/**
+ * Returns a list of the same length. At each index, it has the attempt that settled last among the attempts up to this
+ * index.
+ */
+function lastToSettleSoFar(attempts: readonly Attempt[]): Attempt[] {
+  const lasts: Attempt[] = []
   for (const attempt of attempts) {
-    const last = longest.at(-1)
-    longest.push(last && last.settled >= attempt.settled ? last : attempt)
+    const last = lasts.at(-1)
+    lasts.push(last && last.settled >= attempt.settled ? last : attempt)
   }
-  return longest
+  return lasts
 }
 
 function calmsOf(history: History): Gap[] {
@@ -112,7 +115,7 @@ function gapsOf(held: readonly Gap[]): Gap[] {
   return [...gaps, { from, to: Number.POSITIVE_INFINITY }]
 }
 
-/** Returns the parts of the gaps that lie in a calm. The gaps and the calms are in order and do not overlap. */
+/** Returns the times that are both in a gap and in a calm. Each list is sorted, and its entries do not overlap. */
 function within(gaps: readonly Gap[], calms: readonly Gap[]): Gap[] {
   const parts: Gap[] = []
   let first = 0

@@ -23,7 +23,6 @@ const believer = (issued: number) => [
   lost('a', 400),
   ...released('a', 401, false),
 ]
-/** Makes a holder that is notified of its loss long before its deadline. */
 const toldEarly = (t: number) => [...granted('a', 10), lost('a', t), ...released('a', t + 1, false)]
 const next = (issued: number) => [...granted('b', issued), ...released('b', issued + 10)]
 
@@ -117,9 +116,9 @@ describe('clocks', () => {
       ...released('a', 401, false),
     ]
     const later = (off: number) => [...granted('b', 330, { off }), ...released('b', 340)]
-    // In the first history, a server whose clock has not stepped issued the hold's token, long after the taking. In the
-    // second history, the server whose clock has stepped issued the token. In the third history, the token is from
-    // before the taking.
+    // In all histories, the clock of server 3 steps forward, which takes holds away. In the first history, another
+    // server issues the token of `a`, long after the step. In the second history, server 3 issues this token, also
+    // after the step. In the third history, this token is issued before the step.
     expect(foundOverFive(step, taken, holder(0, 270), later(0))).toEqual(['I1'])
     expect(foundOverFive(step, taken, holder(60_000, 270), later(60_000))).toEqual(['I1'])
     expect(foundOverFive(step, taken, holder(0, 150), later(0))).toEqual([])

@@ -1,4 +1,4 @@
-/** Records the calls of a lock client as the checker needs them. */
+/** Records the calls of a lock client as events for the checker. */
 import { type Lease, type Lock, type LockClient, type LockOptions, LockTimeoutError } from '../../src/index.ts'
 import { type DecodedClaim, decodeClaim } from '../../src/kinds/claim.ts'
 import { check } from './check.ts'
@@ -23,7 +23,7 @@ export class RecordedClient {
   readonly #worker: string
   readonly #locks: LockClient
   readonly #recording: Recording
-  /** The live leases by key and token. In the client's events, these two identify a hold. */
+  /** The live leases by token and key, because the client's event `renewed` contains only the token and the key. */
   readonly #leases = new Map<string, Set<Lease>>()
   #attempts = 0
 
@@ -66,7 +66,10 @@ export class RecordedClient {
     }
   }
 
-  /** Records a hold from now on. If no `attempt` is given, the history has no request for this hold. */
+  /**
+   * Records the grant of a lease now, and records its renewals and its loss when they happen. `attempt` is the name of
+   * the attempt in the recorded request. If no request was recorded, leave `attempt` out.
+   */
   granted(lease: Lease, attempt = this.attempt()): Lease {
     const { key, id, owner, fencingToken: token, via } = lease
     // Read the clock before the lease. If the process is stopped in between, the recorded deadline is too early, never
@@ -130,7 +133,10 @@ export function queueEntries(
   return entries
 }
 
-/** Returns the violations that the checker finds in a history. Only events of this history can excuse a violation. */
+/**
+ * Returns the violations that the checker finds in a history. A fault excuses a violation only if the fault is in the
+ * history.
+ */
 export function violationsIn(events: Iterable<HistoryEvent>): string[] {
   const terms = { seed: 0, waiterTtl: 10_000, longestLease: 120_000, outageTimeout: 15_000 }
   const run: HistoryEvent = { t: 0, kind: 'run', ...terms }

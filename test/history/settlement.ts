@@ -1,11 +1,13 @@
 /**
- * Checks three invariants. I6: every promise settles in time. No call is refused without a fault, and a call that would
- * wait for its own caller is refused as a deadlock. I8: if a hold ended without its release, its holder was notified.
- * I5: no hold is lost before its deadline, unless it may have been taken away from outside.
+ * Checks three invariants:
+ * - I5: no hold is lost before its deadline, unless a fault or a forced release may have taken it away.
+ * - I6: every promise settles in time, and no call fails without a fault. A call that would wait for a hold of its own
+ *   owner is refused as a deadlock.
+ * - I8: if a hold ended without its release, its holder was notified.
  *
  * The time limit of a call is its timeout, or the time for which the client tolerates an unreachable server. While the
- * event loop of its process stands still, the call cannot settle. An extra tolerance allows for a slow machine: six
- * processes and their server run on two processors.
+ * event loop of a process stands still, no call of this process can settle. An extra tolerance allows for a slow
+ * machine: six processes and their server run on two processors.
  */
 import { countedUntil } from './exclusion.ts'
 import type { Attempt, History, Hold, Violation } from './history.ts'
@@ -13,8 +15,8 @@ import { groupBy } from './lists.ts'
 
 const SLACK = 1_500
 /**
- * The tolerance for comparing a deadline with the time of a loss, in ms. The process reads its clock for the two at
- * slightly different moments.
+ * The tolerance for comparing a deadline with the time of a loss, in ms. The process reads its clock once for the
+ * deadline and once for the loss, at slightly different moments.
  */
 const READING = 1
 
@@ -50,8 +52,8 @@ function unsettled(
 }
 
 /**
- * Checks deadlocks. A call that asks to write would wait for its own caller if its owner reads and does not already
- * write. Such a call is refused as a deadlock, and no other call is.
+ * Checks which calls were refused as a deadlock. If an owner reads and does not write, its own call to write would wait
+ * for its own read to end. Such a call must be refused as a deadlock. No other call may be refused as a deadlock.
  */
 export function checkDeadlocks(history: History): Violation[] {
   const writing = history.attempts.filter(({ request }) => request.wants === 'write')
@@ -98,9 +100,9 @@ function mayLast({ released }: Pick<Hold, 'released'>, t: number): boolean {
 }
 
 /**
- * Checks that each holder was notified of a lost hold. A hold was lost if its release did not end it. There is one
- * exception: if the lease ran out while the release was under way, the hold does not count as lost, because either the
- * end of the lease or the release ended it.
+ * Checks that each holder released its hold, or was notified of its loss. If a release resolves to false, the hold had
+ * been lost, so its holder must have been notified. There is one exception: if the lease ran out while the release was
+ * under way, no notification is needed.
  */
 export function checkNotice(history: History): Violation[] {
   const violations: Violation[] = []
@@ -120,8 +122,9 @@ export function checkNotice(history: History): Violation[] {
 }
 
 /**
- * Checks that no hold was lost before its deadline without a taking. A deadline never moves to an earlier time, and is
- * recorded no later than it is set. So if a process reports a loss before the deadline, either Redis has reported the
+ * Checks that no hold was lost before its deadline, unless a fault or a forced release may have taken it away. A
+ * process only moves a deadline to a later time, and the deadline in the history is never later than the deadline that
+ * the process knew. So if a process reports a loss before the deadline in the history, either Redis has reported the
  * loss to the process, or the process is wrong.
  */
 export function checkOwnership(history: History): Violation[] {

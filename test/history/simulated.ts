@@ -1,7 +1,6 @@
 /**
- * Histories as a correct lock would make them. The tests check them unchanged and after a mutation. Each key has one
- * server. The server serves fair waiters by the rules of the lock's kind, and other waiters in any order that the lock
- * allows.
+ * Simulates correct locks, and returns their histories. The tests check these histories unchanged and after a mutation.
+ * The server serves fair waiters by the rules of the lock's kind, and other waiters in any order that the lock allows.
  */
 import fc from 'fast-check'
 import type { Entry, Fields, HistoryEvent, Kind } from './events.ts'
@@ -202,7 +201,7 @@ function admit(
   const queue = waiting.filter(({ fair }) => fair)
   const readers = queue.filter(({ wants }) => wants === 'read')
   const others = queue.filter(({ wants }) => wants !== 'read')
-  // The readers have their turn after a writer's turn, and whenever no writer waits.
+  // After a writer's turn, and whenever no writer is queued, all queued readers are admitted.
   if (readers[0] && fits(readers[0]) && (writersTurn() || others.length === 0)) {
     for (const reader of readers.splice(0)) grant(reader)
   }
@@ -212,8 +211,8 @@ function admit(
 }
 
 /**
- * Returns the time at which the server sees that a request has left the queue. A grant that the server makes before
- * this time still reaches the waiter.
+ * Returns when the server removes a waiter because of its timeout. This is a little before the waiter gives up, so a
+ * grant that the server makes earlier still reaches the waiter in time.
  */
 function leavesAt({ t, patience = Number.POSITIVE_INFINITY }: Request): number {
   return Math.max(t + WAY, t + patience - 3 * WAY)

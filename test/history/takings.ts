@@ -1,20 +1,20 @@
 /**
- * Holds that were taken away from outside. The causes are a loss of data, a deleted key, a forced release, a failover
- * that lost the last writes, and a server's clock that stepped forward past the end of the lease. Each such event is a
- * taking. After a taking, the old holder and the next holder may both rely on the lock for a moment. This is
- * documented. I1 applies before the taking, and between all other holds. So for the check, a hold that was taken away
- * ends at its taking. Nothing else is excused.
+ * A taking is an event that takes holds away from their holders: a loss of data, a deleted key, a forced release, a
+ * failover that lost the last writes, or a server's clock that stepped forward past the end of the lease. After a
+ * taking, the old holder and the next holder may both rely on the lock for a moment. This is documented, so the check
+ * does not report it: for the check, a hold that was taken away ends at its taking. All other overlaps are reported.
  *
- * A taking affects the holds that Redis had issued before it, even if their processes learned of these holds only
- * later. A token is the server's time, in µs, at which it was issued. But a server whose clock has been set back issues
- * tokens that are ahead of its clock. Such a token was issued at an unknown time after its request.
+ * A taking affects every hold that Redis issued before it, even if the process learned of the hold only later. The
+ * token tells when Redis issued the hold, because a token is the server's time, in µs. But after the server's clock has
+ * been set back, new tokens are ahead of the clock. Then it is only known that Redis issued the hold after the request
+ * for the lock.
  *
- * Servers of a quorum that come back empty do not count until every earlier hold has ended. So a holder may be notified
- * before its deadline, but no other caller gets the lock early. Such a taking is `closed`, and excuses only the early
- * loss.
+ * If a server of a quorum loses its data, clients ignore this server until every earlier hold has ended. So a holder
+ * may be notified before its deadline, but no other caller gets the lock early. Such a taking is marked `closed`. It
+ * excuses that the hold was lost early, but it excuses no overlap.
  *
- * At a failover, a taking is recorded for each process. The old master grants locks to a process until that process
- * reaches the new master. Later grants to this process have no excuse.
+ * At a failover, a taking is recorded for each process, because the old master may still grant locks to a process until
+ * that process reaches the new master. Grants after that are not excused.
  */
 import type { EventOf } from './events.ts'
 import { groupBy, lowerBound } from './lists.ts'
@@ -27,13 +27,16 @@ const TOLERANCE = 50
 
 interface Cut {
   readonly until: number
-  /** The earliest beginning among this taking and all later ones. */
+  /**
+   * `until` is when this taking ended. `earliest` is the earliest beginning of this taking and of all takings that
+   * ended later.
+   */
   readonly earliest: number
 }
 
 type Cuts = ReadonlyMap<string, Cut[]>
 
-/** Takings, arranged by the holds that they concern. */
+/** Takings, grouped by what they took: all holds, the holds of one key, or the holds of one process. */
 class Losses {
   readonly #ofAll: Cut[]
   readonly #ofKey: Cuts
@@ -46,8 +49,8 @@ class Losses {
   }
 
   /**
-   * Returns the beginning of the earliest taking that may have affected a hold issued at this time. The result is
-   * infinite if there was no such taking.
+   * Returns the beginning of the earliest taking that may have taken away a hold of this key and process that was
+   * issued at the time `issued`. Returns infinity if there was none.
    */
   of({ key, worker }: EventOf<'grant'>, issued: number): number {
     const next = (list: Cut[] | undefined) => {
@@ -73,16 +76,16 @@ export class Takings {
   }
 
   /**
-   * Returns the earliest time from which another caller may get the lock because the hold was taken away. The result is
-   * infinite if the hold was never taken away. `requested` is the time of the hold's request.
+   * If the hold was taken away, returns the earliest time at which another caller may have got the lock. Otherwise
+   * returns infinity. `requested` is the time at which the caller requested the lock.
    */
   cut(grant: EventOf<'grant'>, requested = grant.t): number {
     return this.#opening.of(grant, this.#issued(grant, requested) - TOLERANCE)
   }
 
   /**
-   * Returns the earliest time at which the holder may be notified that the hold was taken away. At that time, other
-   * callers may still be kept out.
+   * Returns the earliest time at which the holder may be notified that its hold was taken away. Unlike `cut`, this
+   * counts `closed` takings too, after which no other caller gets the lock early.
    */
   told(grant: EventOf<'grant'>, requested = grant.t): number {
     return this.#all.of(grant, this.#issued(grant, requested) - TOLERANCE)
@@ -94,11 +97,12 @@ export class Takings {
   }
 
   /**
-   * Returns the monotonic time at which Redis issued the token. At that moment, which was between the request and the
-   * arrival of the grant, the server's clock showed the token's time. If no clock showed the token's time in this
-   * interval, the token was ahead of the clock or belongs to an earlier hold, and the result is the time of the
-   * request. In a quorum, several clocks may have shown the token's time, at different moments. The result is then the
-   * earliest moment, because it excuses most.
+   * Returns when Redis issued the hold, as a monotonic time. A token is a time of the server's clock. So the hold was
+   * issued when the server's clock showed this time, between the request and the arrival of the grant. In a quorum, the
+   * clocks of several servers may have shown it at different moments. Then the earliest of these moments is returned,
+   * because more takings come after it, so more overlaps are excused. If no clock showed the token's time between the
+   * request and the grant, the token was ahead of the clock, or belongs to an earlier hold. Then the time of the
+   * request is returned.
    */
   #issued(grant: EventOf<'grant'>, requested: number): number {
     const said = this.#clocks.flatMap(clocks => saidBy(clocks, grant, requested) ?? [])
@@ -107,8 +111,9 @@ export class Takings {
 }
 
 /**
- * Returns the monotonic time at which this clock showed the token's time. Undefined if it did not show that time
- * between the request and the grant.
+ * A token is a time of the server's clock. Returns the monotonic time at which the server's clock showed the token, as
+ * computed from `clocks`, the readings of this clock. Returns undefined if that time is not between the request and the
+ * arrival of the grant.
  */
 function saidBy(
   clocks: readonly EventOf<'clock'>[],

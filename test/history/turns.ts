@@ -1,12 +1,11 @@
 /**
- * Unfair processes take turns: while one process waits for a lock, no other process gets the lock again and again. A
- * turn is a grant by Redis to an unfair caller, with all local hand-offs after it.
+ * Checks that unfair processes take turns: while one process waits for a lock, no other process gets the lock again and
+ * again. A turn is a grant by Redis to an unfair caller, with all local hand-offs after it.
  *
- * The check compares a process that waits and gets nothing with a process that gets the lock. Two processes that both
- * always want the lock would alternate. But a process leaves the lock to others only for a few ms, so a process that is
- * slow at that moment misses its turn. Therefore a violation needs many turns of the one process and a long wait of the
- * other, during which both are undisturbed. Only mutexes are checked, because other locks can have several holders at
- * the same time.
+ * Two processes that always want the same lock should get it alternately. But after its turn, a process gives the
+ * others only a few ms to take the lock. A process that is slow at that moment misses its turn. So the check reports a
+ * violation only if one process had many turns during a long wait of another process, and no fault disturbed either of
+ * them in this time. Only mutexes are checked, because other locks can have several holders at the same time.
  */
 import type { Attempt, History, Hold, Violation } from './history.ts'
 import { groupBy, lowerBound } from './lists.ts'
@@ -17,7 +16,7 @@ export const WAIT = 1_000
 
 export function checkTurns(history: History): Violation[] {
   const violations: Violation[] = []
-  // In a quorum each server grants separately, and it is a matter of chance which caller gets a majority.
+  // A quorum has no turns: each server grants separately, and chance decides which caller gets a majority.
   if (history.terms.servers !== undefined) return violations
   const waiting = history.attempts.filter(
     ({ request, end }) =>
@@ -33,7 +32,10 @@ export function checkTurns(history: History): Violation[] {
   return violations
 }
 
-/** Examines the last part of the wait, in which the attempt's process was granted nothing. */
+/**
+ * Returns a violation if another process had too many turns while this attempt waited. If the process of this attempt
+ * was granted the lock in the meantime, only the turns after that count.
+ */
 function passedOver(history: History, { request, settled }: Attempt, holds: readonly Hold[]): Violation | undefined {
   const { worker, key } = request
   const to = Math.min(settled, history.deaths.get(worker) ?? Number.POSITIVE_INFINITY)

@@ -2,12 +2,12 @@
  * What a call asks of its lock. For every kind of lock, a call asks for some units of a total:
  *
  *   a mutex         1 of 1
- *   a semaphore     `permits` of the total that this caller gave
- *   a reader        1 of N - 1, so that it fits beside readers, but not beside a writer
+ *   a semaphore     `permits` of `of`, the total that the caller passed to `semaphore()`
+ *   a reader        1 of N - 1, which fits beside other readers, but not beside a writer
  *   a writer        N of N, where N is a very large number
  */
 
-/** What a call asks for. Absent for a mutex. */
+/** Undefined stands for a mutex. */
 export type Wants = 'read' | 'write' | readonly [permits: number, of: number]
 
 export interface Weight {
@@ -36,7 +36,10 @@ export function reenters(wants: Wants | undefined): boolean {
   return wants === undefined || wants === 'read' || wants === 'write'
 }
 
-/** Whether two holds of different owners cannot overlap. The total that the second hold's caller gave decides. */
+/**
+ * Whether two holds of different owners exclude each other. If two callers of a semaphore passed different totals, the
+ * total of the second hold decides.
+ */
 export function exclude(first: Wants | undefined, second: Wants | undefined): boolean {
   const { permits, of } = weightOf(second)
   return weightOf(first).permits + permits > of

@@ -1,12 +1,15 @@
 /**
- * The evidence of the witnesses, which are independent of the lock (witnesses.ts). One witness is a folder with a file
- * for each process that holds the lock. The other is a register that refuses a token older than one that it has seen.
- * It refuses no token of a semaphore, because the holders of a semaphore write in any order. A process records evidence
- * only if its own lease says `held` both before and after the observation. So a process that is stopped during its
- * hold, and continues after its lease has ended, records no evidence. No lock can prevent that case.
+ * Checks what the two witnesses saw. They do not rely on the lock (witnesses.ts). One witness is a folder, in which
+ * each process that holds the lock has a file. The other is a register, to which holders write their tokens. It refuses
+ * a token that is older than the last one that it has accepted. It refuses no token of a semaphore, because the holders
+ * of a semaphore write in any order.
  *
- * The witnesses have to agree with the history. If a witness saw a meeting of holders that the history does not show,
- * the history or its checker is wrong. That is still a violation, and its text says what the history does not show.
+ * A process may be stopped during its hold and continue after its lease has ended. No lock can prevent that. So a
+ * process records what a witness showed only if its own lease said `held` both before and after.
+ *
+ * The witnesses and the history have to agree. If a witness saw two holders at the same time, but the history shows no
+ * overlap, then the history or its checker is wrong. This is a violation too, and its text says that the history does
+ * not show it.
  */
 
 import type { HistoryEvent } from './events.ts'
@@ -43,12 +46,13 @@ function met(history: History, found: readonly Violation[]): Violation[] {
 }
 
 /**
- * Finds refused writes. Such a refusal means that a newer token was written while the writer of the older token still
- * held. So there were two holders, or tokens were out of step. There are two excuses:
- * - The hold with the newer token was taken away. At a failover, for example, the old master keeps granting locks to
+ * Finds refused writes. The register refuses a write if it has already accepted a newer token. The writer still held
+ * the lock. So two callers held the lock at the same time, or a later grant had a smaller token than an earlier one.
+ * There are two excuses:
+ * - One of the two holds had been taken away. At a failover, for example, the old master keeps granting locks to
  *   processes that still reach it.
- * - The newer token was forged, and a process believed it. Such a token remains the newest in the register until Redis
- *   has issued a larger one.
+ * - One of the two tokens came from a forged message that a process believed. A forged token remains the newest in the
+ *   register until Redis has issued a larger one.
  */
 function fenced(history: History, found: readonly Violation[]): Violation[] {
   return history.all('fenced').flatMap(event => {
@@ -68,7 +72,10 @@ function wasTaken(history: History, hold: Hold, at: number): boolean {
   return history.takings.cut(hold.grant, hold.request?.t) <= at
 }
 
-/** Finds writes that do not agree with the grants, and tokens that go back. */
+/**
+ * Finds writes without a grant, writes with another token than their grant, writes that the register has lost, and
+ * tokens that are smaller than the token written before.
+ */
 function unknownWrites(history: History): Violation[] {
   const violations: Violation[] = []
   const accepted = new Set<string>()

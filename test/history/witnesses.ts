@@ -1,17 +1,18 @@
 /**
- * Two witnesses of exclusion that are independent of the lock. A process gives evidence only while its own lease says
- * `held`.
+ * Two witnesses that show whether holders exclude each other. They do not rely on the lock. A process consults them
+ * only while its own lease says `held`.
  *
  * The first witness is a folder for each key. A process that gets the lock makes a file in the folder, and then reads
- * the other files there. When it releases the lock, it removes its file. The file names the holder, what the holder
- * asked of the lock, and until when it certainly holds. A file whose time has passed does not count: a process that was
- * killed, stopped or too slow has left it. Holders meet if the process that reads the files still holds, and the times
- * in some other files have not passed. A meeting is recorded if the holders that meet exceed what the lock allows. If
- * two processes get the lock at the same time, the process that makes its file later sees the other file.
+ * the other files there. When the process releases the lock, it removes its file. If two processes hold the lock at the
+ * same time, the process that makes its file later sees the other file. The file names the holder, what the holder
+ * asked for, and when its lease ends. After that time, the file does not count: its process was killed or stopped, or
+ * was too slow to remove it. All other files belong to present holders. If these holders and the reading process
+ * together exceed what the lock allows, the process records that they have met.
  *
- * The second witness is a register in a Redis that no fault ever reaches. The register refuses a token older than the
- * last one that it has accepted. Readers only ask whether the register would accept their token. Holders of a semaphore
- * write in any order, so the register only records their tokens.
+ * The second witness is a register in a Redis that no fault ever reaches. Holders write their tokens to the register.
+ * It refuses a token older than the last one that it has accepted. The holder of a read lock writes nothing: it only
+ * asks whether the register would accept its token. The holders of a semaphore write in any order, so the register
+ * records their tokens and refuses none.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -50,8 +51,8 @@ export class Witnesses {
   }
 
   /**
-   * Makes the holder's file and looks for other holders, all in one turn of the event loop. Returns false if the
-   * holders together exceed what the lock allows, or if the lease has ended. `wants` is as in a request.
+   * Writes a file for this holder, and looks for the files of other holders, all in one turn of the event loop. Returns
+   * false if the holders together exceed what the lock allows, or if the lease has ended.
    */
   enter(lease: Lease, wants?: Wants): boolean {
     const { key, id, owner } = lease
@@ -62,7 +63,7 @@ export class Witnesses {
     if (!lease.held) return false
     const folder = join(this.#folder, key)
     const file = join(folder, id)
-    // If the hold is lost before its deadline, the next holder must not find its file.
+    // If this hold is lost before its deadline, remove its file, so that the next holder does not find it.
     lease.signal.addEventListener('abort', () => rmSync(file, { force: true }), { once: true })
     mkdirSync(folder, { recursive: true })
     writeFileSync(file, JSON.stringify(inside))
@@ -80,7 +81,6 @@ export class Witnesses {
     rmSync(join(this.#folder, key, id), { force: true })
   }
 
-  /** Writes to the register with the lease's token. */
   async write(lease: Lease, wants?: Wants): Promise<void> {
     const { key, id, fencingToken: token } = lease
     if (!lease.held) return
@@ -94,7 +94,7 @@ export class Witnesses {
 }
 
 /**
- * Writes to the register, whatever the lease says about itself. Returns 0 if the register accepted the write. Otherwise
+ * Writes to the register, even if the lease is no longer held. Returns 0 if the register accepted the write. Otherwise
  * returns the newer token that the register has seen.
  */
 export async function writeFenced(redis: Redis, { key, id, fencingToken }: Lease, wants?: Wants): Promise<number> {
@@ -116,7 +116,10 @@ function registerName(key: string): string {
   return `register:${key}`
 }
 
-/** Returns the other holders that certainly hold at this time. Other holds of an owner that re-enters are left out. */
+/**
+ * Returns the holders of all other files, except those whose lease has ended. If the lock can be re-entered, other
+ * holds of the same owner are left out.
+ */
 function othersIn(folder: string, mine: Inside): Inside[] {
   return readdirSync(folder).flatMap(name => {
     const file = join(folder, name)

@@ -1,4 +1,4 @@
-/** A process that records events until it is killed. It sends a message when it has recorded a thousand. */
+/** A process that records events until it is killed. After the first thousand events, it sends a message. */
 import { Recorder } from './recorder.ts'
 
 const [file, worker] = process.argv.slice(2) as [string, string]

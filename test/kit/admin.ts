@@ -9,7 +9,7 @@ export async function keysWith(redis: Redis, text: string): Promise<string[]> {
   return found.sort()
 }
 
-/** The connection name of the tests' own inspecting connections, which `connections` leaves out. */
+/** The name of the connections with which tests inspect servers. `connections` leaves them out. */
 export const ADMIN = 'admin'
 
 /** Inspects all masters of a topology, with all rights. */
@@ -28,7 +28,10 @@ export class Admin {
     return Promise.all(masters.map(ask))
   }
 
-  /** Runs a command that names a key. The command goes to the server that has the key; in a quorum, to every server. */
+  /**
+   * Calls `ask` with each ioredis instance: one, or in a quorum one per server. For commands on a key: the instance of
+   * a cluster sends them to the node that has the key.
+   */
   everywhere<T>(ask: (redis: Redis | Cluster) => Promise<T>): Promise<T[]> {
     return Promise.all(this.#parts.map(ask))
   }

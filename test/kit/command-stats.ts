@@ -1,7 +1,7 @@
 /** Reads from a server's statistics which commands it has received. */
 import type { Redis } from 'ioredis'
 
-/** Commands that only scripts and tests call. No lock client sends them. */
+/** Commands that are not counted. They open or inspect a connection or a server; no operation on a lock needs them. */
 const notSent = /^(info|client.*|config.*|scan|hello|ping)$/
 
 type Calls = Record<string, number>

@@ -28,7 +28,7 @@ export interface Orders {
   callers: number
   /** Duration of each critical section, in ms. Default: random, at most 3. */
   hold?: number
-  /** Lease time, in ms. Default: the client's default. The client renews the lease, however long it is. */
+  /** Lease time, in ms. Default: the client's default. */
   lease?: number
   /**
    * The signal that stops or kills the process in the middle of its third critical section, before that section writes
@@ -37,10 +37,7 @@ export interface Orders {
   fate?: 'SIGKILL' | 'SIGSTOP'
 }
 
-/**
- * The register stands for the data that the lock protects: it refuses writes with an old fencing token. `refused`
- * tells whether the register refused the write of the section that the signal interrupted.
- */
+/** `refused` tells whether the register refused the write of the section that the signal interrupted. */
 export interface FromWorker {
   type: 'ready' | 'fated' | 'done'
   refused?: boolean

@@ -99,7 +99,7 @@ export class Worker {
     this.child.send({ type: 'go' })
   }
 
-  /** Resolves just before the fatal signal reaches the worker. */
+  /** Resolves when the worker is about to send itself the signal `fate`. */
   fated(): Promise<FromWorker> {
     return this.#said('fated')
   }

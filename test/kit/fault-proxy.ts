@@ -66,7 +66,7 @@ export class FaultProxy extends Relay {
     for (const pump of this.#pumps) pump()
   }
 
-  /** Sends all data through one queue. So no data overtakes earlier data that is held back or delayed. */
+  /** Forwards data through a queue, so that no data overtakes earlier data that is held back or delayed. */
   #forward(direction: Direction, from: Socket, to: Socket): void {
     const queue: { data: Buffer; due: number }[] = []
     const pump = () => {

@@ -1,8 +1,9 @@
 /**
- * A TCP proxy that parses Redis's frames. A test can single out one frame, for example the reply to a release or the
- * message of a grant. A connection that sends SUBSCRIBE counts as the client's connection for messages.
+ * A TCP proxy that knows Redis's protocol. It passes on whole frames: commands, replies and messages. A test can give
+ * it a rule for certain frames, for example for the reply to a release or for the message of a grant, and can later
+ * lift the rule. A connection that sends SUBSCRIBE counts as the client's connection for messages.
  *
- * The first matching rule decides what happens to a frame when it arrives:
+ * The first rule that matches a frame decides what happens to it:
  *  drop    The frame is lost, and the connection stays open. Dropping every frame makes the connection half-open.
  *  hold    The frame waits until the rule is lifted. Later frames on the same connection wait behind it, as in TCP.
  *  cut     The frame is lost, and its connection is cut.
@@ -195,7 +196,10 @@ export class FrameProxy extends Relay {
     for (const wire of this.#wiresOf(kind)) wire.cut()
   }
 
-  /** Makes the present connections half-open until the client closes them. Later connections are not affected. */
+  /**
+   * Makes the present connections half-open until the client closes them. Later connections are not affected. `noticed`
+   * tells whether the client has closed all of them.
+   */
   halfOpen(direction: Direction, kind?: Kind): { readonly noticed: () => boolean } {
     const dead = this.#wiresOf(kind)
     for (const wire of dead) wire.dead.add(direction)
@@ -211,7 +215,10 @@ export class FrameProxy extends Relay {
     for (const wire of this.#wires) wire.server.resume()
   }
 
-  /** Leads new connections to another server. Cuts all present connections, or only those of one kind, or none. */
+  /**
+   * Connects clients to another server from now on. Cuts the present connections of the kind `cut`; by default, all of
+   * them.
+   */
   switchTo(target: string, cut?: Kind | 'none'): void {
     this.leadTo(target)
     if (cut !== 'none') this.cut(cut)

@@ -62,7 +62,7 @@ function sentText(script: Parameters<typeof textOf>[0], tokenMemory: number): st
   return textOf(script, { cluster: false, inboxes: 'lock:inbox:', tokenMemory })
 }
 
-/** The text of the mutex script that withdraws a request. A test may load this script alone into a server. */
+/** The text of the mutex script that withdraws a request. */
 export const leaveText = sentText(ofMutexes.leave, settingsOf({}).tokenMemory)
 
 /**

@@ -1,6 +1,7 @@
 /**
- * Lock clients whose calls by key, such as `lock(key)`, use a semaphore or a read-write lock in place of a mutex. Both
- * the tests and their child processes use these clients, so this file must not import the test runner.
+ * Lock clients whose methods `lock(key)`, `tryLock(key)`, `using(key, …)`, `inspect(key)` and `isLocked(key)` use a
+ * semaphore or a read-write lock instead of a mutex. Both the tests and their child processes use these clients, so
+ * this file must not import the test runner.
  */
 
 import { about } from '../../src/errors.ts'
@@ -55,13 +56,13 @@ export const kindClients = { mutex: LockClient, semaphore: SemaphoreClient, read
 export type KindName = keyof typeof kindClients
 export const kindNames = Object.keys(kindClients) as KindName[]
 
-/** Returns a lock of this kind for the key. The lock excludes as a mutex does. */
+/** Returns a lock of this kind for the key. Like a mutex, it has at most one holder at a time. */
 export function lockOf(locks: LockClient, kind: KindName, key: string): Lock {
   if (kind === 'semaphore') return locks.semaphore(key, 1)
   return kind === 'mutex' ? locks.mutex(key) : locks.readWrite(key).write
 }
 
-/** Returns the permits or the mode that a history records for a caller of a lock from `lockOf`. */
+/** Returns the value of the field `wants` with which a history records a call of this kind of lock. */
 export function wantsOf(kind: KindName): Wants | undefined {
   if (kind === 'mutex') return undefined
   return kind === 'semaphore' ? [1, 1] : 'write'

@@ -1,6 +1,6 @@
 /**
- * The kinds of locks that can exclude as a mutex does. A suite about waiting, leases, messages or faults runs for each
- * kind. Each kind supplies the functions that make its clients. A test takes these functions from its kind:
+ * The kinds of locks that can be used as a mutex, with one holder at a time. Suites about waiting, leases, messages or
+ * faults run for each kind. Each kind supplies the functions that make its clients:
  *
  *   test.each(kinds)('… ($kind)', async ({ client, clientBehindProxy }) => …
  */
@@ -11,7 +11,7 @@ import { Peer } from './peer.ts'
 import { clientBehindProxy } from './proxies.ts'
 import { client } from './redis.ts'
 
-/** Returns functions that make clients of one kind. Each function works like the imported function of the same name. */
+/** Returns functions that make clients which use this kind of lock. They wrap the imported functions. */
 const kindNamed = (kind: KindName) => ({
   kind,
   client: (...[options, redis]: Parameters<typeof client>) => client(options, redis, kindClients[kind]),
@@ -19,16 +19,15 @@ const kindNamed = (kind: KindName) => ({
   clientBehindProxy: (...[options, url]: Parameters<typeof clientBehindProxy>) =>
     clientBehindProxy(options, url, kindClients[kind]),
   peer: (...[options, url]: Parameters<typeof Peer.start>) => Peer.start(options, url, kind),
-  /** Returns the name of the lock's first key in Redis. */
+  /** Returns the name of the lock's main key in Redis. The names of its other keys begin with this name. */
   nameOf: (key: string) => (kind === 'mutex' ? `lock:{${key}}` : `lock:%${kind}/{${key}}`),
 })
 
 export const kinds = kindNames.map(kindNamed)
 /**
- * The kinds for which the contract tests run in this topology. Kinds differ only in their scripts, and only a cluster
- * runs scripts differently from a single server. In other topologies one kind is enough.
+ * The kinds of locks for which the tests of test/contract run in this topology. Kinds differ only in their scripts, and
+ * only a cluster runs scripts differently from a single server. In other topologies one kind is enough.
  */
 export const kindsHere = ['standalone', 'cluster'].includes(inject('topology')) ? kinds : kinds.slice(0, 1)
 export type Kinds = (typeof kinds)[number]
-/** Each kind, once fair and once unfair. */
 export const kindsAndWays = kinds.flatMap(each => ways.map(fair => ({ ...each, fair })))

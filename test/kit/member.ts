@@ -1,6 +1,6 @@
 /**
- * A session with several kinds of locks, some of which exist only in tests, and helpers with which a test observes the
- * session.
+ * One session of the lock client (src/session.ts) that uses several kinds of locks, and helpers with which a test
+ * observes the session. The kinds `twin` and `flag` exist only in tests.
  */
 import { onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'

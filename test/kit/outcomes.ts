@@ -6,13 +6,17 @@ import { sleep } from './time.ts'
 
 /**
  * A call that takes at most this long, in ms, counts as prompt in tests. The limit leaves room for a slow and busy
- * machine. Every default time is much longer, so a call that waits for a default time does not count as prompt.
+ * machine. It is much shorter than the defaults of `lease`, `waiterTtl` and `outageTimeout`, so a call that waits for
+ * one of them does not count as prompt.
  */
 export const PROMPT = 3_000
 
 type Class<T> = abstract new (...args: never[]) => T
 
-/** How a promise settled. A test can look at the outcome later, without an unhandled rejection in the meantime. */
+/**
+ * How a promise settled. The promise that `outcomeOf` returns never rejects. So a test can await it later, without an
+ * unhandled rejection in the meantime.
+ */
 export type Outcome<T> = { value: T; error?: undefined } | { value?: undefined; error: Error }
 
 export function outcomeOf<T>(promise: PromiseLike<T>): Promise<Outcome<T>> {
@@ -24,7 +28,7 @@ export function outcomeOf<T>(promise: PromiseLike<T>): Promise<Outcome<T>> {
   )
 }
 
-/** Returns the error that the promise rejects with. Fails if the error is not of this class. */
+/** Returns the error that the promise rejects with. Fails if the error is not of the class `expected`. */
 export async function rejection<T extends Error>(promise: PromiseLike<unknown>, expected: Class<T>): Promise<T> {
   const error = await reasonOf(promise)
   expect(error).toBeInstanceOf(expected)
@@ -39,8 +43,8 @@ export async function reasonOf(promise: PromiseLike<unknown>): Promise<unknown> 
 }
 
 /**
- * If a LockConnectionError has a cause, returns the message of the cause: the server's own words. Returns any other
- * error as text.
+ * Returns the message of the cause of a LockConnectionError, which is usually what the server replied. Returns any
+ * other error as text.
  */
 export function wordsOf(error: Error | undefined): string {
   if (!(error instanceof LockConnectionError)) return `${error}`
@@ -94,7 +98,7 @@ export async function collect<T>(iterable: AsyncIterable<T>): Promise<T[]> {
   return items
 }
 
-/** Calls every method, with and without waiting, and returns the promises. */
+/** Calls every method of the client that takes a key, with and without waiting, and returns the promises. */
 export function everyCall(locks: LockClient, key: string): Promise<unknown>[] {
   return [
     ...Array.from({ length: 5 }, () => locks.lock(key)),

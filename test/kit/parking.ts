@@ -10,7 +10,7 @@ export const ways = [true, false]
  * call. If the call is fair, `inspect` also shows the waiter in the queue. An unfair call never joins the queue.
  *
  * The call's promise is returned inside an object, because `await park(…)` would otherwise wait until the call is
- * granted. A test need not wait for that promise.
+ * granted.
  */
 export async function park(
   locks: LockClient,

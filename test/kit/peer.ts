@@ -76,7 +76,7 @@ export class Peer {
   }
 
   /**
-   * Returns the events that the client has recorded about its holds so far. In these events, the client is the worker
+   * Returns the events that the client has recorded about its holds so far. In these events, the name of its process is
    * `peer`.
    */
   history() {

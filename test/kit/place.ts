@@ -1,7 +1,7 @@
 /**
- * A place is a set of servers in the topology under test, on which a contract test runs. Either all tests share the
- * servers, or the servers belong to one test. The place hides all differences between topologies, so a test is the same
- * in each topology.
+ * A place is the set of servers on which a test of test/contract runs. These tests run in several topologies. The place
+ * hides the differences between topologies, so each test is written once. All tests share the servers of one place, and
+ * a test can also start a place of its own.
  */
 import type { Cluster, Redis } from 'ioredis'
 import { inject, onTestFinished } from 'vitest'
@@ -34,7 +34,7 @@ export class Place {
     this.#dataPorts = dataPorts
   }
 
-  /** The addresses by which a lock client in a child process reaches the servers. */
+  /** How a lock client in a child process reaches the servers. */
   get way(): Way {
     return this.#ways.client
   }
@@ -43,22 +43,19 @@ export class Place {
     return this.#ways.client.kind === 'cluster'
   }
 
-  /**
-   * Whether a client asks sentinels for the address of its server. If so, the sentinels themselves also have
-   * connections to the servers that hold data.
-   */
+  /** Whether a client asks sentinels for the address of its server. */
   get bySentinels(): boolean {
     const { client } = this.#ways
     return client.kind === 'server' && client.options.sentinels !== undefined
   }
 
-  /** Returns the source for a lock client that has these options. */
+  /** Returns what to pass to the constructor of a lock client, besides these options, so that it uses the servers. */
   source(options: ClientOptions = {}): Source {
     const { client, otherPrefix = client } = this.#ways
     return sourceOf(options.prefix === undefined ? client : otherPrefix)
   }
 
-  /** How many servers each request goes to: one, or in a quorum all of them. */
+  /** Number of servers to which a client sends each request: all servers of a quorum, otherwise one. */
   get parts(): number {
     return partsOf(this.#ways.client).length
   }

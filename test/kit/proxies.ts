@@ -11,9 +11,9 @@ import { eventually } from './time.ts'
 export type { Direction, Where } from './frame-proxy.ts'
 export type { FaultProxy, FrameProxy, RefusingProxy }
 
-/** Opens a proxy that breaks the byte stream of its connections. */
+/** Opens a proxy that can delay, hold back or discard the bytes of its connections. */
 export const faultProxy = (url: string) => closed(FaultProxy.open(url))
-/** Opens a proxy that breaks single requests, replies and messages. */
+/** Opens a proxy that can drop, delay or repeat a single command, reply or message. */
 export const frameProxy = (url: string) => closed(FrameProxy.open(url))
 /** Opens a proxy that answers requests in place of the server. */
 export const refusingProxy = (url: string) => closed(RefusingProxy.open(url))
@@ -24,7 +24,6 @@ async function closed<P extends Relay>(opening: Promise<P>): Promise<P> {
   return proxy
 }
 
-/** Makes a client behind its own proxy. */
 export async function clientBehindProxy(
   options: ClientOptions = {},
   url = redisUrl(),
@@ -37,7 +36,7 @@ export async function clientBehindProxy(
   return { locks, proxy }
 }
 
-/** Makes the server know every script, so that the first reply is never NOSCRIPT. */
+/** Calls the scripts once, so that the server knows them. Then no reply in the test is NOSCRIPT. */
 export async function warm(locks: LockClient): Promise<void> {
   const key = freshKey('warm')
   const lease = await locks.lock(key)

@@ -1,9 +1,9 @@
 /**
- * The servers of a quorum, each behind a proxy, with a method for each fault that a server can suffer. Some methods
- * need servers that are processes of this machine: a server in a container cannot be frozen, cannot resume with its
- * data, and has the machine's clock. The contract tests do without these methods.
+ * The servers of a quorum, each behind a proxy, with a method for each fault that a server can suffer. The methods
+ * `freeze`, `resume` and `step` need servers that run as processes on this machine. They do not work for a server in a
+ * container. The tests of test/contract also run with containers, so they do not use these methods.
  *
- *   client ──(its own proxies, to break single frames)──> proxy i ──> server i
+ *   client ──(with `linked`: its own frame proxies)─────> proxy i ──> server i
  *   at(i), redis(i): without the proxy ──────────────────────────────────┘
  */
 import { rm } from 'node:fs/promises'
@@ -23,15 +23,15 @@ import { persistsEveryWrite, type QuorumServer, startQuorumServer } from './topo
 export interface SceneOptions {
   /** Number of servers: 3, 5 or 7. Default: 3. */
   readonly servers?: number
-  /** Arguments of each server. By default a server persists every write, so its votes count right after a restart. */
+  /** Arguments of each server. By default, a server persists every write. */
   readonly args?: readonly string[]
   /** Whether each server has its own time of day. Needs gcc. */
   readonly stepped?: boolean
 }
 
 /**
- * Arguments of a server that persists nothing. After a restart its votes count only once it has been up for longer than
- * any lease.
+ * Arguments of a server that persists nothing. After a restart, such a server may have forgotten a hold. So clients
+ * ignore its grants until it has been up for longer than any lease lasts.
  */
 export const forgetful = ['--appendonly', 'no'] as const
 
@@ -40,20 +40,20 @@ interface Member {
   readonly server: QuorumServer
   readonly proxy: FaultProxy
   readonly clock: SteppedClock | undefined
-  /** A connection without the proxy, which reconnects automatically. */
+  /** A connection that bypasses the proxy, and reconnects automatically. */
   readonly redis: Redis
   readonly looking: LockClient
   state: 'running' | 'frozen' | 'dead'
 }
 
-/** Starts the servers of a quorum, which are stopped after the test. */
+/** Starts the servers of a quorum. They are stopped after the test. */
 export async function quorumScene(options: SceneOptions = {}): Promise<QuorumScene> {
   const scene = await QuorumScene.start(options)
   onTestFinished(() => scene.stop())
   return scene
 }
 
-/** Starts a scene of each size, shared by all tests of a file. After each test, all servers are repaired. */
+/** Starts one quorum of each size, for all tests of a file. After each test, `mend` ends the faults of all servers. */
 export function sharedScenes(sizes: readonly number[]): ReadonlyMap<number, QuorumScene> {
   const scenes = new Map<number, QuorumScene>()
   beforeAll(async () => {
@@ -77,8 +77,8 @@ export class QuorumScene {
     const scene = new QuorumScene()
     try {
       await findServerSource()
-      // A stepped server finds its clock through this process's environment, which can name only one clock at a time.
-      // So stepped servers start one after another.
+      // A stepped server inherits its clock from environment variables of this process, and these can name only one
+      // clock at a time. So stepped servers start one after another.
       if (stepped) for (let i = 0; i < servers; i++) await scene.#launch(args, true)
       else await Promise.all(Array.from({ length: servers }, () => scene.#launch(args, false)))
       return scene
@@ -96,7 +96,7 @@ export class QuorumScene {
     return Math.floor(this.size / 2) + 1
   }
 
-  /** The indices of the last servers. The quorum still works without all of these servers, but not without more. */
+  /** The indices of the largest minority of servers: the last one of 3, the last two of 5, the last three of 7. */
   get minority(): number[] {
     return Array.from({ length: this.size - this.majority }, (_, i) => this.majority + i)
   }
@@ -106,7 +106,7 @@ export class QuorumScene {
     return this.#members.map(({ proxy }) => proxy.url)
   }
 
-  /** Makes a client of the quorum, which is closed after the test. */
+  /** Makes a client of the quorum. The client is closed after the test. */
   client(options: ClientOptions = {}): LockClient {
     return client(options, this.source)
   }
@@ -116,8 +116,8 @@ export class QuorumScene {
   }
 
   /**
-   * Makes a client that has its own proxy to each server. These proxies can break single frames, and no other client
-   * uses them.
+   * Makes a client that has its own proxy to each server. With these proxies, a test can drop or delay a single
+   * command, reply or message of this client.
    */
   async linked(options: ClientOptions = {}): Promise<{ locks: LockClient; links: FrameProxy[] }> {
     const links = await Promise.all(this.source.map(frameProxy))
@@ -256,7 +256,7 @@ export class QuorumScene {
 
   /**
    * Waits until the lock is free on each running server and has no waiters; fails if that takes too long. The lock's
-   * token clock may remain, because it expires on its own.
+   * key may remain for a while, because it stores the last token issued. It expires on its own.
    */
   async nothingLeft(key: string, limit?: number): Promise<void> {
     for (const { state, redis, looking } of this.#members) {

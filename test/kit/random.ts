@@ -4,7 +4,10 @@ import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
 export class Random {
   readonly #generator: ReturnType<typeof xoroshiro128plus>
 
-  /** Each part of a run has its own stream, so the draws of one part do not affect another. */
+  /**
+   * Each user of random numbers in a run, for example a process, makes its own generator, with its own `stream`. So the
+   * numbers that one of them draws do not depend on how many the others draw.
+   */
   constructor(seed: number, stream = 0) {
     this.#generator = xoroshiro128plus((seed + Math.imul(stream, 0x9e3779b1)) | 0)
     // Similar seeds give similar first numbers, so skip the first ones.

@@ -14,8 +14,8 @@ import { eventually } from './time.ts'
 export { keysWith } from './admin.ts'
 
 /**
- * Returns the URL of the Redis server that all tests share. Only the single-server topology has this URL. A contract
- * test uses its `place` instead.
+ * Returns the URL of the Redis server that all tests share. Only the single-server topology has such a URL. The tests
+ * of test/contract run in every topology, so they use `place()` instead (place.ts).
  */
 export function redisUrl(): string {
   const url = inject('redisUrl')
@@ -49,8 +49,8 @@ export function plainRedis(url: string = redisUrl()): Redis {
 }
 
 /**
- * Opens a connection that sends each command at once, even if the server is not ready to serve it. Only the commands'
- * promises report errors. The connection is closed after the test.
+ * Opens a connection that sends each command at once, even if the server is not ready to serve it. Errors of the
+ * connection are ignored; a command that fails rejects its promise. The connection is closed after the test.
  */
 export function bluntRedis(url: string): Redis {
   const redis = new Redis(url, { enableReadyCheck: false, retryStrategy: () => 20 })

@@ -1,7 +1,9 @@
 /**
  * A proxy in front of a real server. The proxy sends the replies that the test chooses, so that the test can simulate
- * any state of the server for as long as it needs. When the proxy answers a command itself, it sends the server a PING
- * instead of the command, so that the replies keep their order.
+ * any state of the server for as long as it needs.
+ *
+ * When the proxy answers a command itself, it sends the server a PING instead of the command, and replaces the reply to
+ * the PING. So the client receives all replies in the order of its commands.
  */
 import type { Socket } from 'node:net'
 import { commandOf, Frames, messageOf } from './frames.ts'
@@ -15,8 +17,9 @@ export function errorReply(words: string): string {
 }
 
 /**
- * Returns the reply to the command with this name (lower case). If the function returns undefined, the proxy passes on
- * the server's reply. If it returns 'none', the proxy sends nothing more on this connection.
+ * The test's choice of replies. The function gets the name of a command or of a script, in lower case, and returns the
+ * reply. If it returns undefined, the proxy passes on the server's reply. If it returns 'none', the proxy sends nothing
+ * more on this connection.
  */
 export type Answers = (command: string) => string | undefined
 

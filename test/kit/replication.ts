@@ -1,15 +1,17 @@
-/** Makes one server the replica of another. A test can make the link between the two servers lose all later writes. */
+/**
+ * Makes one server the replica of another. From a moment that the test chooses, the replica receives no more writes.
+ */
 import type { Redis } from 'ioredis'
 import { FaultProxy } from './fault-proxy.ts'
 import { eventually } from './time.ts'
 
-/** A server, and a connection to it that bypasses the faulty link. */
+/** A server, and a direct connection to it. Replication goes through a proxy instead. */
 export interface Place {
   readonly url: string
   readonly redis: Redis
 }
 
-/** Time limit in ms. A replica may take a second to request a full copy, and the master must fork to make the copy. */
+/** Time limit in ms for a step of the replication. A full copy is slow on a busy machine. */
 const PATIENCE = 15_000
 
 export class Replication {
@@ -41,9 +43,7 @@ export class Replication {
     this.loseWritesNow()
   }
 
-  /**
-   * Lets the replica receive nothing from now on. Earlier writes are also lost if the replica does not have them yet.
-   */
+  /** From now on, the replica receives nothing. Earlier writes that have not reached it yet are lost too. */
   loseWritesNow(): void {
     this.#link.swallow('down')
   }

@@ -1,7 +1,7 @@
 /**
  * A time of day that a test can set for its servers. This module compiles a small library and preloads it into the
- * servers. The library adds an offset to the machine's time. All servers that are launched under one clock share its
- * offset. Needs gcc, and servers that are processes on this machine.
+ * servers. The library adds an offset to the machine's time. All servers that are started with the same `SteppedClock`
+ * have the same offset. Needs gcc, and servers that are processes on this machine.
  */
 import { execFile } from 'node:child_process'
 import { closeSync, openSync, writeSync } from 'node:fs'

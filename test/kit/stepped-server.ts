@@ -9,8 +9,8 @@ export async function steppedServer() {
   const dir = await emptyFolder()
   const clock = await SteppedClock.make(dir)
   onTestFinished(() => clock.close())
-  // `findServerSource` may run other programs to find out how servers are started. Call it first, so that only the
-  // server runs under the clock.
+  // The first call of `findServerSource` in a process may run other programs. Make it here, so that the server is the
+  // only program that starts with the stepped clock.
   await findServerSource()
   const server = await clock.under(() => serverIn(dir))
   const redis = bluntRedis(server.url)

@@ -1,6 +1,7 @@
 /**
- * Checks of exclusion that do not rely on the lock: a count of the callers inside, and a sum that is right only if
- * callers excluded each other.
+ * Checks of exclusion that do not rely on the lock. A `Room` counts the callers that are inside at the same time.
+ * `increment` loses additions if callers do not exclude each other, so a test compares the sum with the number of
+ * calls.
  */
 import type { Redis } from 'ioredis'
 import { expect } from 'vitest'
@@ -21,7 +22,7 @@ export class Room {
   }
 }
 
-/** Adds 1 to a number by a separate read and write, so that concurrent callers would lose additions. */
+/** Adds 1 to a number by a separate read and write. */
 export async function increment(redis: Redis, name: string): Promise<void> {
   const value = Number(await redis.get(name))
   await redis.set(name, value + 1, 'PX', 60_000)

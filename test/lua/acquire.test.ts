@@ -1,6 +1,6 @@
 /**
- * Tests lua/mutex/acquire.lua without a queue: a caller takes a free lock, is refused, takes over a lapsed lock, or
- * re-enters.
+ * Tests lua/mutex/acquire.lua without a queue: a caller takes a free lock, is refused, takes over a lock whose lease
+ * has lapsed, or re-enters.
  */
 import { describe, expect, test } from 'vitest'
 import { sleep } from '../kit/time.ts'

@@ -1,12 +1,13 @@
 /**
- * Tests owners without a name: which calls re-enter, and what is recorded after such an owner's first hold has ended.
+ * Tests calls that name no owner. Each of them is an owner of its own. Tests which later calls may re-enter the hold of
+ * such a call, and what Redis records about the owner after its first hold has ended.
  */
 import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
 import { sharedLock, type TestLock } from './test-lock.ts'
 
 const ada = anonymous('ada')
-/** A caller of another client. This caller gives the id of ada's hold as its owner. */
+/** A call by another client than that of `ada`, but with the same owner. */
 const foreign = caller('foreign', { owner: ada.owner })
 
 /** Reads the holder's claim from Redis. */

@@ -1,21 +1,24 @@
 /**
- * Tests blocks of tokens for hand-offs within a client. A holder may issue a block of tokens that follow its own. If a
- * release reports the last token used, the token of the next grant is larger than the reported token
- * (lua/mutex/release.lua). Otherwise the token of the next grant is larger than the whole block
+ * When a holder hands the lock to another waiter of its client, it issues the new token itself. It may use the block of
+ * 1,000 tokens that follows its own token. Tests which token Redis issues after that. If the release reports the last
+ * token that was used, the next token only has to be larger than that one (lua/mutex/release.lua). If nothing was
+ * reported, for example because the lease lapsed, the next token has to be larger than the whole block
  * (lua/shared/unreported.lua).
  */
 import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
 import { lockOnOwnServer, sharedLock, type TestLock } from './test-lock.ts'
 
-/** The number of tokens in a block, as in the scripts. */
 const BLOCK = 1_000
 
 const ada = anonymous('ada')
 const ben = caller('ben')
 const cyd = caller('cyd')
 
-/** Makes a lock whose clock is far ahead of the time of day, so that each token is the previous one plus 1. */
+/**
+ * Makes a lock whose last token is an hour ahead of the server's time. So no token is the server's time, and a test can
+ * predict each token exactly.
+ */
 async function lockAhead(): Promise<TestLock> {
   const lock = await sharedLock()
   await lock.given({ clock: (await lock.micros()) + 3_600_000_000 })

@@ -48,7 +48,8 @@ describe('the generated scripts', () => {
   test.each(Object.entries(named))('%s: no name of the header is declared twice', (_, { keys, args, lua }) => {
     const names: string[] = [...keys, ...args]
     expect(new Set(names).size).toBe(names.length)
-    // A second local of the same name, in an include, would hide the value that the caller passed.
+    // Each name of the header is a local that has a value from the caller. If an included file declared a local of the
+    // same name, it would hide that value.
     const locals = topLevelLocals(lua)
     for (const name of names) expect(locals.filter(local => local === name)).toEqual([name])
   })

@@ -1,4 +1,4 @@
-/** The texts of a module that scripts/build-lua.ts makes. */
+/** Reads the scripts from a module that scripts/build-lua.ts makes. */
 import { transform } from 'esbuild'
 import { modulesOf } from '../../scripts/lua/module.ts'
 import type { scripts } from '../../src/kinds/mutex/scripts.generated.ts'

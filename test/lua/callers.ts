@@ -11,13 +11,13 @@ export interface Caller {
   readonly id: string
   /** The requested lease, ms. */
   readonly lease: number
-  /** The waiter's own expiry, ms. */
+  /** How long a waiter counts as alive after its last heartbeat, ms. */
   readonly ttl: number
-  /** By how many µs the caller's ticket is earlier than its request. */
+  /** How much earlier than its request the ticket of the caller is, in µs. */
   readonly headStart: number
-  /** How many ms ago the caller joined the queue, in a state that a test sets up. */
+  /** For `TestLock.given`: how many ms ago the caller joined the queue. */
   readonly joinedAgo?: number
-  /** The time in ms until the deadline that the caller's last heartbeat has set, in a state that a test sets up. */
+  /** For `TestLock.given`: in how many ms the waiter counts as dead, unless it sends another heartbeat. */
   readonly deadlineIn?: number
 }
 
@@ -33,7 +33,7 @@ export function anonymous(name: string, traits: Partial<Caller> = {}): Caller {
   return { ...who, owner: who.id }
 }
 
-/** Returns the caller's claim, which has everything that a grant needs. */
+/** Returns the claim of the caller. A claim is the text by which scripts know everything that a grant needs. */
 export function claimOf({ id, lease, ttl, headStart, owner, name: label }: Caller): string {
   return encodeClaim({ id, owner, label, lease, headStart: headStart / 1000 }, ttl)
 }

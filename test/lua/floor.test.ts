@@ -1,6 +1,7 @@
 /**
- * Tests the floor that the client of a quorum sends for tokens and tickets (lua/mutex/acquire.lua). Also tests tickets
- * that such a client has chosen itself (lua/mutex/tend.lua).
+ * Tests two values that a client sends if several servers keep one lock. One is the floor, the smallest token or ticket
+ * that the server may issue (lua/mutex/acquire.lua). The other is the ticket in a heartbeat, which replaces the ticket
+ * that the server has issued (lua/mutex/tend.lua).
  */
 import { describe, expect, test } from 'vitest'
 import { anonymous, caller, claimOf } from './callers.ts'

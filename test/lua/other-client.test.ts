@@ -10,7 +10,10 @@ import { eventually } from '../kit/time.ts'
 
 const inbox = 'lock:inbox:'
 
-/** A client for one lock, whose key has no braces. */
+/**
+ * A client for one lock. The key of the lock must not contain braces, because `Other` always puts the whole key between
+ * braces.
+ */
 class Other {
   readonly messages: string[] = []
   readonly #redis: Redis

@@ -8,7 +8,6 @@ const ada = anonymous('ada')
 const own = anonymous('own', { client: ada.client })
 const ben = caller('ben')
 
-/** Grants the lock to ada, whose owner has no name, and returns the token. */
 async function granted(lock: TestLock): Promise<number> {
   return lock.grant(ada)
 }

@@ -14,7 +14,9 @@ export const SEEDS = [1, 2, 3, 4, 5, 6]
 export interface Holder {
   readonly claim: NonNullable<ReturnType<typeof decodePermitsClaim>>
   readonly token: number
-  /** Whether the holder's lease has lapsed, and no call has found that yet. */
+  /**
+   * Whether the holder's lease has lapsed. The holder stays in Redis until a later call notices this and removes it.
+   */
   readonly lapsed: boolean
 }
 
@@ -51,7 +53,7 @@ export abstract class History {
     this.random = random
   }
 
-  /** Gives a new call its owner, and the permits that it wants. */
+  /** Returns the new call with its owner and the number of permits that it asks for. */
   protected abstract newcomer(call: Asker): Asker
 
   /** Checks the answer to a call that asked for the lock. */

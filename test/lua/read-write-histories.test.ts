@@ -17,8 +17,9 @@ class ReadWriteHistory extends History {
   readonly #turns = new Map<string, number>()
 
   /**
-   * Gives the new call an owner. The owner is `x`, or has no name, or is that of a hold of the same client. In the last
-   * case, the call is a re-entry into that hold.
+   * Chooses the owner of the new call. Either the call names the owner `x`, or it names no owner and is an owner of its
+   * own, or it names the owner of an earlier call. In the last case, the earlier call is of the same client, has named
+   * no owner, and holds the lock. So the new call is a re-entry.
    */
   protected newcomer(call: Asker): Asker {
     const { random } = this
@@ -36,7 +37,8 @@ class ReadWriteHistory extends History {
   protected override acquired(who: Asker, answer: Answer, told: string): void {
     const { holders, queue, readers } = this.before
     const held = this.#heldBy(who)
-    // If a hold of the owner has lapsed, or this call already holds the lock, the call is not a re-entry.
+    // Checks only calls whose owner already holds the lock. If one of its holds has lapsed, or if this very call
+    // already holds the lock, there is nothing to check.
     if (!held.live || holders.some(({ claim }) => claim.id === who.id)) return
     const upgrade = who.wants === WRITE && !held.writes
     const queued = [...readers, ...queue].some(({ claim }) => claim.id === who.id)

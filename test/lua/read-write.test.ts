@@ -5,7 +5,7 @@ import { type Asker, another, asker, TestSemaphore } from './semaphore.ts'
 
 const reader = (name: string) => asker(anonymous(name), '1/999999999')
 const writer = (name: string) => asker(anonymous(name), '1000000000/1000000000')
-/** Makes another call of the same client, without a name, so that the call is an owner of its own. */
+/** Returns the arguments of a second call by the same client, for another owner. */
 function beside(who: Asker, wants = who.wants): Asker {
   const fresh = another(who)
   return { ...fresh, owner: fresh.id, wants }
@@ -190,7 +190,8 @@ describe('re-entry', () => {
     const token = await tokenOf(one!)
     expect(await tokenOf(other)).toBeGreaterThan(token)
     expect(await tokenOf(two!)).toBe(token)
-    // The reader `late` was passed over because its inbox has no subscriber. It joins again by its heartbeat.
+    // The reader `late` was passed over because its inbox has no subscriber. Its next heartbeat puts it into the queue
+    // again.
     await lock.leave(last)
     expect(await lock.tend([late!, 1])).toEqual([[String(token), expect.any(Number), 'handoff']])
     expect(await tokenOf(late!)).toBe(token)
@@ -232,8 +233,8 @@ describe('re-entry', () => {
     const reading = await lock.acquire({ ...another(outer), ...inner, wants: reader('').wants })
     expect([reading, await ends()]).toEqual([expect.objectContaining({ around: undefined }), before])
     const again = { ...another(outer), ...inner }
-    // With `around`, the client assumes that the script has prolonged the outer hold. So the script must prolong the
-    // outer hold each time, even when the call is repeated.
+    // If a reply names the outer hold in `around`, the client concludes that the script has prolonged this hold. So the
+    // script must prolong it each time, even when the same call is repeated.
     for (const times of [1, 2]) {
       expect(await lock.acquire(again), `${times}`).toMatchObject({ status: 'reentered', around: outer.id })
       expect(await ends()).toBeGreaterThan(before + 50_000)

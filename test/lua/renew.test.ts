@@ -6,8 +6,9 @@ import { lockOnOwnServer, MEMORY, sharedLock, type TestLock } from './test-lock.
 type Asked = readonly [lock: TestLock, hold: Caller, ms: number, token?: number]
 
 /**
- * Larger than the token of any grant. If a test gives this token, the script never takes a hold for a later grant of
- * the same id.
+ * A token that is larger than any token in Redis, for tests in which the token does not matter. With it, the script
+ * never reports that the lock was granted again: it does so only if the token in Redis is larger than the one in the
+ * request.
  */
 const ANY = 9e15
 

@@ -1,4 +1,4 @@
-/** A semaphore or a read-write lock, on the server that all tests share: calls its scripts, and reads its keys. */
+/** Calls the scripts of a semaphore or a read-write lock, and reads the lock's keys in Redis. */
 import type { Redis } from 'ioredis'
 import { onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
@@ -80,7 +80,10 @@ export class TestSemaphore {
     return values.slice(5)
   }
 
-  /** Returns the ids on a page of at most `most` holders, and where the page ends. */
+  /**
+   * Returns the ids of at most `most` holders, beginning after the position `after`. `end` is the position for the next
+   * call.
+   */
   async holdersAfter(after: string, most: number): Promise<{ ids: string[]; end: string }> {
     const { values } = await this.#scripts.run('inspect', this.names, {
       most,
@@ -120,7 +123,6 @@ export class TestSemaphore {
     }
   }
 
-  /** Makes the hold's lease lapse at once. */
   async lapse({ id }: Asker): Promise<void> {
     await this.redis.zadd(this.names.deadlines, 1, id)
   }
@@ -130,7 +132,7 @@ export function asker(who: Caller, wants: string): Asker {
   return { ...who, wants }
 }
 
-/** Makes another call of the same client. */
+/** Returns the arguments of a further call by the client of `who`. */
 export function another(who: Asker): Asker {
   return { ...who, id: newHoldId(who.client) }
 }

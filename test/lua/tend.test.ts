@@ -1,6 +1,6 @@
 /**
- * Tests lua/mutex/tend.lua, the heartbeat of a client's waiters. A heartbeat makes up for every loss of a message or of
- * data.
+ * Tests lua/mutex/tend.lua, the heartbeat of a client's waiters. If messages or data were lost, a heartbeat repairs the
+ * loss.
  */
 import { describe, expect, test } from 'vitest'
 import { again, type Caller, caller } from './callers.ts'
@@ -248,7 +248,7 @@ describe('the server', () => {
     const lock = await lockOnOwnServer()
     await lock.grant(ada)
     const waiters = await joined(lock, [ben, ben2])
-    // The first heartbeat may also have to move the expiry of the lock's key.
+    // The first heartbeat may also have to move the expiry of the lock's key. So only the second one is counted.
     await lock.tend(...waiters)
 
     const calls = await lock.callsInside(() => lock.tend(...waiters))

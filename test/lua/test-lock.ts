@@ -18,7 +18,7 @@ import { Scripts } from '../../src/redis/scripts.ts'
 import { freshKey, ownServer, plainRedis, redisUrl } from '../kit/redis.ts'
 import { type Caller, claimOf } from './callers.ts'
 
-/** How long a free lock's clock is kept, ms. */
+/** How long a free lock keeps its last token, ms. */
 export const MEMORY = 60_000
 
 export interface Given {
@@ -27,7 +27,7 @@ export interface Given {
   readonly endsIn?: number
   /** The holder's re-entrant holds, without the first hold. */
   readonly reentries?: readonly Caller[]
-  /** The waiters in queue order. If `joinedAgo` is set, it determines the order. */
+  /** The waiters, in the order of the queue, unless their `joinedAgo` says otherwise. */
   readonly waiters?: readonly Caller[]
   /** The last ticket or token issued, µs; default: the server's time. */
   readonly clock?: number
@@ -56,7 +56,7 @@ export function freedBy({ client }: Caller): Message {
   return { to: 'unlock', text: `free ${client}` }
 }
 
-/** Returns the beginning, in µs, of a lease of `lease` ms that ends at the time `until`, in ms. */
+/** Returns when a lease begins, in µs, from its end `until` and its length `lease`, both in ms. */
 function fromFor(until: number, lease: number): number {
   return (until - lease) * 1_000
 }
@@ -130,8 +130,8 @@ export class TestLock {
   }
 
   /**
-   * Makes one attempt. With `queue`, a refused caller joins the queue. `floor` and `mode` are those that the client of
-   * a quorum sends.
+   * Makes one attempt. With `queue`, a refused caller joins the queue. A client sends a `floor`, or the `mode` 'raise'
+   * or 'same', only if several servers keep the lock (lua/mutex/acquire.lua).
    */
   async acquire(who: Caller, { queue = false, mode, floor }: Asking = {}) {
     const { status, values } = await this.scripts.run('acquire', this.names, {
@@ -153,7 +153,7 @@ export class TestLock {
     return token
   }
 
-  /** Queues a caller, which must be refused. Returns the ticket. */
+  /** Makes an attempt that queues the caller. Fails if the lock is free. Returns the ticket. */
   async enqueue(who: Caller): Promise<number> {
     const { status, ticket } = await this.acquire(who, { queue: true })
     if (ticket === undefined) throw new Error(`not queued but ${status}`)
@@ -208,7 +208,10 @@ export class TestLock {
     return (await this.scripts.run('forceRelease', this.names, { request, only })).status
   }
 
-  /** Records that the lock was passed to `who`, with this token. The recorded hold keeps the id of `first`. */
+  /**
+   * Records in Redis a hand-off within a client: the client has passed the lock from the hold `first` to another of its
+   * waiters, `who`, with this token. In Redis, the hold keeps the id of `first`.
+   */
   async pass(first: Caller, who: Caller, token: number) {
     const claim = claimOf({ ...who, id: first.id })
     const args = { id: first.id, claim, issued: token, lease: who.lease }
@@ -223,8 +226,8 @@ export class TestLock {
   }
 
   /**
-   * Reads the deadline of each hold, in ms on the server's clock. The result is empty while the holder has only one
-   * hold.
+   * Reads the deadline of each hold, in ms by the server's clock. The result is empty until the holder has re-entered.
+   * From then on, Redis has a deadline for each hold.
    */
   async deadlines(): Promise<Record<string, number>> {
     const flat = await this.redis.zrange(this.names.holds, 0, '-1', 'WITHSCORES')
@@ -232,13 +235,13 @@ export class TestLock {
   }
 
   /**
-   * Reads the lock's fields, with `holder` split into its parts. The result has no field `hold` if the holder's first
-   * hold was released and the holder has other holds.
+   * Reads the fields of the lock's hash, with the field `holder` split into its parts. In the result, `hold` is the id
+   * of the holder's first hold. It is absent if the first hold was released while the holder had other holds.
    */
   async hash(): Promise<Record<string, string>> {
     const { holder, ...fields } = await this.redis.hgetall(this.names.lock)
     if (holder === undefined) return fields
-    // The scripts rely on these fixed offsets.
+    // The scripts rely on the lengths of the first three parts.
     expect(holder).toMatch(/^\d{16} \d{16} \S{28} /)
     const { token, until, claim } = decodeHolder(holder)!
     const left = 'holds' in fields && (await this.redis.zscore(this.names.holds, claim.id)) === null
@@ -282,15 +285,14 @@ export class TestLock {
     return Promise.all(keys.flatMap(key => [content(key), life(key)]))
   }
 
-  /** Makes the holder's lease lapse at once. */
   async lapse(): Promise<void> {
     await this.amendHolder({ until: Math.floor((await this.micros()) / 1000) - 1 })
   }
 
   /**
-   * Collects the messages to these callers' clients, and the messages that the lock is free. `listenToEverything` also
-   * collects the 'entered' messages. The returned function first sends a message of its own, and waits until it has
-   * received that message. So it resolves to all messages that were sent before it was called.
+   * Collects the messages to the clients of these callers, and the messages by which unfair waiters learn that the lock
+   * is free. Leaves out messages that begin with `entered`. Returns a function that resolves to all messages that were
+   * sent before the function was called.
    */
   async listen(...callers: readonly Caller[]): Promise<() => Promise<Message[]>> {
     const everything = await this.listenToEverything(...callers)
@@ -312,6 +314,7 @@ export class TestLock {
       const ended = new Promise<void>(resolve => {
         end = resolve
       })
+      // Redis delivers messages in order, so all earlier ones have arrived when this one arrives.
       await this.redis.publish(unlock, 'end')
       await ended
       return messages

@@ -1,6 +1,7 @@
 /**
- * Tests two modes of lua/mutex/acquire.lua. The mode 'raise' gives the votes of several servers one token. The mode
- * 'same' lets a server that was down join a hold.
+ * If several servers keep one lock, a grant by one of them is a vote, and all votes must have the same token. Tests two
+ * modes of lua/mutex/acquire.lua, with which the client makes the votes agree. 'raise' raises the token of a vote.
+ * 'same' gives the hold, with the token of the other votes, to a server that has missed the grant.
  */
 import { describe, expect, test } from 'vitest'
 import { Mutex } from '../../src/kinds/mutex/mutex.ts'

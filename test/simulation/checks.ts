@@ -2,9 +2,9 @@
  * Checks the invariants of a history while the history runs. The server reports each decision of a script to these
  * checks, and the clients report the beginning and the end of their holds.
  *
- * I1 is checked in its strongest form: while a client believes that it holds a lock, the server's data must contain the
- * hold. Then two owners can never hold at once. A hold that the server has ended by a forced release or by a loss of
- * data is exempt until its id is granted the lock again.
+ * I1 says that two owners never hold the lock at once (docs/guarantees.md). The check is stricter: while a client
+ * believes that it holds a lock, the server's data must contain the hold. If a forced release or a loss of data has
+ * ended a hold, the hold is checked again only when the lock is granted to its id again.
  */
 
 import type { DecodedClaim } from '../../src/kinds/claim.ts'
@@ -33,28 +33,27 @@ interface Open {
 export class Checks implements Watcher, ClientWatcher {
   readonly #plan: Plan
   readonly #failed: (invariant: string, what: string) => void
-  /** All holds of the history, by their own ids. */
+  /** All holds of the history, by the ids of their claims. */
   readonly #holds = new Map<string, Hold>()
   /** The holds that are neither released nor lost. */
   readonly #open = new Map<string, Open>()
   readonly #taken = new Set<string>()
   readonly #dropped = new Set<string>()
   readonly #lastToken = new Map<string, number>()
-  /** The tokens granted and the tickets issued to each id. */
+  /** The tokens and the tickets that the server has issued, by the ids of the claims. */
   readonly #tokens = new Map<string, Set<number>>()
   readonly #tickets = new Map<string, Set<number>>()
   /**
-   * For each lock, the tickets of the waiters that have joined the queue and have not been granted the lock. For a
-   * semaphore or a read-write lock, the map has each waiter's first ticket. For a mutex, the map has the ticket in the
-   * waiter's latest heartbeat, and the waiter must have received this ticket before.
+   * For each lock: maps the id of each waiter in the queue to a ticket. For a semaphore or a read-write lock, this is
+   * the waiter's first ticket. For a mutex, it is the ticket in the waiter's latest heartbeat.
    */
   readonly #queued = new Map<string, Map<string, number>>()
   readonly #abandoned = new Set<string>()
-  /** For each reader, how many writers were granted the lock while the reader was queued. */
+  /** For each reader, how many writers were granted the lock since the reader was queued. */
   readonly #turns = new Map<string, number>()
   /** For read-write locks: the ids of claims that write. */
   readonly #writing = new Set<string>()
-  /** For each semaphore, the largest total number of permits that a granted claim has stated. */
+  /** The size of each semaphore. If granted claims stated different sizes, the largest one counts. */
   readonly #largest = new Map<string, number>()
   /**
    * The ids whose hold or queue place is still on the server, although their client no longer wants it. Maps each id to
@@ -72,7 +71,10 @@ export class Checks implements Watcher, ClientWatcher {
     this.#now = now
     this.#failed = failed
     this.#runs = new Runs(failed)
-    this.reentries = new Reentries(failed)
+    this.reentries = new Reentries(failed, id => {
+      const { is } = this.#holds.get(id)?.state ?? {}
+      return is === 'releasing' || is === 'released'
+    })
   }
 
   get openLeases(): number {
@@ -85,8 +87,8 @@ export class Checks implements Watcher, ClientWatcher {
   }
 
   /**
-   * Whether a forced release or a loss of data has ended the lease's hold. The same id may have been granted the lock
-   * again since.
+   * Whether a forced release or a loss of data has ended the lease's hold. This stays true if the same id is granted
+   * the lock again.
    */
   tookAway(lease: Lease): boolean {
     const { id } = this.#holdOf(lease).name
@@ -112,6 +114,8 @@ export class Checks implements Watcher, ClientWatcher {
     }
     this.#inOrder(lock, grant)
     this.#queued.get(lock)?.delete(id)
+    // If the grant lapses before its client learns of it, the waiter is queued again. That is a new wait.
+    this.#turns.delete(id)
   }
 
   reentered(lock: string, id: string, token: number): void {
@@ -125,7 +129,7 @@ export class Checks implements Watcher, ClientWatcher {
     if (writes(answer.claim)) this.#writing.add(answer.claim.id)
   }
 
-  /** Checks that the client itself has issued the token that the server now records. */
+  /** After a hand-off within a client: checks that the client has issued the token that the server now records. */
   passed(lock: string, hold: string, token: number): void {
     if (token > this.#runs.issued(hold))
       this.#failed('I2', `${token} is recorded for ${lock}, but its client has not issued it`)
@@ -183,7 +187,6 @@ export class Checks implements Watcher, ClientWatcher {
     this.#open.delete(claim.id)
   }
 
-  /** Checks the result of a release. */
   released(lease: Lease, live: boolean): void {
     const hold = this.#holdOf(lease)
     const { id } = hold.name
@@ -201,8 +204,8 @@ export class Checks implements Watcher, ClientWatcher {
   }
 
   /**
-   * Runs after each event. Checks that the server has every hold in which a client believes, and that the server soon
-   * loses each hold and queue place that its client does not want.
+   * Runs after each event. Checks that the server has every hold that a client believes it has. If a client no longer
+   * wants a hold or a queue place, checks that it is soon gone from the server.
    */
   look(now: number, server: Server, refusing: boolean): void {
     this.#lookForOrphans(now, server, refusing)
@@ -222,8 +225,8 @@ export class Checks implements Watcher, ClientWatcher {
   }
 
   /**
-   * Checks I7. Fails if the server keeps a hold or a live queue place that its client does not want and could have
-   * withdrawn.
+   * Checks I7: the server must soon forget each hold and each live place in a queue that its client no longer wants.
+   * This is required only while the client runs and reaches the server.
    */
   #lookForOrphans(now: number, server: Server, refusing: boolean): void {
     if (now < this.#plan.tidyFrom) return
@@ -244,8 +247,8 @@ export class Checks implements Watcher, ClientWatcher {
   }
 
   /**
-   * Called when the request `id` of another owner is granted the lock. Checks that the given hold has ended and was
-   * reported lost.
+   * Called for an open hold when the lock is granted to the claim `id`, which belongs to another owner. Checks that the
+   * hold has ended, and that its client has reported the loss.
    */
   #mayEnd({ hold, client, stillborn }: Open, id: string): void {
     if (client.process.dead || stillborn || this.#taken.has(hold.name.id)) return
@@ -258,12 +261,12 @@ export class Checks implements Watcher, ClientWatcher {
   }
 
   /**
-   * Checks that the holds on the server take no more permits than exist. This covers the clients, too: `look` checks
-   * that the server has each hold in which a client believes.
+   * Checks that the holds on the server together take no more permits than exist. The holds of the clients need no such
+   * check, because `look` checks that the server has every hold that a client believes it has.
    */
   #fits(lock: string, { claim, state, now }: Grant): void {
-    // One script call may admit several waiters and record their holds together. Each of these holds may state another
-    // number of permits.
+    // One script call may admit several waiters and record their holds together. Their claims may state different
+    // numbers of permits. The largest of these numbers counts.
     const largest = Math.max(claim.wants![1], largestOf(state), this.#largest.get(lock) ?? 0)
     this.#largest.set(lock, largest)
     const taken = takenOf(state, now)
@@ -275,8 +278,8 @@ export class Checks implements Watcher, ClientWatcher {
     const { id } = claim
     const queued = this.#queued.get(lock)
     const own = queued?.get(id) ?? Number.POSITIVE_INFINITY
-    // In a read-write lock, tickets order only writers among writers. But a claim that is not queued must wait for all
-    // queued claims.
+    // In a read-write lock, the order of tickets counts only between two writers. But in every lock, a claim that is
+    // not in the queue must wait for all queued claims.
     const ordered = (waiter: DecodedClaim) =>
       own === Number.POSITIVE_INFINITY || !isReadWrite(lock) || (writes(claim) && writes(waiter))
     if (isReadWrite(lock) && writes(claim)) this.#writersTurn(lock)
@@ -294,8 +297,9 @@ export class Checks implements Watcher, ClientWatcher {
   }
 
   /**
-   * Fails if a reader joins readers that already hold while a live writer with a smaller ticket waits. If a writer held
-   * the lock until now, its turn has just ended, and readers may be admitted before the next writer.
+   * Fails if a reader is admitted while other readers hold the lock and a live writer with a smaller ticket waits. But
+   * if a writer held the lock just before this grant, the readers' turn has come: they may be admitted before the next
+   * writer.
    */
   #readersTurn({ claim: { id }, before, state, now }: Grant, own: number): void {
     if ([...before.holders.values()].some(({ claim }) => writes(claim))) return
@@ -334,8 +338,8 @@ export class Checks implements Watcher, ClientWatcher {
   }
 
   #issued(id: string, token: number): void {
-    // If a lease of an earlier grant to this id is still open, its hold stays marked as taken away, so that the end of
-    // that lease is expected.
+    // `#taken` excuses the early end of a hold that was taken away. A new grant to the same id begins a new hold, which
+    // has no such excuse. But while a lease of the earlier grant is still open, that lease needs the excuse.
     if (!this.#open.has(id)) this.#taken.delete(id)
     const tokens = this.#tokens.get(id)
     if (tokens) tokens.add(token)
@@ -347,7 +351,7 @@ export class Checks implements Watcher, ClientWatcher {
   }
 }
 
-/** Returns for how many more ms a client believes that it holds, by its own clock. */
+/** Returns how many ms of the hold are left by the client's clock. */
 function remaining(hold: Hold, { process }: SimulatedClient): number {
   return hold.remaining(process.now())
 }

@@ -1,6 +1,6 @@
 /**
- * A client on a simulated process: a real `Session` of redis-baton, and a listener that notifies the checks. Only
- * src/client.ts and its calls are left out. They add keys to errors and recognize nested calls.
+ * A client in a simulated process: a real `Session` of redis-baton, and a listener that notifies the checks. Only
+ * src/client.ts and src/calls.ts are left out. They add keys to errors and recognize nested calls.
  */
 import type { Redis } from 'ioredis'
 import { type Channel, CLIENT_ID_LENGTH, type Heir, type HoldName, type Passed } from '../../src/kind.ts'
@@ -25,7 +25,7 @@ import type { Process } from './timeline.ts'
 export interface ClientWatcher {
   /** A hold has begun. `alone`: the client knew of no waiter of another client. */
   acquired(client: SimulatedClient, hold: Hold, alone: boolean): void
-  /** A hold has ended by a release. */
+  /** The hold has been released. */
   ended(hold: Hold): void
   lost(hold: Hold, loss: Loss): void
   /** The client has received a reply about this hold, and the reply says that fair waiters are queued. */
@@ -56,9 +56,8 @@ class Ids {
   }
 }
 
-/** Counts for each channel how many users it has in this client. */
+/** Counts, for each channel, the calls of `hear` minus the calls of `drop`. */
 class WatchedLink extends Link {
-  /** For each channel, the calls of `hear` less the calls of `drop`. */
   readonly heard = new Map<string, number>()
 
   override channels(keys: Keys) {
@@ -99,7 +98,7 @@ export class SimulatedClient implements Observer {
   readonly process: Process
   readonly commands: SimulatedRedis
   readonly messages: SimulatedRedis
-  /** The holds that the client has not reported as released or lost, by their own ids. */
+  /** The holds that the client has reported neither as released nor as lost. Maps the id of each claim to its hold. */
   readonly holds = new Map<string, Hold>()
   /** Calls that have not settled, by their ids. */
   readonly calling = new Map<string, CallTerms>()
@@ -134,7 +133,10 @@ export class SimulatedClient implements Observer {
     },
     error: error => this.#note(() => `failed: ${error}`),
   }
-  /** Several holds may have the same id in Redis, one after another. Maps each of these ids to its latest hold. */
+  /**
+   * Maps each id of a hold in Redis to the client's latest hold with this id. After a hand-off within the client, the
+   * next hold has the same id in Redis.
+   */
   readonly #holders = new Map<string, Hold>()
 
   constructor(net: Net, process: Process, settings: Settings, kind: SimulatedKind, watcher: ClientWatcher) {
@@ -211,8 +213,8 @@ export class SimulatedClient implements Observer {
   }
 
   /**
-   * Whether the client still wants the hold or the queue place with this id. This is so if a call waits under this id,
-   * or if a lease is held or being released under it.
+   * Whether the client still wants the hold or the queue place with this id. The client wants it while the call with
+   * this id waits, and while the lease with this id is held or is being released.
    */
   wants(id: string): boolean {
     const holder = this.#holders.get(id)
@@ -220,8 +222,8 @@ export class SimulatedClient implements Observer {
   }
 
   /**
-   * What an idle client still keeps, as text; undefined if it keeps nothing. An open client may keep one timer, with
-   * which it checks that messages arrive.
+   * The numbers of waiters, leases, channels and timers that an idle client still has, as text; undefined if it has
+   * none. One timer does not count: an open client uses it to check that messages arrive.
    */
   get residue(): string | undefined {
     const channels = this.#link.heard.size
@@ -232,7 +234,6 @@ export class SimulatedClient implements Observer {
     return nothing ? undefined : `${this.process.name} ${JSON.stringify(residue)}`
   }
 
-  /** Kills the process. */
   crash(): void {
     this.process.kill()
     this.commands.vanish()
@@ -244,7 +245,7 @@ export class SimulatedClient implements Observer {
     hear?.(...about)
   }
 
-  /** Records `down` and `up` before it passes them on. Only these two reports say whether commands reach Redis. */
+  /** Returns a listener that notes whether commands reach Redis, and then calls `told`. */
   #overheard(told: LinkListener): LinkListener {
     return {
       ...told,

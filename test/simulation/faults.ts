@@ -106,8 +106,8 @@ const faults: Record<FaultKind, (stage: Stage, fault: Fault, client: SimulatedCl
   noScript() {},
 
   /**
-   * Sends messages that no event has caused, including forged grants. No forged grant is for a waiter that may be
-   * queued, because Redis may really grant such a waiter the lock.
+   * Sends false messages: that a lock is free, that a hold is lost, or that the lock was granted. A waiter that may be
+   * queued is sent no false grant, because its client could not tell this message from that of a real grant.
    */
   noise({ server, clients }, { key, variant }, client) {
     const lock = client.lockOf(key)

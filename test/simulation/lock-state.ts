@@ -17,8 +17,8 @@ const READ_WRITE = '%readWrite/'
 /** The number of permits that a writer wants (src/kinds/permits/read-write.ts). */
 const ALL = 1_000_000_000
 /**
- * Length of an id. If the name of a field in a semaphore's hash has this length, the field is a holder, with token and
- * claim.
+ * The length of an id. In the hash of a semaphore or a read-write lock, each field whose name has this length records a
+ * holder: its token and its claim.
  */
 const ID_LENGTH = 28
 const TOKEN_LENGTH = 16
@@ -38,7 +38,7 @@ export interface Holder {
 export interface Place {
   readonly claim: DecodedClaim
   readonly ticket: number
-  /** The time until which no grant passes over the waiter, ms by the server's clock. */
+  /** A grant may pass over the waiter only after this time, in ms by the server's clock. */
   readonly liveUntil: number
 }
 
@@ -69,7 +69,7 @@ export function queuesOf(lock: string): string[] {
   return lock.includes(READ_WRITE) ? [namesOf(lock).queue, readWriteNamesOf(lock).readers] : [namesOf(lock).queue]
 }
 
-/** Returns all keys of a lock. The key that `lock` names is the first. */
+/** Returns all keys of a lock. The first one is `lock` itself. */
 export function keysOf(lock: string): string[] {
   return Object.values(namesOf(lock))
 }
@@ -125,17 +125,17 @@ export function liveHolders({ holders, holds }: LockState, now: number): Holder[
   return [...holders.values()].filter(({ claim }) => isHeld(holds, claim.id, now))
 }
 
-/** Returns the sum of the permits of all live holds. */
+/** Returns how many permits the live holds take together. */
 export function takenOf(state: LockState, now: number): number {
   return liveHolders(state, now).reduce((sum, { claim }) => sum + claim.wants![0], 0)
 }
 
-/** Returns the semaphore's number of permits. If its holders state different numbers, returns the largest. */
+/** Returns the semaphore's size. If the claims of its holders give different sizes, returns the largest. */
 export function largestOf({ holders }: LockState): number {
   return Math.max(...[...holders.values()].map(({ claim }) => claim.wants![1]))
 }
 
-/** Decodes a claim. `lock` is the key of the claim's lock, and shows the kind of the lock. */
+/** Decodes a claim. `lock` is the key of the claim's lock, and this key shows the kind of the lock. */
 export function claimOf(lock: string, bytes: string): DecodedClaim {
   const claim = isShared(lock) ? decodePermitsClaim(textOf(bytes)) : decodeClaim(textOf(bytes))
   if (!claim) throw new Error(`not a claim: ${bytes}`)
@@ -171,7 +171,8 @@ function readHolders(keys: Keyspace, lock: string): Pick<LockState, 'holders' | 
   const holds = new Map<string, number>()
   for (const id of holders.keys()) {
     const end = deadlines?.score(id)
-    // If the key of the deadlines was lost, all holds have ended. If it exists, it has a deadline for each holder.
+    // If the sorted set of deadlines was lost, all holds have ended. If the set exists, it must have a deadline for
+    // each holder.
     if (deadlines && end === undefined) throw new Error(`${id} holds without end`)
     if (end !== undefined) holds.set(id, end)
   }

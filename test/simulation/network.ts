@@ -1,8 +1,8 @@
 /**
  * The network between clients and the server. A connection consists of two pipes. Each pipe delivers in order, with
  * delays of its own. A stalled pipe keeps its content until it resumes. If a pipe is cut, its content is lost. In
- * addition, single messages may be lost, duplicated and reordered. Real connections do not do that, but redis-baton
- * must not rely on this.
+ * addition, the network may lose, repeat or delay a single message. A real connection does none of this, but
+ * redis-baton must work even then.
  */
 import { EventEmitter } from 'node:events'
 import { question } from '../../src/redis/rights.ts'
@@ -13,12 +13,15 @@ import type { Listener, Server } from './server.ts'
 import type { Process, Timeline } from './timeline.ts'
 import type { Trace } from './trace.ts'
 
-/** The answer when a client asks for its rights: none is missing, and no key will be evicted. */
+/** The reply to the script `question`. It says that the client has all rights, and that the server evicts no key. */
 const MAY_ALL = [[], '', '0', 'noeviction']
 
 /** The present faults of the network and the server. */
 export interface Weather {
-  /** The delay of one direction, ms: usually `least` to `most`; with probability `spikes`, up to `spike` more. */
+  /**
+   * The delay in one direction, in ms. It is a random time from `least` to `most`. With the probability `spikes`, a
+   * random time of up to `spike` is added.
+   */
   readonly delay: { readonly least: number; readonly most: number; readonly spike: number; readonly spikes: number }
   /** The probabilities, from 0 to 1, that a message is lost, duplicated, or delivered late and out of order. */
   messageLoss: number
@@ -72,7 +75,7 @@ class Pipe {
     this.#held = undefined
     const { timeline } = this.#net
     this.#last = Math.max(this.#last, timeline.now)
-    // What the pipe has held arrives before anything that is sent later, because the events for it are scheduled first.
+    // The kept content arrives before anything that is sent later, because its events are scheduled first.
     for (const arrive of held) timeline.at(timeline.now, () => this.#out(arrive), this.#process)
   }
 
@@ -133,7 +136,8 @@ class Session implements Listener {
   }
 
   /**
-   * Closes the client's end. Data that the client had sent may still arrive, and the server may notice the end late.
+   * Closes the connection on the client's side. Data that the client has sent may still arrive, and the server may
+   * notice only later that the connection is closed.
    */
   end(told = true): void {
     const { timeline, random, server } = this.#net
@@ -199,7 +203,10 @@ export class SimulatedRedis extends EventEmitter {
     timeline.at(timeline.now, () => this.status === 'ready' && this.#end(new Error('read ECONNRESET')), this.process)
   }
 
-  /** Ends the connection of a process that has died: the kernel closes the socket, or the whole machine is silent. */
+  /**
+   * Ends the connection of a process that has died. The server notices this soon if the kernel closes the socket, and
+   * later if the whole machine is gone.
+   */
   vanish(): void {
     this.status = 'end'
     this.#session?.end(false)
@@ -269,7 +276,7 @@ export class SimulatedRedis extends EventEmitter {
   }
 }
 
-/** Returns the result, or the server's error reply. Any other error is a bug in a script, and fails the history. */
+/** Returns the result, or the server's error reply. Throws any other error, because it shows a bug in a script. */
 function outcomeOf<T>(run: () => T): T | ErrorReply {
   try {
     return run()

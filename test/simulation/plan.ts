@@ -3,8 +3,8 @@
  * only some of the kinds of fault, so that each kind occurs both alone and together with others. Times are short, so
  * that everything happens often.
  *
- * Some histories are crowds: many callers in a few clients call at the same moments. Nearly all are unfair, and hold
- * the lock for hardly any time. In crowds, locks are handed off within a client.
+ * Some histories are crowds: each of a few clients has many callers, which ask for locks at the same moments. Nearly
+ * all of these calls are unfair, and hold the lock for hardly any time. So the clients often hand locks off locally.
  */
 import { type CallTerms, callTermsOf, type Settings, settingsOf } from '../../src/options.ts'
 import { Random } from '../kit/random.ts'
@@ -28,10 +28,12 @@ export const faultKinds = [
 ] as const
 export type FaultKind = (typeof faultKinds)[number]
 
-/** The kind of the locks in a history. */
 export type SimulatedKind = 'mutex' | 'semaphore' | 'readWrite'
 
-/** Faults that leave the connections of the other clients and the data of the server intact. */
+/**
+ * Faults that lose no data of the server and break no connection, except the connections of a client that crashes or is
+ * closed.
+ */
 const harmless: readonly FaultKind[] = ['close', 'crash', 'force', 'noise', 'noScript', 'refusal']
 
 /**
@@ -54,8 +56,8 @@ export const WRITES = '1000000000/1000000000'
 export const READS = '1/999999999'
 
 /**
- * The number of the random stream for semaphores and read-write locks. The world and its processes use smaller numbers
- * (world.ts).
+ * The number of a random stream. The choices that turn a plan for mutexes into a plan for another kind of lock come
+ * from this stream. All other choices come from streams with smaller numbers (world.ts).
  */
 const LAST_STREAM = 100
 
@@ -64,22 +66,22 @@ export interface Call {
   readonly client: number
   readonly key: string
   readonly request: Omit<CallTerms, 'signal'>
-  /** ms after which the caller aborts. */
+  /** How many ms after the call the caller aborts it. */
   readonly abort: number | undefined
-  /** ms for which the lock is held; undefined: it is released in the turn of the event loop in which it was granted. */
+  /** How many ms the lock is held; undefined: it is released in the turn of the event loop in which it was granted. */
   readonly hold: number | undefined
   readonly ending: 'release' | 'twice' | 'never'
-  /** The argument of `lease.renew` in the middle of the hold, ms; undefined: `lease.renew` is not called. */
+  /** In the middle of the hold, `lease.renew` is called with this many ms; undefined: it is not called. */
   readonly renew: number | undefined
-  /** A call of the owner for the same lock while it holds the lock. */
+  /** A second call for the same lock, which the owner makes while it holds the lock. */
   readonly nested: Nested | undefined
 }
 
 export interface Nested {
   readonly how: 'once' | 'line' | 'queue'
-  /** What the nested call wants, in the form of `wants` of a request. */
+  /** What the nested call wants, for example `READS`. */
   readonly wants: string | undefined
-  /** ms for which the nested hold lasts, possibly longer than the outer hold; undefined: it is released at once. */
+  /** How many ms the nested hold lasts, possibly longer than the outer hold; undefined: it is released at once. */
   readonly hold: number | undefined
 }
 
@@ -89,7 +91,6 @@ export interface Fault {
   readonly client: number
   /** How many ms the fault lasts, if its kind has a duration. */
   readonly ms: number
-  /** Selects one of the variants of the fault's kind. */
   readonly variant: number
   readonly key: string
 }
@@ -108,17 +109,20 @@ export interface Plan {
   /** From this time on, a free lock must be taken within `bound` ms. */
   readonly calm: number
   readonly bound: number
-  /** ms within which the next holder must take a released lock; Infinity if messages or connections may fail. */
+  /** Within this many ms, the next holder must take a released lock; Infinity if messages or connections may fail. */
   readonly prompt: number
   /**
-   * From this time on, no connection fails. Each hold and queue place that its client does not want must then be gone
-   * after `forgotten` ms.
+   * From this time on, no connection fails. If a client no longer wants a hold or a queue place, the server must have
+   * removed it within `forgotten` ms.
    */
   readonly tidyFrom: number
   readonly forgotten: number
-  /** The time at which everything must be over. */
+  /** The time by which every call must have settled and every lease must have ended. */
   readonly end: number
-  /** Whether no live waiter ever loses its place in the queue, so that grants follow the first tickets. */
+  /**
+   * Whether no live waiter ever loses its place in the queue. If so, waiters are granted the lock in the order of their
+   * first tickets.
+   */
   readonly orderly: boolean
 }
 
@@ -146,8 +150,8 @@ function withModes(plan: Plan, random: Random): Plan {
 }
 
 /**
- * Turns a plan for mutexes into one for semaphores. Each call wants some permits. In some histories, the calls state
- * two different totals.
+ * Turns a plan for mutexes into one for semaphores. Each call wants some permits. In some histories, the calls disagree
+ * about how many permits the semaphore has: they state two different numbers.
  */
 function withPermits(plan: Plan, random: Random): Plan {
   const of = random.int(1, 5)
@@ -163,11 +167,11 @@ function withPermits(plan: Plan, random: Random): Plan {
 
 function planOfMutex(seed: number): Plan {
   const random = new Random(seed, 0)
-  // Two calls of one owner rarely meet. So in some histories most calls name one of a few owners. These histories have
-  // no faults, because the checks of such calls rely on guarantees that redis-baton gives only without faults.
+  // Whether most calls of the history have one of two owners. Otherwise, two calls of one owner would rarely meet. Such
+  // a history has no faults, because its calls are checked for promises that redis-baton keeps only without faults.
   const family = random.chance(0.1)
-  // redis-baton guarantees much more while nothing fails. These guarantees have to be checked for all calls. So some
-  // histories without `family` have no faults, either.
+  // Among the histories whose calls have many owners, some have no faults either. In these histories, the promises
+  // that redis-baton keeps only without faults can be checked, too.
   const often = family || random.chance(0.2) ? 0 : 0.25
   const kinds = new Set(faultKinds.filter(() => random.chance(often)))
   const clients = random.int(2, 4)

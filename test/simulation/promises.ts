@@ -1,4 +1,4 @@
-/** Checks I6 and I4: every promise settles in time, and a waiter gets a free lock in time. */
+/** Checks that every promise settles in time (I6, docs/guarantees.md), and that a free lock is granted in time (I4). */
 import type { SimulatedClient } from './client.ts'
 import { isReadWrite, isShared, type LockState, liveHolds, takenOf, writes } from './lock-state.ts'
 import { type Plan, WRITES } from './plan.ts'
@@ -6,14 +6,14 @@ import { mayEnter } from './reentries.ts'
 import type { Server } from './server.ts'
 
 /**
- * A promise may settle this many ms late. A timer may be up to 1 ms late, and some calls end only after two timers. A
- * slow clock (0.1 %) is allowed for separately.
+ * How late a promise may settle, in ms. A timer may be up to 1 ms late, and some calls end only after two timers, one
+ * after the other. The rest is a margin. A slow clock (0.1 %) is allowed for separately.
  */
 const LATE = 5
 
 /**
- * After a process was stopped, it first reads incoming data for this many ms. Only then do its time-outs take effect
- * (src/clock.ts).
+ * When a process continues after a stop, it first reads incoming data for this many ms. Only then do its time-outs take
+ * effect (src/clock.ts).
  */
 const GRACE = 50
 
@@ -39,11 +39,13 @@ interface Open {
   readonly isLock: boolean
   /** The key of the lock that the call waits for. */
   readonly waitsFor: string | undefined
-  /** What the call wants, in the form of a claim; only for semaphores and read-write locks. */
+  /** What the call wants of a semaphore or a read-write lock, for example '1/5': one permit of five. */
   readonly wants: string | undefined
   /** The name of the call's owner, if the call gives one. */
   readonly owner: string | undefined
-  /** If the client's process was stopped, the call may take this many ms after the process continues. */
+  /**
+   * When the client's process continues after a stop, the call does not have to settle until this many ms have passed.
+   */
   readonly again: number
 }
 
@@ -64,7 +66,7 @@ export class Promises {
   readonly #open = new Set<Open>()
   /** For each key: the time since which the lock has been free although a call waits. */
   readonly #idleSince = new Map<string, { readonly time: number; readonly mark: number }>()
-  /** For each call: the time since which the call has waited for a lock that its own owner holds. */
+  /** For each call that waits although its own owner holds the lock: when it was first seen in this state. */
   readonly #outsideSince = new Map<Open, number>()
 
   constructor(plan: Plan, failed: (invariant: string, what: string) => void) {
@@ -72,7 +74,7 @@ export class Promises {
     this.#failed = failed
   }
 
-  /** The promises of live processes that have not settled. */
+  /** The unsettled promises, except those of dead processes. */
   get open(): string[] {
     for (const open of this.#open) if (open.client.process.dead) this.#open.delete(open)
     return [...this.#open].map(({ what, begun }) => `${what} since ${begun.toFixed(3)}`)
@@ -158,12 +160,13 @@ export class Promises {
         this.#idleSince.delete(key)
         continue
       }
-      // After a release, waiters receive a message, and have to take the lock promptly. If a lease lapses, they receive
-      // no message, so they have the longer time.
+      // After a release, waiters receive a message. So they must take the lock within `prompt`, if this is shorter than
+      // `bound`. When a lease lapses, they receive no message. So they have the time `bound` of the plan.
       const lapsed = shared ? state.holders.size > liveHolds(state, server.now).length : state.holder !== undefined
       const bound = lapsed ? this.#plan.bound : Math.min(this.#plan.bound, this.#plan.prompt)
       const longest = Math.min(...waiting.map(({ begun }) => begun))
-      // Each grant of a semaphore counts as progress, even if permits are still free afterwards.
+      // Each grant of a semaphore changes `mark`. The remaining waiters then have the full time again, even if permits
+      // are still free.
       const mark = Math.max(0, ...[...state.holders.values()].map(({ token }) => token)) + state.holders.size
       const known = this.#idleSince.get(key)
       const since = Math.max(known?.mark === mark ? known.time : now, longest, this.#plan.calm)
@@ -178,8 +181,8 @@ export class Promises {
   }
 
   /**
-   * Checks the waiting calls of an owner that has a name and already holds the lock. Such a call must re-enter within
-   * the time in which a waiter must be granted a free lock.
+   * Checks the calls that name an owner and wait although this owner already holds the lock. Such a call must re-enter
+   * soon: it has as much time as a waiter has to take a free lock.
    */
   #lookForOutsiders(now: number, waiting: readonly Open[], enters: (open: Open) => boolean): void {
     const bound = Math.min(this.#plan.bound, this.#plan.prompt)
@@ -202,9 +205,9 @@ export class Promises {
 }
 
 /**
- * Whether a waiter must be granted the lock now. If waiters are queued, enough permits must be free for the first one.
- * If no waiter is queued, enough permits must be free for each waiting call. While a writer is queued, readers have to
- * wait.
+ * Whether a grant to one of the waiting calls is due. If waiters are queued, a grant is due when enough permits are
+ * free for the first of them. If no waiter is queued, a grant is due when the free permits are enough for each of the
+ * calls alone. While a read-write lock is held and a writer is queued, no grant is due.
  */
 function isEnabled(state: LockState, waiting: readonly Open[], now: number, readWrite: boolean): boolean {
   const taken = takenOf(state, now)

@@ -1,7 +1,8 @@
 /**
- * Runs many histories, a batch at a time. Between two events of a history, its promises have to run. One turn of the
- * real event loop runs the promises of all histories of the batch, and one event of each. Histories share nothing, so a
- * history does not depend on the others in its batch.
+ * Runs many histories in batches. An event of a history may settle promises. The code that waits for these promises
+ * runs in the next turn of the real event loop, and has to run before the next event of the history. To save turns,
+ * each history of a batch runs one event, and then one turn serves all of them. Histories share nothing, so a history
+ * does not depend on the others in its batch.
  */
 import type { SimulatedKind } from './plan.ts'
 import { World } from './world.ts'
@@ -85,8 +86,8 @@ async function turn(worlds: readonly World[]): Promise<World[]> {
 }
 
 /**
- * Restores `Math.random`. The histories replace it, so that redis-baton's own random choices follow from the seed. Also
- * turns off the stacks of errors, to save time.
+ * Runs `run` without recording the stacks of errors, to save time. Then restores `Math.random`: the histories replace
+ * it, so that redis-baton's own random choices follow from the seed.
  */
 async function quietly(run: () => Promise<void>): Promise<void> {
   const { random } = Math

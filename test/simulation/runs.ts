@@ -11,7 +11,7 @@ import type { SimulatedClient } from './client.ts'
 
 /**
  * How long a run may last, in ms: the limits of src/local/run.ts, and a margin because the client's clock may be 0.1 %
- * slow. LONGEST_ALONE applies if no other client received the message about the last release.
+ * slow. LONGEST_ALONE applies if the client knows of no waiter of another client.
  */
 const LONGEST = 4.01
 const LONGEST_ALONE = 25.03
@@ -22,7 +22,7 @@ interface Run {
   readonly first: number
   /** The last token of the block that the server granted. */
   readonly last: number
-  /** When the run's first lease began, virtual ms. */
+  /** When the run's first lease began, in virtual ms. */
   begun: number | undefined
   longest: number
   holder: Hold | undefined
@@ -44,7 +44,6 @@ export class Runs {
     this.#failed = failed
   }
 
-  /** Records that the server granted a hold. */
   granted(hold: string, lock: string, token: number, lastToken: number): void {
     this.#runs.set(hold, {
       lock,

@@ -19,7 +19,7 @@ import { type Joined, type ScriptName, type Watcher, witness } from './witness.t
 /** The time of day at virtual time 0, ms. */
 const EPOCH = 1_750_000_000_000
 
-/** A script of one kind, and its text as clients send it. */
+/** A script of one kind of lock, and the script's text as clients send it. */
 export interface KnownScript {
   readonly name: ScriptName
   readonly text: string
@@ -27,8 +27,8 @@ export interface KnownScript {
 }
 
 /**
- * Returns a map of the scripts of all kinds. Each script is found by its text, as clients send it, and by the hash of
- * that text.
+ * Returns a map of the scripts of all kinds of locks. Each script is found by its text, as clients send it, and by the
+ * hash of that text.
  */
 function known(tokenMemory: number) {
   const { cluster, inboxes } = new Namespace('lock:', false)
@@ -58,7 +58,7 @@ export class Server {
   readonly #locks = new Map<string, LockState>()
   readonly #channels = new Map<string, Set<Listener>>()
 
-  /** `tokenMemory`: the setting of all clients. */
+  /** `tokenMemory` is an option of lock clients. Here, all clients have the same value. */
   constructor(timeline: Timeline, watcher: Watcher, tokenMemory: number) {
     this.#known = known(tokenMemory)
     this.#timeline = timeline

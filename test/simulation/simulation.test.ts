@@ -6,13 +6,15 @@
  *   BATON_SECONDS=600 npx vitest run test/simulation   new seeds for this many seconds
  *   BATON_KIND=readWrite with BATON_SEED               the history of that seed, with read-write locks
  *
- * Each of the following mistakes was made on purpose, one at a time, in the file that is named above it. Each time a
- * history failed: mostly within a second, at the latest within half a minute. The invariant that failed is in
- * parentheses.
+ * The following mistakes were made on purpose, one at a time. Each one stands below the file in which it was made, and
+ * says what the changed code does. Every mistake made a history fail, mostly within a second and always within half a
+ * minute. The invariant that failed is in parentheses (docs/guarantees.md).
  *
+ *   src/local/waiter.ts
+ *     believes the message of a grant that is not newer than the refusal (I1)
  *   src/wait/acquire.ts
- *     believes a grant message without `newer` (I1); asks before it is subscribed to the inbox (I3); does not try again
- *     after it has subscribed to the unlock channel (I4); ignores that another call of its owner holds (I4)
+ *     asks before it is subscribed to the inbox (I3); does not try again after it has subscribed to the unlock channel
+ *     (I4); ignores that another call of its owner holds the lock (I4)
  *   src/local/local-lock.ts
  *     does not call `leave` after a caller has given up (I7); `takeBack` does nothing (I7), or does not look for the
  *     lease first (I1); hands the lock to an heir while a fair waiter of the same client is queued (I3)
@@ -21,15 +23,16 @@
  *   src/local/local-locks.ts
  *     `waiter` does not find a waiter before its request is answered (I1)
  *   src/wait/outage.ts
- *     patience never ends (I6)
+ *     never ends a wait because of an outage (I6)
  *   src/lease/renewal.ts
- *     ignores the deadline (I8); prolongs siblings with another token (I1); does not report `remains` (I7)
+ *     ignores the deadline (I8); when an owner re-enters, prolongs a hold that has another token (I1); does not report
+ *     `remains` (I7)
  *   src/clock.ts
  *     `surelyUntil` has no margin (I1)
  *   src/kinds/mutex/mutex.ts
- *     counts a renewal from 5 ms after it was sent (I1)
+ *     counts a renewed lease from 5 ms after the request was sent (I1)
  *   src/local/line.ts
- *     does not try after `TURN` (I4)
+ *     does not let the head try after `TURN` ms (I4)
  *   src/local/run.ts
  *     issues a token twice (I2); counts no token of the block as used (I2); lets a run last 40 ms (I3)
  *   src/local/tenancy.ts
@@ -37,13 +40,13 @@
  *     after Redis has reported queued fair waiters (I3), or while the owner holds the lock twice (I8), or although the
  *     owner has a name (I1); does not make a nested call wait until Redis has recorded the hand-off (re-entry)
  *   src/lease/holds.ts
- *     releases another id than that of the run's hold (I5, I7); does not notify the line of an own release (I4)
+ *     releases an id other than that of the run's hold (I5, I7); does not notify the line of the client's release (I4)
  *   lua/mutex/acquire.lua
  *     counts a lease as lapsed 20 ms early (I1); does not record a re-entry (I2)
  *   lua/shared/clock.lua
  *     does not advance the clock (I2)
  *   lua/shared/grant.lua
- *     promises a block, but does not reserve it (I2)
+ *     promises a block of tokens, but does not reserve it (I2)
  *   lua/shared/promote.lua
  *     takes the last waiter instead of the first (I3)
  *   lua/shared/drop.lua
@@ -51,25 +54,25 @@
  *   lua/shared/life.lua
  *     lets a key expire before its lease (I1)
  *   lua/mutex/tend.lua
- *     uses another ticket than the waiter's (I3); fails in the middle of the script
+ *     uses a ticket other than the waiter's (I3); fails in the middle of the script
  *   lua/mutex/release.lua
  *     sends no message that the lock is free (I4); leaves the hold (I5)
  *   lua/mutex/leave.lua
  *     leaves the place in the queue (I3), or the hold (I7)
  *   lua/mutex/renew.lua
- *     replies a longer lease than it records (I1)
+ *     reports a longer lease than it records (I1)
  *   lua/mutex/pass.lua
  *     records a token that was not issued (I2)
  *   lua/permits/acquire.lua
  *     admits a writer beside readers (I1)
  *   lua/permits/read-write/choose.lua
- *     admits readers to present readers while a writer waits (I3)
+ *     admits readers beside other readers while a writer waits (I3)
  *   lua/permits/read-write/re-enter.lua
  *     lets no owner re-enter; gives a re-entry a new token; lets a reader re-enter to write; if an owner that reads
  *     asks to write, queues this request, or refuses it although it was queued before its owner began to read (all:
  *     re-entry)
  *   lua/permits/read-write/own.lua
- *     does not notify an owner's other waiters that it holds (I4)
+ *     does not notify an owner's other waiters that the owner holds the lock (I4)
  *   lua/permits/read-write/disown.lua
  *     keeps the record of an owner after its end, or removes it after the end of one hold (re-entry)
  */
@@ -114,8 +117,8 @@ async function expectNoFailure(kind: SimulatedKind, result: Result): Promise<voi
   expect(result.histories).toBeGreaterThan(0)
 }
 
-// With BATON_SEED, only the history of that seed runs. The other tests are then not defined, so they are not reported
-// as skipped, either.
+// With BATON_SEED, only the history of that seed runs. The other tests are then not defined at all, because a skipped
+// test would appear in the report.
 if (one !== undefined) {
   test('the history of BATON_SEED', async () => {
     const kind = (BATON_KIND ?? 'mutex') as SimulatedKind

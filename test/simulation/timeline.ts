@@ -3,7 +3,7 @@
  *
  * No real time passes between events: each event runs as soon as the event before it is over. An event may belong to a
  * process. The events of a dead process are dropped. The events of a frozen process are kept, and run one by one after
- * the thaw. Either the process's timers run first, or the data that its sockets have received, because Node's event
+ * the thaw. Chance decides whether its timers run first or its sockets deliver their data first, because Node's event
  * loop may do either.
  */
 import type { Clock, Timer } from '../../src/clock.ts'
@@ -31,14 +31,16 @@ export class Timeline {
     return this.#heap.length === 0
   }
 
-  /** Schedules an event, for the process if one is given. A time in the past becomes the present. */
+  /**
+   * Schedules an event. It belongs to `process`, if one is given. If `time` has already passed, the event is due now.
+   */
   at(time: number, run: () => void, process?: Process, kind: Kind = 'input'): Event {
     const event = { time: Math.max(time, this.now), order: this.#order++, kind, process, run, cancelled: false }
     this.#push(event)
     return event
   }
 
-  /** Takes the next event and moves the time to it. Returns undefined if there is none. */
+  /** Removes and returns the next event, and sets `now` to its time. Returns undefined if there is no event. */
   next(): Event | undefined {
     for (let event = this.#pop(); event; event = this.#pop()) {
       if (event.cancelled || event.process?.dead) continue
@@ -156,7 +158,7 @@ export class Process implements Clock {
   }
 
   /**
-   * Whether the process has run everything that was due. This is not so while it is frozen, and at the moment of its
+   * Whether the process has run everything that was due. False while the process is frozen and at the moment of its
    * thaw.
    */
   get awake(): boolean {
@@ -164,8 +166,8 @@ export class Process implements Clock {
   }
 
   /**
-   * Like `awake`, but false for another `LATE` ms after a thaw. The first events after a thaw may set timers, which may
-   * be late by that much.
+   * Like `awake`, but also false for the first `LATE` ms after a thaw. The events that run at the thaw may set timers,
+   * and each timer may fire up to `LATE` ms late.
    */
   get settled(): boolean {
     return !this.frozen && this.#timeline.now > this.thawedAt + LATE

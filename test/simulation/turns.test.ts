@@ -15,7 +15,7 @@ const KEY = 'k'
 /** Round-trip times to the server, ms. */
 const NEAR = 0.1
 const FAR = 1.1
-/** ms after which all processes take part in the turns. */
+/** The time at which the test begins to record grants, in ms. By then, all processes take turns. */
 const BEGINNING = 500
 const GRANTS = 300
 

@@ -20,14 +20,15 @@ export interface Watcher {
   /** The hold with this id has ended, because the client released or withdrew it. */
   dropped(id: string): void
   /**
-   * The server has recorded a hand-off within a client: another lease of the client now has this hold, with this token.
+   * The server has recorded a hand-off within a client: the hold now belongs to another lease of this client, and has
+   * this token.
    */
   passed(lock: string, hold: string, token: number): void
   /** These holds have ended by a forced release or by a loss of data. */
   taken(ids: readonly string[]): void
   /**
-   * A waiter has joined the queue. If `again` is true, the ticket comes from a heartbeat: the waiter joined again, or
-   * was still queued.
+   * A waiter has joined the queue with this ticket. If `again` is true, the ticket was in a heartbeat of the waiter:
+   * the waiter has joined the queue again, or was still in the queue.
    */
   joined(id: string, ticket: number, lock: string, again: boolean): void
   /** A waiter has left the queue by its own request. */
@@ -37,16 +38,15 @@ export interface Watcher {
 export interface Grant {
   readonly claim: DecodedClaim
   readonly token: number
-  /** The last token of the block that belongs to the holder's client. */
+  /** The last token of the block that came with this grant, for hand-offs within the client. */
   readonly lastToken: number
-  /** The lock right before the grant. `state` is the lock right after it. */
+  /** The lock just before the grant; `state` is the lock just after it. */
   readonly before: LockState
   readonly state: LockState
   /** ms by the server's clock. */
   readonly now: number
 }
 
-/** The answer to a request for a read-write lock. */
 export interface Answer {
   readonly claim: DecodedClaim
   readonly before: LockState
@@ -98,8 +98,8 @@ function tellOfHolders(watcher: Watcher, run: Run): void {
     const id = argument(run, 'id')!
     if (ended(id)) watcher.dropped(id)
   } else if (name === 'forceRelease') watcher.taken([...before.holders.keys()].filter(ended))
-  // If a new hold has the token of an earlier hold, it is no grant. Its owner has re-entered, or its waiter was
-  // admitted from the queue while the owner held the lock.
+  // If a new hold has the token of an earlier hold, its owner already held the lock, so this is no new grant. The owner
+  // has re-entered, or another waiter of this owner was admitted from the queue.
   const known = new Set([...before.holders.values()].map(({ token }) => token))
   const granted = [...after.holders].filter(([id]) => isNew(id)).map(([, holder]) => holder)
   for (const holder of granted.sort((a, b) => a.token - b.token)) {
@@ -133,8 +133,8 @@ function tellOfHolder(watcher: Watcher, run: Run): void {
 }
 
 /**
- * Reports the tickets in a heartbeat's arguments even if no waiter joined, because the watcher checks that the client
- * has received these tickets before.
+ * Reports the waiters that joined the queue or left it. Also reports every ticket in the arguments of a heartbeat,
+ * because the watcher checks that the server has issued this ticket to the same waiter before.
  */
 function tellOfQueue(watcher: Watcher, run: Run): void {
   const { name, argv, lock, before, joined, now } = run
@@ -153,7 +153,7 @@ function argument({ name, argv }: Run, argumentName: string): string | undefined
   return argv[(scripts[name].args as readonly string[]).indexOf(argumentName)]
 }
 
-/** Whether the lock has a new holder: one with another token or, by mistake, another hold with the same token. */
+/** Whether the lock has a new holder. If the new holder has the token of the old one, a script has made a mistake. */
 function isAnother(before: LockState, after: LockState): boolean {
   const [old, present] = [before.holder, after.holder!]
   if (old?.token !== present.token) return true

@@ -19,7 +19,7 @@
  * A history has four parts:
  *   1. calls and faults                              until plan.healed
  *   2. no new calls or faults; waiters are served    until every promise has settled and every lease has ended (I4, I6)
- *   3. rest                                          long enough for stale timers; then no client keeps anything (I7)
+ *   3. all clients are idle                          until old timers have run; then no client keeps anything (I7)
  *   4. all clients close, and keys expire            then no timers and no keys are left (I7)
  */
 import type { Lease } from '../../src/lease/lease.ts'
@@ -37,13 +37,11 @@ import { Trace } from './trace.ts'
 /** The time in ms between two checks whether part 2 of the history is over. */
 const POLL = 25
 /**
- * The length of part 3, the rest, in ms. No lease lasts that long, no unused channel stays subscribed, and no pause of
- * the cleanup lasts that long.
+ * The length of part 3, in ms. No lease lasts so long, no unused channel stays subscribed for so long, and no client
+ * pauses its cleanup for so long.
  */
 const REST = 4_000
-/**
- * How many ms closing may take in addition to the client's last request: the pause of the cleanup, and a little more.
- */
+/** How many ms `close` may take after the client's last request. In this time, the cleanup may pause for 1,000 ms. */
 const CLEANING = 1_200
 /** How many ms a closing client waits for a Redis that does not answer its releases. */
 const CLOSE_PATIENCE = 2_000
@@ -128,7 +126,7 @@ export class World implements Stage {
 
   close(client: SimulatedClient): void {
     if (client.closing) return
-    // `close` waits up to CLOSE_PATIENCE for each next answer from Redis, and a single request may wait up to
+    // `close` waits for at most CLOSE_PATIENCE without an answer from Redis, and a single request may wait for
     // `outageTimeout`. So the longer of these two times is allowed.
     const patience = Math.max(CLOSE_PATIENCE, this.#plan.settings.outageTimeout)
     this.#watch(`close`, client, patience + CLEANING, client.close())
@@ -144,11 +142,10 @@ export class World implements Stage {
     const { key, request, abort } = call
     const { outageTimeout } = this.#plan.settings
     const controller = abort === undefined ? undefined : new AbortController()
-    // If a call does not wait and its grant arrives after the lease has ended, the call sends its request again
-    // (acquire.ts).
     const once = request.timeout === 0
     const terms = once
-      ? // The call may send its request again even if its process was stopped for longer than its whole patience.
+      ? // If the grant arrives only after the lease has ended, the call sends a second request (acquire.ts). This needs
+        // as much time again, also if the process was stopped before.
         { patience: 2 * outageTimeout, again: outageTimeout }
       : {
           waitsFor: key,
@@ -201,8 +198,8 @@ export class World implements Stage {
     const inner = { ...request, owner, wants, fair: how === 'queue', fairAfter: undefined, timeout, signal: undefined }
     this.trace.note(client.process.name, () => `nests in ${lease.id}, ${how}, ${wants}`)
     const nesting = client.lock(key, inner).then(nestedLease => {
-      // If the queue admits several readers of one owner together, a nested call may have another token than its outer
-      // lease.
+      // If several readers of one owner wait in the queue, they may be admitted together. A nested call may then have
+      // another token than the lease in which it is nested.
       const oneOfSeveral = request.owner !== undefined && request.wants === READS && nestedLease
       const inside = oneOfSeveral || nestedLease?.fencingToken === fencingToken
       if (lease.held && !this.#checks.tookAway(lease) && !inside) {
@@ -252,8 +249,8 @@ export class World implements Stage {
   }
 
   /**
-   * Ends part 3 and begins part 4, once no client keeps anything. After callers have given up, their cleanup in the
-   * background may still have to wait for the network.
+   * Begins part 4 as soon as no client keeps anything. That may take longer than REST: the cleanup for callers that
+   * have given up runs in the background, and may still have to wait for the network.
    */
   #closeAll(): void {
     const residue = this.clients.filter(({ open }) => open).flatMap(({ residue }) => residue ?? [])

@@ -89,8 +89,8 @@ async function behindTheDead({ limited, other }: Pair, key: string): Promise<voi
 }
 
 /**
- * Parks a waiter until the lock's node has recorded that the waiter's client is subscribed there. With this record, a
- * release can pass over the waiter if it has died.
+ * Parks a waiter, and waits until the lock's node has recorded that the waiter's client is subscribed there. With this
+ * record, a release can pass over the waiter if its client has died.
  */
 async function whereItIsHeard({ limited, other }: Pair, key: string): Promise<void> {
   const held = await other.lock(key)
@@ -118,7 +118,7 @@ const rights = aclRule([mutex], { cluster: true }).filter(rule => /^[+~&]/.test(
  */
 const table = '+cluster|slots'
 
-/** Tasks that need a right that only a cluster requires, by the name of the right. */
+/** For each right that is needed only on a cluster: a task that needs this right. */
 const tasks: Record<string, (at: Pair, key: string) => Promise<void>> = {
   '+asking': whileSlotMoves,
   '+cluster|myid': behindTheDead,
@@ -135,8 +135,8 @@ describe('without one of its rights', () => {
     await eventually(() => at.warnings.length === 3)
     const missing = at.warnings.map(({ message }) => message.split(': ', 1)[0]?.replace(/:\d+/, ''))
     expect(missing).toEqual(Array(3).fill(`the Redis user at 127.0.0.1 lacks the rights ${right}`))
-    // acl.test.ts shows which rights a client needs on a single server. So `work` runs here only if the missing right
-    // is not one of those.
+    // acl.test.ts already shows that `work` fails if one of the rights for a single server is missing. So run `work`
+    // only if the missing right is not one of those.
     if (!alone.has(right)) expect(await work(at.limited, at.other, admins(), name)).not.toEqual([])
   })
 

@@ -1,6 +1,6 @@
 /**
- * Tests rights with sentinels. A client needs rights on the sentinels. Sentinels and replicas need rights on the
- * servers that hold data.
+ * Tests the rights that users need where sentinels are used. A client needs rights on the sentinels. Sentinels and
+ * replicas need rights on the servers that hold data.
  */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { LockClient, LockConnectionError } from '../../src/index.ts'
@@ -25,7 +25,10 @@ afterAll(() => servers?.stop())
 
 const everywhere = () => [...servers.data, ...servers.sentinels].map(server => servers.direct(server))
 
-/** Makes a client that is a limited user on all servers, and collects the errors that it emits as events. */
+/**
+ * Makes a client that logs in to all servers as a user with limited rights, and collects the errors that it emits as
+ * events.
+ */
 async function scene(name: string, rules: readonly string[]) {
   for (const server of servers.sentinels) await servers.direct(server).acl('SETUSER', name, 'on', '>pw', ...rules)
   for (const server of servers.data) await servers.direct(server).acl('SETUSER', name, 'on', '>pw', ...aclRule([mutex]))
@@ -38,8 +41,8 @@ async function scene(name: string, rules: readonly string[]) {
 }
 
 /**
- * The client must follow the failover at once, which shows that it receives the sentinels' switch message. Without this
- * message, it would follow only when its old master disconnects it.
+ * The client must follow the failover at once. This shows that it receives the message by which the sentinels announce
+ * the new master. Without this message, the client would follow only when its old master disconnects it.
  */
 test('limited users of all kinds, as in docs/operations.md: locks work, and the client follows a failover', async () => {
   const [, , watcher, follower] = linesOf('sentinel')
@@ -47,8 +50,8 @@ test('limited users of all kinds, as in docs/operations.md: locks work, and the 
     for (const line of [watcher!, follower!]) await servers.direct(server).call('ACL', ...line.split(' ').slice(1))
     await servers.direct(server).config('SET', 'masteruser', 'replica', 'masterauth', 'password')
   }
-  // Disconnect the replicas only now that they have their passwords. A replica that gets its password during its
-  // handshake waits a minute for the reply to a command that it has not sent.
+  // Disconnect the replicas only now, when they have their passwords. A replica that gets its password in the middle of
+  // its handshake waits a minute for the reply to a command that it has not sent: AUTH.
   for (const server of servers.data) await servers.direct(server).client('KILL', 'TYPE', 'REPLICA')
   for (const server of servers.sentinels) {
     const set = (...words: string[]) => servers.direct(server).call('SENTINEL', 'SET', masterName, ...words)

@@ -8,7 +8,10 @@ import { eventually, sleep } from '../kit/time.ts'
  * refuses them.
  */
 export const limitedOptions = { lease: 5_000, waiterTtl: 600, outageTimeout: 1_200 }
-/** Options for the client `other` of `work`. Its heartbeats are so rare that a lost message would make a step fail. */
+/**
+ * Options for the client `other` of `work`. It sends heartbeats so rarely that they do not make up for a lost message
+ * in time. So if a message is lost, a step of `work` fails.
+ */
 export const otherOptions = { lease: 30_000, waiterTtl: 60_000 }
 
 /** A release must reach the waiter by a message within this time, in ms. A heartbeat would come later. */
@@ -79,8 +82,9 @@ export async function work(
     [
       'to stop listening',
       async () => {
-        // Keep the client subscribed to another lock of the same slot. Otherwise, in a cluster, its connection might be
-        // closed.
+        // In a cluster, a client may close a connection on which it is no longer subscribed to anything, instead of
+        // unsubscribing. So the client stays subscribed to the lock `kept`, which has the same slot, and has to
+        // unsubscribe from the lock `left`.
         const [kept, left] = [`{${key('listen')}}:kept`, `{${key('listen')}}:left`]
         const held = [await other.lock(kept), await other.lock(left)]
         const wait = limited.lock(kept)
@@ -123,8 +127,8 @@ export async function work(
   const run = async ([name, step]: Step) => {
     await step().catch(error => failed.push(`${name}: ${error}`))
   }
-  // The steps are in two lists, which run side by side. The steps of one list run one after another, because some steps
-  // depend on events of `other`.
+  // The two lists of steps run side by side. Within a list, the steps run one after another, because a step that waits
+  // for an event of the client `other` must not see an event that another step has caused.
   await Promise.all(
     [steps.slice(0, 3), steps.slice(3)].map(async some => {
       for (const step of some) await run(step)

@@ -33,7 +33,7 @@ interface Scene extends AsyncDisposable {
 
 /**
  * Creates a user with these rights, and a client that logs in as this user. Several tests use the server at the same
- * time.
+ * time, so each test gives a different `name`.
  */
 async function scene(name: string, rules: readonly string[], at = server, options: ClientOptions = {}): Promise<Scene> {
   const admin = new Redis(at.url)

@@ -1,6 +1,6 @@
 /**
- * Checks which contract files the test runner would run over which topology. Every file must run over every topology,
- * apart from listed exceptions.
+ * Checks that the test runner would run every file of test/contract over every topology, apart from the exceptions in
+ * not-repeated.ts.
  */
 import { execFile } from 'node:child_process'
 import { createRequire } from 'node:module'

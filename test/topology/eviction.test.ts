@@ -28,8 +28,8 @@ async function used(source: ConstructorParameters<typeof LockClient>[0] = server
   const warnings: LockError[] = []
   locks.on('error', ({ error }) => warnings.push(error as LockError))
   await (await locks.lock(freshKey())).release()
-  // The client has one connection, so this reply comes after the replies to the questions that the client asked when it
-  // connected. So `warnings` is complete now.
+  // When the client connected, it asked the server about its settings. The answer arrives before the reply to
+  // `isLocked`, which uses the same connection. So `warnings` is complete then.
   await locks.isLocked(freshKey())
   return { locks, warnings, [Symbol.asyncDispose]: () => locks.close() }
 }

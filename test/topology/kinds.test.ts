@@ -16,7 +16,7 @@ test('two connections serve all kinds', async () => {
   const { url } = await ownServer()
   const member = new Member(url)
   await Promise.all([mutex, twin, flag].map(kind => member.lock(kind, freshKey())))
-  // Two connections belong to the lock client. The third one is this test's own, which reads the number.
+  // Two connections belong to the lock client. The third one is this test's own, on which it sends INFO.
   expect(await plainRedis(url).info('clients')).toContain('connected_clients:3')
 })
 

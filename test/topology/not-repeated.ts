@@ -8,22 +8,21 @@ export interface Exception {
 
 /** Topologies in which no server takes over from another. */
 const single = ['standalone', 'tls', 'acl', 'quorum']
-/** Topologies for a file whose results depend on scripts and messages. */
+/** The topologies between which scripts and messages work differently. */
 const byScripts = ['standalone', 'cluster']
-/** Topologies for a file whose results also depend on how leases and waiters work. */
+/** The topologies between which leases and waiters work differently, too. */
 const byAnswers = [...byScripts, 'quorum']
 const ofOneServer = ['standalone', 'cluster', 'sentinel', 'tls', 'acl']
 const mutexesOnly =
-  'It is about kinds of locks that a quorum does not have: it refuses them, which test/contract/quorum-errors.test.ts tests.'
+  'It tests kinds of locks that a quorum does not have. test/contract/quorum-errors.test.ts tests that a quorum refuses them.'
 const aboveConnections =
-  'It is about what the client does with its options, its timers and answers, whichever connection these came over; it waits most of ' +
-  'its time. How connections are made, lost and refused, all topologies have in other files, renewal and options on the way.'
+  'It tests what the client does with its options, its timers and the answers of Redis. That does not depend on the connection. The ' +
+  'file takes long, because it waits most of its time. Other files run over every topology, and test how connections are made, lost ' +
+  'and refused.'
 
 const recordedOnce =
-  'Callers of a client hand a lock of one server on among themselves. On a quorum each such step would have to be recorded by a ' +
-  'majority first, so there is none.'
-const severalServers =
-  'It starts several servers of its own, and is about what they say together; so it is the same wherever it is run.'
+  'It tests hand-offs within a client. A quorum has none, because a majority of its servers would first have to record each of them.'
+const severalServers = 'It starts a quorum of its own, so it would test the same thing over every other topology.'
 
 export const notRepeated: readonly Exception[] = [
   { file: 'test/contract/client-options.test.ts', on: byAnswers, because: aboveConnections },
@@ -33,8 +32,8 @@ export const notRepeated: readonly Exception[] = [
     file: 'test/contract/kinds.test.ts',
     on: ['standalone', 'cluster', 'sentinel', 'tls'],
     because:
-      'The users of the topology with rights have those that the mutex needs, and the kind made for this test calls other commands. ' +
-      'A quorum has mutexes only.',
+      'The kind of lock that is made for this test calls commands for which the users of the topology `acl` have no right. A quorum has ' +
+      'mutexes only.',
   },
   { file: 'test/contract/semaphore.test.ts', on: ofOneServer, because: mutexesOnly },
   { file: 'test/contract/read-write.test.ts', on: ofOneServer, because: mutexesOnly },
@@ -48,28 +47,28 @@ export const notRepeated: readonly Exception[] = [
     file: 'test/contract/single-source.test.ts',
     on: ['standalone'],
     because:
-      'It is about URLs and options that name one server without TLS and password. What else a client may be made from, ' +
-      'all other files make their clients from, each over its own topology.',
+      'It tests the URLs and options that name one server without TLS or a password. The other ways of making a client are tested by all ' +
+      'other files, because they make their clients in the way of their topology.',
   },
   {
     file: 'test/contract/restart.test.ts',
     on: single,
     because:
-      'Its server crashes and begins again in the same place. Where there are replicas, one of them takes over instead, ' +
-      'which has tests of its own in test/topology/faults.',
+      'Its server crashes and starts again at the same address. If a server has replicas, one of them takes over instead. The tests of ' +
+      'that are in test/topology/faults.',
   },
   {
     file: 'test/contract/server-states.test.ts',
     on: single,
     because:
-      'It makes its servers replicas of nobody, or keeps them from answering for seconds. The nodes of a cluster cannot be ' +
-      'told so, and sentinels would act on it; what they do then has tests of its own in test/topology/faults.',
+      'It makes its server a replica of a server that does not exist, or stops it from answering for seconds. The nodes of a cluster ' +
+      'refuse the first, and sentinels would start a failover. The tests of that are in test/topology/faults.',
   },
 ]
 
 /**
- * The tests that also run with ioredis 5, by topology. On one server, these are all contract tests and the tests of
- * node-redis. On the other topologies, these are the tests that depend on how a client connects, reconnects and
+ * For each topology, the test files that also run with ioredis 5. On one server, these are all contract tests and the
+ * tests of node-redis. On each other topology, these are tests that depend on how a client connects, reconnects and
  * subscribes.
  */
 export const withIoredis5: Readonly<Record<string, readonly string[]>> = {

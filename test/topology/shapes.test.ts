@@ -1,4 +1,4 @@
-/** Checks that the servers of each topology are what its name says. */
+/** Checks that each topology has the servers for which it is named, for example a cluster or sentinels. */
 import { type Cluster, Redis } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
 import { eventually } from '../kit/time.ts'
@@ -25,7 +25,6 @@ function connected<T extends Redis | Cluster>(redis: T): T {
   return redis
 }
 
-/** Opens a connection to the server that `way` leads to. */
 function serverAt(way: Way): Redis {
   return connected(instanceOf(partsOf(way)[0]!, { enableReadyCheck: false })) as Redis
 }

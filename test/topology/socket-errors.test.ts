@@ -15,8 +15,8 @@ function callers(): Redis {
   return new Redis(redisUrl(), { lazyConnect: true })
 }
 
-// For example, a server that requires client certificates may cause two errors: a TLS alert, and then data that cannot
-// be decrypted.
+// A socket may report two errors. For example, a server that requires client certificates may send a TLS alert, and
+// then data that cannot be decrypted.
 test.each(Object.entries(made))(
   'I6: a second error of a socket does not end the process, connection %s',
   async (_, make) => {

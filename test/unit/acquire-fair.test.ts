@@ -91,7 +91,10 @@ test('I1 a late message of a grant is not believed if that grant ended before th
   expect(await now(waiter.outcome)).toMatchObject({ token: 201 })
 })
 
-/** Parks a fair waiter, and sends it a grant by message when more than half of the lease may already be over. */
+/**
+ * Parks a fair waiter, and later sends it a grant by message. The message does not say when the lease began, and more
+ * than half of the lease may already be over.
+ */
 async function hardlyProven() {
   const at = new Waiting()
   const waiter = await at.parkedFair({ id: 'A', lease: 4_000 })

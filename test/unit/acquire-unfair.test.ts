@@ -253,9 +253,10 @@ describe('waiters whose owner may re-enter', () => {
     expect(await now(theirs.outcome)).toBe('pending')
   })
 
-  // In this scenario, A, B and C wait in one client and have the same owner. A is granted the lock before the client
-  // listens to the lock's channel, so the client misses the message that names A's owner. B is the next head, and
-  // re-enters. C could re-enter, too, so C must not stay parked until the next heartbeat.
+  // A, B and C wait in one client and have the same owner. A is granted the lock. The client is not yet subscribed to
+  // the lock's channel, so it misses the message that this owner holds the lock. B, which is now first in the client's
+  // line, asks next and re-enters. C could re-enter, too. So C must ask now, and not stay parked until the next
+  // heartbeat.
   test('I4 ask on their own when the head re-enters, because the message of their owner’s grant may have been missed', async () => {
     const at = new Waiting()
     at.channels.slow = true

@@ -1,4 +1,4 @@
-/** Tests the order in which an agenda returns its due items. */
+/** Tests `Agenda`, a list in which each item is due at its own time. It must return due items in the order of time. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { Agenda } from '../../src/lease/agenda.ts'

@@ -51,8 +51,8 @@ test('the clock of patience does not count a stall, and messages that arrived du
   clock.block(100_000)
   const begun = counted.now()
   await clock.advance(10)
-  // Without the stall, the first timer would have fired by now. Because of the stall, the clock delays this timer a
-  // little longer.
+  // Without the stall, the first timer would have fired by now. After a stall, due timers fire a little later, so that
+  // the client first reads the messages that have arrived in the meantime.
   expect(fired).toEqual([])
   await clock.advance(990)
   expect(fired).toEqual([1_000])

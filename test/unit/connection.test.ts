@@ -256,7 +256,7 @@ describe('a connection that is lost', () => {
   })
 })
 
-// If the connection noticed the silence only after `outageTimeout`, no time would be left to send the call again.
+// If the connection waited for the answer until `outageTimeout`, no time would be left to send the call again.
 test('I6 if a server leaves commands unanswered, the connection is made again, well before patience is over', async () => {
   const at = await Connected.up()
   const call = at.ask()
@@ -274,7 +274,7 @@ describe('silence counts only time in which this process ran', () => {
       const at = await Connected.up()
       const call = at.ask()
       await settled()
-      // A short stall begins so late that the connection would notice the silence during the stall.
+      // Let a short stall begin so late that the time limit for an answer ends during the stall.
       await at.clock.advance(stall < 5_000 ? 4_900 : 0)
       at.clock.block(stall)
       await at.clock.advance(1)

@@ -100,7 +100,7 @@ export class FakeKind implements Kind, FairQueue, HandOff {
   readonly renewals = new Calls<[asked: readonly Prolonging[]], Renewed[]>()
   readonly confirmations = new Calls<[held: Held], Renewed>()
 
-  /** `confirmed` tells whether grants count only after replicas have confirmed them. */
+  /** If `confirmed` is true, grants count only after replicas have confirmed them. */
   constructor(confirmed = false) {
     if (confirmed) this.confirmation = { confirm: held => this.confirmations.make(held) }
   }
@@ -172,7 +172,7 @@ export class FakeChannels implements Channels {
     this.#count(key, channel, -1)
   }
 
-  /** Number of users of each channel. A negative number shows that a channel was dropped more often than requested. */
+  /** For each channel, how much more often `hear` was called than `drop`. */
   get users(): Record<string, number> {
     return Object.fromEntries([...this.#users].filter(([, count]) => count !== 0))
   }

@@ -44,7 +44,10 @@ export class FakeRedis extends EventEmitter {
     await settled()
   }
 
-  /** Breaks the connection, or fails to open it. Rejects pending requests, then emits `end`, as ioredis does. */
+  /**
+   * Breaks the connection, or makes an attempt to connect fail. Rejects pending requests, then emits `end`, as ioredis
+   * does.
+   */
   break(error?: Error): void {
     this.status = 'end'
     if (error) this.emit('error', error)

@@ -70,7 +70,7 @@ export class HandingOn {
     })
   }
 
-  /** Makes a call, and runs everything that follows from the call at once. */
+  /** Makes a call, and waits until everything has run that the call can start without an answer from Redis. */
   async ask(ask: Ask): Promise<Asker> {
     const asker = this.begin(ask)
     await settled()
@@ -112,12 +112,12 @@ export class HandingOn {
     return askers
   }
 
-  /** The oldest attempt without an answer. */
+  /** The oldest unanswered attempt. */
   get attempt(): Call<[claim: Claim, beside: Beside], Granted | Refused> {
     return this.kind.attempts.next
   }
 
-  /** Grants the oldest attempt, with the tokens that it asked to reserve. */
+  /** Lets Redis grant the lock to the oldest unanswered attempt, with the tokens that the attempt asked to reserve. */
   async grantNext(token = FIRST): Promise<void> {
     const [{ lease }, beside] = this.attempt.args
     const deadline = surelyUntil(this.clock.now(), lease)
@@ -131,7 +131,7 @@ export class HandingOn {
     return { granted: false, sent, ttl: LEASE, position: 0, ticket: '0', holder, clock: 50, ...refusal }
   }
 
-  /** Lets Redis answer the oldest unanswered record of a new holder. */
+  /** Lets Redis answer the oldest unanswered request that records a new holder. */
   async recorded(queued = false): Promise<void> {
     const call = this.kind.passes.next
     await call.answer({ deadline: surelyUntil(this.clock.now(), call.args[1].lease), queued })
@@ -158,7 +158,7 @@ export class HandingOn {
     return this.kind.passes.all.map(({ args: [, { owner }, token] }) => [owner, token])
   }
 
-  /** The holds that were ended in Redis. `used` is the last token issued under the hold, counted from FIRST. */
+  /** The holds that were ended in Redis. `used` is the last token that was issued under the hold, minus FIRST. */
   get ended(): [hold: string, used: number | undefined][] {
     return this.kind.releases.all.map(({ args: [{ id }, used] }) => [id, used && used - FIRST])
   }

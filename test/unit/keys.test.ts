@@ -47,7 +47,6 @@ function keysOf(prefix: string, name = ''): MutexKeys {
 const standalone = keysOf('lock')
 const cluster = new Keys(new Namespace('app:lock:', true), mutex)
 
-/** Returns all names of a lock's keys in Redis. */
 function namesOf(keys: MutexKeys, of: string): string[] {
   return Object.values(keys.of(of))
 }

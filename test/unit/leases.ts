@@ -72,7 +72,7 @@ export class Leases {
     return lease
   }
 
-  /** Reports to the renewal that these leases may be gone. */
+  /** Tells the `Renewal` that these leases may be gone. */
   doubt(...leases: Lease[]): void {
     this.renewal.doubtAll(leases.map(lease => this.#holds.get(lease)!))
   }

@@ -8,7 +8,7 @@ class Shared extends FakeKind {
   override readonly shared = true
 }
 
-/** Parks `count` unfair waiters, of which the head has been refused. */
+/** Parks `count` unfair waiters of one client. The first one has asked for the lock and was refused. */
 async function parked(count: number): Promise<Waiting> {
   const at = new Waiting(new Shared())
   await at.parkedHead({ id: 'w0' })

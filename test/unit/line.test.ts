@@ -8,8 +8,8 @@ import { settled } from './promises.ts'
 import { HEARTBEAT, KEY, LEASE } from './waiting.ts'
 
 /**
- * How many ms a client leaves the lock to other clients: CHANCE if the others have not taken turns with it so far, and
- * TURN if they have.
+ * After its release, a client leaves the lock to other clients for a while: for TURN ms if they take turns with it, and
+ * for CHANCE ms if they receive the messages about releases, but have not taken the lock yet.
  */
 const CHANCE = 3
 const TURN = 7
@@ -81,8 +81,8 @@ describe('after its own release, a client', () => {
   test('I7 keeps no timer for long when nobody waits any more', async () => {
     const { at, askers } = await releasedTo(2)
     at.acquirer.quit(askers[1]!.waiter)
-    // Two timers are left: the renewal timer, which stops when it next fires, and the timer that removes the data about
-    // other clients.
+    // Two timers are left: the renewal timer, which stops when it next fires, and the timer that removes the client's
+    // data about other clients.
     expect(at.residue).toEqual({ waiting: 0, leases: 0, timers: 2, channels: {} })
     await at.clock.advance(LEASE)
     expect([at.asking, at.residue.timers]).toEqual([[], 0])
@@ -114,7 +114,7 @@ describe('after its own release, a client', () => {
   })
 })
 
-/** Lets B hold the lock in a run of local hand-offs, while this client is subscribed to nothing. */
+/** Lets B hold the lock in a run of local hand-offs. The client is subscribed to no channel. */
 async function unheard() {
   const at = new HandingOn()
   at.channels.slow = true
@@ -266,7 +266,10 @@ test('an attempt after this client’s own release reserves tokens for hand-offs
 })
 
 describe('I4 a run is longer if no other client is known to wait:', () => {
-  /** Lets A release in Redis, where `heard` clients receive the message. Then B gets the lock, and C waits for it. */
+  /**
+   * Lets A release the lock in Redis, where `heard` clients receive the message. Then B is granted the lock, and C
+   * waits behind B.
+   */
   async function runOfB(heard: number, meanwhile: (at: HandingOn) => void = () => {}) {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })

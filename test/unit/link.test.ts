@@ -42,8 +42,8 @@ async function down() {
   return { clock, link, made }
 }
 
-// This test fails if `other.hurry()` is removed in src/redis/link.ts: each other connection is back up to 1.25 s later,
-// and until then waiters are passed over.
+// This test fails if `other.hurry()` is removed in src/redis/link.ts: the other connections are made up to 1.25 s
+// later, and until then the client's waiters are passed over.
 test.each(names)(
   'I4 when a connection is back, the others try again at once instead of waiting for their next attempt: %s',
   async name => {

@@ -207,7 +207,10 @@ describe('I7 a close in the middle of a run', () => {
 })
 
 describe('I8 a lock that is lost in the middle of a run', () => {
-  /** Lets A hand the lock on to B while C waits behind B. Then Redis no longer knows A's hold. */
+  /**
+   * Lets A hand the lock on to B while C waits behind B. Redis does not know of the hand-off yet, so it knows the hold
+   * by the id of A. Then Redis answers that the hold with this id is gone.
+   */
   async function lostByB() {
     const at = new HandingOn()
     const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })

@@ -112,8 +112,8 @@ describe('an owner that asks to re-enter a lease that was handed on', () => {
     expect(at.asking).toEqual(['N'])
   })
 
-  // If the re-entry's request reached Redis before the record of B, Redis would still have A as the holder. Redis would
-  // then refuse the request, which is from B's owner.
+  // N has the same owner as B. If N's request reached Redis before the request that records B, Redis would still have A
+  // as the holder, and would refuse N.
   test('waits for a record that is under way, and causes no other', async () => {
     const { at, lease } = await handedOn()
     await at.clock.advance(1)
@@ -123,8 +123,8 @@ describe('an owner that asks to re-enter a lease that was handed on', () => {
     expect(at.asking).toEqual(['N'])
   })
 
-  // B's re-entry is under way. If B now released and handed the lock on to C, Redis would grant B the re-entry while C
-  // holds.
+  // N, which has the same owner as B, is about to re-enter. If B now handed the lock on to C, Redis would let N
+  // re-enter while C holds the lock.
   test('I1 ends the run: no waiter is handed the lock beside it', async () => {
     const { at, lease, behind } = await handedOn()
     await at.ask({ id: 'N', owner: lease.owner, mode: 'once' })

@@ -46,8 +46,8 @@ describe('a release hands the lock on', () => {
     expect(at.kind.releases.next.args).toMatchObject([{ key: KEY, id: 'A' }, FIRST + 2])
   })
 
-  // If the server's clock was set back, the next token is the one after the last token that Redis knows. So Redis must
-  // know the last token that was used.
+  // If the server's clock has been set back, the next grant gets the token that follows the last one that Redis knows.
+  // So the client must report the last token that it has used.
   test('I2 and the last token is also named when a lease has run out and is ended in the background', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A', lease: 500, renew: false }, { id: 'B', lease: 500, renew: false })

@@ -115,7 +115,7 @@ class Scene {
     const before = waiter.state.is
     this.left.delete(waiter)
     this.lock.answered(waiter, attempt, join, granted ? this.grant() : this.refusal(owner))
-    // I7: if a waiter's wait is over, a later grant or place in the queue is taken back.
+    // I7: if the answer gives the lock or a place in the queue to a waiter that no longer waits, it is taken back.
     if (before === 'over' && (granted || join)) expect(this.left.has(waiter)).toBe(true)
   }
 

@@ -1,4 +1,7 @@
-/** Tests that a claim on a quorum is asked again only after it has been taken back from the server. */
+/**
+ * Tests that a client sends a claim to a server of a quorum again only after the server has answered the leave of the
+ * earlier attempt.
+ */
 import { expect, test } from 'vitest'
 import type { Claim } from '../../src/kind.ts'
 import { ballotsOver } from './ballots.ts'
@@ -7,10 +10,10 @@ import { FakeClock } from './fake-clock.ts'
 const claim: Claim = { key: 'k', id: 'id', owner: 'id', label: '', lease: 30_000, headStart: 0 }
 
 /**
- * Servers 1 and 2 vote for a claim that server 0 has refused. The client sends a leave to each of these two, to take
- * the votes back, and at once begins a new attempt for the same claim. Suppose that it sent the new attempt before they
- * have answered. A server that does not know the script of the leave would receive the text of that script after the
- * new attempt. Then the leave would end the new vote.
+ * Server 0 refuses a claim, and servers 1 and 2 vote for it. To take the votes back, the client sends a leave to
+ * servers 1 and 2. It begins a new attempt for the same claim at once, but must not send it to these servers before
+ * they have answered. If a server does not know the script of the leave, the client has to send the leave again, with
+ * the script's text. If that leave arrived after the new attempt, it would end the new vote.
  */
 test('I5: another attempt waits for the leave, though a server that had refused needs none', async () => {
   const clock = new FakeClock()

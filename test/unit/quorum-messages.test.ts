@@ -39,10 +39,10 @@ function scene() {
 }
 
 /**
- * Server 2 grants a claim with a smaller token than server 1. The client raises server 2's token, and then holds the
- * lock by the votes of these two servers. After that, the message of server 2's grant arrives. If this message replaced
- * the vote, no majority would have the hold's token. Then the next renewal would end the hold, and another call of the
- * same owner would get another token.
+ * Server 1 grants a claim with a smaller token than server 0. The client raises the token on server 1, and then holds
+ * the lock by the votes of these two servers. Only after that does the message of server 1's grant arrive. If this
+ * message replaced the vote, no majority would have the hold's token. The next renewal would then end the hold, and
+ * another call of the same owner would get another token.
  */
 test('I2, I5: the late message of a grant does not replace a vote that has received a larger token since', () => {
   const { ballots, ballot, granted, asked } = scene()
@@ -82,10 +82,11 @@ test('I4: a message with a small token makes the client ask a server whose vote 
 })
 
 /**
- * Server 0 votes for a claim, and the vote lapses. The server then grants the lock to another claim of the same owner,
- * and lets the first claim re-enter.
+ * Server 0 votes for a claim. An answer with the same token only confirms this vote, so `via` stays the same. Then the
+ * vote lapses. The server grants the lock to another claim of the same owner, and lets the first claim re-enter. This
+ * is a new vote, with a new token.
  */
-test('I2: a vote that a server gives anew says how it came about', () => {
+test('I2: the `via` of a vote changes only if the server votes anew', () => {
   const { ballots, ballot, granted } = scene()
   ballots.voted(ballot, 0, granted(OLD))
   ballots.voted(ballot, 0, { ...granted(OLD), via: 'reentry' })

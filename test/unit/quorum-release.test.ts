@@ -11,8 +11,9 @@ const claim: Claim = { key: 'k', id: 'id', owner: 'id', label: '', lease: 600, h
 const hold = { key: claim.key, id: claim.id }
 
 /**
- * The replies to a renewal arrive after the client has sent the release. If the client then sent a leave, a server that
- * does not know the script of the release would run the leave first. The release would find no hold, and report it lost.
+ * The replies to a renewal arrive after the client has sent the release. They must not make the client send a leave. If
+ * a server did not know the script of the release, the client would send the release again, with the script's text, and
+ * this time after the leave. The release would then find no hold, and report it lost.
  */
 test('I5: the reply to a renewal does not make the client take back a hold that it is releasing', async () => {
   const clock = new FakeClock()

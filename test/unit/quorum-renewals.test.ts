@@ -1,7 +1,7 @@
 /** Tests which answers of the servers decide a renewal on a quorum. */
 import { expect, test } from 'vitest'
 import { Renewals } from '../../src/compose/quorum/renewals.ts'
-import type { Claim, Granted } from '../../src/kind.ts'
+import type { Claim } from '../../src/kind.ts'
 import { ballotsOver } from './ballots.ts'
 import { FakeClock } from './fake-clock.ts'
 import { now } from './promises.ts'
@@ -10,28 +10,39 @@ const claim: Claim = { key: 'k', id: 'id', owner: 'id', label: '', lease: 600, h
 const hold = { key: claim.key, id: claim.id }
 
 /**
+ * Three servers have voted. On servers 0 and 1 the vote has the token of the hold, which is 2,000. On server 2 it has
+ * the token 1,000.
+ * `answer[server]` answers the first unanswered renewal on that server.
+ */
+function votedDifferently() {
+  const clock = new FakeClock()
+  const unanswered: ((until: number | 'anew') => void)[][] = [[], [], []]
+  const places = unanswered.map(calls => ({
+    member: { up: true, counts: true, epoch: 0 },
+    kind: { renew: () => new Promise(resolve => calls.push(until => resolve([until]))) },
+    voting: { vote: () => new Promise(() => {}) },
+  }))
+  const answer = unanswered.map(calls => (until: number | 'anew') => calls.shift()!(until))
+  const ballots = ballotsOver(places, clock)
+  const ballot = ballots.of(claim)
+  const votes = (server: number, token: number) =>
+    ballots.voted(ballot, server, { granted: true, token, deadline: clock.now() + 600, via: 'immediate' })
+  for (const server of [0, 1]) votes(server, 2_000)
+  ballots.changed(ballot)
+  votes(2, 1_000)
+  const renewing = new Renewals(ballots, clock).renew([{ hold, token: 2_000, ms: 20_000 }])
+  return { clock, answer, votes, renewing }
+}
+
+/**
  * The third server has voted with a token of its own, and has not received the token of the majority yet. The third
  * server prolongs the hold before one server of the majority does.
  */
 test('a server that does not have the hold’s token is not part of the majority that prolongs it', async () => {
-  const clock = new FakeClock()
-  const prolong: ((until: number) => void)[] = []
-  const places = [0, 1, 2].map(server => ({
-    member: { up: true, counts: true, epoch: 0 },
-    kind: { renew: () => new Promise(resolve => (prolong[server] = until => resolve([until]))) },
-    voting: { vote: () => new Promise(() => {}) },
-  }))
-  const ballots = ballotsOver(places, clock)
-  const ballot = ballots.of(claim)
-  const granted = (token: number): Granted => ({ granted: true, token, deadline: clock.now() + 600, via: 'immediate' })
-  for (const server of [0, 1]) ballots.voted(ballot, server, granted(2_000))
-  ballots.changed(ballot)
-  ballots.voted(ballot, 2, granted(1_000))
-
-  const renewing = new Renewals(ballots, clock).renew([{ hold, token: 2_000, ms: 20_000 }])
-  for (const server of [2, 0]) prolong[server]!(clock.now() + 20_000)
+  const { clock, answer, renewing } = votedDifferently()
+  for (const server of [2, 0]) answer[server]!(clock.now() + 20_000)
   expect(await now(renewing)).toBe('pending')
-  prolong[1]!(clock.now() + 20_000)
+  answer[1]!(clock.now() + 20_000)
   expect((await now(renewing)) as number[]).toEqual([clock.now() + 19_800])
 })
 
@@ -66,4 +77,21 @@ test('I1 I8: the remaining votes of a lost hold are given back only after the ho
   await clock.advance(1)
   await rest
   expect(events.slice(1)).toEqual(['leave 0', 'leave 1', 'leave 2', 'at rest'])
+})
+
+/**
+ * Servers 0 and 1 have voted with the token of the hold. The client has just asked server 2 to take this token, and
+ * renews the hold. Server 2 takes the token before it receives the renewal, so it answers that the token in the renewal
+ * is not that of its hold. Server 1 answers nothing for a while.
+ */
+test('I8: a server that received the token during the renewal is asked again', async () => {
+  const { clock, answer, votes, renewing } = votedDifferently()
+  clock.block(1)
+  answer[0]!(clock.now() + 20_000)
+  votes(2, 2_000)
+  answer[2]!('anew')
+  expect(await now(renewing)).toBe('pending')
+  await clock.advance(1_000)
+  for (const server of [0, 2]) answer[server]!(clock.now() + 20_000)
+  expect((await now(renewing)) as number[]).toEqual([clock.now() + 19_800])
 })

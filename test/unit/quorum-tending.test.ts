@@ -10,8 +10,8 @@ import { now } from './promises.ts'
 const claim: Claim = { key: 'k', id: 'id', owner: 'id', label: '', lease: 30_000, headStart: 0 }
 
 /**
- * A fake server that refuses every claim. A waiter is third in its queue until the waiter leaves. The server answers
- * the leave only when the test calls `left`.
+ * A fake server that refuses every claim, and always reports third place in the queue. It answers a leave only when the
+ * test calls `left` or `refusedToLeave`.
  */
 class FakeServer {
   looks = 0
@@ -84,5 +84,5 @@ test('the heartbeat of a waiter fails if a majority of servers refuses to take t
   tended.catch(() => {})
   for (const server of servers) server.refusedToLeave(new Error('refused'))
   await clock.advance(100)
-  await expect(tended).rejects.toThrow("no majority of the quorum's servers")
+  await expect(tended).rejects.toThrow("no majority of the quorum's servers agreed")
 })

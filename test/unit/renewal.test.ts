@@ -313,8 +313,8 @@ describe('I1 if the server’s clock was set back, its answer counts only for as
   })
 })
 
-// The client's deadline for A's hold is a moment before the hold ends in Redis. If A's owner re-enters in between,
-// Redis keeps the old hold. Then the lock stays held after the re-entry ends, unless the client ends the old hold.
+// In the client, a hold runs out a moment before it ends in Redis. If its owner re-enters in this moment, Redis keeps
+// the old hold. The lock would then stay held after the re-entry ends, unless the client also ends the old hold.
 test('I7 only a hold that ran out here is reported as one that Redis may still have and that nobody else will end', async () => {
   const at = new Leases()
   const [out, gone, releasing] = [at.grant({ renew: false, lease: 500 }), at.grant(), at.grant()]

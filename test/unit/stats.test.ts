@@ -1,5 +1,5 @@
 /**
- * Tests how a client records the times that it measures. contract/stats.test.ts covers what users see of these times.
+ * Tests how a client records the times that it measures. test/contract/stats.test.ts tests the statistics for users.
  */
 import { expect, test } from 'vitest'
 import { Stats } from '../../src/observe/stats.ts'

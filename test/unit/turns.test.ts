@@ -1,6 +1,6 @@
 /**
- * Tests how clients take turns. After its release, a client leaves the lock to other clients for some ms, even if its
- * next call comes only later.
+ * Tests how clients take turns. For some ms after its release, a client leaves the lock to other clients. A call that
+ * the client makes within this time has to wait.
  */
 import { describe, expect, test } from 'vitest'
 import { type Asker, HandingOn, leaseOf } from './handing-on.ts'
@@ -8,17 +8,18 @@ import { settled } from './promises.ts'
 import { KEY, LEASE } from './waiting.ts'
 
 /**
- * How many ms a client leaves the lock to other clients: TURN if they take turns, and CHANCE if the others only listen.
+ * After its release, a client leaves the lock to other clients for a while: for TURN ms if they take turns with it, and
+ * for CHANCE ms if they receive the messages about releases, but have not taken the lock yet.
  */
 const TURN = 7
 const CHANCE = 3
-/** If no other client takes the lock within CHANCE, the client does not leave it to others again for this many ms. */
+/** Between two waits of CHANCE ms there are at least this many ms. Until then, the client asks at once. */
 const PAUSE = 100
-/** How many ms a client remembers other clients. */
+/** How many ms a client keeps its data about other clients after the last use of these data. */
 const MEMORY = 1_000
 
 /**
- * A client with one caller that takes the lock in a loop. The caller makes each call after the answer to its last
+ * A client with one caller that takes the lock in a loop. The caller makes each call after the answer to its previous
  * release.
  */
 class Looping {
@@ -65,8 +66,8 @@ class Looping {
   }
 
   /**
-   * Makes the next call while other clients do nothing. Returns how many ms pass until the client asks. Then grants the
-   * client the lock.
+   * Makes the next call while other clients do nothing. Waits until the client asks for the lock, and grants it.
+   * Returns how many ms passed before the client asked.
    */
   async leaves(): Promise<number> {
     await this.call()

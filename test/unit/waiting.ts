@@ -17,7 +17,10 @@ export const WAITER_TTL = 9_000
 export const HEARTBEAT = WAITER_TTL / 3
 export const OUTAGE = 15_000
 
-/** The lock's token clock in answers, unless a test gives another one. Grants with smaller tokens are older. */
+/**
+ * The lock's token clock in an answer, unless a test gives another value. Every later grant has a larger token, so a
+ * grant with a smaller token is older than the answer.
+ */
 export const CLOCK = 50
 
 /** A waiter, and the end of its wait as a promise. */
@@ -110,7 +113,7 @@ export class Waiting {
     return waiter
   }
 
-  /** Starts an unfair waiter that is refused twice, before and after it subscribes, and parks as the head. */
+  /** Starts the first unfair waiter of a key. It is refused twice, before and after it subscribes, and then parks. */
   async parkedHead(ask: Ask): Promise<Started> {
     const waiter = await this.start(ask)
     await this.kind.attempts.next.answer(this.refused())

@@ -6,7 +6,7 @@ export function element<T extends HTMLElement = HTMLElement>(id: string): T {
   return found as T
 }
 
-/** Returns an element inside another, found by a selector. Selectors are constants of this program. */
+/** Returns the element inside `parent` that the selector finds. No selector contains text from Redis. */
 export function inside<T extends Element = HTMLElement>(parent: Element, selector: string): T {
   const found = parent.querySelector<T>(selector)
   if (!found) throw new Error(`the page has no ${selector}`)

@@ -6,7 +6,7 @@ import { type RowOf, Rows } from './rows.ts'
 
 type Wanted = Pick<View, 'sort' | 'reversed' | 'filter' | 'rows'>
 
-/** How many rows are added at a time. */
+/** The number of rows at first, and the number that each click on the button below the table adds. */
 const STEP = 100
 /** The filter is applied when the user has typed nothing for this many ms. */
 const TYPED = 150
@@ -38,7 +38,7 @@ export class List {
     }
   }
 
-  /** Sets the controls to this view. */
+  /** Makes the controls of the table show this view: its filter, its order, and which lock is opened. */
   want(view: View): void {
     const { sort, reversed, filter, rows, open } = view
     this.#shown = rows

@@ -1,11 +1,11 @@
-/** Shows the opened lock: its holders, and its queue as it moves. */
+/** Shows the opened lock, its holders and its queue. */
 import { drawShare, element, made, say, show } from './dom.ts'
 import type { HolderRow, OpenLock, QueueRow, Shared, View } from './messages.ts'
 import { textOf } from './name.ts'
 import { type RowOf, Rows } from './rows.ts'
 import { drawTrend } from './trend.ts'
 
-/** How many rows of the holders or of the queue are added at a time. */
+/** How many rows each click on a button below the holders or the queue adds. */
 const STEP = 100
 
 interface Wishes {
@@ -76,7 +76,7 @@ export class LockPanel {
     say(this.#further, `Show ${Math.min(STEP, more)} of ${more} more waiters`)
   }
 
-  /** If the lock may have several holders, lists all of them instead of the single holder. */
+  /** If the lock may have several holders, shows a table of them in place of the facts about a single holder. */
   #share(shared: Shared | undefined): void {
     const { said = '', title = '', holders = [], more = 0 } = shared ?? {}
     say(element('said'), said)

@@ -1,4 +1,7 @@
-/** Connects the page's parts: the wanted view, the frames from the server, and the places that show them. */
+/**
+ * Connects the parts of the page. The user chooses a view, the server sends the data for it, and the table, the charts
+ * and the panel of the opened lock show the data.
+ */
 import { element, say, show } from './dom.ts'
 import { List } from './list.ts'
 import { LockPanel } from './lock.ts'
@@ -10,7 +13,7 @@ import { drawTrend } from './trend.ts'
 
 /** How many rows of the table, and of a queue, are shown at first. */
 const FIRST = 100
-/** How many rows of a lock's holders, which are above its queue, are shown at first. */
+/** How many of a lock's holders are shown at first. The number is small, because the lock's queue is below them. */
 const FIRST_HOLDERS = 20
 
 // The wanted view is in the address after the #, which is not sent to the server. It survives a reload and can be

@@ -10,7 +10,7 @@
 export interface Frame {
   /** The age of the data on the page, in ms. Null if there are none yet. */
   readonly age: number | null
-  /** If the data on the page are older than this, in ms, they are late. */
+  /** If the data on the page are older than this, in ms, the page says that they are late. */
   readonly patience: number
   /** Why there are no newer data. Null if nothing is wrong. */
   readonly trouble: string | null
@@ -27,9 +27,9 @@ export interface Totals {
   readonly waiters: string
 }
 
-/** How long waiters had waited, over the last minutes. */
+/** The chart of how long waiters have waited over the last minutes. */
 export interface TrendLines {
-  /** The current value; "–" if nobody waits. */
+  /** The longest wait at the last reading of all locks; "–" if nobody waits. `median` is the median wait. */
   readonly longest: string
   readonly median: string
   /** The value at the upper edge of the chart. Empty if nobody has waited. */
@@ -60,7 +60,7 @@ export interface LockName {
 export interface Row extends LockName {
   /** The kind of lock in words. */
   readonly kindName?: string
-  /** The key as it is displayed. Absent if it equals the key. */
+  /** How the key is displayed. Absent if the key is displayed unchanged. */
   readonly name?: string
   readonly holder: string
   /** The text after the holder: how many other holders there are. This text is never cut. */
@@ -89,7 +89,7 @@ export interface OpenLock extends Row {
 }
 
 export interface Shared {
-  /** A sentence with the kind of lock, and how much of it is taken. */
+  /** A sentence that names the kind of lock, and says who holds it and how many callers wait. */
   readonly said: string
   /** The title of the column that shows each holder's `part`. */
   readonly title: string
@@ -101,7 +101,7 @@ export interface Shared {
 export interface HolderRow {
   readonly id: string
   readonly holder: string
-  /** What the holder has of the lock: permits or a mode. */
+  /** The permits or the mode that the holder has. */
   readonly part: string
   readonly heldFor: string
   readonly left: string
@@ -111,7 +111,7 @@ export interface QueueRow {
   readonly id: string
   readonly position: number
   readonly waiter: string
-  /** What the waiter wants of a lock that may have several holders: permits or a mode. */
+  /** The permits or the mode that the waiter wants. Absent if the lock can have only one holder. */
   readonly part?: string
   readonly waited: string
   readonly left: string
@@ -126,7 +126,6 @@ export interface View {
   readonly rows: number
   readonly holders: number
   readonly queue: number
-  /** The opened lock. */
   readonly open: LockName | null
 }
 
@@ -135,7 +134,7 @@ export interface ReleaseRequest extends LockName {
   readonly id: string
 }
 
-/** `said` is a sentence about what happened. */
+/** `said` is a sentence for the user that says whether the lock was released. */
 export interface ReleaseAnswer {
   readonly released: boolean
   readonly said: string

@@ -18,7 +18,7 @@ export function offerRelease(shown: () => OpenLock | undefined): Release | undef
   if (!button) return undefined
   const dialog = element<HTMLDialogElement>('confirm')
   let asking: ReleaseRequest | undefined
-  /** The lock to which the displayed outcome belongs. */
+  /** The lock to whose release the displayed outcome belongs. */
   let about: string | undefined
 
   const ask = ({ key, kind, name = key, queue, more }: OpenLock, { id, holder, heldFor }: Shown) => {
@@ -72,6 +72,6 @@ async function send(request: ReleaseRequest): Promise<string> {
     const { said } = (await response.json()) as ReleaseAnswer
     return said
   } catch {
-    return 'The program that serves this page does not answer. The state above shows whether the lock was released.'
+    return 'The program that serves this page does not answer. When it answers again, the state above shows whether the lock was released.'
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Manages the rows of a table of things with keys. Each thing keeps its row element as long as the thing exists, even
- * if the row moves.
+ * Manages the rows of a table. Each thing in the table (a lock, a holder or a waiter) is identified by a text. It keeps
+ * its row element while it is in the table, even if the row moves.
  */
 
 export interface RowOf<T> {
@@ -8,7 +8,7 @@ export interface RowOf<T> {
   update(thing: T): void
 }
 
-/** Only this many rows are animated, from the first row on. A move over more rows would only flicker. */
+/** Only this many rows, counted from the top, move with an animation. A move across more rows would only flicker. */
 const MOVING = 60
 const MOVE = { duration: 250, easing: 'ease-out' }
 const still = matchMedia('(prefers-reduced-motion: reduce)')

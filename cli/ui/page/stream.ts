@@ -2,10 +2,10 @@
 import type { Frame, View } from './messages.ts'
 
 /**
- * - `live`: pictures arrive in time.
- * - `late`: pictures arrive late; `reason` says why, if that is known.
- * - `lost`: the program does not respond, and the page keeps trying.
- * - `over`: this address no longer exists.
+ * - `live`: data about the locks arrive in time.
+ * - `late`: the data arrive late; `reason` says why, if that is known.
+ * - `lost`: `baton ui` does not answer, and the page keeps trying.
+ * - `over`: `baton ui` no longer serves a page at this address.
  */
 export type Condition =
   | { readonly name: 'live' | 'lost' | 'over'; readonly age: number | null }
@@ -89,7 +89,7 @@ export class Stream {
     else if (silent > SILENCE || (this.#begun && readyState === EventSource.CONNECTING))
       this.#tell({ name: 'lost', age })
     else if (!this.#begun)
-      return // the previous condition stays until there is news
+      return // the previous condition stays until a message arrives or the connection fails
     else if (trouble !== null || age === null || age > patience) this.#tell({ name: 'late', age, reason: trouble })
     else this.#tell({ name: 'live', age })
   }

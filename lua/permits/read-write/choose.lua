@@ -31,7 +31,7 @@
 --   MOST_ADMITTED = 2000     waiters that one call looks at, at most; the server needs no more than a few ms for them
 --   READERS_TURN = 'r'       the value of the field `turn` after readers were admitted last
 --   WRITERS_TURN = 'w'       the value of the field `turn` after a writer was admitted last
---   ALL_PERMITS = 1000000000  the permits that a writer wants; a reader wants 1 of ALL_PERMITS - 1 (src/kinds/permits/read-write.ts)
+--   ALL_PERMITS = 1000000000  the permits that a writer wants; a reader wants 1, and src/kinds/permits/read-write.ts explains how this keeps readers and writers apart
 chosen, leases = {}, {}
 local queue, readers = lines[1], lines[2]
 local turn = redis.call('HMGET', lock, 'turn')[1]
@@ -64,7 +64,8 @@ else
         chosen[#chosen + 1], leases[#chosen + 1] = claim, lease
       end
     end
-    -- If this call has reached its limit, readers may be left. Then `turn` stays, so that the next call admits them too.
+    -- If this call has reached its limit, some readers may still be queued. Then `turn` keeps its value, so that the
+    -- next call admits them too.
     if taken > 0 and left > 0 then latest = READERS_TURN end
   end
   if writer and taken == 0 and left > 0 then

@@ -1,10 +1,11 @@
--- disown: records that a hold of an owner with a name has ended (lua/permits/read-write/own.lua).
+-- disown: an owner with a name has a record of what it holds (lua/permits/read-write/own.lua). When a hold of such an
+-- owner has ended, this file takes the hold out of that record.
 --
 -- Takes
 --   record  string  the record of the hold
 --   lock    HASH    the lock
 -- Constants
---   RECORD_NAMELESS_END = 48  the last character of a record that is compared with NAMELESS (lua/shared/claim.lua)
+--   RECORD_NAMELESS_END = 48  the last of the characters that show whether the owner has a name (NAMELESS, lua/shared/claim.lua)
 if record:sub(RECORD_TERMS_AT, RECORD_NAMELESS_END) ~= NAMELESS then
   local size, names = record:match(NAMES_BEHIND, RECORD_TERMS_AT)
   local field = OWNED_BY .. names:sub(1, size)

@@ -1,5 +1,6 @@
--- opened: tells the unfair waiters of a read-write lock, by a message, that a release has made room. While other
--- readers hold, the end of one reader makes no room for a waiter, so no message is sent.
+-- opened: tells the unfair waiters of a read-write lock, by a message, that a release has made room. If a reader has
+-- released while other readers hold, no message is sent, because only writers wait then, and they have to wait for the
+-- other readers too.
 --
 -- Takes
 --   lock    HASH    the lock

@@ -1,8 +1,10 @@
--- own: records what an owner with a name holds, so that it may re-enter. The record is a field of the lock, named by
--- the owner: "<token> <id of its first hold> <sum of what its holds want>".
+-- own: records what an owner with a name holds, so that it may re-enter. The record is a field of the lock's hash,
+-- named after the owner. Its value is "<token> <id of the owner's first hold> <sum of the permits that its holds
+-- want>".
 --
--- When such an owner begins to hold, its other waiters receive 'entered'. A call nested in a hold without a name has
--- that hold's id as its owner. Such an owner waits nowhere else, so no message is sent.
+-- When such an owner begins to hold, its other waiters learn this from the message 'entered'. There is one exception.
+-- If the caller of a hold gave no name, the calls that are nested in that hold have its id as their owner. Such an
+-- owner has no other waiters, so no message is sent.
 --
 -- Takes
 --   claim  string  the claim of a new hold

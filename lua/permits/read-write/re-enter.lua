@@ -1,14 +1,14 @@
 -- re-enter: grants the lock again, at once, to an owner with a name that already holds it, regardless of waiters. An
 -- owner that reads or writes may read again, and may continue to read after it has ended writing. An owner that writes
--- may write again. An owner that only reads would wait for itself if it waited to write, so that request is refused as
--- a deadlock.
+-- may write again. If an owner only reads and asks to write, it would wait for itself. So this request is refused as a
+-- deadlock.
 --
--- The owner of a caller without a name is the id of its hold, which only its own client knows. So only calls of that
--- client re-enter such a hold.
+-- If the caller of the first hold gave no name, the owner is the id of that hold. Only the client of the first hold
+-- knows this id. So only calls of that client re-enter such a hold.
 --
--- A re-entry has a lease of its own. The re-entry may come from the client of the first hold, want the same (to read,
--- or to write), and ask for a longer lease. Then the first hold is prolonged to the end of that lease, because the
--- re-entry runs inside the first hold (src/lease/renewal.ts).
+-- A re-entry has a lease of its own. A re-entry by the client of the first hold runs inside the first hold
+-- (src/lease/renewal.ts), so the first hold must not end before it. If such a re-entry wants the same as the first hold
+-- (to read, or to write), the first hold is prolonged to the end of the re-entry's lease.
 --
 -- Takes
 --   claim      string  the caller's claim
@@ -24,7 +24,7 @@
 --   taken      number  includes what the claim wants
 --   keep       ms      grows if the lock's key has to live longer
 -- Replies
---   reentered  token, ttl ms: the owner already holds the lock. If an id follows, that hold lasts at least as long
+--   reentered  token, ttl ms: the owner already holds the lock. If an id follows, it is the id of the owner's first hold, which lasts at least as long as this one
 --   deadlock   the owner reads, and would wait for itself
 if taken > 0 and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
   -- include: queues
@@ -41,12 +41,14 @@ if taken > 0 and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
   if outer and outer:sub(RECORD_TERMS_AT, RECORD_NAMELESS_END) == NAMELESS then
     token, first, sum = outer:sub(1, TOKEN_END), owner, sum + outer:match(WANTS, RECORD_TERMS_AT)
   end
-  -- `again`: the reply to an earlier request of this call was lost, so the request is repeated. It gets the same hold.
+  -- `again`: this id has re-entered before. The client has not received the reply, and has repeated the request. The
+  -- new reply reports the same hold.
   local again = record and first ~= id and record:sub(1, TOKEN_END) == token
   local lives = again and tonumber(redis.call('ZSCORE', deadlines, id) or nil)
   local enters = token and not record
   local upgrade = enters and wants ~= '1' and sum < ALL_PERMITS
-  -- If a writer was queued before its owner began to read elsewhere, the writer keeps waiting.
+  -- A writer may have been queued before its owner began to read in another call. Such a writer is not refused, and
+  -- keeps waiting.
   if upgrade and not (queued and redis.call('ZSCORE', line, claim)) then return 'deadlock' end
   if lives or enters and not upgrade then
     if queued then redis.call('ZREM', line, claim) end

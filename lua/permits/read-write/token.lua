@@ -6,7 +6,7 @@
 -- Takes
 --   claim   string  the new holder's claim
 --   lock    HASH    the lock
---   grants  list    the tokens of the owners that this call admits, by the names of their fields (lua/permits/read-write/own.lua)
+--   grants  list    the token of each owner that this call admits; the index is the name of the owner's field (lua/permits/read-write/own.lua)
 --   stamp   string  the server's time, µs as text
 --   micros  µs      the server's time
 -- Changes

@@ -1,1 +1,2 @@
--- begin: empty. A semaphore has no turns.
+-- begin: does nothing, because a semaphore has no turns. A read-write lock has turns
+-- (lua/permits/read-write/begin.lua).

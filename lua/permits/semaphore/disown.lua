@@ -1,1 +1,2 @@
--- disown: empty. A semaphore does not record owners.
+-- disown: does nothing, because a semaphore does not record what an owner holds. A read-write lock does
+-- (lua/permits/read-write/own.lua).

@@ -1,1 +1,2 @@
--- own: empty. A semaphore does not record owners.
+-- own: does nothing, because a semaphore does not record what an owner holds. A read-write lock does
+-- (lua/permits/read-write/own.lua).

@@ -1,1 +1,2 @@
--- re-enter: empty. A semaphore is not re-entrant.
+-- re-enter: does nothing, because a semaphore is not re-entrant. A read-write lock is re-entrant
+-- (lua/permits/read-write/re-enter.lua).

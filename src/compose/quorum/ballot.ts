@@ -15,8 +15,8 @@ import type { Member } from './member.ts'
 import type { Place } from './place.ts'
 
 /**
- * A refusal by one server. If a message later reports a grant with a token larger than `clock`, that grant was made
- * after `sent`.
+ * A server's refusal of a claim. A later message may report that the server has granted the claim. If the token of this
+ * grant is larger than `clock`, the server granted the claim after `sent`.
  */
 export interface Sight {
   /** When the refused request was sent, in monotonic ms. */
@@ -33,8 +33,8 @@ export class Seat {
   /** When the vote arrived or was last confirmed, in monotonic ms. */
   votedAt = 0
   /**
-   * Whether the vote is valid. Before the claim is granted, a vote is valid if the server's votes counted when it voted
-   * (standing.ts). After the grant, a vote is valid if it has the token of the hold.
+   * Whether the vote is valid. Before the claim is granted, a vote is valid if the server voted at a time when its
+   * votes counted (standing.ts). After the grant, a vote is valid if it has the token of the hold.
    */
   counted = false
   /** `Member.epoch` when the server voted. Identifies the connection on which the vote came. */
@@ -46,25 +46,32 @@ export class Seat {
   asked = 0
   /** When the server reported that it no longer has the hold, in monotonic ms. */
   goneAt = Number.NEGATIVE_INFINITY
-  /** Whether the server has granted the claim again, with a token that this client does not know yet. */
+  /**
+   * Whether a renewal has shown that the server granted the claim once more, with a token that this client does not
+   * know.
+   */
   anew = false
-  /** Whether a request that replaces the token of the vote is under way. */
+  /** Whether a request is under way that gives the vote another token. */
   agreeing = false
   /** Whether the server may have voted for the claim, or have the claim in its queue. */
   touched = false
-  /** Whether a message reported a grant, but did not prove for how long the lease still runs. */
+  /** Whether a message has reported a grant, and the server has to be asked for how long the lease still runs. */
   told = false
   /** Whether the hold is being released on the server. */
   releasing = false
-  /** Pending while the claim is being taken back from this server. */
+  /**
+   * Settles when the claim has been taken back from this server, or when this client stops trying. Undefined while the
+   * claim is not being taken back.
+   */
   clearing: Promise<void> | undefined
-  /** The latest attempt to take the claim back from this server. */
+  /** The latest attempt to take the claim back. Unlike `clearing`, this promise also settles if the attempt fails. */
   trying: Promise<void> | undefined
   /** Whether the latest attempt to take the claim back has failed, so that another one follows. */
   failed = false
   /**
-   * Whether a request was answered while the claim was being taken back. The server may have run that request after it
-   * had removed the claim.
+   * Whether the server answered another request of the claim while the claim was being taken back. The server may have
+   * run that request after the request that takes the claim back. Then it may have granted or queued the claim once
+   * more.
    */
   late = false
   /** Called once the server has answered all requests of the claim. */
@@ -74,16 +81,16 @@ export class Seat {
 export class Ballot {
   readonly claim: Claim
   readonly seats: readonly Seat[]
-  /** The grant that the caller receives. Once the grant is set, the votes are those of a hold. */
+  /** The grant that the caller receives; undefined while the claim is not granted. */
   granted: Granted | undefined
   /** How many calls wait for the outcome of the claim (poll.ts). */
   polls = 0
-  /**
-   * The token on which the servers that have voted are about to agree; undefined: they agree already, or no majority
-   * has voted.
-   */
+  /** The token that this client is writing to servers, so that a majority has the same token; otherwise undefined. */
   token: number | undefined
-  /** Until when the claim waits for the votes of the remaining servers, in monotonic ms (`Election.#mayShare`). */
+  /**
+   * The time until which this client waits for missing votes before it grants the claim, in monotonic ms
+   * (`Election.#mayShare`).
+   */
   sharesUntil: number | undefined
   /** Whether the caller has received the grant. */
   reported = false
@@ -103,8 +110,8 @@ export class Ballot {
 }
 
 /**
- * Returns the time until which a majority of the servers has a hold; 0 if no majority has it. `ends`: the hold's end on
- * each server that has it.
+ * Returns the time until which a majority of the servers has a hold; 0 if no majority has it. `ends` are the times at
+ * which the hold ends on the servers that have it.
  */
 export function untilMajority(ends: readonly number[], majority: number): number {
   return ends.length < majority ? 0 : [...ends].sort((a, b) => b - a)[majority - 1]!
@@ -112,7 +119,7 @@ export function untilMajority(ends: readonly number[], majority: number): number
 
 export type Answer = Granted | Refused | undefined | Error
 
-/** All ballots of a client, as far as election.ts and looks.ts need them. */
+/** The part of `Ballots` that election.ts and looks.ts use. */
 export interface BallotBox {
   readonly places: readonly Place[]
   readonly members: readonly Member[]

@@ -9,9 +9,9 @@
  *      that waits for it; if no call waits, the listener receives the grant.
  *
  * An example shows why rule 2 is needed. Of three servers, server 1 grants the lock to A with token 5, and server 2
- * grants it to A with token 9. Suppose that A got the lock without waiting for more. After A's release, servers 1 and 3
- * might grant the lock to B. These two servers know only of token 5, so B might get token 6, which is smaller than A's.
- * So A holds the lock only once a majority has token 9.
+ * grants it to A with token 9. Suppose that A used token 9 at once, without writing it to another server. After A's
+ * release, servers 1 and 3 might grant the lock to B. These two servers know only of token 5, so B might get token 6,
+ * which is smaller than 9. So A holds the lock only once a majority has token 9.
  *
  * election.ts has rules 2 and 3, clearing.ts takes claims back, looks.ts asks the servers about waiters, and poll.ts
  * has the calls that wait for a grant.
@@ -107,8 +107,8 @@ export class Ballots implements BallotBox {
         this.changed(ballot)
       }
       const cleared = () => {
-        // The caller has given up, and may have closed the client. So nothing would take back a grant that the server
-        // made now (I7).
+        // The caller has given up, and may have closed the client. If the server were asked now and granted the lock,
+        // nothing would take that grant back (I7).
         if (ballot.over) failed(new Error('the caller no longer waits for the lock, so the server is not asked'))
         else this.ask(ballot, server, mode, floor, answered)
       }
@@ -122,8 +122,8 @@ export class Ballots implements BallotBox {
     const sent = this.#clock.now()
     const settled = (answer: Answer) => {
       seat.asked -= 1
-      // A refused attempt leaves nothing on the server to take back. So a client that is refused sends each server only
-      // one request (I9).
+      // A server that refuses a 'try' keeps neither a vote nor a queue entry for the claim. So nothing has to be taken
+      // back from it, and a client that is refused sends each server only one request (I9).
       const refused = mode === 'try' && answer && 'granted' in answer && !answer.granted
       if (refused && !touched && !seat.vote && !seat.clearing && seat.asked === 0) seat.touched = false
       if (!refused) seat.late = true
@@ -138,8 +138,9 @@ export class Ballots implements BallotBox {
   /** Records that the server has granted the claim, or confirmed the grant, with a lease of `lease` ms. */
   voted(ballot: Ballot, server: number, grant: Granted, lease = ballot.claim.lease): void {
     const seat = ballot.seats[server] as Seat
-    // What this answer reports ends with the release. A leave could overtake the release if the server does not know the
-    // script of the release yet. Then the release would find no hold (I5).
+    // The claim is already being taken back or released, and that also ends this grant. A separate `leave` for this
+    // grant could make the release report that there was no hold (I5): if the server does not know the script of the
+    // release yet, the release is sent again, and the `leave` may run first.
     if (seat.clearing || seat.releasing) return
     seat.touched = true
     if (ballot.over) {
@@ -151,11 +152,15 @@ export class Ballots implements BallotBox {
     const confirms = vote !== undefined && seat.counted && seat.epoch === epoch
     seat.counted = ballot.granted ? grant.token === ballot.granted.token : confirms || this.counts(server)
     seat.epoch = epoch
-    // An answer that confirms a vote, or raises its token, does not say how the vote came about.
+    // An answer that only confirms the vote, or only changes its token, is not a new grant. So the vote keeps its
+    // `via`.
     const via = vote && (vote.token === grant.token || seat.agreeing) ? vote.via : grant.via
-    seat.vote = { ...grant, via, deadline: grant.deadline - lease * DRIFT }
+    const now = this.#clock.now()
+    const asked = grant.deadline - lease * DRIFT
+    const deadline = vote && grant.ends !== undefined ? confirmedDeadline(vote, grant.ends, asked, now) : asked
+    seat.vote = { granted: true, token: grant.token, via, deadline }
     seat.latest = Math.max(seat.latest, grant.token)
-    seat.votedAt = this.#clock.now()
+    seat.votedAt = now
   }
 
   refused(ballot: Ballot, server: number, { sent, clock }: Pick<Refused, 'sent' | 'clock'>, position = 0): void {
@@ -163,8 +168,8 @@ export class Ballots implements BallotBox {
     if (seat.clearing) return
     seat.seen = { sent, clock }
     seat.position = position
-    // The refusal outdates only a vote that arrived before the request was sent. A newer vote may have arrived in a
-    // message while the request was under way.
+    // A vote that arrived after the request was sent may be newer than this refusal. It may have come in a message
+    // while the request was under way. Only an older vote is removed.
     if (seat.vote && seat.votedAt < sent) seat.vote = undefined
   }
 
@@ -176,8 +181,8 @@ export class Ballots implements BallotBox {
     const { lease } = ballot.claim
     // This client already knows of the reported grant, or of a later one.
     if (token <= seat.latest) {
-      // If the vote is gone, the server may have lost its data. It may then have granted the claim a second time, with
-      // a smaller token.
+      // If this client no longer has the vote, the server may have lost its data, and may have granted the claim again
+      // with a smaller token. So the server is asked.
       if (!seat.vote && !ballot.granted && !ballot.over) this.looks.lookSoon(ballot, server)
       return true
     }
@@ -195,8 +200,8 @@ export class Ballots implements BallotBox {
   }
 
   /**
-   * Called when the claim has received its ticket. Some servers may have reported a grant before that. They are asked
-   * only now, because the question contains the ticket.
+   * Called when the claim has received its ticket. Before that, messages may have reported grants without proving their
+   * leases. The servers of these messages are asked only now, because such a request contains the ticket.
    */
   queued(ballot: Ballot): void {
     for (const [i, { told }] of ballot.seats.entries()) if (told) this.looks.lookSoon(ballot, i)
@@ -204,8 +209,8 @@ export class Ballots implements BallotBox {
   }
 
   /**
-   * Records that the claim still waits in the queues. If the claim was granted before, the grant reached its caller too
-   * late to be used.
+   * Records that the caller of the claim still waits. If the claim is granted all the same, the caller has not received
+   * the grant. Then the grant is reported to the caller once more. But if its lease has ended, the grant is forgotten.
    */
   waits({ claim, ticket }: Queued): void {
     const ballot = this.of(claim)
@@ -215,7 +220,7 @@ export class Ballots implements BallotBox {
     if (this.election.until(ballot) <= this.#clock.now()) ballot.granted = undefined
   }
 
-  /** Records a server's message that it has taken the hold away. */
+  /** Called when a message of the server has reported that the hold is lost. */
   taken(server: number, id: string, token: number): void {
     const seat = this.#all.get(id)?.seats[server]
     if (!seat?.vote || seat.vote.token > token) return
@@ -230,8 +235,8 @@ export class Ballots implements BallotBox {
     ballot.reported = false
     this.changed(ballot)
     const clears = ballot.seats.map((_, i) => this.clearing.clear(ballot, i))
-    // The claim is forgotten only after these requests have begun. Otherwise a new attempt of the same claim would not
-    // wait for them.
+    // `#forget` comes after the calls of `clear`, so that it keeps the ballot while the claim is being taken back. A
+    // new attempt with the same claim finds this ballot, and waits until the claim has been taken back.
     this.#forget(ballot)
     return this.most(clears)
   }
@@ -316,4 +321,14 @@ export class Ballots implements BallotBox {
     if (!over || polls > 0 || seats.some(({ clearing, asked }) => clearing || asked > 0)) return
     if (this.#all.get(claim.id) === ballot) this.#all.delete(claim.id)
   }
+}
+
+/**
+ * Returns the new deadline of a vote that the server has confirmed: the end of the lease as the server reports it
+ * (`ends`), minus a margin for the drift of the clocks. But the deadline is never later than the end of the longest
+ * lease that this client has asked for. For the present request, that end is `asked`. If an earlier renewal asked for
+ * more, that end is the present deadline of the vote.
+ */
+function confirmedDeadline(vote: Granted, ends: number, asked: number, now: number): number {
+  return Math.min(ends - (ends - now) * DRIFT, Math.max(asked, vote.deadline))
 }

@@ -1,8 +1,8 @@
 /**
  * Takes claims back from the servers, in the background, after their callers have given up, were refused, or were
  * granted the lock by other servers (I7). A failed attempt is repeated until the claim has lapsed on its own. An
- * attempt is also repeated if other requests of the claim were unanswered during it, because the server may run those
- * requests after the attempt.
+ * attempt is also repeated if the server had not answered all other requests of the claim when the attempt was made:
+ * the server may run such a request after the attempt.
  */
 import type { Clock } from '../../clock.ts'
 import { LockClosedError } from '../../errors.ts'
@@ -34,9 +34,9 @@ export class Clearing {
   }
 
   /**
-   * Takes the claim back from one server. Repeats a failed attempt in the background until the claim has lapsed. The
-   * returned promise settles like the current attempt. So a caller does not wait for the whole lease if the server
-   * keeps refusing.
+   * Takes the claim back from one server. If an attempt fails, it is repeated in the background until the claim has
+   * lapsed. But the returned promise settles with the current attempt, so that a caller does not wait long for a server
+   * that fails again and again.
    */
   clear(ballot: Ballot, server: number): Promise<void> {
     const seat = ballot.seats[server] as Seat
@@ -104,8 +104,8 @@ export class Clearing {
     for (;;) {
       seat.late = false
       await kind.leave(claim)
-      // A request that was unanswered when `leave` was sent may have been sent again and run after `leave`. Then the
-      // claim may be queued or have the server's vote again.
+      // When `leave` was sent, an earlier request may have been unanswered. The client may have repeated that request,
+      // and the server may have run it after `leave`. Then the server has queued or granted the claim once more.
       if (seat.asked === 0 && !seat.late) break
       if (seat.asked > 0) await new Promise<void>(resolve => (seat.idle = resolve))
     }

@@ -11,7 +11,7 @@ import type { Member } from './member.ts'
 import { tellOutcome } from './outcomes.ts'
 import type { Place } from './place.ts'
 
-/** How long a grant to a claim with a named owner waits for the votes of the remaining servers, in ms (`#mayShare`). */
+/** How long this client waits for missing votes before it grants a claim, in ms (`#mayShare`). */
 const SHARING = 20
 
 export class Election {
@@ -29,7 +29,7 @@ export class Election {
   changed(ballot: Ballot): void {
     this.#askYoung(ballot)
     this.#elect(ballot)
-    // A server that votes after the claim was granted may have given the hold another token.
+    // A vote that arrives after the grant may have another token. `#agree` replaces that token.
     if (ballot.granted) this.#agree(ballot, ballot.granted.token, true)
   }
 
@@ -83,7 +83,8 @@ export class Election {
   }
 
   /**
-   * Grants a claim although the leases of some of its votes have ended. The caller sees this from the grant's deadline.
+   * Grants a claim although the leases of some of its votes have ended. The deadline of the grant shows whether the
+   * leases of a majority still run.
    */
   grantLapsed(ballot: Ballot): void {
     const votes = this.votes(ballot)
@@ -107,8 +108,9 @@ export class Election {
   }
 
   /**
-   * Returns a token that is smaller than the token of every later grant by any majority. If a majority has voted with
-   * the same token, returns that token. Otherwise returns the largest token of all votes.
+   * Returns the token for the grant. Once a majority of the servers has this token, every later grant by any majority
+   * has a larger one. If a majority of the servers has already voted with the same token, returns that token. Otherwise
+   * returns the largest token of all votes.
    */
   #largest(votes: readonly Granted[]): number {
     const tokens = votes.map(({ token }) => token)
@@ -116,7 +118,10 @@ export class Election {
     return most ?? Math.max(...tokens)
   }
 
-  /** Returns the token of another claim of the same owner for which a majority has voted; undefined: there is none. */
+  /**
+   * Looks for another claim of the same owner for which a majority has voted. Returns its token, or undefined if there
+   * is no such claim.
+   */
   #sharedToken(ballot: Ballot): number | undefined {
     const { id, key, owner } = ballot.claim
     if (owner === id) return undefined
@@ -129,9 +134,9 @@ export class Election {
   }
 
   /**
-   * Returns whether the grant has to wait for missing votes. Another client may be granted the lock for the same owner
-   * at this moment. Both clients have to choose the same token, and they do so if both know the votes of all servers.
-   * So the grant waits for the missing votes for up to SHARING ms.
+   * Returns whether this client waits for missing votes before it grants the claim, for at most SHARING ms. At the same
+   * moment, another client may get the lock for the same owner. All holds of an owner have the same token, so both
+   * clients have to choose the same one. They do so if both know the votes of all servers.
    */
   #mayShare(ballot: Ballot): boolean {
     const { claim, seats } = ballot
@@ -145,9 +150,10 @@ export class Election {
   }
 
   /**
-   * A server may vote before its votes count (standing.ts). Makes such a vote valid once the server's votes count. The
-   * server may have forgotten that it has issued a larger token, so the vote's token is raised to the current floor
-   * (I2). Most of the vote's lease is over by then, so the vote is renewed first.
+   * Makes early votes valid once the votes of their servers count. A vote is early if the server gave it while its
+   * votes did not count (standing.ts). This method first renews the vote, because most of its lease may have passed.
+   * Then it raises the token of the vote to the floor. This is necessary because the server may have lost its data: the
+   * token of the vote may be smaller than a token that the server had issued before (I2).
    */
   #askYoung(ballot: Ballot): void {
     if (ballot.over || ballot.granted) return
@@ -159,7 +165,8 @@ export class Election {
         continue
       }
       const floor = this.#floor.next
-      // No server's clock has been read yet. After the first reading, `changed` is called for all claims.
+      // The floor is unknown, because no server's clock has been read yet. Once a clock has been read, `changed` calls
+      // this method again.
       if (floor === 0) return
       seat.agreeing = true
       const raise = () => {

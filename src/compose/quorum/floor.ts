@@ -14,16 +14,16 @@
 
 /** How far the floor is ahead of the fastest clock when a request arrives at a server, in µs. */
 const AHEAD = 5_000
-/**
- * The round trip of a reading counts as this many ms at most, because a slow answer says little about the server's
- * time.
- */
+/** The longest round trip that is added to the floor, in ms. Otherwise a slow answer would make the floor too high. */
 const SLOWEST = 20
 /** How long a reading of a clock is used, in ms. The clocks are read again after half of this time. */
 const MEMORY = 10_000
 
 interface Reading {
-  /** The least by which the server's clock was ahead of this client's, in µs. */
+  /**
+   * The server's clock in the answer, minus this client's clock when the answer arrived, in µs. The true difference is
+   * larger by the time for which the answer was under way. That time is at most the round trip.
+   */
   readonly ahead: number
   /** The round trip of the reading, in ms, at most SLOWEST. */
   readonly took: number

@@ -14,8 +14,8 @@ import type { Place } from './place.ts'
 import { Round } from './round.ts'
 
 /**
- * The average pause, in ms, before a waiter whose votes are no majority asks the servers again: the first pause, and
- * the longest.
+ * A waiter that has votes but no majority asks the servers again after a random pause, and the pauses grow. `first`:
+ * the average length of the first pause, in ms. `longest`: the largest average length of a pause, in ms.
  */
 const PATIENCE = { first: 10, longest: 250 }
 
@@ -52,7 +52,8 @@ export class Looks {
             error => round.failed(i, error),
           )
         }
-        // If no majority answers, no other waiter can get a majority of votes either, so this waiter keeps its votes.
+        // If no majority of the servers has answered, no waiter can get a majority of votes now. Then this waiter keeps
+        // its votes.
         const looked = await round.over.catch(() => undefined)
         if (looked && few()) {
           ballot.putBack += 1
@@ -79,9 +80,9 @@ export class Looks {
   }
 
   /**
-   * Sends the heartbeat of waiters of one lock to one server. Omits waiters whose claims are being taken back from this
-   * server. If all claims are being taken back, waits for the end of one of them first. Resolves to undefined if none
-   * of the waiters waits any more.
+   * Sends the heartbeat of waiters of one lock to one server. Leaves out waiters whose claims are being taken back from
+   * this server. If all of the claims are being taken back, waits until this is done for one of them. Resolves to
+   * undefined if no caller wants any of the claims any more.
    */
   async tend(server: number, waiters: readonly Queued[]): Promise<Tended | undefined> {
     const { queue } = (this.#ballots.places[server] as Place).kind

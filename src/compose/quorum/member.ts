@@ -12,7 +12,7 @@ export class Member {
   readonly standing: Standing
   /** Why the last connection ended or could not be made; undefined: neither has happened yet. */
   down: Error | undefined
-  /** How many connections have ended or could not be made. After each of them, the server may have been restarted. */
+  /** How often a connection was lost or could not be made. Each time, the server may have been restarted. */
   epoch = 0
 
   constructor(index: number, server: Server, standing: Standing) {
@@ -78,19 +78,20 @@ export function reasonOf({ problem }: Member): Error {
 }
 
 /**
- * Returns the error for the case that no majority of the servers has answered. `reasons`: for each server, why it has
- * not answered; undefined if it has answered.
+ * Returns the error for the case that no majority of the servers has answered, or that their answers differ.
+ * `reasons`: for each server, why it has not answered; undefined if it has answered.
  */
 export function noMajority(reasons: readonly (Error | undefined)[]): LockError {
   const { length } = reasons
-  // An error that is not about a connection, such as LockClosedError, is the same for all servers, so one is enough.
+  // An error that is not about a connection, such as LockClosedError, is the same for all servers. So the first such
+  // error is returned.
   const own = reasons.find(reason => reason instanceof LockError && !(reason instanceof LockConnectionError))
   if (own) return own as LockError
   const errors = reasons.flatMap((error, i) =>
     error ? [new LockConnectionError(`server ${i + 1} of ${length}`, causeOf(error))] : [],
   )
   const answered = `${length - errors.length} of ${length} answered`
-  return new LockConnectionError("no majority of the quorum's servers", new AggregateError(errors, answered))
+  return new LockConnectionError("no majority of the quorum's servers agreed", new AggregateError(errors, answered))
 }
 
 /**

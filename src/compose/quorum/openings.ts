@@ -45,7 +45,8 @@ export class Openings {
       opening = { since: now, servers: new Set(), by }
       this.#open.set(what, opening)
     }
-    // Two clients may have given back one vote each. Then no single client has released the lock.
+    // If the messages name different clients, each of these clients may have given back the vote of one server. Then no
+    // single client has released the lock.
     if (opening.by !== by) opening.by = undefined
     return opening.servers.add(server).size === this.#majority ? opening : undefined
   }

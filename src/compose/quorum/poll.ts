@@ -6,10 +6,10 @@
  *   refused    no majority can vote for the claim any more, and a majority has answered
  *   an error   so many servers have failed that no majority can answer
  *
- * The poll waits as long as the missing answers could still complete a majority of votes. But once a majority of the
- * servers has answered, the poll waits for the other servers only a few times as long as that majority took. Otherwise
- * two callers could block each other: if one of three servers is dead and each caller has one vote, both would wait for
- * the vote of the dead server.
+ * The poll waits while the missing answers could still complete a majority of votes. But once a majority of the servers
+ * has answered, the other servers have a limited time to answer: a few times the time that the majority took. Without
+ * this limit, two callers could block each other: if one of three servers is dead and each caller has one vote, both
+ * would wait for the vote of the dead server.
  */
 import type { Clock, Timer } from '../../clock.ts'
 import type { Granted, Refused, VoteMode } from '../../kind.ts'
@@ -21,10 +21,7 @@ import { graceAfter } from './round.ts'
 
 export interface Outcome {
   readonly answer: Granted | Refused
-  /**
-   * Whether the claim is refused although some servers have voted for it. Other claims may have the votes of the other
-   * servers.
-   */
+  /** Whether the claim was refused although some servers voted for it. Then perhaps no claim has a majority. */
   readonly split: boolean
 }
 
@@ -40,11 +37,14 @@ export class Poll {
   readonly #resolve: (outcome: Outcome) => void
   readonly #reject: (error: Error) => void
   #timer: Timer | undefined
-  /** Whether the servers whose votes lapsed before the claim was granted have been asked again. */
+  /** Whether servers have been asked again because their votes had lapsed before the claim was granted. */
   #askedAgain = false
   /** Whether the poll no longer waits for servers that have not answered. */
   #late = false
-  /** For how long after its beginning the poll waits for servers whose votes do not count yet, in ms (standing.ts). */
+  /**
+   * For how long the poll waits for servers whose votes do not count yet, in ms from the start of the poll
+   * (standing.ts).
+   */
   #patience = 0
   #counting: Timer | undefined
   #done = false
@@ -134,16 +134,17 @@ export class Poll {
     if (answered < majority) return
     if (voted + open >= majority) return this.#waitForOthers()
     const answer = this.#refusal()
-    // The ticket is set at once, because another call of the same claim may end with the same answer. If the ticket
-    // were not set, that call would take the claim out of the queue.
+    // The ticket has to be set before this poll ends. Other calls may wait for the same claim, and end at the same
+    // moment. The last of them would take the claim back from the servers if the claim had no ticket
+    // (`QuorumKind.#putBack`).
     if (this.#mode === 'queue') ballot.ticket = answer.ticket
     tellOutcome(ballot.claim, voted > 0 ? 'split' : 'refused')
     this.#end(() => this.#resolve({ answer, split: voted > 0 }))
   }
 
   /**
-   * Returns whether the poll waits until the votes of this server count. If so, the poll checks its outcome again when
-   * these votes may count.
+   * Returns whether the poll waits until the votes of this server count. If the poll waits, this method also sets a
+   * timer that calls `#judge` again.
    */
   #awaits({ standing }: Member): boolean {
     const left = this.#begun + this.#patience - this.#clock.now()
@@ -159,7 +160,8 @@ export class Poll {
   #askLapsed(): void {
     const now = this.#clock.now()
     if (this.#ballot.seats.every(({ vote }) => !vote || vote.deadline > now)) return
-    // Servers are asked again only once, because a lease may be shorter than the round trip to the servers.
+    // Servers are asked again only once. If the lease is shorter than the round trip, each new vote would lapse as
+    // well.
     if (this.#askedAgain) {
       this.#ballots.election.grantLapsed(this.#ballot)
       return this.#judge()
@@ -210,8 +212,8 @@ export class Poll {
 }
 
 /**
- * Merges the refusals of several servers. `spare`: how many servers a majority does not need. `since`: when the servers
- * were asked, in monotonic ms.
+ * Merges the refusals of several servers. `spare`: how many more servers the quorum has than a majority needs. `since`:
+ * when the servers were asked, in monotonic ms.
  */
 export function merged(refusals: readonly Refused[], spare: number, since: number): Refused {
   const byEnd = [...refusals].sort((a, b) => a.ttl - b.ttl)
@@ -224,13 +226,13 @@ export function merged(refusals: readonly Refused[], spare: number, since: numbe
   return {
     granted: false,
     sent: refusals.length > 0 ? Math.min(...refusals.map(({ sent }) => sent)) : since,
-    // After this time, a majority of the servers may be free.
+    // After `ttl` ms, the holder's lease may have ended on a majority of the servers.
     ttl: byEnd[Math.max(0, byEnd.length - 1 - spare)]?.ttl ?? 0,
     position: places[places.length >> 1] ?? 0,
     ticket: String(Math.max(0, ...tickets)),
     holder: says?.holder,
     owner: says?.owner,
-    // A merged clock is not needed, because a server's message is compared with the refusal of the same server
+    // `clock` is not used here: a server's message is compared with the clock in that server's own refusal
     // (`Seat.seen`).
     clock: 0,
   }

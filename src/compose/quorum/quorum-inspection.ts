@@ -10,7 +10,10 @@ import type { Place } from './place.ts'
 import { Round } from './round.ts'
 import { Tally } from './tally.ts'
 
-/** The least time for which a forced release waits for slow servers, in ms. */
+/**
+ * A forced release waits for slow servers for at least this many ms. So does an inspection, if the answers so far do
+ * not show whether the lock is held.
+ */
 const SLOW = 1_000
 /** The largest number of times that a forced release looks up the holder. */
 const ATTEMPTS = 5
@@ -27,7 +30,7 @@ export class QuorumInspection implements Inspection<LockState> {
   }
 
   async inspect(key: string): Promise<LockState> {
-    return this.#merged(key, await this.#ask(({ kind }) => kind.inspection.inspect(key)))
+    return this.#merged(key, await this.#ask(({ kind }) => kind.inspection.inspect(key), this.#unclear))
   }
 
   async isLocked(key: string): Promise<boolean> {
@@ -35,24 +38,24 @@ export class QuorumInspection implements Inspection<LockState> {
   }
 
   async find(key: string): Promise<LockState | undefined> {
-    const states = await this.#ask(({ kind }) => kind.inspection.find(key))
+    const free = this.#merged(key, [])
+    const states = await this.#ask(async ({ kind }) => (await kind.inspection.find(key)) ?? free, this.#unclear)
     const state = this.#merged(key, states)
     return state.locked || state.waiters.length > 0 ? state : undefined
   }
 
   /**
-   * Looks up the holder first. Each server is then asked to take the lock from that holder only. Otherwise a request
-   * that reaches a slow server late would take the lock on that server from a later holder. The later holder may need
-   * that server for its majority (I5). If the holder releases the lock before the requests arrive, the requests take
-   * nothing, and the next holder is looked up.
+   * Looks up the holder first. Each server is then asked to take the lock from this holder only. Without this
+   * condition, a request that reaches a slow server late could take the lock from a later holder, which may need that
+   * server for its majority (I5). If the holder releases the lock before the requests arrive, they take nothing, and
+   * the next holder is looked up.
    *
-   * If no holder has a majority, votes of clients that have died may block the lock. In that case each server is asked
-   * to take the lock from the holder that it has itself. The result is true if votes of a majority may have been taken
-   * (tally.ts).
+   * If no holder has a majority, votes of clients that have died may block the lock. Then each server is asked to take
+   * the lock from the holder that this server itself has reported. `Tally.ended` defines the result.
    */
   async forceRelease(key: string, only?: string): Promise<boolean> {
     for (let attempt = 1; ; attempt++) {
-      const states = await this.#ask(({ kind }) => kind.inspection.inspect(key))
+      const states = await this.#ask(({ kind }) => kind.inspection.inspect(key), this.#unclear)
       const [holder] = this.#merged(key, states).holders
       if (only !== undefined && holder?.id !== only) return false
       const names = states.map(state => nameOn(state, holder))
@@ -62,24 +65,29 @@ export class QuorumInspection implements Inspection<LockState> {
         const name = names[i]
         tally.add(name !== undefined && (await kind.inspection.forceRelease(key, name)) ? 'ended' : 'gone')
       }
-      await this.#ask(take, () => tally.decided, SLOW)
+      await this.#ask(
+        take,
+        () => SLOW,
+        () => tally.decided,
+      )
       if (tally.ended || !holder || attempt === ATTEMPTS) return tally.ended
     }
   }
 
   /**
-   * Asks all servers. Resolves to their answers, by server, once a majority has answered and `decided` returns true for
-   * the number of answers. Waits for the remaining servers for a limited time, which is at least `least` ms.
+   * Asks all servers, and resolves to their answers, one for each server. Once a majority has answered, there is a time
+   * limit for the other servers. `least` receives the answers so far, and returns the minimum of this time limit, in
+   * ms. `decided` receives the number of answers so far, and returns whether they are enough.
    */
   async #ask<T>(
     ask: (place: Place, server: number) => Promise<T>,
+    least: (answers: readonly (T | undefined)[]) => number | undefined,
     decided = (answered: number) => answered >= this.#places.filter(({ member }) => member.up).length,
-    least?: number,
   ): Promise<readonly (T | undefined)[]> {
     const answers = this.#places.map((): T | undefined => undefined)
     let answered = 0
     const members = this.#places.map(({ member }) => member)
-    const round = new Round(members, this.#majority, this.#clock, least)
+    const round = new Round(members, this.#majority, this.#clock, () => least(answers))
     for (const [i, place] of this.#places.entries()) {
       ask(place, i).then(
         answer => {
@@ -92,6 +100,13 @@ export class QuorumInspection implements Inspection<LockState> {
     }
     await round.over
     return [...answers]
+  }
+
+  /** Returns SLOW if neither a holder nor a free lock has been reported by a majority. */
+  readonly #unclear = (answers: readonly (LockState | undefined)[]): number | undefined => {
+    const states = answers.filter(state => state !== undefined)
+    const free = states.filter(({ locked }) => !locked).length >= this.#majority
+    return free || this.#merged('', states).locked ? undefined : SLOW
   }
 
   #merged(key: string, byServer: readonly (LockState | undefined)[]): LockState {
@@ -147,9 +162,9 @@ export class QuorumInspection implements Inspection<LockState> {
 }
 
 /**
- * Returns the id by which a server knows the holder: the id of the holder's first hold on that server. The holds of one
- * owner may have reached the servers in different orders. If `holder` is undefined, returns the id of the server's own
- * holder.
+ * Returns the id under which a server has recorded the holder. If an owner has several holds, each server records the
+ * owner under the id of the hold that reached this server first. So the id may be a different one on each server. If
+ * `holder` is undefined, returns the id of the holder that the server itself has reported.
  */
 function nameOn(state: LockState | undefined, holder: HolderState | undefined): string | undefined {
   if (!holder) return state?.holders[0]?.id

@@ -50,8 +50,8 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
   readonly #patience: number
   readonly #renewals: Renewals
   /**
-   * Attempts that pause before they ask the servers again. `left`: the claim has been taken back, so the attempt must
-   * not ask again (I7).
+   * Attempts that pause before they ask the servers again. `left` becomes true if the claim is taken back during the
+   * pause. The attempt must then not ask again (I7).
    */
   readonly #pausing = new Set<{ readonly id: string; left: boolean }>()
 
@@ -72,7 +72,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
       this.#putBack(claim)
       if (!split) return answer
       const pause = SPLIT.pause * 2 ** (attempt - 1) * (0.5 + Math.random())
-      // A waiter tries again by itself after `ttl` ms.
+      // This was the last attempt of this call. A caller that waits for the lock calls again after `ttl` ms.
       if (attempt === SPLIT.attempts) return { ...answer, ttl: Math.max(answer.ttl, 2 * pause) }
       const pausing = { id: claim.id, left: false }
       this.#pausing.add(pausing)
@@ -91,7 +91,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
 
   async #poll(claim: Claim, mode: 'try' | 'queue') {
     const ballot = this.#ballots.of(claim)
-    // The caller asks again because the earlier grant came too late to be used.
+    // An earlier grant of this claim came too late to be used, so the caller asks again.
     if (ballot.granted && this.#ballots.election.until(ballot) <= this.#clock.now()) ballot.granted = undefined
     try {
       return await Poll.ask(this.#ballots, ballot, mode, this.#floor.next, this.#clock, this.#patience)
@@ -140,8 +140,8 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
       const seat = ballot.seats[i] as Seat
       const { vote, goneAt } = seat
       const voted = vote !== undefined
-      // A server whose vote is not known may have the hold all the same. The hold is certainly gone only if the server
-      // has reported so.
+      // If this client has no vote of a server, the server may have the hold all the same. The hold is certainly gone
+      // only if the server has reported that it is gone.
       if (!voted && goneAt > Number.NEGATIVE_INFINITY) tally.add('gone')
       const release = async () => {
         if (!voted) return clearing.clear(ballot, i)
@@ -173,8 +173,9 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
   }
 
   /**
-   * A server that grants a re-entry also prolongs the owner's first hold. Raises the first hold's deadline for each
-   * such server separately, because the re-entry and the first hold may have different majorities.
+   * When a server grants a re-entry, it also prolongs the owner's first hold. This method raises the deadline of the
+   * first hold on each server that has granted the re-entry. It treats each server separately, because the re-entry and
+   * the first hold may have different majorities.
    */
   raised(first: HoldName, longer: HoldName): number {
     const [ballot, other] = [this.#ballots.get(first.id), this.#ballots.get(longer.id)]

@@ -37,8 +37,8 @@ export class Quorum implements Ways {
   readonly #floor: Floor
   readonly #openings: Openings
   /**
-   * The ballots of the first `Kind` that `make` has made. The client takes locks only with this `Kind`. It uses later
-   * ones only to inspect locks.
+   * The ballots of the first `Kind` that `make` returned. The client takes locks only with this `Kind`. A `Kind` that
+   * is made later only inspects locks.
    */
   #ballots: Ballots | undefined
   /** The longest lease that this client has asked for, in ms. */
@@ -65,7 +65,7 @@ export class Quorum implements Ways {
     const addresses = this.#members.flatMap(({ address }) => address ?? [])
     const twice = addresses.find((address, i) => addresses.indexOf(address) !== i)
     if (twice !== undefined)
-      throw new LockArgumentError('redis', `${twice}, given twice`, 'servers at different addresses')
+      throw new LockArgumentError('redis', `an array with ${twice} twice`, 'servers at different addresses')
   }
 
   get inboxPerLock(): boolean {
@@ -156,7 +156,7 @@ export class Quorum implements Ways {
     const errors = [...(await round.over)]
     const seen = new Set<string>()
     for (const [i, { pages, first }] of lists.entries()) {
-      // A server that has sent no page of its list by now is skipped.
+      // Skips a server that has not sent the first page of its list in time.
       if (!round.has(i)) continue
       try {
         for (let page = await first; !page.done; page = await pages.next()) {
@@ -187,7 +187,7 @@ export class Quorum implements Ways {
     await round.over
   }
 
-  /** Does nothing, because each server is checked when it is connected. */
+  /** A quorum checks each server when it is connected, so there is nothing to check here. */
   look(): void {}
 
   #readClocks(): void {
@@ -200,7 +200,7 @@ export class Quorum implements Ways {
           this.#floor.reading(index, Number(seconds) * 1e6 + Number(micros), sent)
           this.#ballots?.reconsider()
         },
-        // A failed reading is ignored. Without any reading, grants take a second round trip.
+        // A failed reading is ignored. While no clock has been read, a grant takes a second round trip (floor.ts).
         () => {},
       )
     }
@@ -211,7 +211,8 @@ export class Quorum implements Ways {
   }
 
   /**
-   * Returns the lock's name on the first server, because the session uses that name. Returns undefined if `lock` is not
+   * Translates `lock`, the name of a lock on the server with the number `server`. Returns the name of the same lock on
+   * the first server, because session.ts uses only the names on the first server. Returns undefined if `lock` is not
    * the name of a lock of this kind.
    */
   #nameOf(server: number, lock: string): string | undefined {
@@ -283,8 +284,9 @@ export class Quorum implements Ways {
   }
 
   /**
-   * Whether the usable servers are no majority. A server is not usable if it is away, or if its votes do not count.
-   * While the first connection to a server is being made, the server is not away.
+   * Whether fewer than a majority of the servers are usable. A server is unusable if the connection to it was lost or
+   * could not be made, or if its votes do not count. While the first connection to a server is being made, the server
+   * counts as usable.
    */
   get #lacking(): boolean {
     const useless = this.#members.filter(({ away, standing }) => away || standing.counts === false)

@@ -4,8 +4,8 @@
  * given.
  *
  * A server that does not have the hold is asked to grant it too, with the token that the other servers have. Such a
- * server was away when the lock was granted, or had voted for another claim that has given the vote back since. If such
- * servers were not asked, the servers could lose the hold one after the other. The hold would end although a majority
+ * server was away when the lock was granted, or had voted for a claim that has since been taken back. Without these
+ * requests, the hold could disappear from one server after the other. It would end although a majority of the servers
  * was up at any time (I8).
  */
 import type { Clock } from '../../clock.ts'
@@ -19,7 +19,12 @@ interface Question extends Prolonging {
   readonly ballot: Ballot | undefined
   /** How many servers have prolonged the hold in this round. */
   prolonged: number
+  /** Whether a server's vote was renewed or replaced after this question was sent, so that its answer is outdated. */
+  outdated: boolean
 }
+
+/** How often a renewal asks the servers, at most. It asks again if a token was corrected or an answer was outdated. */
+const MOST_ROUNDS = 3
 
 /** How long a forced release may take to reach all servers, in ms. */
 const TAKING = 500
@@ -35,14 +40,15 @@ export class Renewals {
 
   /**
    * Renews the holds on all servers. Rejects if the outcome is unknown for every hold, because too few servers have
-   * answered. `again`: whether to renew once more if tokens had to be corrected.
+   * answered. `rounds`: how often the servers are asked, at most.
    */
-  async renew(asked: readonly Prolonging[], again = true): Promise<Renewed[]> {
+  async renew(asked: readonly Prolonging[], rounds = MOST_ROUNDS): Promise<Renewed[]> {
     const { places, members, majority } = this.#ballots
     const questions: Question[] = asked.map(each => ({
       ...each,
       ballot: this.#ballots.get(each.hold.id),
       prolonged: 0,
+      outdated: false,
     }))
     const decided = ({ ballot, prolonged }: Question) =>
       !ballot?.granted || prolonged >= majority || this.#ballots.election.votes(ballot).length < majority
@@ -55,8 +61,9 @@ export class Renewals {
     }
     const errors = await round.over
     const settled = await Promise.all(questions.map(({ ballot }) => ballot && this.#settle(ballot)))
-    // Correcting a token does not prolong the lease, so the holds are renewed once more.
-    if (!questions.every(decided) && again && settled.some(Boolean)) return this.renew(asked, false)
+    // Correcting a token does not prolong the lease, so the servers are asked again.
+    const changed = settled.some(Boolean) || questions.some(({ outdated }) => outdated)
+    if (!questions.every(decided) && rounds > 1 && changed) return this.renew(asked, rounds - 1)
     const renewed = questions.map((question): Renewed => {
       const { ballot } = question
       if (!ballot?.granted) return undefined
@@ -91,15 +98,15 @@ export class Renewals {
         seat.anew = until === 'anew'
         seat.vote = undefined
         if (until === undefined) seat.goneAt = this.#clock.now()
-      }
+      } else question.outdated = true
     }
   }
 
   /**
-   * Corrects the token on servers that have the hold with a different token than the majority. Resolves to true if
-   * there were such servers. Such a server has granted the hold again with a token that this client does not know, or
-   * it had voted with a different token when the majority agreed on one. Votes with a wrong token do not count, so this
-   * method waits for the servers' answers.
+   * Writes the token of the hold to the servers that have the hold with another token, because a vote with another
+   * token does not count. Waits for the answers. Resolves to true if there was such a server. A server has another
+   * token for one of two reasons. Either it has granted the hold again, with a token that this client does not know. Or
+   * it had voted with that token before the majority agreed on the token of the hold.
    */
   async #settle(ballot: Ballot): Promise<boolean> {
     const token = ballot.granted?.token

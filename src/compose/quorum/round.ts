@@ -1,16 +1,16 @@
 /**
  * One question to all servers. The round is over when a majority has answered and no further answer can change the
  * result. If a further answer can change the result, the round waits for it, but only a few times as long as the
- * majority took. The round also waits that long if so many servers have failed that no majority can answer. Most
- * servers fail at about the same moment, and the error should name the reason of each.
+ * majority took. If so many servers have failed that no majority can answer, the round waits for the others in the same
+ * way, so that the error can name the reason of each failure. Usually the servers fail at about the same moment.
  */
 import type { Clock, Timer } from '../../clock.ts'
 import { type Member, noMajority, reasonOf } from './member.ts'
 
-/** How long a round waits for the remaining servers: `least` ms, plus `times` the time that it has taken so far. */
+/** The time limit of a round for the last servers, in ms: `times` × the time that the round has taken, plus `least`. */
 const OTHERS = { times: 3, least: 10 }
 
-/** Returns how long a round that began at `begun` waits for the remaining servers from `now` on, in ms. */
+/** Returns how many more ms a round may wait for the remaining servers. `begun`: when the round began. */
 export function graceAfter(begun: number, now: number, least = OTHERS.least): number {
   return least + OTHERS.times * (now - begun)
 }
@@ -25,14 +25,14 @@ export class Round {
   readonly #majority: number
   readonly #clock: Clock
   readonly #begun: number
-  readonly #least: number | undefined
+  readonly #least: () => number | undefined
   /** For each server, its error or 'answered'; undefined while the server has done neither. */
   readonly #outcomes: (Error | 'answered' | undefined)[]
   #resolve!: (errors: readonly (Error | undefined)[]) => void
   #reject!: (error: Error) => void
   #timer: Timer | undefined
 
-  constructor(members: readonly Member[], majority: number, clock: Clock, least?: number) {
+  constructor(members: readonly Member[], majority: number, clock: Clock, least = (): number | undefined => undefined) {
     this.#members = members
     this.#majority = majority
     this.#clock = clock
@@ -71,7 +71,7 @@ export class Round {
 
   #waitForOthers(): void {
     if (this.#count(undefined) === 0) return this.#end()
-    this.#timer ??= this.#clock.after(graceAfter(this.#begun, this.#clock.now(), this.#least), () => this.#end())
+    this.#timer ??= this.#clock.after(graceAfter(this.#begun, this.#clock.now(), this.#least()), () => this.#end())
   }
 
   #end(): void {

@@ -9,7 +9,6 @@
  * server reports that it writes each change to disk before it answers, because such a server loses nothing.
  */
 import type { Redis } from 'ioredis'
-import { LockConnectionError } from '../../errors.ts'
 import type { Connection } from '../../redis/connection.ts'
 
 /** What a server reports about itself. */
@@ -58,12 +57,16 @@ export class Standing {
 
   /** Why the server's votes do not count. */
   get reason(): Error {
-    if (this.#error)
-      return new LockConnectionError(
-        'the votes of this server do not count, because its uptime could not be read',
-        this.#error,
+    if (this.#error) {
+      const { message } = this.#error
+      return new Error(
+        `the client cannot tell whether the server was restarted, so its votes do not count: ${message}`,
+        {
+          cause: this.#error,
+        },
       )
-    const needs = `so its votes count only in ${Math.ceil(this.wait)} ms, when all earlier leases have ended`
+    }
+    const needs = `so its votes count only after another ${Math.ceil(this.wait)} ms, when all earlier leases have ended`
     return new Error(
       `the server may have restarted without its data, ${needs}; with appendfsync always, they would count immediately`,
     )
@@ -97,7 +100,8 @@ export class Standing {
         const [server, persistence, fsync] = await Promise.all([
           redis.info('server'),
           redis.info('persistence'),
-          // A user without the right to CONFIG is treated as if the server persisted nothing.
+          // If the client's Redis user may not call CONFIG, the value of `appendfsync` is unknown. Then the server
+          // counts as one that may lose data.
           redis.config('GET', 'appendfsync').catch(() => []) as Promise<string[]>,
         ])
         const uptime = Number(/uptime_in_seconds:(\d+)/.exec(server)?.[1] ?? 0)

@@ -16,14 +16,15 @@ export class Tally {
   }
 
   /**
-   * Whether at least one server has ended the hold, and a majority may have had the hold. A server that has not
-   * answered may have had the hold, too.
+   * Whether the release has ended a hold that may still have had a majority: at least one server has ended the hold,
+   * and enough servers for a majority may have had it until then. A server may have had the hold unless it has reported
+   * that the hold was gone already.
    */
   get ended(): boolean {
     return this.#ended > 0 && this.#servers - this.#gone >= this.#majority
   }
 
-  /** Whether no missing answer can change `ended`. */
+  /** Whether `ended` keeps its value, whatever the other servers answer. */
   get decided(): boolean {
     return this.#ended >= this.#majority || this.#servers - this.#gone < this.#majority
   }

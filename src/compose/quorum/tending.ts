@@ -11,7 +11,8 @@ import { Round } from './round.ts'
 export async function tendAll(ballots: Ballots, waiters: readonly Queued[], clock: Clock): Promise<Tended> {
   const { places, members, majority } = ballots
   const answers: (Tended | undefined)[] = places.map(() => undefined)
-  // The callers of these waiters still wait, even if their claims were granted or taken back before.
+  // The callers of these waiters still wait. If a ballot says that its claim was granted or taken back, `waits`
+  // corrects the ballot.
   for (const waiter of waiters) ballots.waits(waiter)
   const round = new Round(members, majority, clock)
   // While a waiter has votes but no majority, the round waits for the other servers, because their answers may be

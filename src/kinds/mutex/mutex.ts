@@ -1,4 +1,7 @@
-/** The mutual-exclusion lock. One owner holds it at a time, and its client may hand it on to its own waiters. */
+/**
+ * The mutual-exclusion lock. One owner holds it at a time. The holder's client may hand it on to a waiter of the same
+ * client.
+ */
 import { surelyUntil } from '../../clock.ts'
 import type {
   Claim,

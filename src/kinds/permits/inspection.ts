@@ -20,7 +20,10 @@ export interface Found {
   readonly holders: readonly HolderState[]
   /** The waiters, in queue order. If there are two queues, all waiters of one come before all waiters of the other. */
   readonly waiters: readonly WaiterState[]
-  /** The lock's number of permits, as given by the latest caller; undefined if there are no holders and no waiters. */
+  /**
+   * How many permits the lock has: the number that the newest call of a holder or waiter gave. Undefined if the lock
+   * has no holders and no waiters.
+   */
   readonly permits: number | undefined
 }
 
@@ -35,8 +38,9 @@ interface Page {
   /** For each queue that may have more entries, the last entry that was read. */
   readonly ends: readonly QueueEntry[]
   /**
-   * The lock's number of permits (`of`), as given by each caller. For a holder, `at` is its token. For a waiter, `at`
-   * is the time when it joined. Tokens and times are both in µs, so the caller with the largest `at` is the latest.
+   * For each holder and waiter: how many permits the lock has according to its call (`of`), and a time in µs (`at`).
+   * For a waiter, `at` is the time at which it joined. For a holder, `at` is its token, which Redis makes from the time
+   * of the grant. So the newest call has the largest `at`.
    */
   readonly numbers: readonly (readonly [at: number, of: number])[]
 }
@@ -84,8 +88,8 @@ export class PermitsInspection extends QueuedInspection {
   }
 
   /**
-   * Reads at most `most` holders, beginning after `after`, and at most `most` waiters of each queue. If `behind` is
-   * given, it reads only the queue of that entry, beginning after the entry.
+   * Reads one page: at most `most` holders, starting behind the holder `after`, and at most `most` waiters of each
+   * queue. If `behind` is given, the page has waiters only from the queue of that entry, starting behind the entry.
    */
   async #page(key: string, after: string, most: number, behind?: QueueEntry): Promise<Page> {
     const { names, scripts } = this.#parts
@@ -127,8 +131,9 @@ export class PermitsInspection extends QueuedInspection {
 }
 
 /**
- * Sorts holders by the token of their grant, because the order of their deadlines would change with each renewal. The
- * holds of an owner that has re-entered have the same token. Of these, write holds come first: they have more permits.
+ * Sorts holders by the tokens of their grants. The order of their deadlines would change with each renewal. The holds
+ * of an owner that has re-entered share a token. Among these, write holds, which have more permits, come before read
+ * holds.
  */
 function inOrder(a: HolderState, b: HolderState): number {
   const byGrant = a.fencingToken - b.fencingToken || (b.permits ?? 0) - (a.permits ?? 0)
@@ -147,7 +152,7 @@ export function stateOfSemaphore(key: string, { holders, waiters, permits }: Fou
   }
 }
 
-/** Returns the fields of a lock's state that describe a single holder. They describe the first holder. */
+/** Returns the fields `locked` and `holds` of a lock's state, and the fields that describe its first holder. */
 export function firstOf(holders: readonly HolderState[]) {
   const [first] = holders
   return {

@@ -1,12 +1,15 @@
 /**
  * The read-write lock: any number of readers, or one writer; phase-fair (lua/permits/read-write/choose.lua).
  *
- * It is a semaphore with more permits than there can be readers. A writer wants all of the permits. A reader wants one
- * permit, and gives the lock's number of permits as one less than a writer does. So no reader fits while a writer holds
- * the lock, and no writer fits while anyone holds it.
+ * It is a semaphore with N permits, where N is larger than the number of readers can be. A claim says how many permits
+ * it wants, and how many the lock has. It is granted only if the taken permits and the wanted permits are together not
+ * more than the permits of the lock. A writer wants N of N permits. So a writer is granted the lock only if nobody
+ * holds it. A reader wants 1 of N - 1 permits. So a reader is granted the lock beside other readers, but not beside a
+ * writer, which has taken N permits.
  *
- * Reading and writing are two kinds with one name in Redis. So a client's unfair readers and writers wait in separate
- * lines, and a waiting writer does not block a reader that may enter.
+ * In a client, readers and writers belong to two kinds (`reading` and `writing`), whose locks use the same keys in
+ * Redis. So a client's unfair readers wait in a line of their own, and a waiting writer does not block a reader that
+ * may enter.
  */
 import type { Inspection, KindDefinition, Parts } from '../../kind.ts'
 import { QueuedKind } from '../queued-kind.ts'
@@ -24,7 +27,8 @@ class ReadWrite extends QueuedKind {
   readonly shared: boolean
   readonly reentrant = true
   readonly inTurns = false
-  // There are no hand-offs within the client, because other readers would have to wait until the hand-offs end.
+  // The lock is not handed on within the client. Otherwise readers that could be admitted would have to wait until the
+  // hand-offs end.
   protected readonly block = 0
   protected override readonly wants: string
   readonly handOff = undefined

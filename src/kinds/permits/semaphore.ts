@@ -1,4 +1,4 @@
-/** The semaphore. Several owners may hold permits at a time, up to the number that it has. */
+/** The semaphore. It has a number of permits, and several owners may hold some of them at a time. */
 import { LockError } from '../../errors.ts'
 import type { Claim, KindDefinition, Parts } from '../../kind.ts'
 import { QueuedKind } from '../queued-kind.ts'
@@ -14,7 +14,8 @@ export class Semaphore extends QueuedKind {
   readonly shared = true
   readonly reentrant = false
   readonly inTurns = false
-  // There are no hand-offs within the client, because the next waiter may want another number of permits.
+  // The lock is not handed on within the client, because the next waiter may want more or fewer permits than the
+  // holder.
   protected readonly block = 0
   readonly handOff = undefined
   readonly inspection: PermitsInspection
@@ -28,17 +29,18 @@ export class Semaphore extends QueuedKind {
   }
 
   /**
-   * Warns that a claim and a holder give different numbers of permits. Each claim is judged by its own number, so a
-   * deployment can raise the number while old clients still run. But different numbers may also be a mistake.
+   * Warns that this call and a holder's call give different numbers of permits for the semaphore. This is allowed: each
+   * call is limited only by the number that it gives, so a deployment can raise the number while old clients still run.
+   * But different numbers may also be a mistake.
    */
   protected override differs({ key, wants }: Claim, among: string, label: string): void {
     if (this.#warned.has(key) || this.#warned.size === MOST_WARNED) return
     this.#warned.add(key)
-    const numbers = `${wants?.split('/')[1]} permits in this call, but ${among} in the call of its holder ${label}`
+    const numbers = `this call has passed ${wants?.split('/')[1]} permits, but its holder ${label} ${among}`
     this.#warn(
       new LockError(
         'ERR_LOCK_PERMITS',
-        `semaphore "${key}" has ${numbers}; pass the same number in all calls, because each call is limited only by the number passed to it`,
+        `semaphore "${key}": ${numbers}; pass the same number in all calls, because each call is limited only by its own number`,
         key,
       ),
     )

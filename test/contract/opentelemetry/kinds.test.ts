@@ -69,8 +69,8 @@ test('a wait for one kind is not linked to a hold of another, in this process or
     const [mutex, permit] = [await locks.lock(key), await semaphore.lock()]
     const waiting = semaphore.lock({ fair: true })
     await eventually(async () => (await semaphore.inspect()).waiters.length === 1)
-    // Release the mutex after the permit. If kinds were mixed up, the span of the waiting call would be linked to the
-    // mutex.
+    // The mutex is released last. If kinds were mixed up, the span of the waiting call would be linked to the mutex,
+    // not to the permit.
     await permit.release()
     await mutex.release()
     await (await waiting).release()

@@ -1,6 +1,6 @@
 /**
- * Tests rooms. A room keeps data about one key while calls wait for the key, and at most one note for each of these
- * calls.
+ * Tests `Rooms`. While calls wait for a key, a room keeps data about this key. For each waiting call, the room has at
+ * most one note, which names the holder for which the call waits.
  */
 import { expect, test } from 'vitest'
 import { Rooms } from '../../../src/opentelemetry/rooms.ts'

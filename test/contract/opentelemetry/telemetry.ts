@@ -41,7 +41,6 @@ export class Telemetry {
     })
   }
 
-  /** Makes a client that is instrumented with this SDK. */
   client(
     options: InstrumentOptions = {},
     clientOptions: ClientOptions = {},
@@ -56,7 +55,6 @@ export class Telemetry {
     return instrument(locks, { tracerProvider, meterProvider, ...options })
   }
 
-  /** Runs `fn` with a new span of the test as the active span. */
   async within<T>(name: string, fn: (span: Span) => Promise<T>): Promise<T> {
     return this.tracerProvider.getTracer('test').startActiveSpan(name, async span => {
       try {
@@ -78,7 +76,6 @@ export class Telemetry {
     return this.spans(name)
   }
 
-  /** Returns the unit and the current points of the metric with this name. */
   async metric<T = number>(name: string): Promise<{ unit: string; points: DataPoint<T>[] }> {
     await this.meterProvider.forceFlush()
     const [last] = this.#metrics.getMetrics().slice(-1)
@@ -88,13 +85,12 @@ export class Telemetry {
     return { unit: found.descriptor.unit, points: found.dataPoints as DataPoint<T>[] }
   }
 
-  /** Adds up the metric over all points that have the attributes `where`. */
   async sum(name: string, where: Attributes = {}): Promise<number> {
     const { points } = await this.metric(name)
     return points.filter(({ attributes }) => includes(attributes, where)).reduce((sum, { value }) => sum + value, 0)
   }
 
-  /** Returns how many values with the attributes `where` a histogram has received, and the sum of these values in s. */
+  /** Returns the number and the sum (in s) of the values in a histogram that have the attributes `where`. */
   async times(name: string, where: Attributes = {}): Promise<{ count: number; sum: number }> {
     const { points } = await this.metric<Histogram>(name)
     const values = points.filter(({ attributes }) => includes(attributes, where)).map(({ value }) => value)
@@ -109,7 +105,6 @@ export function milliseconds([seconds, nanoseconds]: HrTime): number {
   return seconds * 1e3 + nanoseconds / 1e6
 }
 
-/** Returns the id of the active span. */
 export function activeSpan(): string | undefined {
   return trace.getActiveSpan()?.spanContext().spanId
 }
@@ -119,8 +114,8 @@ function includes(attributes: Attributes, where: Attributes): boolean {
 }
 
 /**
- * Makes three holds of a key one after another, in the clients `one`, `two` and `one`. The second and third callers
- * have to wait.
+ * Takes a key's lock three times: first by the client `one`, then by the client `two`, then by `one` again. The second
+ * and the third call have to wait.
  */
 export async function passOn(one: LockClient, two: LockClient, key: string): Promise<void> {
   const first = await one.lock(key)

@@ -8,7 +8,7 @@ import { park } from '../../kit/parking.ts'
 import { client, freshKey, keysWith, ownServer, plainRedis } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 
-/** Returns all settings and state of an instance that a lock client could change. */
+/** Returns everything that a lock client could change in an ioredis instance: the settings and the state. */
 function looks(redis: Redis) {
   return {
     own: Object.getOwnPropertyNames(redis).sort(),

@@ -1,6 +1,6 @@
 /**
- * Tests several processes that share one lock (I1, I2, I3). No two of them may hold the lock at the same time. The
- * checks of this do not rely on the lock.
+ * Tests several processes that share one lock (I1, I2, I3). No two of them may hold the lock at the same time. Each
+ * process records its holds. The test searches these records for holds that overlap, so it does not rely on the lock.
  */
 import { describe, expect, test } from 'vitest'
 import { Crew } from '../../kit/crew.ts'

@@ -9,7 +9,7 @@ import { Peer } from '../../kit/peer.ts'
 import { client, freshKey, keysWith, ownServer, plainRedis } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
 
-/** How soon after the end of a lease a waiter must get the lock, in ms. The requirements document sets this limit. */
+/** How soon after the end of a lease a waiter must get the lock, in ms. */
 const PROMPTLY = 150
 
 /** Returns the earliest and the latest moment at which the current lease may end. */

@@ -1,4 +1,4 @@
-/** Tests that one client renews 10,000 leases in time, more than a process is likely to hold. */
+/** Tests that one client renews 10,000 leases in time. Few programs hold so many leases in one process. */
 import { expect, test } from 'vitest'
 import type { Lease } from '../../../src/index.ts'
 import { client, ownServer, plainRedis } from '../../kit/redis.ts'

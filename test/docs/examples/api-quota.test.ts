@@ -56,7 +56,8 @@ test('never more than five calls, even while a killed process counts for two; fi
   const lines = (await log()).filter(({ id }) => !killed.has(id))
   expect(Math.max(...underWay(lines))).toBe(5)
   expect(underWay(lines).at(-1)).toBe(0)
-  // Processes a and b have each completed a report, which counts as two calls, although single calls kept coming.
+  // A report counts as two calls, so it has to wait for two free permits at once. Processes a and b have each completed
+  // a report, although ordinary calls kept coming.
   for (const name of ['a', 'b']) {
     expect(
       lines.some(line => line.name === name && line.weight === 2 && !line.begins),

@@ -25,7 +25,7 @@ const failuresOf = ({ id }: Job) =>
 interface Wish {
   amount: number
   takes?: number
-  /** How long before now the job was made, in ms. */
+  /** The age of the new job, in ms. */
   age?: number
 }
 

@@ -1,4 +1,7 @@
-/** examples/cache-refill.ts: four processes read a cache that is refilled once for each edition. */
+/**
+ * examples/cache-refill.ts: four processes read a price list from a cache. Each new edition of the list is fetched into
+ * the cache once.
+ */
 import { expect, test } from 'vitest'
 import { example, runNode } from '../../kit/program.ts'
 import { Scene } from './scene.ts'
@@ -6,7 +9,10 @@ import { Scene } from './scene.ts'
 const scene = new Scene()
 const editions = Array.from({ length: 40 }, (_, i) => `${i + 1}`)
 
-/** Runs the example, which must succeed. Returns what it prints, and the editions that it has requested. */
+/**
+ * Runs the example, which must succeed. Returns what it prints, and the editions of the price list that it has
+ * requested.
+ */
 async function run(...args: string[]): Promise<{ given: number; asked: string[]; mixed: number }> {
   const { code, output, errors } = await runNode(example('cache-refill.ts', ...args), { env: { REDIS_URL: scene.url } })
   expect(code, errors).toBe(0)

@@ -8,8 +8,8 @@ const shards = [0, 1, 2, 3, 4, 5]
 const keyOf = (shard: number) => `example:shard:{${shard}}`
 
 /**
- * Waits until, according to the locks, each of these workers has this number of shards and no other worker has any.
- * Returns the holder of each shard.
+ * Waits until each worker holds the locks of as many shards as `wanted` says. Returns the name of the worker that holds
+ * each shard.
  */
 async function shared(wanted: Record<string, number>): Promise<string[]> {
   let names: string[] = []
@@ -46,7 +46,7 @@ test('shards are divided evenly, go from a killed worker to the others, and ever
   const orphans = shards.filter(shard => before[shard] === 'b')
   const left = await Promise.all(orphans.map(async shard => (await log(shard)).length))
   await shared({ a: 3, c: 3 })
-  // After the kill, other workers continue the shards of the killed worker where it stopped.
+  // After the kill, other workers do the next jobs of the shards that the killed worker had.
   await eventually(async () => {
     const logs = await Promise.all(orphans.map(log))
     return logs.every((entries, i) => entries.length > left[i]! && entries.at(-1)!.worker !== 'b')

@@ -1,6 +1,7 @@
 /**
- * Tests examples/fastify.ts on two web servers. The hasty server gives up a wait after 100 ms, so that a test can check
- * its answer. The patient server waits 15 s.
+ * Tests examples/fastify.ts on three web servers. The hasty server gives up a wait after 100 ms, so that a test can
+ * check its answer. The patient server waits 15 s. On the slow server a payment takes 15 s, so that a test can take the
+ * lock away before the payment ends.
  */
 import { beforeAll, expect, test } from 'vitest'
 import type { Running } from '../../kit/program.ts'
@@ -11,12 +12,15 @@ const scene = new Scene()
 let server: Running
 let hasty: string
 let patient: string
+let slow: string
 
 beforeAll(async () => {
   const other = scene.start('fastify.ts', { PORT: '0', MAX_WAIT_MS: '100', PAYMENT_MS: '900' })
   server = scene.start('fastify.ts', { PORT: '0', MAX_WAIT_MS: '15000', PAYMENT_MS: '900' })
+  const third = scene.start('fastify.ts', { PORT: '0', PAYMENT_MS: '15000' })
   hasty = await listening(other)
   patient = await listening(server)
+  slow = await listening(third)
 })
 
 const lockOf = (cart: string) => `example:cart:${cart}`
@@ -33,7 +37,7 @@ test.concurrent('several clicks, on both servers, are charged once', async () =>
   const clicks = [patient, hasty, patient, hasty].map(server => checkOut(server, 'clicked'))
   const statuses = (await Promise.all(clicks)).map(({ status }) => status)
   expect(statuses.filter(status => status === 200)).toEqual([200])
-  // Each of the other requests either finds the cart paid for, or gives up its wait.
+  // One request is answered with 200. Each of the others finds the cart paid for (409), or gives up its wait (423).
   expect(statuses.filter(status => ![200, 409, 423].includes(status))).toEqual([])
   expect(await charges('clicked')).toBe('1')
 })
@@ -46,7 +50,7 @@ test.concurrent('a request that waits in vain is told that another request is at
 })
 
 test.concurrent('a checkout whose lock is taken away stops, and can be repeated', async () => {
-  const request = checkOut(patient, 'taken')
+  const request = checkOut(slow, 'taken')
   await begun('taken')
   await scene.locks.forceRelease(lockOf('taken'))
   expect(await request).toMatchObject({ status: 503, retryAfter: '5' })

@@ -58,12 +58,12 @@ test('serves gauges, counters and histograms that agree with each other, and sto
     expect(counts).toEqual([...counts].sort((a, b) => a - b))
     expect(counts.at(-1)).toBeLessThanOrEqual(all)
   }
-  // Each hold takes 5 ms by a timer, which may fire up to 1 ms early.
+  // Each hold lasts as long as a timer of 5 ms, which may fire up to 1 ms early.
   const holds = histogramOf(still, 'locks_hold_seconds')
   expect(holds.sum).toBeGreaterThanOrEqual(holds.count * 0.004)
   expect(holds.counts[0]).toBe(0)
 
-  // All three callers waited while the test held the lock, for 0.3 s or more each.
+  // Each of the three callers waited for at least 0.3 s while the test held the lock.
   await held.release()
   await eventually(async () => histogramOf(await scrape(url), 'locks_wait_seconds').count >= acquired + 3)
   const after = histogramOf(await scrape(url), 'locks_wait_seconds')

@@ -70,8 +70,8 @@ test('turns continue without two of the servers, stop without three, and never o
 
   for (const worker of workers) expect(await worker.end('SIGTERM')).toBe(0)
   expect(workers.map(worker => worker.lines.at(-1))).toEqual(['a: stopped', 'b: stopped', 'c: stopped'])
-  // No lease ran out. So the log has the end of each turn directly after its beginning, and each turn's token is larger
-  // than the token of the previous turn.
+  // The turns did not overlap: in the log, the end of each turn comes directly after its beginning. The token of each
+  // turn is larger than the token of the previous turn.
   const written = (await lines()).map(line => line.split(' ') as [string, string, string])
   const turns = written.filter(([what]) => what === 'begin')
   expect(written).toEqual(

@@ -1,4 +1,4 @@
-/** examples/transfer.ts: four processes make transfers between two accounts, in any order. */
+/** examples/transfer.ts: four processes make transfers between ten accounts. Each transfer locks two of them. */
 import { expect, test } from 'vitest'
 import { example, runNode } from '../../kit/program.ts'
 import { Scene } from './scene.ts'

@@ -194,7 +194,7 @@ describe.each(redlocks)('%s', (name, Locks) => {
 })
 
 describe.each(redlocks)('%s over three servers', (_, Locks) => {
-  test('the keys that one attempt has taken refuse the next attempts of the same call, until it gives up', async () => {
+  test('keys that one attempt has set make the next attempts of the same call fail, until the call gives up', async () => {
     const servers = await Promise.all([1, 2, 3].map(() => ownServer()))
     const [a, b, c] = servers.map(({ url }) => plainRedis(url)) as [Redis, Redis, Redis]
     const key = freshKey()
@@ -205,8 +205,8 @@ describe.each(redlocks)('%s over three servers', (_, Locks) => {
     const redlock = new Locks([a, b, c], { retryCount: 10, retryDelay: 100, retryJitter: 0 })
     const call = redlock.acquire([key], 60_000)
     const refused = expect(call).rejects.toThrow('unable to achieve a quorum')
-    // After the 300 ms, b and c could grant the key, and they are a majority. But each attempt of this call finds keys
-    // of the call's own earlier attempts on b and c, so b and c refuse the attempt.
+    // When the other client's key on b has expired, b and c could grant the key, and they are a majority. But on b and
+    // c, each attempt of this call finds keys of the call's own earlier attempts, so b and c refuse the attempt.
     await eventually(async () => (await b.get(key)) === (await c.get(key)))
     await refused
     expect([await b.exists(key), await c.exists(key)]).toEqual([0, 0])

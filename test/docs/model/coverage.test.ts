@@ -1,6 +1,6 @@
 /**
- * Checks that the models in spec/ cover the scripts and files that they name. `npm run model` checks whether the models
- * hold.
+ * Checks that the models in spec/ cover the scripts and files that they name. It does not check whether the models
+ * themselves are right: `npm run model` does.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
@@ -49,6 +49,13 @@ describe.each(models)('$file', ({ file, scripts, configurations, mutants }) => {
     const row = ({ name, defines }: (typeof subjects)[number]) =>
       new RegExp(`^\\| \`?${name}\`? \\| \`${defines.filter(each => each !== 'PROGRESS').join(' ')}\` \\| `, 'm')
     expect(subjects.filter(subject => !row(subject).test(page)).map(({ name }) => name)).toEqual([])
+  })
+
+  test('the page tells what happens without the rule of each mutant', () => {
+    const untold = mutants.filter(
+      ({ name }) => !new RegExp(`^\\| \`${name}\` \\| [^|]+ \\| [^|]+ \\|$`, 'm').test(page),
+    )
+    expect(untold.map(({ name }) => name)).toEqual([])
   })
 })
 

@@ -1,6 +1,6 @@
 /**
- * Finds the imports between source files, including imports of types. Compilers and bundlers drop imports of types. But
- * a layer must import nothing from a forbidden layer, not even types.
+ * Finds the imports between source files, including imports of types. Compilers and bundlers drop imports of types, but
+ * the rules of layers.test.ts apply to them as well.
  */
 import { readdir, readFile } from 'node:fs/promises'
 import { posix } from 'node:path'

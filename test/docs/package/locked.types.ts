@@ -53,8 +53,8 @@ class Account {
     return new Account()
   }
 
-  // The decorator accepts a lock of any kind, or several locks at once. The options of the decorator are the options of
-  // that lock.
+  // The decorator accepts a lock of any kind, or several locks at once. The lock decides which options the decorator
+  // accepts.
   @locked(locks, locks.semaphore('account', 5), { permits: 2 })
   async limited(): Promise<void> {}
 

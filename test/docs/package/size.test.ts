@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest'
 import { programs, sizeOf } from '../../../scripts/size.ts'
 
 /**
- * The present size in bytes, so that the test notices any growth. The goal of 30 KB is missed: the code for more than
- * one server is larger than that (CONTRIBUTING.md, "Size").
+ * The present size of the library in bytes: minified, and without its dependencies. If the library grows, a test fails.
+ * CONTRIBUTING.md ("Size") says why it is larger than the goal of 30 KB.
  */
-const STANDS_AT = 171_200
+const STANDS_AT = 171_700
 
 describe('what a program that bundles the library gets', () => {
   test('does not grow, minified, before dependencies', async () => {

@@ -110,8 +110,8 @@ describe.each(Object.entries(scenes))('%s', (_, { unreached, emptied }) => {
 })
 
 /**
- * Redis reports its uptime in whole seconds: the second of the report minus the second of its start. So a server that
- * has started at the end of one second reports one second of uptime at the beginning of the next.
+ * Redis rounds both the time of its start and the present time down to whole seconds. Its uptime is the difference. So
+ * if a server starts at the end of a second, it reports an uptime of 1 s as soon as the next second begins.
  */
 // This test fails if `(uptime - 1)` becomes `uptime` in src/compose/quorum/standing.ts: the votes count before the
 // longest lease is over.
@@ -128,7 +128,7 @@ test('I1: a server’s votes count only after the longest lease, although the se
     begun = performance.now()
     for (let i = 0; i < scene.size; i++) await scene.restartEmpty(i)
   } while (second() !== started)
-  // The server reads the time of day only every 100 ms, so wait until 200 ms after the beginning of a second.
+  // Wait until the servers have noticed the beginning of the next second. They read the time of day only every 100 ms.
   await into(200)
   const lease = await scene.client({ lease: longest }).lock(freshKey())
   expect(performance.now() - begun).toBeGreaterThanOrEqual(longest)

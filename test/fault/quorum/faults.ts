@@ -7,7 +7,7 @@ export interface Fault {
    * The fault steps the server's clock. Leases may end early on that server, so it may grant a lock that is still held.
    */
   readonly clock?: true
-  /** The fault needs servers that do not persist their data, and that report this. */
+  /** The fault needs servers that do not persist their data. Such servers report to clients that they do not. */
   readonly forgets?: true
   begin(scene: QuorumScene, server: number): unknown
   end(scene: QuorumScene, server: number): unknown
@@ -42,14 +42,13 @@ export const frozen: Fault = {
 }
 export const partitioned: readonly Fault[] = [partition('both'), partition('up'), partition('down')]
 
-/** One fault of each kind. */
 export const faults: readonly Fault[] = [
   killed,
   frozen,
   ...partitioned,
   halfOpen('up'),
   halfOpen('down'),
-  // A request takes 250 ms to the server, and its reply takes 250 ms back.
+  // Each request and each reply takes 250 ms.
   { name: 'slow', begin: (scene, server) => scene.delay(server, 250), end: (scene, server) => scene.heal(server) },
   step(60_000),
   step(-60_000),

@@ -1,6 +1,6 @@
 /**
- * Tests how long a re-entry may make the lease of the outer hold, if the outer hold and the re-entry were granted by
- * different majorities.
+ * Tests how far a re-entry may prolong the lease of the outer hold, if different majorities of the servers granted the
+ * outer hold and the re-entry.
  */
 import { expect, test } from 'vitest'
 import { promptly } from '../../kit/outcomes.ts'
@@ -10,11 +10,11 @@ import { eventually, sleep } from '../../kit/time.ts'
 
 /**
  * Server 3 has lost client A's hold. A re-enters with a longer lease while server 1 is away. Servers 2 and 3 grant the
- * re-entry, but only server 2 prolongs the lease of the outer hold. A releases the inner hold. When the outer lease
- * ends on server 1, servers 1 and 3 grant the lock to client B.
+ * re-entry, but only server 2 prolongs the lease of the outer hold. A releases the hold of the re-entry. When the lease
+ * of the outer hold ends on server 1, servers 1 and 3 grant the lock to client B.
  */
 // This test fails if `this.#kind.raised?.(first.name, hold.name) ?? hold.deadline` becomes `hold.deadline` in
-// src/lease/renewal.ts: A assumes that a majority has raised the outer lease.
+// src/lease/renewal.ts: client A assumes that a majority has raised the outer lease.
 test('I1: a longer re-entry raises the outer hold only as far as a majority of the servers has raised it', async () => {
   const scene = await quorumScene()
   const lease = 3_000

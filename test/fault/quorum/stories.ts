@@ -54,7 +54,7 @@ export class Stage {
     return lease
   }
 
-  /** Queues a waiter as the last of `waiters`, and waits until it is queued on all servers. */
+  /** Queues one more waiter, and waits until each server has `waiters` waiters, including this one. */
   async queued(client: RecordedClient, waiters: number): Promise<{ call: Promise<Lease> }> {
     const call = this.lock(client, { fair: true })
     // The test handles this promise later. Until then, a rejection must not count as unhandled.
@@ -67,8 +67,9 @@ export class Stage {
 export interface Story {
   readonly name: string
   /**
-   * True for a step with contenders. A contender may win a hold with the votes of a bare majority, and if a server's
-   * clock is set ahead, such a hold may end. So this step is not combined with clock faults.
+   * True for a step in which several callers request the lock at once. One of them may be granted the lock by a bare
+   * majority of the servers. If the clock of one of these servers is set ahead, the hold may end early. So this step is
+   * not combined with clock faults.
    */
   readonly contended?: true
   prepare(stage: Stage): Promise<() => Promise<void>>
@@ -138,7 +139,7 @@ const wakeUp: Story = {
     const held = await stage.held()
     const call = stage.lock(one)
     call.catch(() => {})
-    // Wait until the call has been refused and has subscribed.
+    // Wait until the call has been refused, and its client listens for the message that wakes it.
     await sleep(100)
     return async () => {
       await stage.release(holder, held, 'release')

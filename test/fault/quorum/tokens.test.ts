@@ -34,7 +34,7 @@ test('redis-baton:poll reports whether the servers had to agree on a token befor
     await scene.nothingLeft(key)
     return lease.fencingToken
   }
-  // Each server's next token follows its token clock. Set the token clocks ahead of the time of day.
+  // If the `clock` field of a lock is ahead of the time of day, the server's next token follows from this field.
   const ahead = (Date.now() + 60_000) * 1_000
   const same = await grantWith([ahead, ahead, ahead])
   expect(polls).toEqual([{ label: 'mine', outcome: 'granted', secondRound: false }])
@@ -53,8 +53,8 @@ test('I2: an owner does not get the token of a hold that has ended, even if a se
   const scene = await quorumScene()
   const [one, two] = scene.clients(2)
   const key = freshKey()
-  // Prepare servers with different tokens: one server gets a larger token than the others, so the servers have to agree
-  // on a token.
+  // The test sets the `clock` field of server 0 ahead, so that this server chooses larger tokens than the others. Then
+  // the servers have to agree on a token.
   const first = await promptly(one!.lock(key))
   await scene.heldEverywhere(key, first.id)
   await first.release()
@@ -76,8 +76,9 @@ test('I2: an owner does not get the token of a hold that has ended, even if a se
   expectIncreasing(tokens)
 })
 
-// This test fails if `if (!questions.every(decided) && again && settled.some(Boolean)) return this.renew(asked, false)`
-// is removed in src/compose/quorum/renewals.ts: a server whose token was corrected does not prolong its lease.
+// This test fails if `if (!questions.every(decided) && rounds > 1 && changed) return this.renew(asked, rounds - 1)` is
+// removed in src/compose/quorum/renewals.ts: the client corrects the token on two servers, but then does not renew the
+// hold there.
 test('I5: a hold is renewed although most servers have another token for it', async () => {
   const scene = await quorumScene()
   const locks = scene.client()
@@ -99,3 +100,24 @@ test('I5: a hold is renewed although most servers have another token for it', as
   expect(await lease.release()).toBe(true)
   await scene.nothingLeft(key)
 })
+
+/**
+ * In this test, each server chooses its own token for the grant. The client selects one of these tokens, and writes it
+ * to all servers. While one server has not received this token yet, the client renews the lease. So this server
+ * confirms the token after the renewal.
+ */
+// This test fails if `confirmedDeadline(vote, grant.ends, asked, now)` becomes `asked` in
+// src/compose/quorum/ballots.ts: the confirmation sets the deadline of the server's vote back to the end of the first
+// lease.
+test('I8: a lease that is renewed right after its grant is prolonged, although servers still agree on a token', async () => {
+  const scene = await quorumScene()
+  const left: number[] = []
+  for (let i = 0; i < 100; i++) {
+    const locks = scene.client()
+    const lease = await promptly(locks.lock(freshKey(), { lease: 1_000 }))
+    await promptly(lease.renew(60_000))
+    left.push(lease.remaining())
+    await locks.close()
+  }
+  expect(Math.min(...left)).toBeGreaterThan(30_000)
+}, 30_000)

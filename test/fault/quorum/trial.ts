@@ -1,6 +1,6 @@
 /**
- * Runs a trial: a minority of the servers has a fault, and every step of a lock (stories.ts) is taken shortly before or
- * after the fault begins:
+ * Runs a trial: a minority of the servers has a fault. Shortly before or after the fault begins, every step in the life
+ * of a lock (stories.ts) is taken:
  *
  *   prepare ──▶ the steps and the fault begin, in random order ──▶ all steps end ──▶ the fault ends ──▶ nothing is left
  *
@@ -26,8 +26,8 @@ const LEASE = 30_000
 /** The waiterTtl in ms. Waiters check their status every third of this time, which makes up for lost messages. */
 const WAITER_TTL = 3_000
 /**
- * The outageTimeout in ms. A client reconnects when a third of this time has passed without an answer. The fault still
- * lasts then.
+ * The outageTimeout in ms. If a third of this time passes without an answer, a client reconnects. The fault lasts
+ * longer than a third of this time.
  */
 const OUTAGE = 3_000
 

@@ -1,6 +1,6 @@
 /**
- * Random histories on a real Redis. Several clients request, get, release, prolong and force-release two locks, and the
- * properties of `World` hold at every moment.
+ * Random histories on a real Redis. Several clients request, get, release, renew and force-release two locks, and
+ * `World` (world.ts) checks the outcome of each call.
  *
  * A failure prints the seed and the shortest failing history. BATON_SEED repeats the histories of a seed.
  */
@@ -16,8 +16,8 @@ const seed = process.env['BATON_SEED']
 async function withClients(count: number, run: (clients: LockClient[]) => Promise<void>): Promise<void> {
   const clients = Array.from({ length: count }, (_, i) => new LockClient(redisUrl(), { label: `client ${i}` }))
   try {
-    // Connect every client first. A request before that may end without a reply, and would then test nothing about
-    // locks.
+    // Connect every client first. A request of an unconnected client may end without a reply, and then tests nothing
+    // about locks.
     await Promise.all(clients.map(locks => locks.isLocked('connected')))
     await run(clients)
   } finally {
@@ -37,7 +37,9 @@ interface Step {
   [shown: string]: unknown
 }
 
-/** Blocks the event loop. The requests of the next step are then sent before due timers run. */
+/**
+ * Blocks the event loop. If a timer becomes due in this time, the next step sends its requests before the timer fires.
+ */
 function stallFor(ms: number): void {
   const end = performance.now() + ms
   while (performance.now() < end);

@@ -47,8 +47,8 @@ interface Held {
   /** Whether a `forceRelease` may have taken the hold away although the client does not know it yet. */
   doubtful: boolean
   /**
-   * Whether the lease is so short that it may end before its client learns of the grant. The caller may then have
-   * missed an earlier grant.
+   * Whether the lease is so short that it may end before its client learns of the grant. If so, the caller may have had
+   * another grant before this one, without learning of it.
    */
   readonly brief: boolean
 }
@@ -65,8 +65,7 @@ const SAFE = 1_000
 /**
  * By how many µs a token may be ahead of the time of its grant. Usually a token is the server's time of its grant. But
  * a run of local hand-offs takes its tokens from a block of 1,000 tokens, which Redis reserves when the run begins. If
- * a fair waiter queues during the run, Redis skips the rest of the block. The ticket of such a waiter may be ahead for
- * the same reason.
+ * a fair waiter queues during the run, Redis skips the rest of the block, so the waiter's ticket may be ahead, too.
  */
 const AHEAD = 2_000
 /** The time limit, in ms, for everything that has to happen soon. It allows for a slow and busy machine. */
@@ -115,7 +114,6 @@ export class World {
     )
   }
 
-  /** Aborts one of the pending calls. */
   abort(choice: number): void {
     const pending = this.#requests.filter(({ outcome }) => outcome === 'pending')
     pick(pending, choice)?.aborter.abort(new Error('given up'))
@@ -147,8 +145,8 @@ export class World {
   }
 
   /**
-   * Takes a lock away. I8: a holder that loses the lock by this call learns of the loss soon, and the lock then has one
-   * owner again.
+   * Takes a lock away. I8: a holder that loses the lock by this call learns of the loss soon. After that, at most one
+   * owner believes that it holds the lock.
    */
   async forceRelease(client: number, choice: number): Promise<void> {
     const key = this.#key(choice)
@@ -157,8 +155,9 @@ export class World {
     for (const held of this.#live(key)) held.doubtful = true
     await this.#client(client).forceRelease(key)
     this.#history.record('taken', { key, from, how: 'forced release' })
-    // The call may have taken away a grant whose reply is still in transit. The client receives such a grant late,
-    // after grants that Redis made later. The token of the grant shows that the grant is older than this time.
+    // A reply in transit may report a grant that this call has taken away, and it may arrive after the reply with a
+    // later grant. So remember the server's time. A grant may have been taken away if its token is not larger than this
+    // time.
     this.#forced.set(key, await this.#serverTime())
     this.#forcing.delete(key)
     await eventually(() => new Set(this.#live(key).map(({ lease }) => lease.fencingToken)).size <= 1, SOON)
@@ -271,8 +270,8 @@ export class World {
 
   /**
    * I3, and no barging: while a queued waiter waits for its grant, only callers that were ahead of it in the queue are
-   * granted. A token is the server's time of the grant in µs, and may be ahead by `AHEAD`. Sometimes a grant ends
-   * before its waiter learns of it, because of a forced release, or because of a short lease and a stalled event loop
+   * granted. The token of a grant is the server's time of the grant in µs, or up to `AHEAD` µs more. A forced release
+   * may end a grant before its waiter learns of it. So may a short lease, if the event loop stalls
    * (docs/decisions/0007-late-grants.md). Such a waiter has had its turn, and has queued again.
    */
   #checkOrder(): void {

@@ -1,6 +1,6 @@
 /**
- * Makes one call at a time. A caller requests one or several locks, holds them while the witnesses check exclusion,
- * releases them, and records each of these steps.
+ * A caller makes one call at a time. It requests one or several locks, holds them while the witnesses (witnesses.ts)
+ * check exclusion, releases them, and records each of these steps.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
@@ -49,11 +49,11 @@ export class Caller {
     this.#recorded = new RecordedClient(worker, locks, recorder)
   }
 
-  /** Carries out one choice from beginning to end. Returns the ms to pause afterwards. */
+  /** Makes one random call, and later releases its locks. Returns the pause before the next call, in ms. */
   async once(random: Random, terms: Terms): Promise<number> {
     const choice = choose(random, terms)
-    // If the call names its own owner, the checker can find the call in a queue. Otherwise the owner is the id that the
-    // client generates.
+    // If the call sets an owner, the checker can find this call in a snapshot of the queue. Otherwise the client
+    // generates the owner, and the recorded request does not contain it.
     const named = choice.twice || choice.reenter || random.chance(choice.mode === 'fair' ? 0.8 : 0.3)
     const owner = named ? `${this.#worker}.${this.#recorded.attempts + 1}` : undefined
     const [leases, other] = await Promise.all([
@@ -65,7 +65,10 @@ export class Caller {
     return choice.pause
   }
 
-  /** Makes the next call of a caller that loops on one lock. Returns false if the lock was not granted. */
+  /**
+   * Makes the next call of a caller that requests the same lock again and again. Returns false if the lock was not
+   * granted.
+   */
   async again(key: string, times: Times): Promise<boolean> {
     const choice = chooseAgain(key, times)
     const leases = await this.#attempt(choice, undefined)
@@ -133,7 +136,8 @@ export class Caller {
     if (isDeadlock(error)) return { how: 'deadlock' }
     // One of several locks was lost while the call waited for another one.
     if (parts.length > 1 && error instanceof LockLostError) return { how: 'lost' }
-    // On a busy machine, a tryLock may get no reply in time. Then it rejects, and does not claim that the lock is held.
+    // On a busy machine, a tryLock may get no reply in time. Then it rejects instead of reporting that the lock is
+    // held.
     if (choice.try && unanswered(error)) return { how: 'timeout' }
     return { how: 'failed', text: this.#known(error) }
   }
@@ -149,7 +153,7 @@ export class Caller {
     await this.#work(hold)
     for (const each of leases) this.#witnesses.leave(each)
     await this.#releaseAll(leases)
-    // If the inner hold is to outlast the others, the caller keeps it for a while after their release.
+    // `inner` is a re-entry that should outlast the other holds. So it is kept for a while after their release.
     if (!inner) return
     await this.#work(hold)
     await this.#release(inner)

@@ -6,7 +6,7 @@ import type { Wants } from '../wants.ts'
 import { usualWants } from './lock-for.ts'
 import { kindOf, sizeOf, type Terms, type Times } from './terms.ts'
 
-/** A lock, and what the call asks of it. `wants` is undefined for a mutex. */
+/** A lock that a call requests. `wants` is the mode or the permits that the call requests; undefined for a mutex. */
 export interface Part {
   readonly key: string
   readonly wants: Wants | undefined
@@ -24,13 +24,15 @@ export interface Choice extends Part {
   readonly abortAfter: number | undefined
   /** How long the caller holds the lock, in ms. */
   readonly hold: number
-  /** Whether to make two concurrent calls with one owner and without a timeout. Both are granted together. */
+  /**
+   * Whether to make two concurrent calls with the same owner and without a timeout. When one of them gets the lock, so
+   * does the other.
+   */
   readonly twice: boolean
   /**
    * Whether to take the same lock again inside the hold. For a read-write lock, `read` and `write` say in which mode.
    */
   readonly reenter: 'same' | 'read' | 'write' | undefined
-  /** Whether to prolong the lease by hand inside the hold. */
   readonly renew: boolean
   /** The call has to settle within this many ms. Undefined means that it has unlimited time. */
   readonly patience: number | undefined
@@ -38,7 +40,7 @@ export interface Choice extends Part {
   readonly pause: number
 }
 
-/** How long a caller that loops holds the lock, in ms. */
+/** How long each hold of `chooseAgain` lasts, in ms. */
 const LOOPED_HOLD = 25
 
 /** The number of keys that share half of all calls, so that their queues become long. */
@@ -51,7 +53,9 @@ export function choose(random: Random, { keys, times }: Pick<Terms, 'keys' | 'ti
   const mode: Mode = random.weighted({ fair: 48, unfair: 24, fairAfter: 16, once: 12 })
   const others = random.chance(0.08) ? [hot(), random.pick(keys)].filter(other => other !== key) : []
   const besides = [...new Set(others)].map(other => ({ key: other, wants: chooseOne(random, other) }))
-  // Two concurrent calls of one owner are granted together. With a semaphore, they would wait for each other instead.
+  // If an owner makes two concurrent calls, one gets the lock and the other re-enters. A semaphore has no re-entry.
+  // There, the second call might wait until the first hold is released, but the caller releases it only after both
+  // calls are granted.
   const twice = mode !== 'once' && besides.length === 0 && kindOf(key) !== 'semaphore' && random.chance(0.04)
   const timeout =
     mode !== 'once' && !twice && random.chance(0.65) ? random.int(20, random.chance(0.5) ? 300 : 4_000) : undefined
@@ -65,7 +69,8 @@ export function choose(random: Random, { keys, times }: Pick<Terms, 'keys' | 'ti
   if (mode === 'once' && random.chance(0.5)) options.timeout = 0
   return {
     key,
-    // A call takes several locks with the same options. So the options cannot give each lock its own number of permits.
+    // A call for several locks has only one option `permits`, which applies to all its semaphores. So such a call
+    // requests one permit of each semaphore.
     wants: besides.length > 0 ? chooseOne(random, key) : wants,
     besides,
     mode,
@@ -77,14 +82,14 @@ export function choose(random: Random, { keys, times }: Pick<Terms, 'keys' | 'ti
     twice,
     reenter: besides.length === 0 ? chooseReentry(random, wants) : undefined,
     renew: random.chance(0.05),
-    // A call without a timeout may wait for any time while the lock is busy. A single attempt waits only while the
-    // server is away, and at most for outageTimeout.
+    // A call without a timeout may wait for an unlimited time, because the lock may be busy. A call that makes only a
+    // single attempt waits only while the server is away, and at most for outageTimeout.
     patience: timeout ?? (mode === 'once' ? times.outageTimeout : undefined),
     pause: random.int(0, 120),
   }
 }
 
-/** Chooses what a call asks of this lock. Most callers of a semaphore agree on its number of permits. */
+/** Chooses the mode or the permits that a call requests. Most callers of a semaphore agree on its number of permits. */
 function chooseWants(random: Random, key: string): Wants | undefined {
   const one = chooseOne(random, key)
   if (typeof one !== 'object') return one
@@ -97,8 +102,8 @@ function chooseOne(random: Random, key: string): Wants | undefined {
 }
 
 /**
- * Chooses how long a caller holds the lock, in ms. Shared locks are held longer, so that they are not free all the
- * time.
+ * Chooses how long a caller holds the lock, in ms. Locks that several callers may hold at once are held longer, because
+ * otherwise they would almost always be free.
  */
 function chooseHold(random: Random, key: string, lease: number): number {
   if (random.chance(0.02)) return random.int(lease, lease + 400)

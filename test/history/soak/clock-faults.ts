@@ -1,9 +1,10 @@
 /**
  * Steps of the server's time of day, by up to a minute.
  *
- * After a step forward, the clock stays ahead. After a step back, the clock is later set right, and that is a step
- * forward, too. Tokens that were issued in between are ahead of the clock. I2 is promised for such tokens only while
- * their lock's data is kept. So no data is lost before the clock has caught up.
+ * After a step forward, the clock stays ahead. After a step back, the clock is later set right by a step forward. If a
+ * token is issued before that, it is ahead of the clock. I2 is promised for such a token only while the data of its
+ * lock is kept. So no other fault deletes data until the clock has been set right: faults of the server and of single
+ * locks come one after another.
  *
  * A step forward may end every lease at once, so every earlier grant counts as taken away. A step back makes leases
  * longer, and takes nothing away.
@@ -49,9 +50,9 @@ function unlessUnanswered(error: unknown): void {
 }
 
 /**
- * Makes sure that every lock has data before the clock steps back. I2 is not promised for a lock without data, and an
- * earlier fault may have deleted the data. So this fault first makes a fair request for each lock. The token or ticket
- * of that request moves the lock's token clock past the present moment.
+ * Makes sure that every lock has data before the clock steps back. An earlier fault may have deleted the data of a
+ * lock, and I2 is not promised for a lock without data. A fair request creates data: it sets the lock's `clock` field
+ * to the time of the request or later.
  */
 async function tickAll({ admin, keys, locks }: Stage): Promise<void> {
   const [seconds, micros] = await admin.time()
@@ -62,7 +63,7 @@ async function tickAll({ admin, keys, locks }: Stage): Promise<void> {
     await Promise.all(
       behind.map(async key => {
         const lock = lockFor(locks, key, usualWants(key))
-        // The call is repeated if a busy machine does not answer in time.
+        // If a busy machine does not answer in time, the next round makes the call again.
         await lock.tryLock({ fair: true, timeout: 300, lease: 1_000 }).then(lease => lease?.release(), unlessUnanswered)
       }),
     )

@@ -10,7 +10,7 @@ import { call, type Fault, taking } from './fault.ts'
 import type { ServerFault } from './plan.ts'
 import { harmed, type Stage } from './stage.ts'
 
-/** How long saving the data and ending the server take at most, in ms. During this time nothing is written. */
+/** Saving the data and ending the server take at most this many ms. Writes are paused for this time. */
 const SAVING = 5_000
 /**
  * The fault sets the memory limit to `less` bytes below the memory in use, again and again, until Redis has evicted
@@ -46,8 +46,8 @@ export const dataFaults = {
 } satisfies Partial<Record<ServerFault, Fault>>
 
 /**
- * Restarts the server with all its data, which takes a while to load. Nothing is written between the copy and the
- * restart, so no data is lost, no hold is taken away, and nothing excuses a violation of I1.
+ * Restarts the server with all its data, which takes a while to load. Nothing is written between SAVE and the restart,
+ * so no data is lost, no hold is taken away, and nothing excuses a violation of I1.
  */
 async function load(stage: Stage, { duration }: { duration: number }): Promise<void> {
   await notSaving(stage)
@@ -63,10 +63,10 @@ async function load(stage: Stage, { duration }: { duration: number }): Promise<v
 }
 
 /**
- * Makes the replica the master, without the last writes. Some processes reach the new master at once. Others may reach
- * it a moment later, when both masters have granted locks. From the promotion on, a grant of the old master may
- * conflict with a grant of the new one. A process gets grants of the old master until its proxy connects it to the new
- * master.
+ * Makes the replica the master, without the last writes. Some processes are connected to the new master at once. Others
+ * may be connected to it a moment later, and until then the old master grants them locks. From the promotion on, a
+ * grant of the old master may conflict with a grant of the new one. So the event `taken`, which is recorded for each
+ * process, covers the time from the promotion until the process is connected to the new master.
  */
 async function failOver(stage: Stage, master: Place, replica: Place, dice: number): Promise<void> {
   const replication = await Replication.begin(master, replica)

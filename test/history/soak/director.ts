@@ -1,4 +1,4 @@
-/** Runs a scene: storms of faults, calms between them, and the end, after which nothing may be left. */
+/** Directs a run: storms of faults with calms between them. At the end of the run, nothing may be left in Redis. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { now } from '../recorder.ts'
 import { readRegister } from '../witnesses.ts'

@@ -1,4 +1,4 @@
-/** Reads the fair queues in Redis, and compares the clocks. */
+/** Records the fair queues in Redis and the server's time of day. */
 import { decodeClaim, decodePermitsClaim } from '../../../src/kinds/claim.ts'
 import { queueEntries } from '../recorded.ts'
 import { now } from '../recorder.ts'
@@ -7,11 +7,11 @@ import type { Stage } from './stage.ts'
 import { kindOf, lockName } from './terms.ts'
 
 /**
- * An unchanged queue is recorded again after this time, in ms. A fault may excuse an overtaking if it comes between the
- * snapshot and the overtaking. A newer snapshot leaves less time for such a fault.
+ * An unchanged queue is recorded again after this time, in ms. A fault that comes between a snapshot and an overtaking
+ * may excuse the overtaking. The newer the snapshot, the fewer faults come in between.
  */
 const AGAIN = 500
-/** Interval between comparisons of the clocks, in ms. */
+/** Interval between records of the server's time of day, in ms. */
 const COMPARE = 1_000
 
 interface Sight {
@@ -61,7 +61,7 @@ export class Eyes {
         if (!error && !noReaders) this.#saw(key, queue as string[], readers as string[] | undefined, from, t)
       }
     } catch {
-      // The server is out of reach, so there is nothing to record.
+      // The server could not be read, so there is nothing to record.
     } finally {
       this.#looking = false
     }

@@ -18,7 +18,7 @@ export interface Fault<Args extends unknown[] = [], On = Stage> {
   readonly run: (stage: On, choices: Choices, ...args: Args) => Promise<unknown>
 }
 
-/** Runs `take`, which removes holds from Redis, and records that holds were taken away in that time. */
+/** Runs `take`, which removes holds from Redis. Records that holds were taken away while `take` ran. */
 export async function taking(
   { recorder }: Pick<Stage, 'recorder'>,
   key: string | undefined,

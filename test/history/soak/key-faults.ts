@@ -10,7 +10,10 @@ import type { Stage } from './stage.ts'
 import { holdNames, kindOf, lockName, queueNames } from './terms.ts'
 
 const INBOX = 'lock:inbox:'
-/** Length of the id of a hold. Other fields of a lock have other lengths. */
+/**
+ * The length of a hold's id. In the hash of a lock, the id is the name of a field. No other field has a name of this
+ * length, so the length shows which fields are holds.
+ */
 const HOLD_ID = 28
 
 export const keyFaults: Readonly<Record<KeyFault, Fault<[key: string]>>> = {
@@ -32,7 +35,7 @@ export const keyFaults: Readonly<Record<KeyFault, Fault<[key: string]>>> = {
     reach: 'nothing',
     run: (stage, { dice }, key) => taking(stage, key, 'forceRelease', () => forceRelease(stage, key, dice)),
   },
-  // During this fault, heartbeats of this lock's waiters get no useful reply.
+  // During this fault, the heartbeats of waiters for this lock get no useful reply, so the fault reaches these waiters.
   'wrong type': {
     reach: 'key',
     run: (stage, { duration }, key) => taking(stage, key, 'wrong type', () => occupied(stage, lockName(key), duration)),
@@ -58,7 +61,10 @@ async function occupied(stage: Stage, name: string, duration: number): Promise<v
   await call(stage, 'DEL', name)
 }
 
-/** Sends every kind of message that needs no waiter's id. Without such an id, a message cannot forge a grant. */
+/**
+ * Sends forged messages of every kind. None of them has the id of a queued waiter, so none can forge a grant to a
+ * queued waiter.
+ */
 async function forgeMessages({ admin, recorder }: Stage, key: string): Promise<void> {
   const lock = lockName(key)
   const stranger = randomBytes(12).toString('base64url')
@@ -70,7 +76,7 @@ async function forgeMessages({ admin, recorder }: Stage, key: string): Promise<v
     await admin.publish(inbox, `expiry ${client}${stranger} 99999999999999999 ${lock}`)
     if (holder?.startsWith(client)) {
       await admin.publish(inbox, `lost ${holder} 1 ${lock}`)
-      // The holder's client may still consider the holder a waiter. Then the client may believe the message.
+      // If the holder's client does not know of the grant yet, it may believe this message.
       recorder.record('forged', { key, id: holder, token: 1 })
       await admin.publish(inbox, `handoff ${holder} 1 ${lock}`)
     }
@@ -86,9 +92,9 @@ async function holderOf(admin: Redis, key: string): Promise<string | undefined> 
 }
 
 /**
- * Forges grants for waiters, with their true ids. If the token is old, a client believes the grant only until a reply
- * with the lock's token clock arrives. If Redis might have issued the token just now, the client believes the grant
- * until the first renewal. Each forged grant is recorded.
+ * Forges grants for waiters, with their true ids. The client of each waiter receives two forged messages: the token of
+ * the first is old, and the token of the second is the present time. The client believes the first only if no reply has
+ * reported the lock's clock yet. It believes the second until the first renewal. Each forged grant is recorded.
  *
  * If the lock has no waiter at the moment, the fault hits another lock that has a waiter, or soon will have one.
  */

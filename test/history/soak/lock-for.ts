@@ -1,9 +1,11 @@
-/** The lock that a key of a run names, and options for its calls. */
+/**
+ * Returns the lock for a key of a run, and the options of its calls. The key's name determines the kind of the lock.
+ */
 import type { Lock, LockClient, LockOptions } from '../../../src/index.ts'
 import type { Wants } from '../wants.ts'
 import { kindOf, sizeOf } from './terms.ts'
 
-/** What a caller usually asks of this lock. */
+/** The mode or the permits that a call for this lock usually requests. */
 export function usualWants(key: string): Wants | undefined {
   const kind = kindOf(key)
   if (kind === 'mutex') return undefined
@@ -16,7 +18,7 @@ export function lockFor(locks: LockClient, key: string, wants: Wants | undefined
   return locks.semaphore(key, wants[1])
 }
 
-/** Returns the options of a call, with the permits that the call asks for. */
+/** Adds the requested permits to the options of a call for a semaphore. */
 export function optionsFor(options: LockOptions, wants: Wants | undefined): LockOptions {
   return typeof wants === 'object' ? ({ ...options, permits: wants[0] } as LockOptions) : options
 }

@@ -3,8 +3,8 @@
  * the processes have recorded.
  *
  *   npm run soak -- --minutes 10 --seed 7        the seed determines the faults and choices of a run, not their timing
- *   npm run soak -- --quorum 5                   the locks are mutexes over 5 servers: quorum/scene.ts
- *   npm run soak -- --quorum 5 --disks-lost      servers that come back empty claim that they persist: run must fail
+ *   npm run soak -- --quorum 5                   the locks are mutexes over 5 servers (quorum/scene.ts)
+ *   npm run soak -- --quorum 5 --disks-lost      restarted servers are empty, but claim to persist: the run must fail
  *   npm run soak -- --check history.jsonl        the verdict on a stored history
  *
  * A run without a violation exits with 0 and leaves nothing behind. Any other run exits with 1, prints its seed and the

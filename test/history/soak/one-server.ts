@@ -1,4 +1,4 @@
-/** The scene for locks on one server: the server, the processes, and all faults of both. */
+/** The parts of a run whose locks are all on one server: the server, the processes, and the faults of both. */
 import { Random } from '../../kit/random.ts'
 import { Eyes } from './eyes.ts'
 import type { Fault } from './fault.ts'

@@ -21,7 +21,7 @@ export class OneWay implements Ways {
     return this.inbox !== undefined
   }
 
-  /** The channel on which the present process receives its grants. Undefined until the process has subscribed. */
+  /** The channel on which the connected process receives its grants. Undefined until that process has subscribed. */
   get inbox(): string | undefined {
     return this.proxy.channels().find(name => name.startsWith('lock:inbox:'))
   }

@@ -1,6 +1,6 @@
 /**
  * Tests the parts of the soak on which its verdict depends: the plan follows from the seed and is complete, streams are
- * split into whole frames, and the witnesses' files are right.
+ * split into whole frames, and the witnesses (witnesses.ts) report exactly what the lock does not allow.
  */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -33,7 +33,7 @@ test('the faults and the choices of a run follow from its seed', () => {
   expect(choices(1)).not.toEqual(choices(2))
 })
 
-// A run of one minute has two storms.
+// A run of one minute has two storms, so every kind of fault comes even in so short a run.
 test('every kind of fault comes in the first two storms and again later; each storm is in the order of time', () => {
   const kinds = [processFaults, serverFaults, keyFaults].flatMap(Object.keys).sort()
   for (let seed = 0; seed < 200; seed++) {

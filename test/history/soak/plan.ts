@@ -4,7 +4,7 @@
  */
 import type { Random } from '../../kit/random.ts'
 
-/** Faults of one process or of its connections to the server. */
+/** Faults of one process or of its connections to the server, with their weights. */
 const ofProcess = {
   kill: 6,
   freeze: 8,
@@ -26,7 +26,7 @@ const ofProcess = {
   'output buffer': 3,
 } as const
 
-/** Faults of the server, which affect all processes. */
+/** Faults of the server, with their weights. They affect all processes. */
 const ofServer = {
   'client kill normal': 3,
   'client kill pubsub': 4,
@@ -54,7 +54,6 @@ const ofServer = {
   'clock back': 3,
 } as const
 
-/** Faults of one lock. */
 const ofKey = {
   delete: 5,
   'delete all': 3,
@@ -86,10 +85,7 @@ export type Planned = Times &
     | { readonly scope: 'key'; readonly name: KeyFault; readonly key: number }
   )
 
-/**
- * The longest duration of each fault, in ms. Some faults last longer than the longest lease. Other faults are over
- * before a server notices them.
- */
+/** The longest duration of each fault, in ms. */
 const longest: Partial<Record<Name, number>> = {
   freeze: 4_500,
   block: 3_500,

@@ -50,7 +50,7 @@ export class Post<W extends Ways = Ways> {
     this.#staff()
   }
 
-  /** The present process. */
+  /** The name of the present process. */
   get worker(): string {
     return this.workers.at(-1)!
   }
@@ -64,7 +64,6 @@ export class Post<W extends Ways = Ways> {
     return this.#drained
   }
 
-  /** Runs the step after all earlier ones. */
   inTurn(step: () => Promise<void>): Promise<void> {
     return this.#turns.inTurn(step)
   }
@@ -77,7 +76,6 @@ export class Post<W extends Ways = Ways> {
     this.#child.kill(signal)
   }
 
-  /** Sends SIGKILL, and starts a new process. */
   async replace(): Promise<void> {
     const gone = once(this.#child, 'exit')
     this.#recorder.record('died', { worker: this.worker })
@@ -103,7 +101,6 @@ export class Post<W extends Ways = Ways> {
     await this.ways.close()
   }
 
-  /** Kills the process of a run that has failed, at once and whatever its state. */
   abandon(): void {
     this.#child.kill('SIGKILL')
   }

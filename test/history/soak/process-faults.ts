@@ -14,7 +14,8 @@ import { OUTPUT_LIMIT } from './stage.ts'
 import { workerFaults } from './worker-faults.ts'
 
 /**
- * The first words of all messages. Confirmations of subscriptions arrive on the same connection, and are not affected.
+ * The first words of all kinds of message. A fault of messages affects only data that begins with one of these words,
+ * and not the confirmations of subscriptions, which arrive on the same connection.
  */
 const messages = ['handoff', 'expiry', 'lost', 'free', 'beat']
 const scripts = ['acquire', 'release', 'tend', 'leave', 'renew']
@@ -76,7 +77,8 @@ async function pileUp(redis: Redis, { ways }: Post<OneWay>, duration: number): P
     const flood = redis.pipeline()
     for (let i = 0; i < 10; i++) flood.publish(inbox, 'x'.repeat(OUTPUT_LIMIT / 20))
     const counts = (await flood.exec()) ?? []
-    // The reply is an error if another fault hits the server at this time.
+    // If another fault hits the server at this time, the reply is an error and has no number of receivers. Then the
+    // loop continues.
     heard = Number(counts.at(-1)?.[1] ?? 1)
   }
   ways.proxy.readOn()

@@ -3,7 +3,7 @@ import type { Verdict } from '../check.ts'
 import { eventsBefore } from '../check.ts'
 import type { HistoryEvent } from '../events.ts'
 
-/** The first SHOWN violations are printed with their events. The first LISTED violations are listed by their text. */
+/** How many violations are printed with their events (SHOWN), and how many with only their text (LISTED). */
 const SHOWN = 3
 const LISTED = 20
 

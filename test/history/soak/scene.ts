@@ -5,26 +5,27 @@ import type { Fields } from '../events.ts'
 import { now, type Recorder } from '../recorder.ts'
 import type { Post } from './post.ts'
 
-/** A fault of the plan. */
 export interface Act {
   /** When the fault begins, in ms after the beginning of the storm or of the calm. */
   readonly at: number
   readonly name: string
-  /** Runs `step` when the earlier faults of the same target have ended. */
+  /** Waits until the earlier faults of the same target have ended, and then runs `step`. */
   inTurn(step: () => Promise<void>): Promise<void>
-  /** Returns the target of the fault. Call this function only when the fault's turn has come. */
+  /**
+   * Returns the target of the fault. Call this function only when the fault's turn has come, because another process
+   * may have taken the place of the target before that.
+   */
   whom(): Omit<Fields<'fault'>, 'fault' | 'name' | 'phase'>
   /** Begins the fault, waits for its duration, and heals the fault. */
   run(): Promise<unknown>
 }
 
-/** What every run works with, whatever its servers are. */
+/** The parts that a run has both with one server and with a quorum. */
 export interface Ground {
   readonly recorder: Recorder
   readonly posts: readonly Post[]
-  /** Names of the locks. */
   readonly keys: readonly string[]
-  /** The connection to the register of the witnesses, which no fault reaches. */
+  /** The connection to the server of the witnesses' register (witnesses.ts). No fault reaches that server. */
   readonly register: Redis
   /** Ends the processes, whatever their state. */
   abandon(): void
@@ -40,7 +41,6 @@ export interface Scene {
   calm(length: number): readonly Act[]
   /** Returns the names of keys that are left on the servers after everything has expired. */
   left(): Promise<string[]>
-  /** Ends everything that still runs. */
   close(): Promise<void>
 }
 

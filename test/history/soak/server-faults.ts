@@ -34,7 +34,8 @@ export const serverFaults: Readonly<Record<ServerFault, Fault>> = {
       await sleep(duration)
       own.disconnect()
       await script
-      // The script does not end when its connection ends. The server may even begin the script only now.
+      // The end of the connection does not end the script, and the server may not even have begun to run it. So send
+      // SCRIPT KILL again and again, until the server has answered three pings in a row.
       for (let idle = 0; idle < 3; await sleep(20)) {
         await ending.script('KILL').catch(() => {})
         const answer = await ending.ping().catch(String)
@@ -95,8 +96,9 @@ function between([begin, ...beginning]: [string, ...string[]], [end, ...ending]:
 }
 
 /**
- * Revokes the rights of all users except the keeper, which makes the faults. `noticed` makes the server apply the
- * change to existing connections.
+ * Applies `rules` to the user `default`, as which all processes are logged in, and gives this user all rights again
+ * when the fault ends. `noticed` runs after the rules have been applied. It closes the connections that would otherwise
+ * keep a revoked right.
  */
 function revoked(rules: string[], noticed: (stage: Stage) => Promise<unknown> = async () => {}): Fault {
   return {

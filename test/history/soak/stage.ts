@@ -1,7 +1,7 @@
 /**
- * What a run works with: the server that faults hit, the spare server that replaces it in a failover, the witnesses'
- * server that no fault hits, the posts of the processes, and the keeper. The keeper makes the faults through its own
- * connections.
+ * What a run works with: the server that faults hit; the spare server, which replaces it in a failover; the server of
+ * the register (test/history/witnesses.ts), which no fault hits; and one `Post` for each process (post.ts). The Redis
+ * user `keeper` makes the faults, through connections of its own.
  */
 import { mkdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
@@ -16,7 +16,10 @@ import { OneWay } from './one-way.ts'
 import { Post } from './post.ts'
 import { LOOPED, type Terms, TIMES } from './terms.ts'
 
-/** The keeper, which makes the faults, has its own user. So it can revoke and restore the rights of all other users. */
+/**
+ * The Redis user that makes the faults. No other connection has this user, so it can revoke and restore the rights of
+ * all other users.
+ */
 const KEEPER = { username: 'keeper', password: 'any' } as const
 /** A subscriber whose output piles up to this many bytes is disconnected. */
 export const OUTPUT_LIMIT = 2_000_000
@@ -58,7 +61,10 @@ export class Stage {
   readonly register: Redis
   /** The two servers that can be the master. Between faults, the first of them is the master. */
   readonly places: readonly [Place, Place]
-  /** The keeper's own client. It makes forced releases, and the requests before the clock is set back. */
+  /**
+   * The lock client of the user `keeper`. It makes the forced releases. Before the clock is set back, it also requests
+   * each lock, so that Redis has data of each lock (clock-faults.ts).
+   */
   readonly locks: LockClient
   readonly #servers: readonly RunningServer[]
 
@@ -80,8 +86,8 @@ export class Stage {
       { url: server.url, redis: this.admin },
       { url: spare.url, redis: connect(spare) },
     ]
-    // The keeper's client has the same times as all other clients. With a longer `waiterTtl`, queues would be kept
-    // after the run.
+    // The processes' clients have the same `tokenMemory` and `waiterTtl`. With the longer defaults, locks would still
+    // have keys when the end of the run checks that none are left.
     this.locks = new LockClient(
       { port: server.port, host: '127.0.0.1', ...KEEPER },
       { label: 'keeper', tokenMemory: TIMES.tokenMemory, waiterTtl: TIMES.waiterTtl },
@@ -136,7 +142,6 @@ export class Stage {
     for (const post of this.posts) post.abandon()
   }
 
-  /** Ends everything that still runs. */
   async close(): Promise<void> {
     this.abandon()
     await this.locks.close()

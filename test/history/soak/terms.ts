@@ -8,7 +8,7 @@ export interface Times {
   readonly waiterTtl: number
   /** The longest lease that any caller requests. */
   readonly longestLease: number
-  /** The lease of a call that requests none. */
+  /** The lease of calls that do not set the option `lease`. */
   readonly lease: number
   readonly outageTimeout: number
   readonly tokenMemory: number
@@ -20,9 +20,11 @@ export interface Terms {
   /** Names of the locks. */
   readonly keys: readonly string[]
   readonly processes: number
-  /** How many callers each process has, besides the one that loops. */
+  /**
+   * Number of callers in each process. One more caller of the process only acquires the lock `LOOPED`, again and again.
+   */
   readonly callers: number
-  /** Folder of the history and of the witness's files. */
+  /** Folder for the history, and for the files by which holders find each other (test/history/witnesses.ts). */
   readonly folder: string
   readonly times: Times
 }
@@ -53,7 +55,9 @@ export const CALM = 8_000
  */
 export const DRAIN_BOUND = 12_000
 
-/** The lock that one caller of each process constantly wants without queuing. No fault targets it. */
+/**
+ * In each process, one unfair caller acquires this lock again and again, and never queues. No fault targets this lock.
+ */
 export const LOOPED = 'looped'
 
 /**
@@ -71,7 +75,9 @@ export function kindOf(key: string): Kind {
   return KINDS.find(kind => key.startsWith(`${kind}-`)) ?? 'mutex'
 }
 
-/** The total numbers of permits that most callers of a semaphore give. */
+/**
+ * Total numbers of permits of the semaphores. About one call in ten passes a total that differs by one (choices.ts).
+ */
 const SIZES = [3, 5, 1, 8, 2]
 
 export function sizeOf(key: string): number {
@@ -79,13 +85,13 @@ export function sizeOf(key: string): number {
   return SIZES[(number >> 2) % SIZES.length] as number
 }
 
-/** Returns the name of a lock in Redis, for the plain keys of a run. `src/redis/keys.ts` also handles odd keys. */
+/** Returns the name of a lock's main key in Redis. For keys with braces, which no run uses, see src/redis/keys.ts. */
 export function lockName(key: string): string {
   const kind = kindOf(key)
   return kind === 'mutex' ? `lock:{${key}}` : `lock:%${kind}/{${key}}`
 }
 
-/** Returns the names of a lock's queues, and of the keys that belong to them. */
+/** Returns the names of a lock's queues, and of the key with their waiters' deadlines. */
 export function queueNames(key: string): string[] {
   const lock = lockName(key)
   const names = [`${lock}:queue`, `${lock}:expiry`]
@@ -99,14 +105,14 @@ export function holdNames(key: string): string[] {
 }
 
 /**
- * The number of the stream of random numbers from which the plan is made. It is far larger than the numbers of the
- * processes' streams.
+ * The number of the random stream from which the plan of faults is made. The streams of the processes have far smaller
+ * numbers, so the plan and a process never share a stream.
  */
 export const PLAN = 1_000_000
 
 /**
- * Returns how many ms after a lock's last use all its keys are certainly gone: they have expired (lua/shared/life.lua,
- * enqueue.lua), and Redis has had time to remove them.
+ * Returns how long, in ms after its last use, a lock may still have keys in Redis: until the keys have expired
+ * (lua/shared/life.lua, enqueue.lua), and Redis has had time to remove them.
  */
 export function runOut({ longestLease, waiterTtl, tokenMemory }: Times): number {
   return Math.max(longestLease, 2 * waiterTtl) + 1.25 * tokenMemory + 1_500

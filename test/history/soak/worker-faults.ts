@@ -24,7 +24,7 @@ export const workerFaults = {
     },
   },
   /**
-   * The process's time of day jumps to and fro, so that everything that the process does during the fault sees a jump.
+   * Until the fault ends, steps the process's time of day every 20 ms: away from the true time, or back to it.
    * redis-baton must not depend on the time of day.
    */
   'wall clock': {

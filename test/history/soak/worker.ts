@@ -1,10 +1,10 @@
 /**
- * A process of the soak. Its callers lock, work and release as their seed says, and record everything. The process
- * works from its first moment. After the message 'drain', it makes no more requests. After the message 'close', it
- * closes its client. From then on, only remaining work keeps the process alive. So the test also checks that the
- * process ends on its own.
+ * A process of the soak. It works from its start: its callers lock, work and release as their seed says, and record
+ * everything. After the message 'drain', it makes no more requests. After the message 'close', it closes its client and
+ * must end on its own. If the client has left a timer or a connection open, the process does not end, and the test
+ * fails.
  */
-// This import comes before any module that may read the time of day.
+// This import replaces `Date`. So it comes before any module that may read the time of day.
 import '../../kit/time-of-day.ts'
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -20,9 +20,9 @@ import { LOOPED, type Terms } from './terms.ts'
 export interface Orders extends Terms {
   /** The name of the process, unique in the run. The successor of a killed process has another name. */
   readonly worker: string
-  /** The number of the process's stream of random choices. */
+  /** The number of the random stream from which the process makes its choices (test/kit/random.ts). */
   readonly stream: number
-  /** The URL through which the process reaches each server of the locks. */
+  /** For each server of the locks, the URL by which the process reaches it. */
   readonly urls: readonly string[]
   readonly witnessUrl: string
   readonly history: string
@@ -94,7 +94,8 @@ process.on('message', (message: ToWorker) => {
 process.on('disconnect', () => process.exit(1))
 
 async function loop(): Promise<void> {
-  // Pause after a refusal: a call may fail at once, for instance while a right is missing.
+  // Pause after a call that was not granted. Such a call may fail at once, for example while its Redis user lacks a
+  // right.
   while (!draining.signal.aborted) if (!(await caller.again(LOOPED, orders.times))) await sleep(LOOK)
 }
 

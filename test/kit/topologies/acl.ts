@@ -11,7 +11,7 @@ const anyPrefix = minimal.map(rule => (/^[~&]/.test(rule) ? `${rule[0]}*` : rule
 const users = {
   client: minimal,
   otherPrefix: anyPrefix,
-  // The commands that tests send on an instance before they pass it to a client.
+  // Tests send these three commands on an instance of ioredis before they pass the instance to a lock client.
   caller: [...anyPrefix, '+ping', '+client|id', '+client|setname'],
 }
 

@@ -1,6 +1,6 @@
 /**
- * A private certificate authority, made for one run and never stored. Node makes and checks signatures but does not
- * write certificates, so the few bytes around the keys (X.509 in DER) are assembled here.
+ * A private certificate authority, made for one run and never stored. Node has functions for keys and signatures, but
+ * none that makes a certificate. So this file encodes the certificate itself (X.509 in DER).
  */
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 
@@ -32,7 +32,7 @@ function element(tag: number, ...content: (Buffer | string)[]): Buffer {
 }
 
 const sequence = (...content: Buffer[]) => element(TAG.sequence, ...content)
-/** Encodes a certificate field that is identified by a number instead of a type. */
+/** Encodes a field that has a number instead of a type (in ASN.1: a context-specific tag). */
 const numbered = (number: number, content: Buffer) => element(0xa0 + number, content)
 const nameOf = (name: string) =>
   sequence(element(TAG.set, sequence(element(TAG.identifier, OID.commonName), element(TAG.text, name))))
@@ -47,13 +47,13 @@ const timeOf = (ms: number) =>
 const critical = element(TAG.boolean, Buffer.from([0xff]))
 const signature = sequence(element(TAG.identifier, OID.ecdsaWithSha256))
 
-/** States that the bearer may sign certificates. */
+/** An extension that allows the owner of the certificate to sign certificates. */
 const forAuthority = sequence(
   element(TAG.identifier, OID.basicConstraints),
   critical,
   element(TAG.octets, sequence(critical)),
 )
-/** States that the bearer's address is 127.0.0.1. */
+/** An extension that states the address of the certificate's owner: 127.0.0.1. */
 const forLoopback = sequence(
   element(TAG.identifier, OID.subjectAltName),
   element(TAG.octets, sequence(element(0x87, Buffer.from([127, 0, 0, 1])))),
@@ -66,7 +66,7 @@ interface Party {
   readonly privateKey: KeyObject
 }
 
-/** Makes a certificate that is valid until tomorrow and, because clocks differ, since yesterday. */
+/** Makes a certificate that is valid from yesterday to tomorrow, because clocks may differ. */
 function certificate(subject: string, publicKey: KeyObject, issuer: Party, extension: Buffer): string {
   const content = sequence(
     numbered(0, element(TAG.integer, Buffer.from([2]))),

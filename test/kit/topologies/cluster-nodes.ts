@@ -1,15 +1,17 @@
-/** A cluster node's view of all nodes: the reply of CLUSTER NODES. */
+/** Parses the reply of CLUSTER NODES: what one node of a cluster reports about all nodes. */
 
 export interface Peer {
   readonly id: string
   readonly master: boolean
-  /** The id of this node's master, if the node is a replica. */
+  /** The id of its master, if this node is a replica. */
   readonly masterId: string | undefined
-  /** Whether the reporting node considers this node unknown, suspected or dead. */
+  /**
+   * Whether the node that sent the reply takes this node for failed, suspects it, lacks its address, or has not been
+   * introduced to it yet.
+   */
   readonly failed: boolean
-  /** Whether the reporting node has a connection to this node. */
+  /** Whether the node that sent the reply has a connection to this node. */
   readonly linked: boolean
-  /** Number of slots that this node serves. */
   readonly size: number
   serves(slot: number): boolean
 }
@@ -23,8 +25,7 @@ export function peersOf(reply: unknown): Peer[] {
       readonly 0: string
       readonly 2: string
     }
-    // Besides the ranges, the list contains each slot that is being moved, in brackets. Leave out the slots in
-    // brackets.
+    // A text in brackets is a slot that is being moved. Leave it out.
     const ranges = slots.filter(text => !text.startsWith('[')).map(rangeOf)
     return {
       id,

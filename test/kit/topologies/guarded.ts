@@ -1,6 +1,7 @@
 /**
- * The smallest cluster and the smallest sentinel setup to run a program against. Both have passwords, with or without
- * TLS. The cluster has two masters; the sentinel setup has one master and one sentinel. Neither can fail over.
+ * A cluster and a sentinel setup for tests of programs, each with as few servers as possible. Both have passwords, with
+ * or without TLS. The cluster has two masters; the sentinel setup has one master and one sentinel. Neither can fail
+ * over.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -14,12 +15,12 @@ import { withSecondPort } from './second-port.ts'
 const PATIENCE = 30_000
 const SLOTS = 16_384
 
-/** The passwords contain characters that must be encoded in an address. */
+/** The passwords contain characters that must be encoded in a URL. */
 export const passwords = { data: 's3cret/of?data#@%', sentinels: 's3cret&of=sentinels' } as const
 export const masterName = 'the-locks.1'
 
 export interface Guarded {
-  /** The hosts to name in an address. */
+  /** The hosts and ports by which clients find Redis: those of the cluster nodes, or of the sentinel. */
   readonly hosts: readonly { readonly host: string; readonly port: number }[]
   /** The certificate to trust, as a file and as text. */
   readonly ca: { readonly file: string; readonly text: string }
@@ -69,7 +70,7 @@ interface Site {
   readonly folder: string
   start(options: { args: string[]; config?: string; dir?: string }): Promise<RunningServer>
   admin(server: RunningServer, password: string): Redis
-  /** Starts a server, with a TLS port on request, and returns the port that clients should use. */
+  /** Starts a server. If `tls` is true, it has a TLS port. `port` in the result is the port that clients should use. */
   certified(
     tls: boolean,
     start: (extra: string[]) => Promise<RunningServer>,

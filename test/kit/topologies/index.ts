@@ -1,4 +1,4 @@
-/** All topologies over which the contract tests run. */
+/** All topologies in which the tests of test/contract run. */
 import { acl } from './acl.ts'
 import { cluster } from './cluster.ts'
 import { quorum } from './quorum.ts'

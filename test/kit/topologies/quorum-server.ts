@@ -1,13 +1,13 @@
-/**
- * Starts one server of a quorum, which does not know the other servers. A server that persists its data has its own
- * folder.
- */
+/** Starts a server for a quorum. The servers of a quorum do not know of each other. Each server has its own folder. */
 import { mkdtemp, readdir, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findServerSource, type RunningServer } from '../../../local-redis/index.ts'
 
-/** With these arguments a server forgets nothing in a restart, so its votes in the quorum count again at once. */
+/**
+ * With these arguments, a server keeps all its data in a restart. So clients rely on its grants as soon as it runs
+ * again.
+ */
 export const persistsEveryWrite = ['--appendonly', 'yes', '--appendfsync', 'always'] as const
 
 export interface QuorumServer extends RunningServer {

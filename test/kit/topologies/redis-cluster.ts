@@ -1,8 +1,8 @@
 /**
  * A Redis Cluster of local processes, assembled by commands. Tests may break it.
  *
- * Every wait checks the state that all nodes report: if even one node has an older view, different nodes give clients
- * different answers.
+ * Nodes learn of a change at different times, and until then they give clients different answers. So every wait ends
+ * only when all nodes report the new state.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -13,7 +13,7 @@ import { eventually } from '../time.ts'
 import { type Peer, peersOf } from './cluster-nodes.ts'
 import { withSecondPort } from './second-port.ts'
 
-/** Time limit in ms. It is generous, because six servers start, copy and vote on two busy cores. */
+/** Time limit in ms. On two busy cores, six servers need long to start, to copy data and to elect a master. */
 const PATIENCE = 30_000
 const SLOTS = 16_384
 
@@ -132,8 +132,8 @@ export class RedisCluster {
       await until(async () => /cluster_state:ok/.test(String(await redis.cluster('INFO'))))
     }
     const [peers = []] = await this.#views()
-    // Shortly after its start, a node sees itself as a master without slots. So the other nodes' view decides which
-    // nodes are replicas.
+    // Shortly after its start, a replica reports that it is a master without slots. So rely on what the first node
+    // reports about the others.
     for (const { id, masterId } of peers) {
       const { redis } = this.#node(id)
       if (masterId) await until(async () => /master_link_status:up/.test(await redis.info('replication')))
@@ -234,7 +234,7 @@ export class RedisCluster {
     return node
   }
 
-  /** Resolves when the check holds for the view of every running node. */
+  /** Gets the list of all nodes from each running node. Resolves when `check` returns true for each of these lists. */
   async #untilAll(check: (peers: readonly Peer[]) => boolean): Promise<void> {
     await until(async () => (await this.#views()).every(check))
   }

@@ -26,8 +26,8 @@ const PATIENCE = 20_000
  */
 const quickCopies = ['--repl-diskless-sync', 'yes', '--repl-diskless-sync-delay', '0']
 /**
- * Sentinel's intervals, in ms. A sentinel starts a failover only after it has sent several pings. It promotes a replica
- * only if the replica's last report is at most a few ping periods old.
+ * Sentinel's intervals, in ms. They are short, because a failover has to wait for some of them: a sentinel first sends
+ * several pings, and it promotes only a replica that has answered INFO within the last few ping periods.
  */
 const quickSentinels = ['info-period', '250', 'publish-period', '250', 'ask-period', '100', 'ping-period', '500']
 
@@ -66,7 +66,6 @@ export class RedisSentinel {
     return this.data.find(server => server.port === Number((address as string[])[1]))!
   }
 
-  /** The sentinels that are running. */
   get #awake(): RunningServer[] {
     return this.sentinels.filter(sentinel => signal(sentinel, 0))
   }
@@ -92,8 +91,8 @@ export class RedisSentinel {
    */
   async failover(): Promise<RunningServer> {
     const old = await this.master()
-    // Sentinels refuse a failover while they know no good replica, and they check their replicas only from time to
-    // time.
+    // A sentinel refuses a failover until it knows that the replica is healthy, and it checks this only from time to
+    // time. So ask again until it accepts.
     const ask = () => this.direct(this.#first).call('SENTINEL', 'FAILOVER', masterName)
     await eventually(() => ask().catch(() => false), PATIENCE)
     return this.movedFrom(old)
@@ -116,8 +115,8 @@ export class RedisSentinel {
   }
 
   /**
-   * A former master may come back after a failover. Sets how long, in ms, it may act as a master before the sentinels
-   * demote it. Without this call, it may do so for 8 s.
+   * Sets how long, in ms, a former master that comes back after a failover may still act as a master. The sentinels
+   * make it a replica after four publish periods.
    */
   async linger(ms: number): Promise<void> {
     const times = ['publish-period', String(ms / 4)]

@@ -1,6 +1,6 @@
 /**
- * Turns a `Way` into a source for a lock client or into an ioredis instance, and makes variants of a way: through
- * proxies, or as another user.
+ * A `Way` describes how to reach the servers of a topology (topology.ts). These functions turn a `Way` into a source
+ * for a lock client or into an ioredis instance, or into another `Way`: through proxies, or as another user.
  */
 import { Cluster, Redis } from 'ioredis'
 import type { LockClient } from '../../../src/index.ts'
@@ -9,7 +9,9 @@ import type { InstanceOptions, PlainWay, Way } from './topology.ts'
 export type Source = ConstructorParameters<typeof LockClient>[0]
 type PlainSource = Exclude<Source, readonly unknown[]>
 
-/** Returns the source for a lock client: a URL, options or, if neither is possible, an unconnected instance. */
+/**
+ * Returns the source for a lock client: a URL, options, or for a cluster an ioredis instance that is not connected yet.
+ */
 export function sourceOf(way: Way): Source {
   return way.kind === 'quorum' ? way.parts.map(plainSourceOf) : plainSourceOf(way)
 }
@@ -24,7 +26,7 @@ export function partsOf(way: Way): readonly PlainWay[] {
   return way.kind === 'quorum' ? way.parts : [way]
 }
 
-/** Creates an instance as an application would. */
+/** Creates an ioredis instance, as an application would. */
 export function instanceOf(way: PlainWay, options: InstanceOptions = {}): Redis | Cluster {
   if (way.kind === 'url') return new Redis(way.url, options)
   if (way.kind === 'server') return new Redis({ ...way.options, ...options })
@@ -56,7 +58,7 @@ export function asUser(way: Way, user: { username?: string; password?: string } 
 export function portsOf(way: Way, data: readonly number[]): readonly number[] {
   if (way.kind === 'quorum') return way.parts.flatMap(part => portsOf(part, data))
   if (way.kind === 'url') return [Number(new URL(way.url).port)]
-  // Behind sentinels or in a cluster, the client may be directed to any of these servers.
+  // Through sentinels or in a cluster, the client may connect to any server that holds data.
   return way.kind === 'server' && !way.options.sentinels ? [way.options.port as number] : data
 }
 

@@ -1,6 +1,6 @@
 /**
  * One server that requires TLS and a client certificate. The same private authority signs the certificates of the
- * server and of the clients. Tests inspect the server by its second port, which has no TLS.
+ * server and of the clients. The server also has a second port without TLS, which the tests use to inspect it.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

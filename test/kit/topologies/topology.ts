@@ -1,16 +1,18 @@
 /**
- * Types for a topology: how the lock client reaches the servers, how a test with all rights inspects them, and the
- * servers themselves. Each topology is one file in this folder that exports a `Topology`; index.ts lists them all.
+ * Types for a topology: how the lock client reaches the servers, how a test inspects them without any limit on its
+ * rights, and the servers themselves. Each topology is one file in this folder that exports a `Topology`; index.ts
+ * lists them all.
  */
 import type { ClusterOptions, RedisOptions } from 'ioredis'
 import type { RunningServer } from '../../../local-redis/index.ts'
 
-/** Options of an instance. `replyMapping` is left out, because it would change the reply types. */
+/** Options of an ioredis instance. `replyMapping` is not allowed, because it changes the types of replies. */
 export type InstanceOptions = Omit<RedisOptions, 'replyMapping'>
 
 /**
  * How to reach the servers. This is plain data, because the process that starts the servers passes it to the processes
- * that run the tests, and to their children. A master behind sentinels is a 'server' whose options name the sentinels.
+ * that run the tests, and to their children. For a master behind sentinels, the kind is 'server', and the options
+ * name the sentinels.
  */
 export type Way = PlainWay | { readonly kind: 'quorum'; readonly parts: readonly PlainWay[] }
 
@@ -28,13 +30,13 @@ export interface Ways {
   /** How the lock client reaches the servers, with no more rights than it needs. */
   readonly client: Way
   /**
-   * Like `client`, but for clients with another prefix. Present if the rights of `client` are limited to the default
-   * prefix.
+   * Like `client`, but for lock clients whose `prefix` is not the default. Present only if the Redis user of `client`
+   * may use no other prefix than the default.
    */
   readonly otherPrefix?: Way
   /**
-   * Like `client`, but for an application that also sends its own commands on the instance. Present if the rights of
-   * `client` are limited to what locks need.
+   * Like `client`, but for an ioredis instance on which the application also sends commands of its own. Present only if
+   * the Redis user of `client` may do nothing but what locks need.
    */
   readonly caller?: Way
   /** Like `client`, but with all rights. */

@@ -204,7 +204,7 @@ describe('figures', () => {
 
   test('two holders at once, and calls that never ended, are highlighted', () => {
     const shown = htmlReport(withTrials([{ figures: { overlaps: 2, unfinished: 0, starved: 3 } }]))
-    expect(text(shown)).toContain('so the locks do not do their job: baton-fair in 2x8.')
+    expect(text(shown)).toContain('so they do not do their job: baton-fair in 2x8.')
     expect(shown.match(/<td class="alarm"><strong>! [23]<\/strong>/g)).toHaveLength(2)
   })
 

@@ -1,6 +1,6 @@
 /**
- * Tests how a closed loop starts its callers, and what is reported if half of the callers are fair and the others
- * unfair.
+ * Tests scenarios in which each caller acquires and releases the lock in a loop: in which order the callers start, and
+ * what is reported if half of them are fair and the others unfair.
  */
 import { expect, test } from 'vitest'
 import type { Rival, Scenario, Trial } from '../../../benchmarks/contract.ts'
@@ -30,8 +30,8 @@ test.each([batonFair, floorPublish])(
   async rival => {
     const { figures } = await trialOf(rival, '2x8-hold5')
     expect(figures).toMatchObject({ overlaps: 0, starved: 0, unfinished: 0, errors: 0 })
-    // On an idle machine, all hand-offs go to another process. If each process queued all its waiters at once, only one
-    // hand-off in eight would go to another process.
+    // At the start, the callers of the two processes queue alternately. So on an idle machine all hand-offs go to the
+    // other process. If each process queued all its callers at once, only one hand-off in eight would do so.
     expect(figures.crossShare).toBeGreaterThan(0.6)
   },
 )

@@ -52,8 +52,8 @@ describe('hand-offs', () => {
     const samples = samplesOf(
       [
         [0, 0, 1, 10, 20],
-        // With two keys, each waiter has a key of its own. The next grant goes to another waiter, so it is on another
-        // key.
+        // Waiter 0 uses the first key, and waiter 1 uses the second key. So the hold in the row above is not handed off
+        // to the waiter in the next row.
         [0, 1, 2, 21, 30],
         [0, 0, 3, 31, 40],
         [0, 0, 4, 45, 50],
@@ -74,11 +74,12 @@ describe('hand-offs', () => {
   })
 })
 
+// The second number of each row is the number of a waiter. Waiters with even numbers are fair.
 test('of a mixed crowd, report the longest wait of each half over all processes', () => {
   const samples = samplesOf(
     [
       [0, 0, 1, 10, 20],
-      [1, 2, 2, 21, 30], // waiters 0 and 2 are fair
+      [1, 2, 2, 21, 30],
       [0, 1, 3, 33, 40],
       [1, 3, 4, 41, 50],
       [0, 2, 40, 51, 60],
@@ -86,7 +87,8 @@ test('of a mixed crowd, report the longest wait of each half over all processes'
     { waiters: 4 },
   )
   expect(longestOfMixed(samples, 4, 0)).toEqual({ waitMaxFair: 19, waitMaxUnfair: 37 })
-  // Waits count from the moment when all waiters are queued, even if a waiter asked earlier.
+  // The last argument is the time at which all waiters are queued. If a waiter asked before that time, only its wait
+  // after that time counts.
   expect(longestOfMixed(samples, 4, 39)).toEqual({ waitMaxFair: 11, waitMaxUnfair: 2 })
   const always = { from: 0, to: 100 }
   expect([0, 39].map(openAt => ordinary(samples, 8, always, openAt).waitMax)).toEqual([37, 11])
@@ -139,10 +141,10 @@ describe('of a semaphore', () => {
       [
         [0, 0, 1, 10, 20],
         [0, 1, 1, 11, 22],
-        [1, 0, 2, 23, 30], // takes the first holder's permit
-        [1, 1, 3, 24, 31], // takes the second holder's permit
-        [0, 0, 21, 32, 40], // takes the third holder's permit; no other waiter wants the fourth holder's
-        [0, 1, 33, 34, 41],
+        [1, 0, 2, 23, 30], // this waiter gets the permit of the first row
+        [1, 1, 3, 24, 31], // this waiter gets the permit of the second row
+        [0, 0, 21, 32, 40], // this waiter gets the permit of the third row
+        [0, 1, 33, 34, 41], // this waiter asks after the release in the fourth row, so this is no hand-off
       ],
       two,
     )
@@ -156,8 +158,8 @@ describe('of a semaphore', () => {
     const rows: Row[] = [
       [0, 0, 1, 10, 20],
       [0, 1, 1, 11, 50],
-      [1, 0, 2, 19, 30], // begins while both permits are taken
-      [1, 1, 2, 25, 31], // also begins while both permits are taken
+      [1, 0, 2, 19, 30], // this hold begins while both permits are taken
+      [1, 1, 2, 25, 31], // this hold begins while both permits are taken
       [0, 0, 26, 32, 40],
     ]
     expect(handoffs(samplesOf(rows, two), always).overlaps).toBe(2)

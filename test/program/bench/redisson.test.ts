@@ -30,8 +30,8 @@ import { eventually } from '../../kit/time.ts'
 const limit = 20_000
 const buildWithinMs = 40_000
 /**
- * How long, in ms, a caller may take if it misses its wake-up. Such a caller asks again when a lease of 30 s would have
- * ended. A caller of a read-write lock has once missed its wake-up.
+ * How long, in ms, a caller may take. If a caller misses its wake-up, it asks again only after 30 s, the length of a
+ * lease. This has happened twice, to callers of Redisson's read-write lock.
  */
 const missedWakeUp = 40_000
 
@@ -52,9 +52,12 @@ function built(): Command | undefined {
 }
 
 /**
- * Waits until the queue in Redis has this many waiters, and returns the waiters in the order of the queue. The times at
- * which the waiters asked would be a less reliable order, because one request may overtake another. The holder has to
- * be in the first process.
+ * Waits until the queue in Redis has this many waiters, and returns the numbers of the waiters in the order of the
+ * queue. The times at which the waiters asked would not show this order reliably, because one request may overtake
+ * another.
+ *
+ * The waiters of the first process have the first numbers. The function takes the process of the holder for the first,
+ * so a caller of the first process has to hold the lock.
  */
 async function redissonQueue(namespace: string, waiters: number): Promise<number[]> {
   const redis = plainRedis()
@@ -65,7 +68,7 @@ async function redissonQueue(namespace: string, waiters: number): Promise<number
   }, limit)
   const [holder] = await redis.hkeys(key)
   const first = holder!.split(':')[0]
-  // An entry is "client:id". The ids of one client increase in the order of its waiters.
+  // An entry is "client:id". Within a client, a waiter with a larger number has a larger id.
   const ids = entries!.map(entry => entry.split(':') as [string, string])
   return ids.map(([client, id]) => {
     const ofClient = ids.filter(other => other[0] === client).map(other => Number(other[1]))
@@ -190,12 +193,12 @@ describe.each([
     await Promise.all(workers.map(worker => worker.ask({ op: 'queue', startAt: now(), gap: 0, hold: 1 }, limit)))
     const { calledAt } = await first.ask({ op: 'drop' }, limit)
     const collects = workers.map((worker, process) =>
-      worker.ask({ op: 'collect', giveUpAt: now() + limit / 2, file: files[process]! }, limit),
+      worker.ask({ op: 'collect', giveUpAt: now() + missedWakeUp, file: files[process]! }, missedWakeUp + limit),
     )
     expect(await Promise.all(collects)).toMatchObject(workers.map(() => ({ samples: 4, unfinished: 0, errors: 0 })))
     expect((await read()).acquired[0]!).toBeGreaterThan(calledAt)
     await Promise.all(workers.map(worker => worker.ask({ op: 'close' }, limit)))
-  }, 120_000)
+  }, 150_000)
 })
 
 test('a waiter that is not served is given up, a senseless order is answered, and the process continues', async () => {

@@ -70,8 +70,8 @@ test('the goal for an admission allows for one hand-off and for each reader', ()
   )
   const run = { ...one, scenarios: [...one.scenarios, ...many.scenarios], trials: [...one.trials, ...many.trials] }
   const goal = otherKinds.find(({ what }) => what.startsWith("time from a writer's release"))!
-  // In the first round, one reader is admitted in 2 ms. The goal for 1,000 readers is then 1.5 × 2 ms + 1,000 × 5 µs,
-  // or 8 ms.
+  // In the first round, one reader is admitted in 2 ms. So the goal for 1,000 readers is 8 ms: 1.5 × 2 ms, and 5 µs for
+  // each reader.
   expect(goal.columns[0]!.figures(run)).toEqual([1, 2])
   expect(attainments(run).map(({ what, verdict }) => [what, verdict])).toContainEqual([goal.what, 'missed'])
 })

@@ -39,8 +39,8 @@ export const leaving = rival('leaving', async () => {
   return () => sleep(1)
 })
 /**
- * Sends a request to each server of a quorum. `attempts` counts the requests, and `secondRounds` the requests that were
- * not answered in time.
+ * A rival that sends a request to each server of a quorum, instead of acquiring a lock. `attempts` counts the requests,
+ * and `secondRounds` the requests that were not answered in time.
  */
 export const asking: Rival = {
   ...rival('asking', granted),
@@ -65,8 +65,8 @@ export const asking: Rival = {
   },
 }
 /**
- * Refuses servers that report that they have been up for less than 3 s. A server that has been up for 4 s reports at
- * least 3 s: servers report whole seconds, which may be up to a second too few.
+ * A rival that fails if a server reports that it has been up for less than 3 s. The benchmark must wait until servers
+ * have been up for 4 s. The reported time may be up to one second too short, because it is in whole seconds.
  */
 export const choosy: Rival = {
   ...noLock,

@@ -1,7 +1,4 @@
-/**
- * Tests the adapters of the Node rivals: each adapter has to work as a lock. What the rivals cost is measured by the
- * benchmark.
- */
+/** Tests that the adapter of each Node rival works as a lock. */
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Release, Rival, RivalClient, Setting, Sharing } from '../../../benchmarks/contract.ts'
 import { batonFair, batonUnfair } from '../../../benchmarks/rivals/baton.ts'
@@ -58,7 +55,10 @@ afterEach(async () => {
   await Promise.all(clients.splice(0).map(client => client.close()))
 })
 
-/** If no caller of a quorum has a majority, the callers wait until a lease ends. This time limit allows for that. */
+/**
+ * A time limit that is long enough for a quorum in which no caller gets a majority at first. Then the callers wait
+ * until a lease ends.
+ */
 const slow = { timeout: 30_000 }
 
 async function threeServers(): Promise<string[]> {

@@ -108,7 +108,7 @@ describe('a run', () => {
       begin: (_rounds: number, all: number) => void left.push(all),
       ended: (_trial: unknown, rest: number) => void left.push(rest),
     }
-    // The rival `leaving` counts as redis-baton, because the notes mention only failures of redis-baton.
+    // The notes mention failures only of rivals of the kind `baton`. So `leaving` gets that kind here.
     const rivals = [noLock, hanging, { ...leaving, kind: 'baton' } as const]
     const results = await run({ ...plan, rivals, rounds: 3, url: redisUrl() }, listener, forever)
     expect(results.trials.map(({ rival, round, outcome }) => `${rival} ${round} ${outcome}`)).toEqual([
@@ -269,7 +269,7 @@ test('commands are those that clients send, not those that scripts call', async 
 
   const before = await server.snapshot()
   for (let i = 0; i < 10; i++) await send()
-  await redis.strlen('key') // the census has no entry for this command, so it is not counted
+  await redis.strlen('key') // `census` has no STRLEN, so this call counts as sent by a client
   const sent = sentBetween(before, await server.snapshot(), census)
   expect(sent.commands).toBe(21)
   expect(sent.usec).toBeGreaterThan(0)

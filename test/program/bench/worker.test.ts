@@ -31,7 +31,7 @@ describe.each(['baton-fair', 'baton-unfair', 'floor-publish', 'floor-blpop'])('%
   test('has its turns in a loop and in a queue, and every turn is in the samples', async () => {
     const worker = await open(rival, 4)
     const startAt = now() + 20
-    // This leaves time for all four waiters to ask, even if the worker starts slowly.
+    // One second is time enough for all four waiters to ask, even if the worker starts slowly.
     const endAt = startAt + 1_000
     const file = fileName()
     const openAt = startAt + 50

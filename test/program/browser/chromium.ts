@@ -1,4 +1,4 @@
-/** Starts a real browser, and opens pages in it, for the tests of pages. */
+/** Starts a real browser, Chromium, and opens web pages in it. */
 import type { Browser, Page } from 'puppeteer-core'
 import { launch } from 'puppeteer-core'
 import { expect, onTestFinished } from 'vitest'

@@ -17,8 +17,8 @@ export async function held(locks: LockClient, ...names: readonly string[]): Prom
 }
 
 /**
- * Queues one fair caller for each label, in this order. Each caller has a client with its label. The test releases the
- * granted locks.
+ * Queues one fair caller for each label, in this order. Each caller has its own client, which has that label. If a
+ * caller is granted the lock, the test has to release it.
  */
 export async function joined(key: string, ...labels: readonly string[]): Promise<Map<string, Promise<Lease>>> {
   const grants = new Map<string, Promise<Lease>>()

@@ -38,7 +38,7 @@ describe('the list', () => {
     await expectTexts(page, keys, [`${name}:b`])
     await held(holder, `${name}:0`)
     await expectTexts(page, keys, [`${name}:0`, `${name}:b`])
-    // The row has moved together with its lock. The page has not reused the row for another lock.
+    // The row with `data-mark` has disappeared together with its lock. The page has not reused it for the new lock.
     expect(await page.$('[data-mark]')).toBeNull()
     await expectTexts(page, '#state', ['live'])
     expect(complaints).toEqual([])

@@ -11,7 +11,10 @@ import { type Running, STARTUP, start } from './baton.ts'
 
 /** How long, in ms, a program on a slow machine may need to notice that Redis is away, to report it and to end. */
 const SLACK = 4_000
-/** How long, in ms, a program waits for Redis: to connect at the start, to read locks, and in a call of `baton run`. */
+/**
+ * How long, in ms, a program waits for Redis. CONNECT: for a connection at its start. LOOK: for a reading of locks.
+ * OUTAGE: for Redis to come back, in `baton run`.
+ */
 const [CONNECT, LOOK, OUTAGE] = [5_000, 5_000, 15_000]
 
 /** The words that follow each command's name. The address is inserted before them. */
@@ -136,7 +139,7 @@ test('the first connection is answered, but nothing else is: 69', { timeout: 60_
   }
 })
 
-/** How long, in ms, a program needs to notice that Redis is gone. If Redis hangs, the program notices it later. */
+/** How long, in ms, a program may need to notice that Redis has died. */
 const A_MOMENT = 500
 const stays = [process.execPath, '-e', `console.log('runs'); setInterval(() => {}, 1000)`]
 
@@ -172,10 +175,11 @@ test.each([
     ['run waits, SIGINT', waiting.int, { code: 130, output: '', errors: '' }, signalled, 0],
     ['run waits, SIGTERM', waiting.term, { code: 143, output: '', errors: '' }, signalled, 0],
     ['run waits, SIGHUP', waiting.hup, { code: 129, output: '', errors: '' }, signalled, 0],
-    // The command of `baton run` receives the signal and ends. Then the release has one second to reach Redis.
+    // The command receives the signal and ends. Then `baton run` tries for one second to release the lock.
     ['run holds, SIGINT', holding.told, { code: 130, output: 'runs\n', errors: oneLine }, signalled, 1_000],
     ['run holds, until its lease ends', holding.lost, { code: 75, output: 'runs\n' }, away, 4_000],
-    // If Redis hangs, the program notices it only by its next heartbeat.
+    // If Redis hangs, its connections stay open. A program that waits notices this only when its next heartbeat is not
+    // answered.
     ['run waits', waiting.patient, { code: 69, output: '', errors: oneLine }, away, OUTAGE + 5_000],
     ['run waits with a --timeout', waiting.timed, { code: 69, output: '', errors: oneLine }, away, OUTAGE + 5_000],
   ] as const

@@ -25,10 +25,7 @@ export interface Running {
   errors(): string
 }
 
-/**
- * Starts `baton`. `over` receives the function that kills the program. By default, this function is called after the
- * test.
- */
+/** Starts `baton`. `over` gets a function that kills the program. By default, `over` has it called after the test. */
 export function start(
   args: readonly string[],
   env: NodeJS.ProcessEnv = {},
@@ -59,7 +56,7 @@ export async function begun(running: Running): Promise<Running> {
   return running
 }
 
-/** Sends SIGTERM to the program, and expects the program to end by it. */
+/** Sends SIGTERM to the program, and expects the exit code that stands for SIGTERM. */
 export async function end(running: Running): Promise<void> {
   running.child.kill('SIGTERM')
   expect((await running.ended).code).toBe(143)

@@ -2,7 +2,7 @@
 import { type Picture, pictureOf, type SeenLock, seen } from '../../../cli/live/picture.ts'
 import type { HolderState, WaiterState } from '../../../src/index.ts'
 
-/** The server's time in these pictures, in ms. */
+/** The server's time in every picture, in ms. */
 const NOW = 1_000_000
 
 interface Shown {

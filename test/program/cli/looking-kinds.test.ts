@@ -1,6 +1,6 @@
 /**
  * Tests `baton inspect`, `list`, `top --once` and `release` with locks that have several holders, and with keys that
- * have several locks.
+ * locks of several kinds use at the same time.
  */
 import { describe, expect, test } from 'vitest'
 import type { Lease } from '../../../src/index.ts'

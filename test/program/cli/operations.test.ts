@@ -1,4 +1,7 @@
-/** Tests that an operator needs only `baton`: a job is scheduled on two machines, and hangs on one of them. */
+/**
+ * Tests that an operator needs no other tool than `baton`: a scheduled job runs on two machines, and hangs on one of
+ * them.
+ */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'

@@ -73,7 +73,7 @@ describe('in a cell of a table', () => {
       ]),
     ],
     ['write web-1', readWriteSeen('k', [{ ...one, mode: 'write' }])],
-    // The writer also holds the read lock, in order to keep it after writing.
+    // The writer also holds the read side, so that it can go on reading after it has written.
     [
       'write web-1',
       readWriteSeen('k', [

@@ -1,6 +1,6 @@
 /**
- * Tests `baton` with a quorum: `--url` is given three, five or seven times. All servers report that they persist each
- * write.
+ * Tests `baton` with a quorum: `--url` is given three, five or seven times. All servers persist each write. So they
+ * cannot have lost a vote, and `baton` counts their votes at once, although they have just started.
  */
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
@@ -145,7 +145,8 @@ test('five servers: losing two costs a line on stderr, losing a third is fatal',
   const [a, b, c] = five as [RunningServer, RunningServer, RunningServer, ...RunningServer[]]
   const holder = await begun(by(['run', key, ...urls(five), '--lease', '2s', '--', ...stays]))
   await Promise.all([a.kill(), b.kill()])
-  // The remaining three servers renew the hold, so another caller is refused even after the length of a lease.
+  // The lease is 2 s. After 4 s another caller is still refused, because the remaining three servers have renewed the
+  // hold.
   const refused = await ended('run', key, ...urls(five), '--timeout', '4s', '--', 'true')
   expect(refused.code).toBe(124)
   await end(holder)

@@ -1,6 +1,6 @@
 /**
- * Tests the streams of `baton`: output whose reader goes away, input from a pipe or a file, and output without colours
- * where none are wanted.
+ * Tests the streams of `baton`: output that nobody reads to the end, input from a pipe or a file, and output without
+ * colours.
  */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -12,7 +12,7 @@ import { baton, STARTUP, start } from './baton.ts'
 
 const program = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url))
 
-/** Runs a line in a shell, in which `baton` is the built program. */
+/** Runs a line in a shell. In this line, `baton` stands for the built program. */
 async function shell(line: string, env: NodeJS.ProcessEnv = {}): Promise<{ stdout: string; stderr: string }> {
   const named = `baton() { "${process.execPath}" "${program}" "$@"; }; ${line}`
   return promisify(execFile)('bash', ['-c', named], { env: { ...process.env, REDIS_URL: redisUrl(), ...env } })

@@ -13,7 +13,7 @@ const size = { columns: 79, rows: 24 }
 const many = picture(...Array.from({ length: 50 }, (_, i) => lockSeen(`lock-${String(i).padStart(2, '0')}`)))
 const long = picture(lockSeen('busy', { waits: Array.from({ length: 100 }, (_, i) => 10_000 - i) }))
 
-/** Presses these keys, given by name. A single character is typed. */
+/** Presses these keys: a single character is typed as it is, and any other key is given by its name. */
 function pressed(shown: Picture, keys: readonly string[], from: View = firstView): View {
   return keys.reduce<View>((view, name) => {
     const next = pressOne(shown, view, name)

@@ -77,7 +77,7 @@ describe.each(cases)('$kind, by TLS: $tls', ({ kind, tls }) => {
     const [{ heldFor }] = JSON.parse((await ended('list', key, '--json')).output)
     expect(heldFor).toBeGreaterThan(0)
     expect(heldFor).toBeLessThan(60_000)
-    // This call gets the address by --url, and not from the environment.
+    // Here the servers are named by --url. All other calls of this test name them in the environment.
     expect(await by(url, 'release', '--force', '--yes', key)).toMatchObject({ code: 0, output: `${key} is released\n` })
     expect(await running.ended).toMatchObject({ code: 75 })
     expect(await waiting.ended).toMatchObject({ code: 0, output: 'mine\n' })

@@ -1,6 +1,6 @@
 /**
- * Tests the line that shows a wait. The line never exceeds the available columns. If it is too long, names are
- * shortened first.
+ * Tests the line that `baton run` shows on a terminal while it waits for a lock. The line never exceeds the available
+ * columns. If it is too long, names are shortened first.
  */
 import stringWidth from 'string-width'
 import { expect, test } from 'vitest'
@@ -19,8 +19,8 @@ const line = (key: string, label: string, waited: number, columns: number) => {
   const who = { owner: 'o', label, fencingToken: 1_000_000, ttl: 1 }
   const held = { kind: 'mutex', locked: true, ...who, holds: 1, holders: [{ id: 'h', heldFor: 40, ...who }] } as const
   const state: LockState = { key, ...held, waiters: [waiter, { ...waiter, owner: 'another', position: 2 }] }
-  // `age` is the time since `state` was read. When `state` was read, the lock had been held for 40 ms. So it has now
-  // been held for `waited` ms.
+  // `state` was read `age` ms ago. At that time, the lock had been held for 40 ms. So now the lock has been held for
+  // `age` + 40 ms, which is `waited`.
   return waitingLine(state, { owner: 'me', waited, age: waited - 40 }, columns)
 }
 

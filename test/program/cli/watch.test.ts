@@ -21,7 +21,10 @@ function at(url: string, locks: LockClient = client({}, url)): Connected {
   return { locks, where: new URL(url).host }
 }
 
-/** Counts the surveys that have begun, and records how many ran at the same time at most. */
+/**
+ * Counts the surveys (readings of all locks) that have begun. `atOnce` is the largest number of surveys that ran at the
+ * same time.
+ */
 function counted(locks: LockClient): { begun: number; atOnce: number } {
   const count = { begun: 0, atOnce: 0 }
   const list = locks.list.bind(locks)

@@ -30,7 +30,7 @@ afterAll(async () => {
 })
 
 function start(program: string[], ...args: string[]): ChildProcess {
-  // The environment requests colours, but the output is a pipe.
+  // FORCE_COLOR requests colours. But the output is a pipe, so the demo must print none.
   return spawn(process.execPath, [...program, 'demo', ...args], {
     cwd: root,
     env: { ...process.env, FORCE_COLOR: '1' },

@@ -1,6 +1,7 @@
 /**
- * The demo judges its sale on its own. In this test, the history checker of the tests also judges the sale, from the
- * same observations. The published demo does not contain this checker.
+ * The demo is a sale of coupons under a lock, and it judges the sale on its own (cli/demo/witness.ts). In this test,
+ * the history checker of the tests also judges the sale, from the same observations. The published demo does not
+ * contain this checker.
  */
 import { expect, onTestFinished, test } from 'vitest'
 import { runSale, type Stage } from '../../../cli/demo/coordinator.ts'
@@ -21,8 +22,8 @@ interface Sight {
 }
 
 /**
- * Records the queue as the demo sees it. The record is slightly late. For this reason the checker may miss waiters, but
- * it finds no false violation.
+ * Records each snapshot that the demo takes of the queue. A snapshot is noticed only at the next look, so it gets a
+ * time that is slightly too late. Because of this the checker may overlook waiters, but it finds no false violation.
  */
 function watchQueue({ ledger }: Stage, sights: Sight[]): void {
   let from = now()
@@ -37,8 +38,9 @@ function watchQueue({ ledger }: Stage, sights: Sight[]): void {
 function noteQueue(memory: Memory, sights: readonly Sight[], { sections }: History): void {
   const workers = new Map(sections.map(({ hold, pid }) => [hold, String(pid)]))
   for (const { from, t, ids } of sights) {
-    // The demo knows no tickets. The checker only checks that a waiter's ticket does not change, so the id serves as
-    // the ticket. The checker does not compare waiters that were never granted.
+    // The demo does not know the waiters' tickets. The checker only checks that a waiter's ticket stays the same, so
+    // the waiter's id is used as its ticket. The checker does not compare waiters that were never granted the lock, so
+    // these need no process id.
     const entries = ids.map((id): [string, string, string, string] => [id, id, workers.get(id) ?? '', id])
     memory.record('queue', { key, from, entries }, t)
   }

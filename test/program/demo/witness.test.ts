@@ -14,7 +14,7 @@ const gap = 1
 
 /**
  * Makes a history of 60 orders of 60 customers, one critical section after another, by 4 processes in turn. All
- * requests wait from the start.
+ * requests are made before the first critical section begins.
  */
 function goodHistory() {
   const orders: Order[] = Array.from({ length: 60 }, (_, n) => ({
@@ -220,7 +220,8 @@ describe('hand-offs and costs', () => {
   test('a hand-off counts only if a process released, and the next one is another process that had waited', () => {
     const history = goodHistory()
     const before = judge(history).handoffs.count
-    // This request comes after critical section 9 has begun, so its hand-off does not count.
+    // Section 10 is now requested after section 9 has begun. So the process of section 10 does not count as one that
+    // had waited.
     const asked = history.sections[10]!.begin - 1
     history.sections[10] = { ...history.sections[10]!, requestedAt: asked }
     history.sections[20]!.how = 'killed'

@@ -15,7 +15,7 @@ export function ask(port: number, command: string): Promise<string | undefined> 
   })
 }
 
-/** Waits until the condition is true in another process. Returns false if it does not become true in time. */
+/** Waits until the condition is true. Returns false if this takes too long. */
 export async function eventually(condition: () => Promise<boolean>, withinMs = 5_000): Promise<boolean> {
   const deadline = Date.now() + withinMs
   while (Date.now() < deadline) {

@@ -23,7 +23,7 @@ export function runChild(program: string, words: string[] = [], env: NodeJS.Proc
   return { process: child, lines, ended }
 }
 
-/** Extracts the path at the end of a source's description. */
+/** Extracts the path in parentheses at the end of a server's description. */
 export function binaryIn(description: string): string {
   const path = /\((.*)\)$/.exec(description)?.[1]
   if (path === undefined) throw new Error(`no path in "${description}"`)

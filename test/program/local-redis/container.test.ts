@@ -8,7 +8,7 @@ import { emptyFolder } from '../../kit/temp.ts'
 import { ask } from './ask.ts'
 import { runChild } from './child.ts'
 
-/** A source of servers that is not a container. The search has to choose it if containers do not work. */
+/** A source that needs no container engine. If the container engine hangs, `obtain.ts` must use this source. */
 const other = await chooseSource([onPath(), fromDistribution()]).catch(() => undefined)
 
 test.skipIf(!other)(

@@ -8,7 +8,7 @@ import { binaryIn, runChild } from './child.ts'
 
 const isWorkshop = (name: string) => name.includes('.building-')
 
-/** False if this is not Debian, or if its package tools or the network are missing. */
+/** False if the system is not Debian, or if its package tools or the network are missing. */
 const available =
   'source' in
   (await fromDistribution()

@@ -28,7 +28,7 @@ describe('a server', { timeout: 60_000 }, () => {
   beforeAll(async () => {
     source = await findServerSource()
     temporary = await mkdtemp(join(tmpdir(), 'baton-test-'))
-    // With this TMPDIR, the test sees the files that a server leaves behind.
+    // Servers put their files in this folder, so the test sees which files a server leaves behind.
     vi.stubEnv('TMPDIR', temporary)
   }, fetching)
 

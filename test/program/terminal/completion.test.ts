@@ -10,8 +10,8 @@ import type { Terminal } from './tmux.ts'
 const open = () => bash(['source <(baton completion bash)'], { columns: 160 })
 
 /**
- * Presses TAB until the screen is as expected. One TAB may not be enough, because the program gives up early if it does
- * not find the names of locks within two seconds.
+ * Presses TAB until the screen is as expected. One TAB may not be enough: the program looks for the names of locks for
+ * two seconds at most, and a slow machine may need longer.
  */
 async function tab(terminal: Terminal, expected: (screen: string) => boolean, times = 1): Promise<void> {
   for (let left = 5; ; left--) {
@@ -69,8 +69,8 @@ test('a name that is a trap for the shell stays a name', async () => {
   await client().lock(`${name}\`touch ${trap}\``)
   const terminal = await open()
   await terminal.type(`baton inspect ${name}`)
-  // Bash shows both names escaped. Inside double quotes, Bash would execute the names, so it must show neither of them
-  // inside double quotes.
+  // Outside quotes, Bash escapes the `$` and the backquotes, so both names are harmless. Inside double quotes, Bash
+  // would run the commands in the names, so `baton` must not offer them there.
   await tab(terminal, screen => screen.includes('\\$\\(touch') && screen.includes('\\`touch'), 2)
   await terminal.press('C-u')
   await terminal.type(`baton inspect "${name}`)

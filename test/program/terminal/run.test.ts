@@ -78,7 +78,8 @@ describe('waiting is visible', () => {
     const wide = await terminal.eventually(/^waiting [^\n]*$/)
     expect(wide).toMatch(/^waiting \S+ \(1 of 1\) for 夜間\S*…\S*, held by 机器-?主*…\S* for \S+$/)
     expect(width(wide)).toBeLessThan(70)
-    // The smaller terminal wraps the line that it shows, and this line stays wrapped. The next line fits the new width.
+    // The smaller terminal wraps the line that it already shows, and keeps the wrapped text on the screen. The next
+    // line that `baton` writes must fit the new width.
     await terminal.resize(30, 10)
     await terminal.eventually(screen => /^waiting .*…$/.test(lastOf(screen)) && width(lastOf(screen)) < 30)
     await terminal.press('C-c')
@@ -127,7 +128,8 @@ describe('an interactive command works as without baton', () => {
 
   test('also if the input of baton is a pipe', async () => {
     const terminal = await bash()
-    // The `sleep` at the other end of the pipe ignores Ctrl-C. If the `sleep` ended, the command would end as well.
+    // The `sleep` at the other end of the pipe ignores Ctrl-C. If it ended, the input of the command would end, and
+    // then the command as well.
     await terminal.type(`(trap '' INT; sleep 60) | baton run ${freshKey()} -- ${quoted(counting)}`)
     await terminal.press('Enter')
     await terminal.eventually(/^runs$/m)
@@ -149,8 +151,8 @@ describe('an interactive command works as without baton', () => {
 
   test('if the input of baton is a pipe, Ctrl-Z stops the command together with baton, which renews its lock', async () => {
     const terminal = await bash()
-    // The command is not a shell: if a shell is stopped while it starts a program, the system does not report the shell
-    // as stopped.
+    // The command is a Node program, and not a shell: if a shell is stopped just while it starts a program, the system
+    // does not report the shell as stopped.
     const count = node(
       `const { writeFileSync: write } = require("fs"); write("pid", String(process.pid)); let i = 0; setInterval(() => write("count", String(++i)), 50)`,
     )

@@ -21,7 +21,7 @@ export async function bash(lines: readonly string[] = [], options: TerminalOptio
   return terminal
 }
 
-/** Makes a folder with the built `baton` as a program, and removes the folder after the test. */
+/** Makes a folder that contains the built `baton` as an executable. The folder is removed after the test. */
 export async function folderWithBaton(): Promise<string> {
   const folder = await emptyFolder()
   const file = join(folder, 'baton')

@@ -2,10 +2,11 @@
  * A real terminal for a test: the program runs in a pane of tmux and receives keys, and the test checks the screen.
  *
  * Each terminal has its own tmux server, with a socket in a folder of its own, so that nothing is shared with the
- * user's tmux or with another test. The server must not outlive the test, however the test ends. So a guard process
- * reads from a pipe that this process holds open. When the pipe is closed, the guard ends the server:
+ * user's tmux or with another test. The server must not outlive the test, however the test ends. So a guard process, a
+ * shell, reads from a pipe to which nobody writes. The pipe is closed after the test, or when this process ends. The
+ * guard then ends the server:
  *
- *      this process ──pipe──> sh: waits for its end, then tmux kill-server
+ *      this process ──pipe──> sh: waits until the pipe is closed, then tmux kill-server
  *           └──────tmux───────> server ──> pane: the program
  */
 import { execFile, spawn } from 'node:child_process'
@@ -60,7 +61,6 @@ const LOOK = 30
 
 const run = promisify(execFile)
 
-/** Runs the built `baton` in a terminal. */
 export function batonInTerminal(args: readonly string[], options?: TerminalOptions): Promise<Terminal> {
   return Terminal.open([process.execPath, built, ...args], options)
 }
@@ -74,7 +74,7 @@ export class Terminal {
     this.#recorded = join(folder, 'output')
   }
 
-  /** Opens a terminal and runs `command` in it. After the test everything in the terminal is ended. */
+  /** Opens a terminal and runs `command` in it. After the test, the terminal and the programs in it are ended. */
   static async open(command: readonly string[], options: TerminalOptions = {}): Promise<Terminal> {
     const { columns = 80, rows = 24, env = {}, cwd = process.cwd() } = options
     const folder = await mkdtemp(join(tmpdir(), 'baton-terminal-'))
@@ -155,7 +155,6 @@ export class Terminal {
     }
   }
 
-  /** Returns the process id of the program in the pane. */
   async pid(): Promise<number> {
     return Number(await this.#ask('#{pane_pid}'))
   }
@@ -170,8 +169,8 @@ export class Terminal {
         ',',
       )
       if (status || signal) return { code: signal ? 128 + Number(signal) : Number(status) }
-      // Tmux sometimes misses the end of a program whose output has ended, until another child of tmux ends. So start
-      // another child.
+      // `pane_dead` shows that the program's output has ended. Tmux may have missed the end of the program itself. It
+      // looks again when any of its child processes ends, so start one.
       if (dead === '1') await this.#tmux(['run-shell', 'true'])
       return undefined
     }

@@ -38,7 +38,7 @@ function rowsOf(screen: string, name: string): string {
     .join('')
 }
 
-/** Returns a short name, which is not cut at 80 columns. */
+/** Returns a name so short that `baton top` shows it whole at 80 columns. */
 function freshName(): string {
   return `${freshKey('t').slice(0, 12)}:`
 }
@@ -169,7 +169,8 @@ test('resize', async () => {
   await threeLocks(name)
   const terminal = await top(name)
   await terminal.eventually('3 waiting')
-  // The cursor is now in the last line. If the terminal then becomes smaller, its first lines disappear.
+  // A filter is typed in the last line, so the cursor is there. When a terminal becomes smaller, it keeps the line of
+  // the cursor, and its first lines disappear.
   await terminal.press('/')
   await terminal.eventually('filter:')
   await terminal.resize(80, 9)

@@ -4,7 +4,7 @@ import { client, freshKey, ownServer } from '../../kit/redis.ts'
 import { start } from '../cli/baton.ts'
 import { ask, openSite, type Site, Stream, told } from './site.ts'
 
-/** The page `looking` only shows locks. The page `releasing` can also take locks away. */
+/** The site `looking` only shows locks. The site `releasing` can also release them. */
 let looking: Site
 let releasing: Site
 const ends: (() => void)[] = []
@@ -67,7 +67,8 @@ describe('releasing', () => {
     const site = releasing
     const semaphores = ['one', 'two'].map(label => client({ label }).semaphore(key, 2))
     const [one, two] = [await semaphores[0]!.lock(), await semaphores[1]!.lock()]
-    // The id belongs to a hold of the semaphore, not to the mutex with the same key. So nothing is released.
+    // Without a `kind`, the request is about the mutex with this key. But the id is that of a semaphore’s hold, so
+    // nothing is released.
     expect(JSON.parse((await post(site, { key, id: one.id })).body)).toMatchObject({ released: false })
     const request = { key, kind: 'semaphore', id: one.id }
     const { body } = await post(site, request)

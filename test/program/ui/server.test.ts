@@ -9,7 +9,7 @@ import { client, freshKey, ownServer, plainRedis } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
 import { ask, openSite, type Site, Stream, told } from './site.ts'
 
-/** All tests in which the listed locks do not matter share this page. */
+/** The page for all tests that do not depend on the locks in its list. */
 let looking: Site
 let end: (() => void) | undefined
 
@@ -179,7 +179,8 @@ describe('what is sent', () => {
     expect(await seen({})).toEqual(['A', 'b', 'c'])
     expect(await seen({ reversed: 'true' })).toEqual(['c', 'b', 'A'])
     expect(await seen({ sort: 'waiters' })).toEqual(['b', 'A', 'c'])
-    // Every JavaScript object has a property `constructor`, but it is not a sort order.
+    // `constructor` is no sort order, although every JavaScript object has a property of this name. So the default
+    // order applies.
     expect(await seen({ sort: 'constructor', rows: 'NaN' })).toEqual(['A', 'b', 'c'])
     expect(await seen({ sort: 'longestWait', rows: '1' })).toEqual(['b'])
     expect(await seen({ filter: ':a' })).toEqual(['A'])
@@ -277,7 +278,7 @@ describe('an outage', () => {
     expect(stream.table.rows).toMatchObject([{ key: 'before' }])
     const { age } = stream.now
     await told(() => (stream.now.age ?? 0) > (age ?? 0))
-    // A viewer that connects only now also receives the reason why Redis is away.
+    // A viewer that connects while Redis is away also receives the reason.
     const late = await Stream.open(address)
     await told(() => late.now.trouble)
 

@@ -13,8 +13,8 @@ export interface Site {
 }
 
 /**
- * Starts `baton ui`, and waits for its address. `over` receives the function that kills the program. By default, this
- * function is called after the test.
+ * Starts `baton ui`, and waits for its address. Without `over`, the program is killed after the test. Otherwise `over`
+ * is called with a function that kills the program, and the caller must call that function.
  */
 export async function openSite(
   args: readonly string[] = [],
@@ -56,9 +56,9 @@ export function told<T>(check: () => T | Promise<T>): Promise<T> {
 
 /** The frames that a page has received on one stream. */
 export class Stream {
-  /** All frames merged, as the page shows them. */
+  /** All received frames merged, as the page shows them. */
   now: Partial<Frame> = {}
-  /** The number of received frames that contained a picture. */
+  /** The number of received frames that contained the state of the locks. */
   pictures = 0
   readonly #heard: string[] = []
   readonly #ended = new AbortController()

@@ -11,7 +11,10 @@ import { FakeRedis } from './redis.ts'
 const SEQUENCES = 300
 const STEPS = 50
 
-/** Calls the commands in ARGV, each preceded by the number of its words, and returns Lua's view of each reply. */
+/**
+ * A script that calls the commands in ARGV, and returns each reply as Lua sees it. Before each command, ARGV has the
+ * number of its words.
+ */
 const CALLER = `
 local function told(reply)
   if type(reply) ~= 'table' then return type(reply) .. ' ' .. tostring(reply) end

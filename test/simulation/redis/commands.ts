@@ -108,7 +108,6 @@ const hashCommands: Record<string, Command> = {
   },
 }
 
-/** All commands, by name. */
 export const commands: ReadonlyMap<string, Command> = new Map(
   Object.entries({ ...keyCommands, ...hashCommands, ...sortedSetCommands }),
 )

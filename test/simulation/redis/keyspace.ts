@@ -8,7 +8,7 @@ type Value = string | Hash | SortedSet
 
 interface Entry {
   readonly value: Value
-  /** When the key expires, ms by the server's clock; Infinity: never. */
+  /** When the key expires, in ms by the server's clock; Infinity if it never expires. */
   until: number
 }
 
@@ -93,7 +93,10 @@ export class Keyspace {
     this.#entries.clear()
   }
 
-  /** Returns when the key expires, ms by the server's clock; Infinity: never; undefined: the key does not exist. */
+  /**
+   * Returns when the key expires, in ms by the server's clock: Infinity if it never expires, and undefined if it does
+   * not exist.
+   */
   livesUntil(key: string): number | undefined {
     return this.#find(key)?.until
   }

@@ -9,7 +9,7 @@ const memory = new FakeRedis({ micros: 1_750_000_000_000_000 }, () => 0)
 
 /** Each sample runs as a script of its own, with a new key as KEYS[1] and "Grüße" as ARGV[1]. */
 const samples = [
-  // Samples of numbers as text. Tokens have 16 digits.
+  // Samples of numbers as text. Some are as long as a token, which has 16 digits.
   "return { '' .. 1750000000000, '' .. 99999999999999, '' .. 1e14, '' .. 1e15, tostring(1 / 3), tostring(-0.5) }",
   "return string.format('%.0f %5.1f %s %%d', 1750000000000001, 2.25, 1e14)",
   "return { tostring(1 / 0), tostring(-1 / 0), tonumber('0x10'), tonumber(' 12 '), tonumber('1e3'), tonumber('12a') or 'no' }",
@@ -25,13 +25,13 @@ const samples = [
   'return true',
   'return {}',
   'return function() end',
-  // Samples of strings, which are bytes.
+  // Samples of functions on strings. In Lua, strings consist of bytes. Some characters of ARGV[1] have two bytes.
   'return { #ARGV[1], string.sub(ARGV[1], 1, 2), string.sub(ARGV[1], 5), string.byte(ARGV[1], 3) }',
   "return { string.match('ab 12 cd', '^(%a+) (%d+)'), string.rep('-', 16), ('x'):upper(), string.find('a.b', '.', 1, true) }",
   "return { string.gsub('hello', 'l', 'L') }",
   "local all = {} for word in string.gmatch('a b c', '%a') do all[#all + 1] = word end return all",
   "return { table.concat({ 1, 2, 'x' }, ','), #KEYS, #ARGV, select('#', nil, nil), type(next({})) }",
-  // Samples of numbers and strings as arguments of a command, and of the command's reply in Lua.
+  // Samples of commands: their arguments are numbers and strings, and Lua uses or returns their replies.
   "redis.call('HSET', KEYS[1], 1, 1750000000000001, 2, 0.5, 3, -17, 4, 2 ^ 53) return redis.call('HMGET', KEYS[1], 1, 2, 3, 4, 5)",
   "local old = redis.call('HGET', KEYS[1], 'f') return { type(old), tostring(old) }",
   "local set = redis.call('SET', KEYS[1], ARGV[1]) return { type(set), set.ok, redis.call('GET', KEYS[1]) }",
@@ -40,8 +40,8 @@ const samples = [
   "redis.call('ZADD', KEYS[1], 1.5, 'm') return redis.call('ZPOPMIN', KEYS[1])",
   "local list = {} for i = 1, 7000 do list[i] = i end return redis.call('EXISTS', unpack(list))",
   "local list = {} for i = 1, 8000 do list[i] = i end return (pcall(unpack, list)) and 'fits' or 'too many'",
-  // Samples of errors. A command fails, and the script catches the error or does not. Or the script itself fails, or it
-  // returns an error.
+  // Samples of errors: a command fails, and the script may catch the error; the script itself fails; the script returns
+  // an error.
   "redis.call('SET', KEYS[1], 'v') return redis.call('HGET', KEYS[1], 'f')",
   "redis.call('SET', KEYS[1], 'v') local reply = redis.pcall('HGET', KEYS[1], 'f') return { type(reply), reply.err }",
   "redis.call('SET', KEYS[1], 'v') return redis.pcall('HGET', KEYS[1], 'f')",

@@ -1,5 +1,5 @@
 /**
- * Lua 5.1, the version of Redis, in WebAssembly (wasmoon-lua5.1). lua.test.ts compares it with the Lua of a real
+ * Lua 5.1, the version that Redis uses, in WebAssembly (wasmoon-lua5.1). lua.test.ts compares it with the Lua of a real
  * server: numbers as text ("%.14g") and as arguments of commands ("%.17g"), strings of bytes, replies, errors, and the
  * limit of `unpack`.
  *
@@ -227,7 +227,7 @@ class Lua {
     this.#c._lua_rawset(state, -3)
   }
 
-  /** Converts a Lua value to a reply like Redis: numbers lose their fractions, and lists end before the first nil. */
+  /** Converts a Lua value to a reply, as Redis does: numbers lose their fractions, lists end before the first nil. */
   #replyAt(index: number): Reply {
     const [c, state] = [this.#c, this.#state]
     const type = c._lua_type(state, index)
@@ -288,5 +288,5 @@ class Lua {
   }
 }
 
-/** The package contains its WebAssembly file, so nothing is downloaded. */
+/** The package wasmoon-lua5.1 contains its WebAssembly file, so nothing is downloaded. */
 export const lua = new Lua((await LuaApi.initialize()).module)

@@ -1,7 +1,7 @@
 /**
  * Tests that the scripts of lua/ do the same in memory as on a real server. The same random calls at the same times
- * must lead to the same replies, messages and keys. On the real server, scripts read the time from a key, and before
- * each call the test removes the keys that would have expired by that time.
+ * must lead to the same replies, messages and keys. On the real server, the scripts read the time from a key instead of
+ * the clock. After the test has changed the time in this key, it removes all keys that have expired by then.
  */
 import type { Redis } from 'ioredis'
 import { afterEach, expect, test } from 'vitest'
@@ -98,7 +98,7 @@ class Pair {
   }
 }
 
-/** Returns the arguments before the first absent one. */
+/** Returns the arguments as text, up to the first one that is undefined. */
 function argvOf(values: readonly unknown[]): string[] {
   const end = values.indexOf(undefined)
   return values
@@ -127,7 +127,7 @@ class Sequence {
   readonly #pair: Pair
   readonly #callers: Caller[]
   readonly #tickets = new Map<string, string>()
-  /** The latest grant in any reply. */
+  /** The id and the token of the latest grant in any reply. */
   #granted = { id: '', token: 0 }
 
   constructor(random: Random, pair: Pair, clients: readonly string[]) {
@@ -243,7 +243,7 @@ test('random calls lead to the same replies, messages and keys as on a real serv
     await ear.subscribe(...pair.channels(heardOf))
     const calls = new Sequence(new Random(sequence), pair, clients)
     for (let step = 0; step < STEPS; step++) await calls.step()
-    // The reply to UNSUBSCRIBE arrives after all messages sent before.
+    // The reply to UNSUBSCRIBE arrives after all messages that were sent before it.
     await ear.unsubscribe()
     expect(pair.heard).toEqual(heard)
     await pair.clean()

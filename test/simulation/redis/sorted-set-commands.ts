@@ -135,7 +135,10 @@ function remove(db: Keyspace, key: string, start: number, count: number): Member
   return removed
 }
 
-/** Returns the members of a range of ranks. `reverse`: ranks and order count down from the highest score. */
+/**
+ * Returns the members in a range of ranks. `reverse`: rank 0 is the highest score, and the members are in descending
+ * order.
+ */
 function ranked(db: Keyspace, key: string, first: string, last: string, reverse = false): readonly Member[] {
   const [from, to] = [integer(first), integer(last)]
   const { members } = setOf(db, key)

@@ -29,7 +29,7 @@ export class SortedSet {
     return this.#scores.get(member)
   }
 
-  /** Returns the rank of a member; -1: the member is not in the set. */
+  /** Returns the rank of a member, or -1 if the member is not in the set. */
   rank(member: string): number {
     const score = this.#scores.get(member)
     return score === undefined ? -1 : this.#place({ member, score })

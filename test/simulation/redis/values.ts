@@ -19,7 +19,6 @@ export class Status {
   }
 }
 
-/** The reply of a command. */
 export type CommandReply = string | number | null | Status | readonly CommandReply[]
 
 export const OK = new Status('OK')
@@ -35,8 +34,8 @@ export function textOf(bytes: string): string {
 }
 
 /**
- * Formats a number like "%.17g" in C. Redis formats scores in this way, and also the numbers that Lua passes to a
- * command. Redis 7.2 and later write fractions with fewer digits.
+ * Formats a number like "%.17g" in C. Redis before 7.2 formats scores in this way, and also the numbers that Lua passes
+ * to a command. Later versions write fractions with fewer digits.
  */
 export function written(number: number): string {
   if (Number.isSafeInteger(number)) return Object.is(number, -0) ? '-0' : String(number)
@@ -47,14 +46,14 @@ export function written(number: number): string {
   return `${digits.replace(/\.?0+$/, '')}e${power[0]}${power.slice(1).padStart(2, '0')}`
 }
 
-/** Parses a score; undefined: the text is not one. */
+/** Parses a score. Returns undefined if the text is not a score. */
 export function scoreOf(text: string): number | undefined {
   if (/^[+-]?inf(inity)?$/i.test(text))
     return text.startsWith('-') ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY
   return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text) ? Number(text) : undefined
 }
 
-/** Parses a 64-bit integer; undefined: the text is not one. */
+/** Parses a 64-bit integer. Returns undefined if the text is not a 64-bit integer. */
 export function integerOf(text: string): bigint | undefined {
   if (!/^(0|-?[1-9]\d{0,18})$/.test(text)) return undefined
   const number = BigInt(text)

@@ -1,11 +1,12 @@
 /**
- * Lets clients of a cluster contend for locks without a pause while a test does something to the cluster. The history
- * checker then judges what they recorded.
+ * Lets clients of a cluster contend for locks without a pause while a test changes the cluster, for example moves a
+ * slot. The clients record what happens, and then the checker (test/history) looks in their record for violations of
+ * the promises in docs/guarantees.md.
  *
- * Each key has fair callers or unfair callers in every client. Of the callers of a read-write lock, two in three read.
+ * For each key, either all callers are fair, or all are unfair. Of the callers of a read-write lock, two in three read.
  * Of the callers of a semaphore with two permits, one in three wants both. The queues are read all the time, because
- * the checker needs their content to judge I3. The checker excuses a violation only if the test has recorded a fault
- * that explains it. A lost connection explains no violation.
+ * the checker needs their content for the promise I3. A violation counts as a failure, unless the test has recorded a
+ * fault that explains it. A lost connection explains no violation.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Cluster, Command } from 'ioredis'
@@ -21,7 +22,7 @@ import type { Wants } from '../../history/wants.ts'
 import { eventually } from '../../kit/time.ts'
 import { RedisCluster } from '../../kit/topologies/redis-cluster.ts'
 
-/** A manual failover that fails delays all clients for 5 s, so waiters must not expire within that time. */
+/** If a manual failover fails, all clients are delayed for 5 s. Waiters must not expire within that time. */
 const terms = { waiterTtl: 10_000, lease: 20_000, outageTimeout: 20_000 } satisfies ClientOptions
 const workers = ['one', 'two', 'three']
 /** Time between two reads of the queues in Redis, in ms. */

@@ -10,8 +10,8 @@ describe('CLUSTER FAILOVER', () => {
   // This test fails if `if reached == 0 then` becomes `if false then` in lua/shared/send.lua, `redis.on('moved'`
   // becomes `redis.on('never'` in src/redis/shard.ts, and `cluster.on('refresh', () => this.#findAll())` is removed in
   // src/redis/shards.ts: no client follows the slot to its new master, and a release passes over a client that has not
-  // followed. (With only some of these changes, clients usually follow the slot before the release, or are not passed
-  // over.)
+  // followed. (With only some of these changes, the test usually passes: clients follow the slot before the release, or
+  // the release does not pass over them.)
   test('I3 I4: waiters and leases continue after a failover, and after a second failover back', {
     timeout: 60_000,
   }, async () => {
@@ -45,8 +45,8 @@ describe('CLUSTER FAILOVER', () => {
     await cluster.failOver(replica)
     await cluster.untilWhole()
     expect(leases.map(({ held }) => held)).toEqual(leases.map(() => true))
-    // The master delays all writes during the handover. The delayed releases may then arrive before the other clients
-    // have followed the slot.
+    // During the handover, the master delays all writes, such as these releases. So the new master may run a release
+    // before the other clients have followed the slot.
     const back = cluster.failOver(master)
     await sleep(10)
     expect(await Promise.all(leases.map(lease => lease.release()))).toEqual(leases.map(() => true))
@@ -57,9 +57,9 @@ describe('CLUSTER FAILOVER', () => {
 })
 
 describe('SIGKILL of a master', () => {
-  // I1 and I3 have a limit here: the replica may lack the last writes of its dead master. On keys of that master, holds
-  // from before the promotion may overlap with later holds, and queue positions may be lost. On all other keys, no
-  // holds may overlap, and no queue position may be lost. This test fails if `else this.#send(call)` is removed in
+  // The replica of a master that has died may lack the master's last writes. So I1 and I3 are not guaranteed for that
+  // master's keys: holds from before the promotion may overlap with later holds, and queue positions may be lost. For
+  // all other keys, I1 and I3 are guaranteed. This test fails if `else this.#send(call)` is removed in
   // src/redis/connection.ts: interrupted requests are not sent again.
   test('I1 to I8: all callers are served again; lost holds are signalled', { timeout: 90_000 }, async () => {
     const cluster = await ownCluster()

@@ -12,12 +12,13 @@ import { clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'
 const keys = Array.from({ length: 30 }, (_, i) => `job-${i}`)
 
 // This test fails if `AT_ONCE + 1` becomes `AT_ONCE + 99` in src/redis/writes.ts: the client makes thirty socket
-// writes, one for each lock. The unchanged code makes two, and one more for each master.
+// writes, one for each lock. The unchanged code makes two writes, and then one more for each master.
 test('I9: renewals that are due together take a few writes, not one per lock', async () => {
   const cluster = await ownCluster()
   const locks = clusterLocks(cluster, { lease: 6_000 })
   const leases = await Promise.all(keys.map(key => locks.lock(key)))
-  // After a client has subscribed for its holds, it checks each hold once. Wait until these checks are over.
+  // When a client has subscribed to the messages about its holds, it checks each hold once. Wait until these checks are
+  // over.
   await sleep(1_000)
   const renewed = heard(locks, 'renewed')
   const writes: Socket[] = []
@@ -37,9 +38,9 @@ test('I9: renewals that are due together take a few writes, not one per lock', a
   for (const lease of leases) expect(lease.held).toBe(true)
 })
 
-// This test fails if `return this.#keys.placeOf(key)` becomes `return ''` in src/kinds/queued-kind.ts: one call covers
-// all locks, which a cluster refuses. It also fails if `if (!mastersOf(redis).includes(master)) return` becomes
-// `return` in src/redis/listing.ts: the list omits locks that the client cannot reach.
+// This test fails if `return this.#keys.placeOf(key)` becomes `return ''` in src/kinds/queued-kind.ts: one call has to
+// renew all locks, and a cluster refuses such a call. It also fails if `if (!mastersOf(redis).includes(master)) return`
+// becomes `return` in src/redis/listing.ts: the list omits locks that the client cannot reach.
 test('I8: renewals on other masters continue, and `list` waits for the missing one', { timeout: 90_000 }, async () => {
   const cluster = await ownCluster('--cluster-require-full-coverage', 'no')
   const locks = clusterLocks(cluster, { lease: 4_000, outageTimeout: 15_000 })

@@ -29,9 +29,9 @@ const ways: [name: string, move: (cluster: RedisCluster) => Promise<void>][] = [
 ]
 
 // This test fails if `(isReply(error) && !this.#connection.passes(error))` becomes `isReply(error)` in
-// src/redis/replication.ts: MOVED counts as the answer, so each grant is undone and retried, without success. It also
-// fails if `if ('nodes' in redis && isReply(error)) redis.refreshSlotsCache(() => {})` is removed in
-// src/redis/replication.ts: the client keeps asking the old master.
+// src/redis/replication.ts: the error MOVED counts as an answer about the replicas, so each grant is undone and
+// retried, without success. It also fails if `if ('nodes' in redis && isReply(error)) redis.refreshSlotsCache(() =>
+// {})` is removed in src/redis/replication.ts: the client keeps asking the old master.
 test.each(ways)('I2 I4: %s: the new master grants locks, and leases continue', { timeout: 60_000 }, async (_, move) => {
   const cluster = await ownCluster()
   const locks = clusterLocks(cluster, { replicas: { min: 1, timeout: 2_000 } })

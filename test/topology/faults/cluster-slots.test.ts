@@ -7,7 +7,7 @@ import { eventually, sleep } from '../../kit/time.ts'
 import type { Node, RedisCluster } from '../../kit/topologies/redis-cluster.ts'
 import { type Contest, Crowd, clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'
 
-/** How often a client that depends on messages checks whether they still arrive, in ms. */
+/** The time in ms between two checks by which a client finds out whether messages still arrive. */
 const BEAT = 5_000
 
 /** Returns how many errors with this name the nodes have returned. */
@@ -17,11 +17,11 @@ async function errors(cluster: RedisCluster, name: string): Promise<number> {
 }
 
 describe('a slot that moves', () => {
-  // While a slot moves, its keys may be on two nodes. Scripts are then refused temporarily, or they run on a node on
-  // which no client has subscribed yet. During the move, queue positions may be lost, but nothing else.
-  // Locks in other slots must not be affected.
-  // This test fails if `|\bnon local key\b` is removed in src/redis/refusals.ts: calls that are refused temporarily
-  // fail, including releases, so the locks of these calls are not granted again before their leases end.
+  // While a slot moves, its keys may be on two nodes. A script is then refused temporarily, or it runs on a node on
+  // which no client has subscribed yet. Queue positions may be lost during the move, but nothing else may be lost.
+  // Locks in other slots must not be affected. This test fails if `|\bnon local key\b` is removed in
+  // src/redis/refusals.ts: calls that are refused temporarily fail. Some of them are releases: their locks are granted
+  // again only when the leases have ended.
   test('I1 I2 I4 to I8: moves back and forth, and to an added node', { timeout: 90_000 }, async () => {
     const cluster = await ownCluster()
     const moving: Contest[] = [

@@ -56,23 +56,37 @@ async function valuesOf({ names }: Stage, redis: Cluster | Node['redis']): Promi
 }
 
 // This test fails if `redis.call('EXISTS', queue, expiry)` becomes `if false then redis.call('EXISTS', queue, expiry)
-// end` in lua/shared/keys.lua: if the queue has not arrived yet, a release frees the lock, or any caller is granted it.
+// end` in lua/shared/keys.lua: if the queue has not arrived yet, a release frees the lock although callers wait, or a
+// newcomer is granted it.
+//
 // It also fails if `if holds then` becomes `if holds and false then` in lua/shared/all.lua: holds that have not arrived
-// yet count as ended, or are counted again. It also fails if `redis.call('EXISTS', expiry, unpack(lines))` becomes `if
-// false then redis.call('EXISTS', expiry, unpack(lines)) end` in lua/shared/whole.lua: if the queues of a semaphore or
-// a read-write lock have not arrived yet, the lock counts as having no waiters. It also fails if `if taken > 0 then
-// redis.call('EXISTS', lock, deadlines) else redis.call('EXISTS', deadlines) end` becomes `if taken < 0 then
-// redis.call('EXISTS', lock, deadlines) end` in lua/shared/deadlines.lua: if the deadlines have not arrived yet, live
-// holds count as lapsed. It also fails if `redis.call('EXISTS', lock .. ':?')` becomes `if false then
-// redis.call('EXISTS', lock .. ':?') end` in lua/shared/whole.lua: a script that empties a key fails in the middle. A
-// waiter then has the message of a grant that was not recorded, and the next waiter is admitted as well. It also fails
-// if `dropped = redis.call('ZSCORE', all, id) and true or false` becomes `dropped = redis.call('ZREM', all, id) == 1`
-// in lua/shared/drop.lua: the release of the last of several holds fails in the middle, and the last hold can no longer
-// be released. It also fails if `popped and redis.pcall('ZPOPMIN', queue)` becomes `false` in lua/shared/promote.lua:
-// the script fails in the middle if the only waiter is dead. It also fails if `local outcome = 'absent'` becomes `local
-// outcome = 'absent' if entry then redis.call('ZREM', expiry, id) end` in lua/mutex/leave.lua: the script fails in the
-// middle if a waiter leaves and its deadline was the last one in the key. It also fails if `|\bnon local key\b` is
-// removed in src/redis/refusals.ts: callers are rejected as refused by Redis, instead of asking again.
+// yet count as ended, or are counted again.
+//
+// It also fails if `redis.call('EXISTS', expiry, unpack(lines))` becomes `if false then redis.call('EXISTS', expiry,
+// unpack(lines)) end` in lua/shared/whole.lua: if the queues of a semaphore or a read-write lock have not arrived yet,
+// the lock counts as having no waiters.
+//
+// It also fails if `if taken > 0 then redis.call('EXISTS', lock, deadlines) else redis.call('EXISTS', deadlines) end`
+// becomes `if taken < 0 then redis.call('EXISTS', lock, deadlines) end` in lua/shared/deadlines.lua: if the deadlines
+// have not arrived yet, live holds count as lapsed.
+//
+// It also fails if `redis.call('EXISTS', lock .. ':?')` becomes `if false then redis.call('EXISTS', lock .. ':?') end`
+// in lua/shared/whole.lua: a script that empties a key fails in the middle. A waiter has then received a message of its
+// grant, but the grant is not recorded, and the next waiter is admitted as well.
+//
+// It also fails if `dropped = redis.call('ZSCORE', all, id) and true or false` becomes `dropped = redis.call('ZREM',
+// all, id) == 1` in lua/shared/drop.lua: the release of the last of several holds fails in the middle, and the last
+// hold can no longer be released.
+//
+// It also fails if `popped and redis.pcall('ZPOPMIN', queue)` becomes `false` in lua/shared/promote.lua: the script
+// fails in the middle if the only waiter is dead.
+//
+// It also fails if `local outcome = 'absent'` becomes `local outcome = 'absent' if entry then redis.call('ZREM',
+// expiry, id) end` in lua/mutex/leave.lua: the script fails in the middle if a waiter leaves and its deadline was the
+// last one in the key.
+//
+// It also fails if `|\bnon local key\b` is removed in src/redis/refusals.ts: callers are rejected as refused by Redis,
+// instead of asking again.
 test.each([mutexes, semaphores, readWriteLocks])(
   'I1 I3 I5 I8: a script sees all keys that it needs, or none ($kind)',
   { timeout: 90_000 },
@@ -153,8 +167,8 @@ test.each([mutexes, semaphores, readWriteLocks])(
       }
     }
     expect(troubles).toEqual([])
-    // While the slot moves, these calls must be served if all keys of the lock are on one node. Renewals are among
-    // these calls, so leases last, however long the move takes.
+    // The calls in `wholeThough` must be served while the slot moves, if all keys of the lock are on one node. These
+    // calls include renewals, so a holder keeps its lease, however long the move takes.
     for (const name of play.wholeThough)
       for (const there of [false, true]) expect(served, `${there}`).toContain(`${name} ${there}`)
     for (const name of play.putOff) expect(putOff).toContain(name)

@@ -1,7 +1,7 @@
 /**
- * Tests a cluster client with several subscriber connections, of which one is lost or half-open while the others work.
- * The waiters then check their locks with the scripts of their kind. How the client notices the bad connection is the
- * same for all kinds, and is tested with mutexes.
+ * Tests a cluster client with several subscriber connections. One of them is lost or half-open, and the others work.
+ * Waiters may then have missed messages, so the client asks Redis about their locks, with the scripts of each kind. How
+ * the client notices the bad connection is the same for all kinds, and is tested with mutexes.
  */
 import { Cluster } from 'ioredis'
 import { describe, expect, onTestFinished, test } from 'vitest'

@@ -10,7 +10,7 @@ import { eventually } from '../../kit/time.ts'
 import { mistaken, scene } from './sentinel-scene.ts'
 
 // This test fails if `|\bcannot be used with replica\b` is removed in src/redis/refusals.ts: the client keeps asking
-// the replica for confirmations. The replica refuses to wait for replicas, so each grant is undone and retried, without
+// the replica for confirmations. The replica refuses the command WAIT, so each grant is undone and retried, without
 // success.
 test('I4 I6: a sentinel names a replica: calls wait until it names the master, which confirms them', async () => {
   const at = await scene()
@@ -20,8 +20,8 @@ test('I4 I6: a sentinel names a replica: calls wait until it names the master, w
   const locks = client({ replicas: { min: 1, timeout: 2_000 } }, { ...options, connectionName })
   const asked = locks.lock(freshKey())
   asked.catch(() => {})
-  // The client has one connection each for commands, messages and confirmations. The connection for commands is
-  // constantly replaced. The connection for confirmations has not been used yet.
+  // Wait until the client has all of its three connections to the replica: for commands, for messages and for
+  // confirmations. The connection for commands is constantly replaced. The one for confirmations has not been used yet.
   const connections = async () => String(await servers.direct(replica).client('LIST')).split(connectionName).length - 1
   await eventually(async () => (await connections()) === 3)
   await putRight()

@@ -11,8 +11,8 @@ import { eventually } from '../../kit/time.ts'
 import { RedisSentinel } from '../../kit/topologies/redis-sentinel.ts'
 
 /**
- * With these options, only the sentinels can make the clients of a test leave a master; renewals and heartbeats come
- * too late.
+ * With these options, renewals and heartbeats are so rare that only the sentinels can make the clients of a test leave
+ * a master.
  */
 export const patient = { lease: 60_000, waiterTtl: 30_000 }
 
@@ -85,8 +85,8 @@ export async function mistaken({ servers, master }: Scene) {
     replica,
     options: { sentinels: [{ host: '127.0.0.1', port: sentinel!.port }], name } satisfies RedisOptions,
     /**
-     * Makes the sentinel report the true master. Sends both commands in one pipeline. Otherwise, a client that asks
-     * between the commands would get the final answer that no such master exists.
+     * Makes the sentinel report the true master. Sends both commands in one pipeline, so that no client can ask in
+     * between. Such a client would be told that there is no master of this name, and would not ask again.
      */
     async putRight() {
       const named = direct.pipeline().call('SENTINEL', 'REMOVE', name)

@@ -9,7 +9,7 @@ import { freshKey } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { freeze, patient, scene, serve } from './sentinel-scene.ts'
 
-/** How long a former master that continues acts as a master, in ms. */
+/** How long the old master still acts as a master after it continues, in ms. */
 const LINGER = 12_000
 
 describe('a master is stopped until after its failover, and then continues', () => {

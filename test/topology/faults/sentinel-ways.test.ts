@@ -27,7 +27,7 @@ test('I6: a sentinel that hangs is skipped', async () => {
 })
 
 // This test fails if `sentinelRetryStrategy: times => (times === 1 ? 0 : null),` is removed in src/redis/clients.ts:
-// ioredis keeps asking, and the reason is never reported.
+// ioredis keeps asking, and never reports why no sentinel answers.
 test('I6 I7: if no sentinel answers, calls are rejected in time with this cause, and nothing is left', async () => {
   const sentinels = [{ host: '127.0.0.1', port: await freePort() }]
   const locks = new LockClient({ sentinels, name: 'locks' }, { outageTimeout: 600 })
@@ -104,8 +104,9 @@ test('messages about other masters do not make a client leave', async () => {
 })
 
 // This test fails if `listeners => this.#counted(listeners)` becomes `() => {}` in src/redis/link.ts: the client stays
-// subscribed on the replica. It notices nothing, because the messages that it sends to itself reach the replica by
-// replication. But each release passes over its waiters, which then wait for their heartbeats.
+// subscribed on the replica. It does not notice this, because the messages that it sends to itself on the master are
+// replicated to the replica. But a release on the master finds no subscriber and passes over the client's waiters, so
+// they wait until their next heartbeat.
 test('I4: a client that listens to a replica while its commands go to the master notices this', async () => {
   const [master, replica] = [await ownServer(), await ownServer()]
   const [redis, follower] = [plainRedis(master.url), plainRedis(replica.url)]

@@ -9,7 +9,7 @@ import { again, type Caller, caller } from '../../lua/callers.ts'
 import { TestLock } from '../../lua/test-lock.ts'
 import { knownBy, LEASE, type Play, type Scene, type Stage, settings, terms } from './split-play.ts'
 
-/** `ended` tells which of the holder's two holds has ended. `dead` is set if the only waiter is dead. */
+/** `ended`: which of the holder's two holds has ended. `dead`: only one waiter is queued, and it is dead. */
 const scenes: readonly (Scene & { readonly ended?: 'first' | 'second'; readonly dead?: true })[] = [
   { name: 'held', keys: ['lock'] },
   { name: 'held twice', keys: ['lock', 'holds'] },
@@ -58,7 +58,7 @@ class MutexStage implements Stage {
     if (dead) {
       for (const claim of await redis.zrange(lock.names.queue, 0, '-1')) await redis.zadd(lock.names.queue, 1, claim)
       await redis.zrem(lock.names.expiry, waiters[0]!.id)
-      // In this scene, the inner hold's caller waited before it re-entered. The deadline of that wait is still
+      // In this scene, the caller of the inner hold waited before it re-entered. Its deadline as a waiter is still
       // recorded.
       await redis.zadd(lock.names.expiry, Date.now() + LEASE, this.inner.id)
     }

@@ -11,7 +11,7 @@ import { caller } from '../../lua/callers.ts'
 import { type Asker, another, asker, TestSemaphore } from '../../lua/semaphore.ts'
 import { knownBy, LEASE, type Play, type Scene, type Stage, settings, terms } from './split-play.ts'
 
-/** A scene with holders, waiters, and a newcomer. Each caller is described by what it asks for. */
+/** A scene with holders, waiters, and a newcomer. `held` and `queued` list what each holder and each waiter wants. */
 interface PermitsScene extends Scene {
   readonly held: readonly string[]
   readonly queued?: readonly string[]

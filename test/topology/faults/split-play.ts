@@ -16,17 +16,17 @@ export const settings: TextSettings = {
 
 export interface Scene {
   readonly name: string
-  /** The roles of those keys of the lock that exist, for example 'lock' and 'holds'. */
+  /** Which of the lock's keys exist, for example 'lock' and 'holds'. `names` in `Stage` has their names in Redis. */
   readonly keys: readonly string[]
   readonly lapsed?: true
 }
 
-/** A lock in a scene, and its callers. */
+/** A lock in the state that a scene describes, and the lock's callers. */
 export interface Stage {
   /** The names of all keys of the lock, whether they exist or not. */
   readonly names: Readonly<Record<string, string>>
   set(node: Node): Promise<void>
-  /** Makes the call with this name. Resolves to those parts of the reply that are the same each time. */
+  /** Makes the call with this name. Resolves to the reply, without the parts that differ between runs. */
   call(name: string): Promise<unknown>
   /** Returns the contents of the lock's keys, without times. */
   content(redis: Cluster): Promise<unknown>
@@ -50,7 +50,10 @@ export interface Play {
   readonly putOff: readonly string[]
 }
 
-/** Returns a function that maps an entry of a key to its caller's name, because ids differ from stage to stage. */
+/**
+ * Returns a function that replaces an entry of a lock's key, which begins with the id of a caller, by the name of this
+ * caller. In each stage, the callers have other ids, but the same names. So stages can be compared by names.
+ */
 export function knownBy(...callers: readonly Caller[]): (entry: string) => string {
   const names = new Map(callers.map(({ id, name }, i) => [id, `${name} ${i}`]))
   return entry => names.get(entry.slice(0, 28)) ?? 'another'

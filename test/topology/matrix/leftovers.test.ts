@@ -1,4 +1,4 @@
-/** Tests which containers a run of the matrix removes. */
+/** Tests which containers scripts/matrix treats as left over. It runs the tests on many versions of the server. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { hostname } from 'node:os'

@@ -1,4 +1,7 @@
-/** Tests trace links between holders of different clients. On servers before 6.2, these links need other commands. */
+/**
+ * Tests that the trace span of a holder links to the span of the previous holder, which used another client. Each
+ * client stores its span in Redis, and needs other commands for this on servers before 6.2.
+ */
 import { expect, test } from 'vitest'
 import { passOn, Telemetry } from '../../contract/opentelemetry/telemetry.ts'
 import { freshKey, plainRedis } from '../../kit/redis.ts'

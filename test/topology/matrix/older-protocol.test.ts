@@ -29,7 +29,7 @@ async function older(): Promise<RunningServer> {
   return server
 }
 
-/** Uses every operation of a lock that needs a message or a script. */
+/** Uses a lock in every way that requires a script or a message: a hand-off, a wake-up, a forced release and a loss. */
 async function locksAsEver(options: RedisOptions): Promise<void> {
   const [one, two] = [client({}, options), client({}, options)]
   const key = freshKey()

@@ -1,5 +1,6 @@
 /**
- * Checks the versions of the server and of Node, and writes them into the test report, where the matrix reads them.
+ * Checks that the server and Node have the versions that the matrix requested. Writes both versions into the test
+ * report, from which the matrix reads them.
  */
 import { expect, test } from 'vitest'
 import { ownServer, plainRedis } from '../../kit/redis.ts'

@@ -26,7 +26,10 @@ interface Answer {
   readonly body: Record<string, unknown>
 }
 
-/** Sends a request by a connection of its own, because a connection that stays open would delay the end of a server. */
+/**
+ * Sends a request on a connection of its own. The connection ends with the answer; if it stayed open, the server would
+ * stop late.
+ */
 async function post(url: string, body: unknown = {}, headers: Record<string, string> = {}): Promise<Answer> {
   const sent = request(url, {
     method: 'POST',

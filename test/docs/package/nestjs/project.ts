@@ -77,8 +77,8 @@ export async function projectOf({ major, type, dependencies }: Nest): Promise<st
 }
 
 /**
- * Installs once for each manifest. If npm was interrupted, the marker file is missing, and the installation is
- * repeated.
+ * Installs the packages that `manifest`, the text of package.json, names. Does nothing if they are installed already.
+ * If npm was interrupted, installed.json is missing, and the installation is repeated.
  */
 async function install(folder: string, manifest: string): Promise<void> {
   const [wanted, done] = [join(folder, 'package.json'), join(folder, 'installed.json')]

@@ -1,7 +1,7 @@
 /**
- * Finds the locks that certainly keep their state, held or free, while a fault affects some of the servers. The servers
- * without the fault must agree on the state of such a lock, and be a majority of all servers. If a server is emptied,
- * or its clock steps past the ends of leases, all other locks may be taken away from their holders.
+ * Finds the locks that certainly keep their state during a fault of some servers: they stay free, or held by the same
+ * caller. The servers without the fault agree on the state of such a lock, and are a majority of all servers. All other
+ * locks may be taken away from their holders if the fault empties a server, or sets its clock past the ends of leases.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { decodeHolder } from '../../../../src/kinds/claim.ts'
@@ -21,9 +21,9 @@ const PATIENCE = 300
  * Returns the numbers of the locks in doubt. A lock is in doubt if a fault of some servers may take it away from its
  * holder. `before` and `after` are what the other servers said before and after the fault. `lost` is what the affected
  * servers said before the fault. A lock is in doubt in two cases:
- * - No majority of all servers said the same before and after, for example because the lock changed hands in between.
- * - An affected server had voted for another claim. That vote may count later, together with votes that do not exist
- *   yet.
+ * - No majority of all servers said the same before and after the fault, for example because the lock changed hands.
+ * - An affected server had voted for a claim, and the majority did not name this claim. The claim may still win later,
+ *   if other servers vote for it, too.
  */
 export function inDoubt(before: Sight, after: Sight, servers: number, lost: Sight = []): number[] {
   const locks = Math.max(0, ...[...before, ...after].map(list => list.length))
@@ -41,17 +41,19 @@ export function inDoubt(before: Sight, after: Sight, servers: number, lost: Sigh
 
 /** The keys of the locks that a fault may have taken away. */
 export interface Lost {
-  /** The locks in doubt. */
   readonly inDoubt: string[]
   /**
-   * Other locks for which an affected server had voted. Their holders may depend on that vote. If a holder's connection
-   * to another server is broken, the holder does not know that other server's vote. Such a holder may be notified
-   * early, but no other caller gets the lock before that.
+   * Other locks for which an affected server had voted. If the connection of a holder to another server is broken, the
+   * holder does not know the vote of that other server, and may need the vote of the affected server. Such a holder may
+   * be notified of a loss early. No other caller gets the lock before that.
    */
   readonly voted: string[]
 }
 
-/** Calls `happen`, which makes the fault of the servers `lost`, and returns what the fault may have taken away. */
+/**
+ * Calls `happen`, which causes the fault of the servers with the numbers `lost`. Returns the locks that the fault may
+ * have taken away.
+ */
 export async function lostBy(
   all: readonly QuorumServer[],
   lost: readonly number[],

@@ -8,7 +8,7 @@ import type { Ways } from '../post.ts'
 import { Turns } from '../scene.ts'
 import type { LineFault } from './plan.ts'
 
-/** The delay on a slow connection, in ms. It is longer than a caller would like to wait for a reply. */
+/** The delay on a slow connection, in ms. Many calls have a shorter timeout. */
 const SLOW = 500
 
 export class Line {
@@ -70,7 +70,10 @@ const lineFaults: Readonly<Record<LineFault, (proxy: FaultProxy, choices: Choice
     await sleep(duration)
     proxy.delay(0)
   },
-  /** Requests that are sent during the fault, or their replies, arrive only after their sender has given up. */
+  /**
+   * Holds back the requests or the replies of this connection. They arrive after the fault, when the sender of the
+   * requests has given up.
+   */
   async hold(proxy, { duration, dice }) {
     proxy.hold(dice % 2 === 0 ? 'up' : 'down')
     await sleep(duration)

@@ -55,7 +55,7 @@ test.each(sizes)(
         expect(met.length >= majorityOf(servers)).toBe(planned.majority)
         expect(new Set(met).size).toBe(met.length)
       }
-      // The server faults of one blow begin together. Each fault lists all servers that the blow affects.
+      // A blow is one or more server faults that begin together. Each of them lists all servers that the blow affects.
       const blows = groupBy(
         [...storms, ...calms].filter(planned => planned.scope === 'server'),
         ({ blow }) => blow,
@@ -79,7 +79,7 @@ test('a lock is in doubt unless a majority of servers that keep their data agree
   expect(doubt(['a', 'a', 'a', 'free'], ['a', 'a', 'b', 'free'])).toBe(true)
   expect(doubt(['a', 'a', 'a', 'a'], ['b', 'b', 'b', 'b'])).toBe(true)
   expect(doubt(['a', 'a', undefined, undefined])).toBe(true)
-  // The server that forgets its data had voted for a claim that the other servers do not know yet.
+  // In the second case, the server that forgets its data had voted for a claim that the other servers do not know.
   const free = [['free'], ['free'], ['free'], ['free']]
   expect(inDoubt(free, free, 5, [['free']])).toEqual([])
   expect(inDoubt(free, free, 5, [['a']])).toEqual([0])

@@ -1,6 +1,6 @@
 /**
  * The plan of the faults: their order, their targets and their durations, all of which follow from the seed. Every kind
- * comes once, in random order, before any kind is repeated. All kinds come in the first two storms with their calms.
+ * comes once, in random order, before any kind is repeated. The first two storms and their calms have every kind.
  *
  * Faults of servers come in blows, one after another. There are three kinds of blow: a different fault for each server
  * of a minority, one fault for all servers of a majority, and steps of the servers' clocks. Calms have only blows
@@ -13,7 +13,7 @@ import { majorityOf, STANDING } from './terms.ts'
 
 const ofWorker = { kill: 6, freeze: 8, block: 5, 'wall clock': 3 } as const
 
-/** Faults of the connection between a process and a server. */
+/** Faults of the connection between a process and a server, with their weights. */
 const ofLine = {
   cut: 8,
   refuse: 5,
@@ -45,8 +45,9 @@ export type ServerFault = keyof typeof ofServer
 export type ClockFault = keyof typeof ofClock
 export type KeyFault = keyof typeof ofKey
 
-/** The only faults that may hit a majority at once: a majority of the connections of one process, or of the servers. */
+/** Only these faults may hit a majority of one process's connections at once. */
 const linesOfMajority: readonly LineFault[] = ['cut', 'partition', 'hold']
+/** Only these faults may hit a majority of the servers at once. */
 const serversOfMajority: readonly ServerFault[] = ['restart', 'restart empty', 'stop', 'cut off']
 
 export type Planned = Choices & { readonly at: number } & (
@@ -112,18 +113,18 @@ const longest: Partial<Record<Planned['name'], number>> = {
 }
 const SHORTEST = 50
 
-/** How much longer than its duration a blow takes, in ms. */
+/** The time that a fault takes in addition to its duration, in ms. */
 const needed: Partial<Record<Planned['name'], number>> = {
   restart: 300,
   'restart empty': STANDING + 600,
-  // This fault takes long, because the clocks of the servers step one after another.
+  // The fault `clock ahead` takes long, because the clocks of the servers step one after another.
   'clock ahead': 3_500,
   'clock back': 100,
 }
 const DICE = 1_000_000
-/** The first blow of a calm begins within this many ms. */
+/** The first blow of a calm begins at most this many ms after the calm has begun. */
 const SOON = 1_000
-/** How many ms before the end of a calm the last blow begins at the latest. */
+/** The last blow of a calm begins at least this many ms before the calm ends. */
 const PEACE = 1_000
 
 type Special = { readonly majority: ServerFault } | { readonly clock: ClockFault }
@@ -244,7 +245,6 @@ export class QuorumPlanner {
     return { lines: random.pick(linesOfMajority), majority: true }
   }
 
-  /** Returns the numbers of `count` random servers. */
   #some(count: number): number[] {
     const all = Array.from({ length: this.#servers }, (_, i) => i)
     return this.#random.shuffled(all).slice(0, count)

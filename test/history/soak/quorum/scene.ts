@@ -1,9 +1,9 @@
 /**
- * The scene for mutexes over a quorum: the servers, the processes, and the faults of both. Each process has a
- * connection to each server.
+ * A run with mutexes over a quorum: the servers, the processes, and the faults of both. Each process has a connection
+ * to each server.
  *
- * Servers persist every write. A server that comes back empty does not persist at first. It persists again once its
- * votes certainly count.
+ * Servers persist every write. A server that has come back empty is the exception: it must report that it does not
+ * persist, so that clients do not count its votes yet. It persists again once all clients certainly count its votes.
  */
 import { LockConnectionError } from '../../../../src/index.ts'
 import { keysWith } from '../../../kit/admin.ts'
@@ -19,7 +19,7 @@ import { type Emptied, QuorumStage } from './stage.ts'
 
 export { faultNames as faultsOfQuorum }
 
-/** Interval between comparisons of the clocks, in ms. */
+/** Interval between records of the servers' times of day, in ms. */
 const COMPARE = 5_000
 
 export class QuorumScene implements Scene {

@@ -52,9 +52,10 @@ export const serverFaults: Readonly<Record<ServerFault, Run>> = {
 const BETWEEN_STEPS = 700
 
 /**
- * Steps of servers' clocks, by up to a minute, one server at a time. Tokens follow the fastest clock. I2 is promised
- * for a token as long as a majority of the servers knows the token, and again once all servers' clocks have passed it.
- * So no data is lost before all clocks agree again.
+ * Steps of servers' clocks, by up to a minute, one server at a time. The fastest clock determines the tokens, so a
+ * token may be ahead of the other clocks. I2 is promised for such a token only while a majority of the servers knows
+ * the token, or after the clocks of all servers have passed it. So no fault may delete data before all clocks agree
+ * again.
  */
 export const clockFaults: Readonly<Record<ClockFault, Run>> = {
   'clock ahead': async (stage, { duration, dice }, server) => {
@@ -83,10 +84,10 @@ function sizeOf(dice: number): number {
 }
 
 /**
- * Steps a server's clock forward, past the ends of all leases on this server. If the servers that know a hold are a
- * majority even without this server, no other caller gets the lock. But a holder that depends on this server's vote may
- * be notified early. If the servers that know a hold are no majority without this server, another caller may get the
- * lock.
+ * Steps a server's clock forward, past the ends of all leases on this server. This affects a hold in one of two ways:
+ * - If the other servers that know the hold are a majority of all servers, no other caller gets the lock. But if the
+ *   holder depends on the vote of this server, it may be notified of a loss early.
+ * - If the other servers that know the hold are no majority, another caller may get the lock.
  */
 async function stepAhead(stage: QuorumStage, server: QuorumServer, size: number): Promise<void> {
   const from = now()
@@ -107,9 +108,9 @@ async function step(stage: QuorumStage, server: QuorumServer, ms: number): Promi
 }
 
 /**
- * Makes the servers `lost` forget their data, and records which holds may be taken away because of that. These servers
- * do not count until every earlier hold has ended, so no other caller gets a lock early. But if the servers that still
- * know a hold are no majority, its holder may be notified before its deadline.
+ * Makes the servers with the numbers `lost` forget their data. Records which holds may be taken away by this. The votes
+ * of these servers do not count until every earlier hold has ended, so no other caller gets a lock early. But if less
+ * than a majority of the servers still knows a hold, its holder may be notified of a loss before its deadline.
  */
 async function forgetting(stage: QuorumStage, lost: readonly number[], forget: () => Promise<void>): Promise<void> {
   const { servers, keys, recorder } = stage

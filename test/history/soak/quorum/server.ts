@@ -18,8 +18,8 @@ const persisting = ['--appendonly', 'yes', '--appendfsync', 'always', '--auto-ao
 const forgetful = ['--appendonly', 'no', '--appendfsync', 'always', '--auto-aof-rewrite-percentage', '0']
 
 /**
- * Starts servers one after another, because a server gets its clock through this process's environment, which has room
- * for only one clock.
+ * Starts servers one after another. A server gets its clock from environment variables of this process, and these can
+ * name only one clock at a time.
  */
 const launches = new Turns()
 

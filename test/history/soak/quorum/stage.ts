@@ -1,6 +1,6 @@
 /**
- * What a quorum run works with: its servers, the witnesses' server, the posts of the processes, and the run's own
- * client.
+ * The parts of a run over a quorum: the servers, the server of the witnesses, the posts of the processes (post.ts), and
+ * a client that makes the forced releases.
  */
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
@@ -31,7 +31,6 @@ export type Emptied = 'the truth' | 'that it persists'
 
 export class QuorumStage {
   readonly keys: readonly string[]
-  /** The servers, by their numbers. */
   readonly servers: readonly QuorumServer[]
   readonly recorder: Recorder
   readonly posts: readonly Post<Lines>[]

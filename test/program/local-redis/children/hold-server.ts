@@ -1,4 +1,7 @@
-/** Starts a server as a child process, and prints its port. Then waits for ever, ends normally, or calls `exit`. */
+/**
+ * Starts a server as a child process, and prints the server's port. The argument says what this process then does: wait
+ * for ever, call `process.exit`, or end because it has nothing more to do.
+ */
 import { chooseSource } from '../../../../local-redis/choose.ts'
 import { fromDistribution } from '../../../../local-redis/debian.ts'
 import { onPath } from '../../../../local-redis/path.ts'

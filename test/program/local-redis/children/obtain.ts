@@ -1,4 +1,4 @@
-/** Obtains a Redis as a program would, prints its url, and stops it when its work is done. */
+/** Obtains a Redis server as a program would, prints the server's URL, and then stops the server. */
 import { obtainRedis } from '../../../../local-redis/index.ts'
 
 const redis = await obtainRedis({ announce: line => console.log(line) })

@@ -1,4 +1,7 @@
-/** Uses only the distribution's package, and prints which server it provided. */
+/**
+ * Starts a server from the package of the Linux distribution, even if another server is installed. Prints the
+ * description of the server.
+ */
 import { chooseSource } from '../../../../local-redis/choose.ts'
 import { fromDistribution } from '../../../../local-redis/debian.ts'
 

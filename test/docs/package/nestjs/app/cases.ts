@@ -1,6 +1,6 @@
 /**
- * Cases of the module and the decorator in Nest's container. For each case, this program reports its failure, if any,
- * as a line of JSON.
+ * Runs the cases in which the module and the decorator are used in Nest's container. For each case, this program prints
+ * a line of JSON with the error, or with null.
  */
 import * as container from './container.js'
 import * as decorator from './decorator.js'

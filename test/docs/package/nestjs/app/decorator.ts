@@ -151,11 +151,11 @@ export async function refusesWhatIsNoMethodOfObjectsAndABadKey() {
     field = 1
   }
   const whole = Object.getOwnPropertyDescriptor(Some, 'whole')
-  assert.throws(() => apply(Some, 'whole', whole), /@Locked static whole is a function; expected a method of instances/)
+  assert.throws(() => apply(Some, 'whole', whole), /@Locked whole is "static"; expected an instance method/)
   assert.throws(() => apply(Some.prototype, 'field', undefined), /@Locked field is undefined; expected a method/)
   assert.throws(() => apply(Some.prototype, 'get', { get: () => 1 }), /@Locked get is undefined; expected a method/)
   const standard = () => apply(async () => {}, { kind: 'method', name: 'run' })
-  assert.throws(standard, /the kind of decorators around @Locked is "standard"; expected "legacy"/)
+  assert.throws(standard, /the decorator @Locked is "standard"; expected "legacy"/)
   assert.throws(() => Locked(''), LockArgumentError)
 }
 

@@ -32,8 +32,8 @@ export class Accounts {
   @Locked((from?: string) => from ?? 'all')
   async optional(_from?: string): Promise<void> {}
 
-  // The function may also return a lock of any kind, or several locks. The options of the decorator are the options of
-  // that lock.
+  // The function in `@Locked` may also return a lock of any kind, or several locks, instead of a key. What it returns
+  // determines which options the decorator accepts.
   @Locked(
     function (this: Accounts, limit: number) {
       return this.locks.semaphore('accounts', limit)

@@ -4,7 +4,10 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 
-/** The machine's monotonic clock in ms, the same in all processes (CLOCK_MONOTONIC), and timers on it. */
+/**
+ * The machine's monotonic clock (CLOCK_MONOTONIC), which is the same in all processes, and ways to wait for a later
+ * time. Times are in ms.
+ */
 final class Clock {
   private static final ScheduledExecutorService later = Executors.newSingleThreadScheduledExecutor(task -> {
     Thread thread = new Thread(task, "clock");

@@ -16,15 +16,17 @@ import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 import org.redisson.config.SingleServerConfig;
 
-/** The locks under test: one client per process, as Redisson is meant to be used, with its defaults. */
+/**
+ * The locks under test. One Redisson client with its default settings serves the whole process, as Redisson intends.
+ */
 final class Locks {
-  /** Time limit for subscribing, in ms, because thousands may subscribe at once. */
+  /** The time limit for a subscription, in ms. It is long, because thousands of waiters may subscribe at once. */
   private static final int PATIENCE = 60_000;
 
   private final RedissonClient redisson;
   private final Setting setting;
   private final AtomicLong ids = new AtomicLong();
-  /** Semaphores whose permits have been set. */
+  /** Names of the semaphores whose number of permits has been set. */
   private final Set<String> stocked = ConcurrentHashMap.newKeySet();
 
   Locks(Setting setting) {
@@ -32,8 +34,10 @@ final class Locks {
     URI url = URI.create(setting.url());
     Config config = new Config();
     SingleServerConfig server = config.useSingleServer().setAddress(address(url)).setDatabase(database(url));
-    // Each waiter of a fair lock has its own channel, and so has each key of the other lock. If the default of 50 × 5
-    // channels, each opened within 7.5 s, is too small, a request fails with the advice to raise these two settings.
+    // A fair lock needs a channel for each waiter, and any other lock needs one for each key. By default, Redisson
+    // allows 250 channels (50 connections with 5 channels each), and 7.5 s for each subscription. If one of these
+    // limits is exceeded, a request fails, and its error advises to raise the limit. So if 250 channels are not enough,
+    // both limits are raised.
     int channels = setting.waiters() + 2;
     int pool = server.getSubscriptionConnectionPoolSize();
     if (channels > pool * server.getSubscriptionsPerConnection()) {
@@ -43,7 +47,7 @@ final class Locks {
     redisson = Redisson.create(config);
   }
 
-  /** Asks for one lock at a time, and may ask again after the release. */
+  /** Returns a contender for this key. It must release the lock before it asks again. */
   Contender contender(String key, boolean reading) {
     return switch (setting.rival()) {
       case "redisson-lock" -> of(redisson.getLock(key));
@@ -61,7 +65,8 @@ final class Locks {
   }
 
   private Contender of(RLock lock) {
-    // Replaces the thread's id, by which Redisson identifies the owner, as its documentation recommends for callbacks.
+    // By default, Redisson identifies the owner by the id of the thread. The calls of a contender come from several
+    // threads. So each contender has an id of its own, as Redisson's documentation recommends for callbacks.
     long id = ids.incrementAndGet();
     Double lease = setting.lease();
     return new Contender(
@@ -82,7 +87,10 @@ final class Locks {
         permit -> semaphore.releaseAsync((String) permit));
   }
 
-  /** Asks for the lock, and releases what it was granted. Some locks have an id for each grant. */
+  /**
+   * Asks for the lock and releases it. Some locks return an id with each grant, and need it for the release. So
+   * {@code granted} keeps the id.
+   */
   static final class Contender {
     private final Supplier<? extends CompletionStage<?>> ask;
     private final Function<Object, ? extends CompletionStage<?>> giveBack;
@@ -103,7 +111,7 @@ final class Locks {
     }
   }
 
-  /** The URL with a port, which Redisson requires. It takes user and password from the URL as well. */
+  /** Returns the URL with a port, which Redisson requires. A user and a password in the URL are kept. */
   private static String address(URI url) {
     String user = url.getRawUserInfo() == null ? "" : url.getRawUserInfo() + "@";
     return url.getScheme() + "://" + user + url.getHost() + ":" + (url.getPort() == -1 ? 6379 : url.getPort());

@@ -14,7 +14,7 @@ sealed interface Report {
   /** {@code error} is absent if there was none; {@code cpu} is in µs. */
   record Drained(String op, int samples, long unfinished, int errors, String error, long cpu) implements Report {}
 
-  /** In bytes. */
+  /** Both sizes are in bytes. */
   record Memory(String op, long resident, long heap) implements Report {}
 
   record Failed(String op, String error) implements Report {}

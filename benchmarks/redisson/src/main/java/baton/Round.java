@@ -11,11 +11,15 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 
 /**
- * Waiters that ask, hold and release, and the results. Each step runs on the thread on which Redisson completes the
- * previous step. Between two readings of the clock there is nothing but the call.
+ * Runs the waiters (ask, hold, release) and keeps the results. Each step runs on the thread on which Redisson completes
+ * the previous step. The clock is read directly before and directly after each call, so the times contain nothing but
+ * the call.
  */
 final class Round {
-  /** A server that is gone refuses at once. Without a limit, waiters would loop on refusals. */
+  /**
+   * How long a waiter pauses after an error, in ms. If the server is gone, each call fails at once. Without the pause,
+   * the waiters would then repeat their calls in a busy loop.
+   */
   private static final double AFTER_ERROR = 10;
 
   /** Waiters that have not finished. */
@@ -29,8 +33,8 @@ final class Round {
   private final long cpuBefore = cpu();
 
   /**
-   * Each waiter asks again until {@code endAt}; if that is past, each asks once. A waiter that gets the lock before
-   * {@code openAt} keeps it until then.
+   * Each waiter asks again and again until {@code endAt}. If {@code endAt} is in the past, each waiter asks once. A
+   * waiter that gets the lock before {@code openAt} keeps it until then.
    */
   Round(int waiters, double hold, double openAt, double endAt) {
     left = new CountDownLatch(waiters);
@@ -39,7 +43,7 @@ final class Round {
     this.endAt = endAt;
   }
 
-  /** Waiters ask in order: the first at {@code startAt}, then one every {@code gap} ms. */
+  /** The first waiter asks at {@code startAt}, and each next waiter asks {@code gap} ms later. */
   void startAll(Locks.Contender[] contenders, double startAt, double gap) throws InterruptedException {
     for (int i = 0; i < contenders.length; i++) {
       if (gap > 0) Clock.sleepUntil(startAt + i * gap);
@@ -51,7 +55,7 @@ final class Round {
     left.await((long) ((giveUpAt - Clock.now()) * 1e6), TimeUnit.NANOSECONDS);
   }
 
-  /** µs that the process has used since the round began. */
+  /** The processor time that the process has used since the round began, in µs. */
   long cpuUsed() {
     return cpu() - cpuBefore;
   }

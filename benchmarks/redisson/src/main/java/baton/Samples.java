@@ -9,17 +9,23 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Records of five numbers, in blocks: growing an array would copy it while the lock under test is held. */
+/**
+ * Records of five numbers each, stored in blocks. A single array would have to be copied when it grows. The copying
+ * would prolong a hold, because a record is added before the lock under test is released.
+ */
 final class Samples {
   private static final int FIELDS = 5;
   private static final int BLOCK = 4096;
 
   private double[] block = new double[BLOCK * FIELDS];
   private final List<double[]> blocks = new ArrayList<>(List.of(block));
-  /** How many numbers the last block has. */
+  /** How many numbers have been written to `block`. */
   private int used;
 
-  /** Called when release is called. {@link #finish} adds when it returned; that stays NaN if it never did. */
+  /**
+   * Adds a record, and returns its number. The worker calls this when it begins to release the lock. When the release
+   * is over, {@link #finish} adds the time; until then, that time is NaN.
+   */
   synchronized int add(double waiter, double asked, double acquired, double released) {
     if (used == block.length) {
       block = new double[BLOCK * FIELDS];
@@ -38,7 +44,7 @@ final class Samples {
     blocks.get(sample / BLOCK)[sample % BLOCK * FIELDS + FIELDS - 1] = done;
   }
 
-  /** Writes the samples so far, and returns their number, because more may come while the file is written. */
+  /** Writes the samples so far, and returns their number. */
   synchronized int writeTo(Path file) throws IOException {
     ByteBuffer bytes = ByteBuffer.allocate(block.length * Double.BYTES).order(ByteOrder.LITTLE_ENDIAN);
     try (OutputStream out = Files.newOutputStream(file)) {

@@ -1,8 +1,9 @@
 package baton;
 
 /**
- * The first message to the worker. {@code lease} is in ms; if it is null, Redisson renews the lease, its default.
- * {@code lock}, {@code permits} and {@code writerEvery} are as in benchmarks/contract.ts, and null for a mutex.
+ * The first message to the worker. {@code lease} is in ms. If it is null, the lease is Redisson's default, which
+ * Redisson renews. {@code lock}, {@code permits} and {@code writerEvery} are as in benchmarks/contract.ts, and null for
+ * a mutex.
  */
 record Setting(
     String rival,

@@ -18,8 +18,8 @@ import java.util.concurrent.Executors;
 import java.util.function.Function;
 
 /**
- * A worker of the benchmark for Redisson's locks: it reads orders as JSON lines from standard input, and writes one
- * report for each to standard output. benchmarks/contract.ts defines them.
+ * A worker of the benchmark for Redisson's locks. It reads orders as JSON lines from standard input, and writes one
+ * report for each order to standard output. benchmarks/contract.ts defines the orders and the reports.
  */
 public final class Worker {
   private static final ObjectMapper json = new ObjectMapper();
@@ -33,7 +33,7 @@ public final class Worker {
 
   public static void main(String[] args) throws IOException {
     PrintStream out = System.out;
-    System.setOut(System.err); // output of libraries is not a report
+    System.setOut(System.err); // only reports go to standard output, and the output of libraries goes to standard error
     Worker worker = new Worker();
     ExecutorService orders = Executors.newSingleThreadExecutor();
     BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
@@ -50,7 +50,7 @@ public final class Worker {
         if (report instanceof Report.Done done && done.op().equals("close")) end(0);
       });
     }
-    end(0); // even in the middle of an order: nobody reads the answer any longer
+    end(0); // the runner has closed the input and reads no more reports, so an unfinished order is abandoned
   }
 
   /** Exits even if threads of the library or closing connections remain. */
@@ -116,7 +116,7 @@ public final class Worker {
     return new Report.Dropped(op, calledAt, Clock.now());
   }
 
-  /** Makes all holders do something at once, and waits for the last one. */
+  /** Starts {@code step} for all holders at once, and waits until it has completed for each of them. */
   private void all(Function<Locks.Contender, CompletionStage<?>> step) {
     CompletableFuture.allOf(
             Arrays.stream(holders).map(holder -> step.apply(holder).toCompletableFuture()).toArray(CompletableFuture[]::new))
