@@ -16,6 +16,8 @@ const common = {
   hookTimeout: 60_000,
   // On a busy machine, the default of 1 s is too short for a page to show what was read from Redis.
   expect: { poll: { timeout: 10_000 } },
+  // The result of a whole run shows only the message of a failure, so the message has to contain the values.
+  chaiConfig: { truncateThreshold: 2_000 },
   // A test that fails once is a failure.
   retry: 0,
 }

@@ -13,6 +13,7 @@ const common = {
   maxWorkers: 6,
   testTimeout: 30_000,
   hookTimeout: 60_000,
+  chaiConfig: { truncateThreshold: 2_000 },
   retry: 0,
 }
 

@@ -88,6 +88,15 @@ export function check(events: Iterable<HistoryEvent>): Verdict {
   }
 }
 
+/** Like `check`, but throws if there are violations. The error has their texts, and the events before the first one. */
+export function checkPassing(events: readonly HistoryEvent[]): Verdict {
+  const verdict = check(events)
+  const [first] = verdict.violations
+  if (!first) return verdict
+  const texts = verdict.violations.map(({ invariant, text }) => `${invariant}: ${text}`)
+  throw new Error([...texts, ...eventsBefore(first, events).map(event => JSON.stringify(event))].join('\n'))
+}
+
 /** A violation is shown together with the events up to this many ms after it. */
 const AFTERMATH = 5
 

@@ -3,13 +3,14 @@
  * grant.
  */
 import { expect, test } from 'vitest'
+import { checkPassing } from '../../history/check.ts'
 import { Memory, RecordedClient } from '../../history/recorded.ts'
 import { within } from '../../kit/outcomes.ts'
 import { forgetful, quorumScene } from '../../kit/quorum-scene.ts'
 import { Random } from '../../kit/random.ts'
 import { freshKey } from '../../kit/redis.ts'
 import { sleep } from '../../kit/time.ts'
-import { allCount, FORGETFUL_LEASE as lease, seeded, verdictOn } from './trial.ts'
+import { allCount, FORGETFUL_LEASE as lease, seeded } from './trial.ts'
 
 const waiterTtl = 3_000
 
@@ -69,6 +70,6 @@ function play(size: number): Promise<void> {
     }
     expect(await lastClient.release(last)).toBe(true)
     await scene.nothingLeft(key)
-    verdictOn(memory)
+    checkPassing(memory.events)
   })
 }

@@ -13,7 +13,7 @@ import { Cluster, Command } from 'ioredis'
 import { onTestFinished } from 'vitest'
 import { type ClientOptions, LockClient } from '../../../src/index.ts'
 import { decodeClaim, decodePermitsClaim } from '../../../src/kinds/claim.ts'
-import { check, type Verdict } from '../../history/check.ts'
+import { checkPassing, type Verdict } from '../../history/check.ts'
 import type { Fields, Kind } from '../../history/events.ts'
 import { Memory, queueEntries, RecordedClient } from '../../history/recorded.ts'
 import { now } from '../../history/recorder.ts'
@@ -124,12 +124,12 @@ export class Crowd {
     this.#history.record(kind, fields)
   }
 
-  /** Waits until all callers have finished, and resolves to the checker's verdict. */
+  /** Waits until all callers have finished. Resolves to the checker's verdict, and rejects if it finds violations. */
   async end(): Promise<Verdict> {
     this.#open = false
     this.record('healed', { bound: SOON })
     await Promise.all(this.#done)
-    return check(this.#history.events)
+    return checkPassing(this.#history.events)
   }
 
   async #call(
