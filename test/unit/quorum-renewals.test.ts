@@ -1,7 +1,7 @@
 /** Tests which answers of the servers decide a renewal on a quorum. */
 import { expect, test } from 'vitest'
 import { Renewals } from '../../src/compose/quorum/renewals.ts'
-import type { Claim } from '../../src/kind.ts'
+import type { Claim, Granted } from '../../src/kind.ts'
 import { ballotsOver } from './ballots.ts'
 import { FakeClock } from './fake-clock.ts'
 import { now } from './promises.ts'
@@ -94,4 +94,57 @@ test('I8: a server that received the token during the renewal is asked again', a
   await clock.advance(1_000)
   for (const server of [0, 2]) answer[server]!(clock.now() + 20_000)
   expect((await now(renewing)) as number[]).toEqual([clock.now() + 19_800])
+})
+
+/**
+ * Servers 0 and 1 have voted, and the lock is granted. Server 2 is asked for its vote, too, and has not answered yet
+ * when the renewal begins (with `asked` false, it is not asked). Server 1 does not answer the renewal.
+ */
+function votedByTwo(asked: boolean) {
+  const clock = new FakeClock()
+  const votes: ((grant: Granted) => void)[] = []
+  const renewals: [server: number, token: number][] = []
+  const places = [0, 1, 2].map(server => ({
+    member: { up: true, counts: true, epoch: 0 },
+    kind: {
+      renew: async ([{ token }]: [{ token: number }]) => {
+        renewals.push([server, token])
+        return server === 1 ? new Promise(() => {}) : [clock.now() + 20_000]
+      },
+    },
+    voting: { vote: () => new Promise(resolve => votes.push(resolve)) },
+  }))
+  const ballots = ballotsOver(places, clock)
+  const ballot = ballots.of(claim)
+  const vote = (): Granted => ({ granted: true, token: 1_000, deadline: clock.now() + 600, via: 'immediate' })
+  if (asked) ballots.ask(ballot, 2, 'try', 0)
+  for (const server of [0, 1]) ballots.voted(ballot, server, vote())
+  ballots.changed(ballot)
+  const renewing = new Renewals(ballots, clock).renew([{ hold, token: 1_000, ms: 20_000 }])
+  return { clock, renewing, renewals, votes, vote: () => votes.shift()!(vote()) }
+}
+
+test('I4: a server whose vote arrives during the renewal is asked to prolong the hold, too', async () => {
+  const { clock, renewing, renewals, vote } = votedByTwo(true)
+  await clock.advance(50)
+  expect(await now(renewing)).toBe('pending')
+  vote()
+  expect((await now(renewing)) as number[]).toEqual([clock.now() - 50 + 19_800])
+  expect(renewals).toEqual([
+    [0, 1_000],
+    [1, 1_000],
+    [2, 1_000],
+  ])
+})
+
+test('I4: if a server of the majority does not answer, a server that has no vote is asked to join the hold', async () => {
+  const { clock, renewing, votes, vote } = votedByTwo(false)
+  await clock.advance(50)
+  expect(votes).toHaveLength(0)
+  // Let a quarter of the lease pass.
+  await clock.advance(100)
+  expect(votes).toHaveLength(1)
+  vote()
+  const [until] = (await now(renewing)) as number[]
+  expect(until).toBeGreaterThan(clock.now() + 19_700)
 })

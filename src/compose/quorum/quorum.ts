@@ -60,7 +60,7 @@ export class Quorum implements Ways {
     this.#longest = settings.lease
     this.#members = sources.map((source, i) => {
       const server = Server.at(source, settings, clock, this.#listenTo(i), this.ids)
-      return new Member(i, server, new Standing(now, () => this.#longest))
+      return new Member(i, server, new Standing(clock, () => this.#longest))
     })
     const addresses = this.#members.flatMap(({ address }) => address ?? [])
     const twice = addresses.find((address, i) => addresses.indexOf(address) !== i)

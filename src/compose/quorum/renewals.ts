@@ -23,8 +23,17 @@ interface Question extends Prolonging {
   outdated: boolean
 }
 
-/** How often a renewal asks the servers, at most. It asks again if a token was corrected or an answer was outdated. */
+/**
+ * How often a renewal asks the servers, at most. It asks again if a token was corrected, if an answer was outdated, or
+ * if further servers were asked to join the hold.
+ */
 const MOST_ROUNDS = 3
+
+/**
+ * How long a round waits for servers whose answers decide whether a hold is prolonged: this fraction of the time that
+ * the hold has left, and at most `most` ms.
+ */
+const PATIENCE = { fraction: 1 / 4, most: 1_000 }
 
 /** How long a forced release may take to reach all servers, in ms. */
 const TAKING = 500
@@ -52,18 +61,24 @@ export class Renewals {
     }))
     const decided = ({ ballot, prolonged }: Question) =>
       !ballot?.granted || prolonged >= majority || this.#ballots.election.votes(ballot).length < majority
-    const round = new Round(members, majority, this.#clock)
+    const unanswered = new Set(places.keys())
+    const open = (question: Question) => !decided(question) && question.prolonged + unanswered.size >= majority
+    const round = new Round(members, majority, this.#clock, () => this.#patience(questions.filter(open)))
     for (const i of places.keys()) {
-      this.#ask(i, questions).then(
+      const asking = this.#ask(i, questions).finally(() => unanswered.delete(i))
+      asking.then(
         () => round.answered(i, questions.every(decided)),
         error => round.failed(i, error),
       )
     }
     const errors = await round.over
     const settled = await Promise.all(questions.map(({ ballot }) => ballot && this.#settle(ballot)))
-    // Correcting a token does not prolong the lease, so the servers are asked again.
-    const changed = settled.some(Boolean) || questions.some(({ outdated }) => outdated)
-    if (!questions.every(decided) && rounds > 1 && changed) return this.renew(asked, rounds - 1)
+    const undecided = questions.filter(question => !decided(question))
+    // If a server does not answer, another server may join the hold and prolong it instead.
+    const joining = undecided.map(question => this.#join(question.ballot as Ballot))
+    // Correcting a token does not prolong the lease, and neither does joining. So the servers are asked again.
+    const changed = [...settled, ...joining].some(Boolean) || questions.some(({ outdated }) => outdated)
+    if (undecided.length > 0 && rounds > 1 && changed) return this.renew(asked, rounds - 1)
     const renewed = questions.map((question): Renewed => {
       const { ballot } = question
       if (!ballot?.granted) return undefined
@@ -79,8 +94,49 @@ export class Renewals {
     return renewed
   }
 
+  /**
+   * Returns the minimum of a round's time limit, in ms. `open` are the questions that the servers without an answer can
+   * still decide. If there is none, returns undefined.
+   */
+  #patience(open: readonly Question[]): number | undefined {
+    if (open.length === 0) return undefined
+    const ends = open.map(({ ballot }) => this.#ballots.election.until(ballot as Ballot))
+    const left = Math.max(0, Math.min(...ends) - this.#clock.now())
+    return Math.min(PATIENCE.most, left * PATIENCE.fraction)
+  }
+
+  /** Asks the server to prolong the holds, also those for which the server's vote is still on its way. */
   async #ask(server: number, questions: readonly Question[]): Promise<void> {
-    const some = questions.filter(({ ballot }) => ballot?.granted && ballot.seats[server]?.vote)
+    const seatOf = ({ ballot }: Question) => (ballot?.granted ? ballot.seats[server] : undefined)
+    const coming = questions.filter(question => {
+      const seat = seatOf(question)
+      return seat && !seat.vote && seat.asked > 0 && !seat.clearing
+    })
+    await Promise.all([
+      this.#prolong(
+        server,
+        questions.filter(question => seatOf(question)?.vote),
+      ),
+      ...coming.map(async question => {
+        await this.#answer(question.ballot as Ballot, server)
+        if (seatOf(question)?.vote) await this.#prolong(server, [question])
+      }),
+    ])
+  }
+
+  /** Resolves when the server has voted for the claim, or has answered all requests of the claim. */
+  #answer(ballot: Ballot, server: number): Promise<void> {
+    return new Promise(resolve => {
+      const unwatch = this.#ballots.watch(ballot, () => {
+        const { vote, asked } = ballot.seats[server] as Seat
+        if (!vote && asked > 0) return
+        unwatch()
+        resolve()
+      })
+    })
+  }
+
+  async #prolong(server: number, some: readonly Question[]): Promise<void> {
     if (some.length === 0) return
     const { kind } = this.#ballots.places[server]!
     const tokens = some.map(({ ballot }) => ballot?.seats[server]?.vote?.token ?? 0)
@@ -139,16 +195,19 @@ export class Renewals {
   /**
    * Asks the servers that do not have the hold to grant it, too, except servers that have lost it within the last
    * TAKING ms. A forced release takes the hold from one server after the other, and would never finish if servers
-   * granted the hold again at once.
+   * granted the hold again at once. Returns whether a server was asked.
    */
-  #join(ballot: Ballot): void {
+  #join(ballot: Ballot): boolean {
     const token = ballot.granted?.token
     const before = this.#clock.now() - TAKING
+    let joins = false
     for (const [i, { member }] of this.#ballots.places.entries()) {
       const seat = ballot.seats[i] as Seat
       if (token === undefined || seat.vote || seat.asked > 0 || seat.clearing || !member.up) continue
       if (seat.goneAt > before) continue
       this.#ballots.ask(ballot, i, 'same', token)
+      joins = true
     }
+    return joins
   }
 }

@@ -9,6 +9,7 @@
  * server reports that it writes each change to disk before it answers, because such a server loses nothing.
  */
 import type { Redis } from 'ioredis'
+import type { Clock } from '../../clock.ts'
 import type { Connection } from '../../redis/connection.ts'
 
 /** What a server reports about itself. */
@@ -18,11 +19,14 @@ interface Account {
   readonly persists: boolean
 }
 
+/** How long the client waits before it asks a server again that is still loading its data, in ms. */
+const LOADING = 100
+
 /** The largest factor by which a server's clock may run faster than this client's clock. */
 const DRIFT = 1.01
 
 export class Standing {
-  readonly #now: () => number
+  readonly #clock: Clock
   readonly #longest: () => number
   #account: Account | undefined
   #looks = 0
@@ -30,8 +34,8 @@ export class Standing {
   #error: Error | undefined
 
   /** `longest`: the longest lease of this client, in ms. */
-  constructor(now: () => number, longest: () => number) {
-    this.#now = now
+  constructor(clock: Clock, longest: () => number) {
+    this.#clock = clock
     this.#longest = longest
   }
 
@@ -52,7 +56,7 @@ export class Standing {
   get wait(): number {
     if (!this.#account) return Number.POSITIVE_INFINITY
     const { since, persists } = this.#account
-    return persists ? 0 : Math.max(0, since + this.#longest() * DRIFT - this.#now())
+    return persists ? 0 : Math.max(0, since + this.#longest() * DRIFT - this.#clock.now())
   }
 
   /** Why the server's votes do not count. */
@@ -81,7 +85,10 @@ export class Standing {
   /** Asks the server about its uptime and persistence. Resolves when it has answered, or the question has failed. */
   async look(connection: Connection): Promise<void> {
     this.forget()
-    const look = this.#looks
+    return this.#learn(connection, this.#looks)
+  }
+
+  async #learn(connection: Connection, look: number): Promise<void> {
     const [account, error] = await connection
       .run(redis => this.#ask('nodes' in redis ? redis.nodes('master') : [redis]))
       .then(
@@ -90,11 +97,19 @@ export class Standing {
       )
     // The connection was lost after the question was sent, so the answer is outdated.
     if (look !== this.#looks) return
+    if (account === 'loading') {
+      await new Promise<void>(resolve => this.#clock.after(LOADING, resolve))
+      return look === this.#looks ? this.#learn(connection, look) : undefined
+    }
     this.#account = account
     this.#error = error
   }
 
-  async #ask(masters: readonly Redis[]): Promise<Account> {
+  /**
+   * Returns what the servers report, or 'loading'. While a server loads its data after a restart, it says that it does
+   * not persist writes, even if it does.
+   */
+  async #ask(masters: readonly Redis[]): Promise<Account | 'loading'> {
     const accounts = await Promise.all(
       masters.map(async redis => {
         const [server, persistence, fsync] = await Promise.all([
@@ -105,15 +120,18 @@ export class Standing {
           redis.config('GET', 'appendfsync').catch(() => []) as Promise<string[]>,
         ])
         const uptime = Number(/uptime_in_seconds:(\d+)/.exec(server)?.[1] ?? 0)
+        if (/^loading:1/m.test(persistence)) return 'loading'
         const persists = /aof_enabled:1/.test(persistence) && fsync.includes('always')
         // Redis computes its uptime from whole seconds: if it starts at 10.9 s and answers at 12.1 s, it reports 2 s.
         // So the uptime may be one second too long.
-        return { since: this.#now() - Math.max(0, (uptime - 1) * 1000), persists }
+        return { since: this.#clock.now() - Math.max(0, (uptime - 1) * 1000), persists }
       }),
     )
+    const loaded = accounts.filter(account => account !== 'loading')
+    if (loaded.length < accounts.length) return 'loading'
     return {
-      since: Math.max(...accounts.map(({ since }) => since)),
-      persists: accounts.every(({ persists }) => persists),
+      since: Math.max(...loaded.map(({ since }) => since)),
+      persists: loaded.every(({ persists }) => persists),
     }
   }
 }

@@ -1,7 +1,7 @@
 /** Tests requests that reach a server of a quorum only after their call has ended, and answers that come late. */
 import { expect, test } from 'vitest'
 import { leaveText } from '../../kit/frames.ts'
-import { outcomeOf } from '../../kit/outcomes.ts'
+import { outcomeOf, within } from '../../kit/outcomes.ts'
 import { quorumScene } from '../../kit/quorum-scene.ts'
 import { freshKey } from '../../kit/redis.ts'
 import { eventually, sleep } from '../../kit/time.ts'
@@ -147,4 +147,26 @@ test('a lock is not reported as free while the answer of a slow server decides w
   scene.delay(scene.size - 1, 100)
   expect(await other!.isLocked(key)).toBe(true)
   expect(await other!.inspect(key)).toMatchObject({ locked: true, owner: lease.owner })
+})
+
+/**
+ * Servers 0 and 1 have granted the lock. Server 2 hangs, and votes only while the lease is renewed. By then server 1
+ * hangs.
+ */
+// This test fails if `!seat.vote && seat.asked > 0 && !seat.clearing` becomes `false` in
+// src/compose/quorum/renewals.ts: server 2 is not asked to prolong the hold, and the renewal rejects.
+test('I4: a majority renews a lease although one of its servers votes late', async () => {
+  const scene = await quorumScene()
+  const locks = scene.client()
+  // Let the client connect to all servers.
+  await locks.isLocked(freshKey())
+  scene.freeze(2)
+  const lease = await locks.lock(freshKey())
+  scene.freeze(1)
+  const renewing = within(5_000, lease.renew(60_000))
+  scene.thaw(2)
+  await renewing
+  expect(lease.remaining()).toBeGreaterThan(40_000)
+  scene.thaw(1)
+  expect(await lease.release()).toBe(true)
 })

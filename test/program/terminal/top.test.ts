@@ -176,6 +176,7 @@ test('resize', async () => {
   await terminal.resize(80, 9)
   await terminal.eventually(shown => /^ {2}LOCK +HOLDER/.test(shown.split('\n')[2]!) && shown.endsWith('\nfilter:'))
   await terminal.press('Escape')
+  await terminal.eventually('q quit')
   await terminal.resize(140, 10)
   const wide = await terminal.eventually(shown => shown.split('\n')[2]!.length > 80)
   expect(wide.split('\n')).toHaveLength(10)
