@@ -6,12 +6,10 @@
  *   npm run --silent words:draw -- --seed 1 --at <commit>    from the files of that commit
  *
  * How to measure: give the document, and nothing else, to an engineer who knows Node and Redis and has never seen this
- * code. The reader reads each comment and message once, writes down what it means, and marks it if a second reading was
- * necessary. A person who knows the code then compares these notes with the code. An item fails if the reader missed
- * its meaning, or marked the item. For each page, the reader first reads only its title, and writes down three
- * questions that this title raises for a newcomer. Then the reader opens the page, and answers the questions from the
- * page alone. The questions come from the title and not from the name of the file, because every reader of the page
- * sees the title. The aims: at most 3 of 60 comments fail, none of 30 messages fails, and all answers are right.
+ * code. It begins with the reader's task (task.ts). A person who knows the code then compares the meanings that the
+ * reader wrote down with the code. A comment or a message fails if the reader missed its meaning, or marked it. A page
+ * fails if one of its three questions was not answered, or answered wrongly. The aims: at most 3 of 60 comments fail,
+ * none of 30 messages fails, and no page fails.
  *
  * The draw depends only on the seed and the files. Each comment in the sources has the same chance, whichever file it
  * is in. Each page has the same chance as every other page, and so has each message of at least four words. Shorter
@@ -22,6 +20,7 @@ import { parseArgs } from 'node:util'
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
 import { commented, commentsIn } from './comments.ts'
 import { messagesOf } from './table.ts'
+import { PAGES_TASK, TASK } from './task.ts'
 import { type Tree, withTree } from './tree.ts'
 
 const COMMENTS = 60
@@ -57,6 +56,7 @@ function draw(tree: Tree): string {
   return [
     `# A draw of words, seed ${seed}`,
     '',
+    TASK,
     `## Comments: ${COMMENTS} of ${comments.length}`,
     '',
     ...drawnComments,
@@ -67,6 +67,7 @@ function draw(tree: Tree): string {
     ...drawnMessages,
     `## Pages: ${PAGES} of ${documents.length}`,
     '',
+    PAGES_TASK,
     ...drawn(documents, PAGES, 3).map(file => `* ${file}: “${titleOf(tree.read(file))}”`),
   ].join('\n')
 }
