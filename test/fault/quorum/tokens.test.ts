@@ -76,9 +76,9 @@ test('I2: an owner does not get the token of a hold that has ended, even if a se
   expectIncreasing(tokens)
 })
 
-// This test fails if `if (!questions.every(decided) && rounds > 1 && changed) return this.renew(asked, rounds - 1)` is
-// removed in src/compose/quorum/renewals.ts: the client corrects the token on two servers, but then does not renew the
-// hold there.
+// This test fails if `if (undecided.length > 0 && rounds > 1 && changed) return this.renew(asked, rounds - 1)` is removed
+// in src/compose/quorum/renewals.ts: the client corrects the token on two servers, but then does not renew the hold
+// there.
 test('I5: a hold is renewed although most servers have another token for it', async () => {
   const scene = await quorumScene()
   const locks = scene.client()
