@@ -12,9 +12,9 @@
  * after a freeze) is drawn from the seed. So a seed determines a history, and two runs have exactly the same trace.
  *
  * Time is a queue of events. An event of a client runs in that client's code. All promises that follow from this event
- * are settled before the next event, which takes a turn of the real event loop (run.ts). An event of the server needs
- * no such turn: it runs to its end at once, and its effects are new events. Every arrival and every timer is an event,
- * so events interleave as finely as in reality.
+ * are settled before the next event. To settle them takes a turn of the real event loop (run.ts). An event of the
+ * server needs no such turn: it runs to its end at once, and its effects are new events. Every arrival and every timer
+ * is an event, so events interleave as finely as in reality.
  *
  * A history has four parts:
  *   1. calls and faults                              until plan.healed
@@ -28,7 +28,7 @@ import { Checks } from './checks.ts'
 import { SimulatedClient } from './client.ts'
 import { heal, type Stage, strike } from './faults.ts'
 import type { Weather } from './network.ts'
-import { type Call, type Nested, type Plan, planOf, READS, type SimulatedKind } from './plan.ts'
+import { type Call, type Nested, type Plan, planOf, type SimulatedKind } from './plan.ts'
 import { Promises } from './promises.ts'
 import { Server } from './server.ts'
 import { Process, Timeline } from './timeline.ts'
@@ -144,8 +144,9 @@ export class World implements Stage {
     const controller = abort === undefined ? undefined : new AbortController()
     const once = request.timeout === 0
     const terms = once
-      ? // If the grant arrives only after the lease has ended, the call sends a second request (acquire.ts). This needs
-        // as much time again, also if the process was stopped before.
+      ? // If the grant arrives only after the lease has ended, the call sends a second request (src/wait/requests.ts).
+        // The second request may take as long as the first, so the call has twice the time of one request. If the
+        // process is stopped, the second request may follow the stop. So the call has the time of one request after it.
         { patience: 2 * outageTimeout, again: outageTimeout }
       : {
           waitsFor: key,
@@ -198,10 +199,7 @@ export class World implements Stage {
     const inner = { ...request, owner, wants, fair: how === 'queue', fairAfter: undefined, timeout, signal: undefined }
     this.trace.note(client.process.name, () => `nests in ${lease.id}, ${how}, ${wants}`)
     const nesting = client.lock(key, inner).then(nestedLease => {
-      // If several readers of one owner wait in the queue, they may be admitted together. A nested call may then have
-      // another token than the lease in which it is nested.
-      const oneOfSeveral = request.owner !== undefined && request.wants === READS && nestedLease
-      const inside = oneOfSeveral || nestedLease?.fencingToken === fencingToken
+      const inside = nestedLease?.fencingToken === fencingToken
       if (lease.held && !this.#checks.tookAway(lease) && !inside) {
         this.#fail(`re-entry: ${nestedLease ? nestedLease.id : 'no lease'} is nested in ${lease.id}, which is held`)
       }
