@@ -6,8 +6,8 @@
  *      redis+sentinel://[user:password@]host[:port][,host[:port]…]/<master name>[/database][?sentinel_username=…&sentinel_password=…]
  *
  * `rediss` selects TLS. With sentinels, TLS applies to the sentinels and to the master. `user:password` is sent only to
- * the servers that keep the locks, never to sentinels. Other programs understand such an address in the same way, and a
- * sentinel that does not need the master's password should not receive it.
+ * the servers that keep the locks, never to sentinels, for two reasons. Other programs that take such an address do so,
+ * too. And a sentinel should not receive the master's password: it needs at most the user and password in `sentinel_…`.
  */
 import { isIPv6 } from 'node:net'
 import { addressOf } from '../local-redis/redis-url.ts'

@@ -114,7 +114,8 @@ async function bench({ scenario, rival, url: given, ...options }: Options): Prom
     const plan = { ...options, url: address?.url, scenarios: chosen, rivals: competing }
     const results = await run(plan, progress, interruption.signal)
     await show(results, options, progress)
-    interruption.signal.throwIfAborted() // only now, so that the results so far are shown first
+    // If the run was interrupted, its results so far are shown before the interruption is reported.
+    interruption.signal.throwIfAborted()
     return 0
   } catch (error) {
     progress.end()

@@ -62,7 +62,7 @@ async function addCommands(asked: string | undefined): Promise<void> {
   addCompletion(program)
 }
 
-/** Passes options before the command's name on to the command, as if the user had typed them after the name. */
+/** Gives the command the options that stand before its name, as if the user had typed them after the name. */
 function handDown(_: Command, command: Command): void {
   for (const option of program.options) {
     const name = option.attributeName()

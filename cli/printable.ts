@@ -5,7 +5,8 @@
 
 /**
  * Control characters, invisible format characters (direction, zero width), line ends, lone surrogates, and every accent
- * after the third on one letter. No script needs more accents, and piled-up accents could cover the lines above.
+ * after the third on one letter. No writing system needs more accents on a letter, and piled-up accents could cover the
+ * lines above.
  */
 const unprintable = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?<=\p{M}{3})\p{M}/gu
 

@@ -28,7 +28,8 @@ const once = {
   // needed: if the server is still loading its data, the lock client waits until it is ready.
   enableReadyCheck: false,
   connectTimeout: CONNECT_WITHIN,
-  // The longest wait for the server to close its side, in ms. A server that hangs or has died never closes it.
+  // How long a disconnect waits for the server to close its side of the connection, in ms. A server that hangs or has
+  // died never closes its side.
   disconnectTimeout: 200,
   retryStrategy: () => null,
   sentinelRetryStrategy: () => null,
@@ -101,8 +102,9 @@ async function reachCluster({ hosts, credentials, tls }: ClusterAddress): Promis
     lazyConnect: true,
     enableReadyCheck: false,
     clusterRetryStrategy: () => null,
-    // Leaves host names unresolved: TLS checks the name, and a name that cannot be resolved must affect only its own
-    // node.
+    // Without this function, ioredis would replace host names by IP addresses before it connects. There are two reasons
+    // against that. TLS checks a certificate against the host's name. And one name that cannot be resolved would make
+    // the connection to the whole cluster fail, but must affect only its own node.
     dnsLookup: (host, done) => done(null, host),
     redisOptions: {
       ...ofNodes,
@@ -122,7 +124,7 @@ async function reachMaster(address: SentinelAddress): Promise<Redis> {
   const { hosts, credentials, forSentinels, name, database, tls } = address
   const secure = tls ? { tls: {} } : {}
   const knows = (sentinel: Redis) => masterAt(sentinel, name)
-  // Moves the sentinel that has answered to the beginning of the list.
+  // The first sentinel that answers becomes the first in the list, because ioredis tries one sentinel after the other.
   const answered = await first(hosts, host =>
     open(undefined, { ...host, ...forSentinels, ...secure }, EACH_WITHIN, knows, { over: true }).catch(saidBySentinel),
   )
@@ -237,8 +239,8 @@ async function hasSlots(node: Redis): Promise<void> {
 }
 
 /**
- * Explains an error about the sentinels' user or password. Without the explanation, the user would check the master's
- * password.
+ * Explains an error about the user name or password for the sentinels. Without the explanation, the reader of the error
+ * would check the master's password.
  */
 function saidBySentinel(error: Error): never {
   if (!/^(NOAUTH|WRONGPASS|NOPERM)\b/.test(error.message)) throw error

@@ -91,8 +91,9 @@ function told({ locks }: Connected): Waiting {
 }
 
 /**
- * What the line says about the command that waits. `owner` is the command's owner among the lock's waiters. `waited` is
- * how long the command has waited, in ms. `age` is how long ago the lock was inspected, in ms.
+ * What the line says about the command that waits. `owner` is the owner for which the command requests the lock; the
+ * command's entry among the lock's waiters has the same owner. `waited` is how long the command has waited, in ms.
+ * `age` is how long ago the lock was inspected, in ms.
  */
 interface Onlooker {
   readonly owner: string | undefined

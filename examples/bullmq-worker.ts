@@ -80,7 +80,8 @@ console.log('ready')
 
 process.once('SIGTERM', async () => {
   stopping.abort(new Error('the worker is about to stop'))
-  // `worker.close` waits for running jobs. If a job takes longer than 30 s, its signal aborts it.
+  // `worker.close` waits for the running jobs. They have 30 s to finish. Then `locks.close` ends their leases, and the
+  // signal of each lease aborts its job.
   await Promise.all([worker.close(), locks.close({ drain: 30_000 })])
   redis.disconnect()
   console.log('stopped')

@@ -52,11 +52,13 @@ async function ask(shard: number): Promise<void> {
   const asking = new AbortController()
   asked.set(shard, asking)
   try {
-    // `locks.using` is not used here: a request for this lock that begins inside `using` would re-enter the lock
-    // instead of waiting. Such requests may follow from those that `serve` begins for other shards.
+    // `serve` requests other shards. When the worker has worked on one of them, it may request this shard again. If
+    // this function called `locks.using`, all these requests would begin inside `using`. There, a request for this
+    // shard's lock re-enters the lock instead of waiting.
     const options = { fairAfter: 100, maxHold: 2 * Number(TERM_MS), signal: asking.signal }
     await using lease = await locks.lock(keyOf(shard), options)
-    // The worker got enough shards just before this grant. The next waiter gets this shard.
+    // The worker may have got enough shards just before this grant. Then it releases this shard at once, and the next
+    // waiter gets the shard.
     if (mine.size >= share) return
     await serve(shard, lease)
   } catch (error) {

@@ -1,6 +1,7 @@
 /**
- * A web server with Fastify; several instances run side by side. Each checkout runs under its cart's lock. So a double
- * click charges the customer once, whichever instances receive the two requests.
+ * A web server with Fastify; several instances run side by side. Each checkout runs under its cart's lock, and first
+ * checks whether the cart has been paid for. So a double click charges the customer once, whichever instances receive
+ * the two requests.
  *
  *     POST /carts/42/checkout   →   200 {"paid": true}, then 409; 423 while another request holds the lock
  *

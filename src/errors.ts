@@ -101,8 +101,8 @@ export class LockTimeoutError extends LockError {
 }
 
 /**
- * The hold ended before it was released: its lease ended, a forced release took it away, or Redis was out of reach
- * until its lease ran out. Code `ERR_LOCK_LOST`.
+ * The hold ended before it was released: a forced release took it away, or its lease ended, for instance because Redis
+ * was out of reach for too long. Code `ERR_LOCK_LOST`.
  * @since 0.1.0
  */
 export class LockLostError extends LockError {
@@ -189,7 +189,7 @@ export class LockDeadlockError extends LockError {
 
   /** The name of the class. @since 0.2.0 */
   declare readonly name: 'LockDeadlockError'
-  /** The keys of the read-write locks. The owner holds the read lock, and asks for the write lock. @since 0.2.0 */
+  /** The keys whose read lock the owner holds and whose write lock it asks for. @since 0.2.0 */
   readonly keys: readonly string[]
 
   /**
@@ -217,8 +217,8 @@ export function outOfReach(error: Error, what = 'Redis is out of reach'): LockCo
 }
 
 /**
- * Returns whether the server refused the command, so that a retry would be refused as well. For the error of a quorum
- * without a majority, returns whether at least one server refused the command.
+ * Returns whether the server refused the command. A retry of a refused command would be refused as well. For the error
+ * of a quorum without a majority, returns whether at least one server refused the command.
  */
 export function isRefusal({ cause }: LockConnectionError): boolean {
   if (cause instanceof AggregateError) return cause.errors.some(isRefusal)

@@ -3,8 +3,8 @@ import type { Via } from './kind.ts'
 
 /**
  * The events of a LockClient, for `on`, `once` and `off` of eventemitter3. Each event is also published on
- * `node:diagnostics_channel` as `redis-baton:<event>`. If a listener throws, the process gets its error as an uncaught
- * exception, and the client continues to work.
+ * `node:diagnostics_channel` as `redis-baton:<event>`. If a listener throws, its error does not reach the client's own
+ * code. The error is thrown later, as an uncaught exception of the process.
  * @since 0.1.0
  */
 export interface ClientEvents {

@@ -65,14 +65,15 @@ export interface Granted {
   readonly deadline: number
   /**
    * The end of the lease as Redis reports it, in monotonic ms. Set in two cases: the grant is a re-entry, or Redis had
-   * already granted the lock to an earlier request with the same id. `ends` is later than `deadline` if the hold has
-   * been prolonged since that earlier request, or if the server's clock was set back.
+   * already granted the lock to an earlier request with the same id. `deadline` counts at most one lease from the
+   * present request, so `ends` may be later. One cause: the hold was prolonged after the earlier request. Another
+   * cause: the server's clock was set back, so Redis reports more time than is left.
    */
   readonly ends?: number
   readonly via: Via
   /**
    * Set only if an owner re-enters a lock that several owners may hold: the id of that owner's first hold. If the first
-   * hold belongs to this client and would end before the new hold, the client prolongs the first hold.
+   * hold belongs to this client, and the new hold has a longer lease, the client prolongs the first hold.
    */
   readonly around?: string | undefined
   /** How many tokens after `token` are reserved for hand-offs within this client. */
@@ -195,7 +196,7 @@ export interface HandOff {
   pass(hold: HoldName, heir: Heir, token: number): Promise<Passed | undefined>
 }
 
-/** Confirms that enough replicas have a grant. Until then, the call continues to wait for the lock. */
+/** Confirms that enough replicas have stored a grant. Until this confirmation arrives, the call continues to wait. */
 export interface Confirmation {
   /**
    * Resolves to a `Renewed`, as a renewal does. If it is a number, enough replicas keep the hold until that time.
@@ -218,8 +219,8 @@ export type Vote = Granted | Refused | undefined
 /** The lock on one server of a quorum. A call gets the lock if a majority of the servers grants it. */
 export interface Voting {
   /**
-   * Asks the server for a vote. `floor`: the smallest token or ticket that the server may issue for this vote, as a
-   * whole number of µs.
+   * Asks the server for a vote. `floor`: the smallest token or ticket that the server may issue for this vote. Tokens
+   * and tickets come from the server's clock, so the floor is a time too: a whole number of µs.
    */
   vote(claim: Claim, mode: VoteMode, floor: number): Promise<Vote>
 }
@@ -270,7 +271,7 @@ export interface Kind<State = unknown> {
   /**
    * Called after an owner has re-entered with a longer lease than that of its first hold, and Redis has prolonged the
    * first hold. Returns the time until which the first hold now lasts, in monotonic ms. If this method is absent, the
-   * client takes the deadline of the new hold.
+   * client prolongs the first hold to the deadline of the new hold.
    */
   raised?(first: HoldName, longer: HoldName): number
   /**

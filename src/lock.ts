@@ -28,7 +28,7 @@ export interface Lock<Options extends LockOptions = LockOptions> {
   tryLock(options?: Options): Promise<Lease | null>
   /**
    * Runs `fn` while holding the lock, and always releases it afterwards.
-   * @param fn receives the lease; it need not release it
+   * @param fn receives the lease, and need not release it
    * @returns what `fn` returns
    * @throws what `LockClient.using` throws
    * @since 0.2.0

@@ -185,8 +185,9 @@ export class Locks<State = unknown> {
 
   /**
    * Called when a message announces a grant. If no waiter and no hold has the id of the grant, returns false, and the
-   * caller of this method gives the grant back to Redis. A message may be forged, so it does not end a hold. If the
-   * message has a larger token than the hold, the client asks Redis about the hold.
+   * caller of this method gives the grant back to Redis. If a hold has the id, and the message has a larger token than
+   * the hold, then Redis may have ended the hold and granted the lock to the same id again. But the message may be
+   * forged, so the message alone does not end the hold. Instead, the client asks Redis about the hold.
    *
    * While a hold is being released, Redis may grant the lock again to the hold's id. An example: client A sends a
    * request for the lock, gets no answer, and sends it a second time. Redis grants the second request, and A releases

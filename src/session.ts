@@ -35,7 +35,8 @@ export class Session {
   readonly #kinds: Calling[] = []
   readonly #all: Locks[] = []
   /**
-   * The start of the names of read-write locks in Redis. Locks for readers and locks for writers have the same names.
+   * The first part of the names of read-write locks in Redis. A read-write lock is two kinds of lock in this client,
+   * one for readers and one for writers. A kind is one of these two if the `root` of its keys equals this text.
    * Undefined: this client has not used a read-write lock yet.
    */
   #sides: string | undefined

@@ -51,7 +51,7 @@ export interface Ways {
    * something other than a lock. Yields pages of results; each result comes at most once.
    */
   list(kinds: readonly Keys[], pattern: string): AsyncGenerator<[kind: number, key: string][], void, undefined>
-  /** From now on, `look` checks the rights that these kinds of lock need. */
+  /** From now on, each check of a server (`look`) tests whether the Redis user has the rights that these kinds need. */
   need(kinds: readonly Calling[]): void
   /**
    * Checks the servers that are connected now. If the user lacks a right, or if locks may be evicted, an `error` event

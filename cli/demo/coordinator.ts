@@ -148,7 +148,8 @@ export async function runSale(options: SaleOptions): Promise<History> {
     victim.state = 'killed'
     say('bad', `SIGKILL ended ${victim.label}${locked ? ', which held the lock' : ''}; ${order} is paid, but not saved`)
     await hasEnded(victim)
-    ledger.killed(victim.pid, at) // only now, when the victim's last message has been read
+    // The kill is recorded after `hasEnded`, because all messages of the victim have been read by then.
+    ledger.killed(victim.pid, at)
     const returned = [...victim.inHand.values()]
     line.unshift(...returned)
     const heir = start(victim.place)
@@ -205,8 +206,9 @@ export async function runSale(options: SaleOptions): Promise<History> {
     deal()
     await until(() => ledger.sold >= sale.killAfter)
     const crashed = crash(crew[1]!)
-    // Without the lock, no worker waits for the dead W2, and the sale would be over before a new W2 is ready. So the
-    // sale waits for the new W2 only with the lock.
+    // With the lock, the story continues only when a new W2 has replaced the dead W2. Without the lock, the other
+    // workers keep selling after the kill, and the sale would be over before the new W2 is ready. It would then be too
+    // late to freeze W3. So without the lock, the story does not wait here.
     if (locked) await crashed
     await Promise.all([crashed, until(() => ledger.sold >= sale.freezeAfter).then(() => freeze(crew[2]!))])
   }
@@ -249,7 +251,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
     await dismiss(crew, finished ? 3_000 : 0)
     await locks?.close()
     await wipe(redis, prefix).catch(error => {
-      if (finished) throw error // if the run has failed, the error of the run matters more
+      if (finished) throw error // if the run has failed, the run's error is reported instead of this one
     })
   }
 

@@ -39,7 +39,7 @@ export interface Entered {
   /** The hold's id and fencing token; null without the lock. */
   hold: string | null
   token: number | null
-  /** The lease lasts at least until this time, as far as the worker knows. */
+  /** The earliest time at which the lease may end, as computed by the worker; null without the lock. */
   leaseEnds: number | null
   /**
    * While a critical section runs, its id is in the shop. `found` is the id of another critical section that was still

@@ -26,8 +26,10 @@ const columns = ['order_id', 'customer', 'coupon', 'placed_at'] as const
  * Returns the same id for all its spellings: `C-0042`, ` c0042 `, `C 0042`, `Ｃ－００４２`.
  *
  * 1. Unicode NFKC turns full-width letters and digits, non-breaking hyphens and the like into the plain ones.
- * 2. Upper case, then lower case. This also folds letters whose capital is a pair of letters (`ß` and `SS`).
- * 3. Only letters, marks and digits stay. Leading zeros are digits: `C-042` is not `C-0042`.
+ * 2. Conversion to upper case and then to lower case makes upper and lower case equal, even for a letter whose capital
+ *    is a pair of letters (`ß` and `SS`).
+ * 3. All characters except letters, combining marks and digits are removed. Leading zeros stay, so `C-042` is not
+ *    `C-0042`.
  */
 export function normaliseCustomer(spelling: string): string {
   return spelling

@@ -38,7 +38,7 @@ export async function perform({ lock, url }: Options): Promise<number> {
     server = await Promise.race([prepare(url === undefined ? undefined : address, display), interruption.happened])
   } catch (error) {
     if (!interruption.signal.aborted) throw failureOf(error, exitCodes.unavailable)
-    // Preparation cannot be cancelled, so the process exits instead.
+    // The preparation cannot be cancelled, so an interruption ends the whole process.
     process.exit(interruption.exitCode())
   }
   try {
@@ -122,7 +122,9 @@ function listenForInterruption() {
   const happened = new Promise<never>((_, reject) => {
     controller.signal.addEventListener('abort', () => reject(controller.signal.reason), { once: true })
   })
-  happened.catch(() => {}) // after the preparation nobody awaits `happened`, so its rejection must count as handled
+  // After the preparation, no code awaits `happened`. With this handler, Node does not treat its rejection as
+  // unhandled, which would end the process.
+  happened.catch(() => {})
   return {
     signal: controller.signal,
     happened,

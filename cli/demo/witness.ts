@@ -29,9 +29,10 @@
  * out: requests that were never granted because their process was killed, and requests that waited while their process
  * was frozen. A frozen process cannot tend its waiters, so they may have lost their places.
  *
- * Hand-offs: the time from the end of one section to the beginning of the next one in another process, if that process
- * had requested the lock before the first section began. Nothing is handed over after a killed or lost section. The
- * time from the kill or the freeze to the next section is the crash cost or the freeze cost.
+ * Hand-offs: if two sections follow each other in different processes, the hand-off is the time from the end of the
+ * earlier section to the beginning of the later one. It counts only if the lock was requested for the later section
+ * before the earlier section began. Nothing is handed over after a killed or lost section. The time from the kill or
+ * the freeze to the next section is the crash cost or the freeze cost.
  */
 import { normaliseCustomer, type Order } from './orders.ts'
 import type { Answer } from './shop.ts'

@@ -153,7 +153,8 @@ process.on('message', (message: ToWorker) => {
   else if (message.kind === 'frozen') frozenWorker = message.pid
   else close().catch(fail)
 })
-// Ctrl-C reaches every process of the terminal's group, but the coordinator decides when a worker ends.
+// Ctrl-C sends SIGINT to the coordinator and to all workers. A worker ignores the signal, because the coordinator
+// decides when a worker ends.
 process.on('SIGINT', () => {})
 process.on('disconnect', () => {
   if (frozenWorker !== null) wake(frozenWorker)

@@ -62,8 +62,8 @@ export interface Watch {
 }
 
 /**
- * Starts the surveys of all locks. The first survey begins after the code that is now running, which can still call
- * `pause` to prevent it. Calls `changed` after each survey, and when the connection is lost.
+ * Starts the surveys of all locks. A timer starts the first survey, so a caller that calls `pause` at once can still
+ * prevent this survey. Calls `changed` after each survey, and when the connection is lost.
  */
 export function watch(at: Connected, { pattern, interval }: WatchOptions, changed: () => void): Watch {
   const { locks } = at

@@ -3,11 +3,11 @@
  *
  * If stdin is not a terminal, the command leads a process group of its own, and signals go to the whole group. If the
  * command is a script, a signal to the command alone might end only the script, and the program that the script waits
- * for would keep running. Node can create a group only together with a session, so such a command has no controlling
- * terminal.
+ * for would keep running. Node can create a group only together with a session, so a command with a group of its own
+ * has no controlling terminal.
  *
- * If stdin is a terminal, the command has to stay in this program's group, so that it can read what is typed. Then only
- * the command itself receives signals.
+ * If stdin is a terminal, the command has to stay in this program's group, so that it can read what is typed. Then this
+ * program sends signals only to the command itself.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'

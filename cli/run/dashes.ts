@@ -4,9 +4,11 @@ import { parseAddress } from '../address.ts'
 import { operandsIn } from '../words.ts'
 
 /**
- * Returns a hint with the corrected command line. Returns undefined if `--` is not missing. `word` is an option that
- * commander has refused as unknown. If this option comes before the command, a missing `--` is not the reason, so the
- * result is undefined, too.
+ * Returns a hint with the corrected command line, or undefined in two cases:
+ *
+ *  1. The user has given no command, or the command comes after `--` as it should.
+ *  2. Commander has refused the option `word` as unknown, and this option comes before the command. In this case, a
+ *     `--` before the command would not help.
  * @param words the words after the program's name
  */
 export function missingDashes(words: readonly string[], run: Command, word?: string): string | undefined {

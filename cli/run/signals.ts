@@ -29,9 +29,10 @@ export class Signals {
       })
     }
     if (!grouped) return
-    // Ctrl-Z stops only this program, and then nothing renews the lock. So the command is stopped, too. SIGTSTP would
-    // have no effect on the command, because no shell controls its process group. So SIGSTOP is used. (The listener is
-    // set from the start, because Ctrl-Z may come while the command is being started.)
+    // The command has a process group of its own, so Ctrl-Z stops only this program, and then nothing renews the lock.
+    // So this listener stops the command, too. It sends SIGSTOP and not SIGTSTP: the system ignores SIGTSTP for a
+    // process group that no shell controls, such as the command's group. (The listener is set from the start, because
+    // Ctrl-Z may come while the command is being started.)
     this.#on('SIGTSTP', () => {
       this.#command?.kill('SIGSTOP')
       process.kill(process.pid, 'SIGSTOP')

@@ -91,8 +91,8 @@ export class Terminal {
   /** Stops the program until its shell continues it, as Ctrl-Z usually does. */
   suspend(): void {
     this.#leave()
-    // Stops the whole process group. Otherwise a script that started this program would keep running and its shell
-    // would not notice the stop.
+    // Stops the whole process group, because a script may have started this program. If only this program stopped, the
+    // script would keep running, and the user's shell would not notice the stop.
     process.kill(0, 'SIGTSTP')
   }
 

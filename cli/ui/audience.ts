@@ -12,8 +12,8 @@ import type { Frame } from './page/messages.ts'
 import { type CheckedView, openOf, tableOf, totalsOf } from './view.ts'
 
 /**
- * Each viewer receives a message at least this often, in ms. If no message arrives, the viewer knows that the
- * connection is broken.
+ * Each viewer receives a message at least this often, in ms. If the messages stop, the viewer knows that the connection
+ * is broken.
  */
 const PULSE = 2_000
 /** How late a new picture of the locks may be before the page says so, in ms. */

@@ -5,7 +5,8 @@
  *
  *  127.0.0.1 only                other machines
  *  a secret in the address       other users and programs of this machine, and pages that guess the address
- *  names of this machine only    a page whose host name now leads here (DNS rebinding): its requests carry that name
+ *  names of this machine only    a page whose host name now resolves to this machine (DNS rebinding): its requests
+ *                                contain that host name
  *  POST with JSON, same origin   forms and scripts of other pages that have learned the address
  *  no CORS, no framing           pages that would read answers, or trick the user into clicking
  *  a content policy              scripts in the name of a key, in case the page ever treats a name as markup

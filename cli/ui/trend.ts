@@ -19,7 +19,7 @@ interface Point {
   readonly at: number
   readonly longest: number
   readonly median: number
-  /** Whether no locks were read for a while between the previous point and this one. If so, the line has a gap. */
+  /** Whether more than the `gap` of `add` passed between the previous point and this one. If so, the line has a gap. */
   readonly apart: boolean
 }
 

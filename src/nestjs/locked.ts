@@ -104,7 +104,7 @@ function methodOf(target: unknown, name: unknown, descriptor: PropertyDescriptor
 }
 
 /**
- * Nest injects each client into a property. This map has, for each client's name, the name of this property: a symbol.
+ * Nest injects each client into a property whose name is a symbol. This map has that symbol for each client's name.
  * Each copy of this package has its own properties and its own clients.
  */
 const properties = new Map<string | undefined, symbol>()

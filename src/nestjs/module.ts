@@ -138,7 +138,7 @@ export class LockModule {
 
   /**
    * Makes the module from the given options.
-   * @throws LockArgumentError when an option is wrong. This is thrown when the application starts
+   * @throws LockArgumentError when an option is wrong. The error is thrown when the application starts
    * @since 0.2.0
    */
   static forRoot(options: LockModuleOptions & LockModuleSettings): DynamicModule {
@@ -156,9 +156,10 @@ export class LockModule {
   }
 
   /**
-   * Starts to close the client. Calls that wait for a lock then reject, so that their requests end. After this hook has
-   * returned, Nest stops listening and waits for open requests to end. So this hook must not wait for requests that
-   * hold a lock.
+   * Starts to close the client. Calls that wait for a lock then reject, so that their requests end. Requests that hold
+   * a lock may take longer, but this hook must not wait for them. Nest stops listening only after the hook has
+   * returned. If the hook waited, Nest would accept new requests meanwhile. After the hook, Nest waits for open
+   * requests to end.
    * @internal
    */
   beforeApplicationShutdown(): void {

@@ -115,7 +115,7 @@ export class Stats {
 
 /**
  * How many measured times are collected before they are added to the histogram. Each addition is a call into native
- * code. If each time were added at once, the call that gets or releases a lock would have to wait for that.
+ * code. If each time were added at once, the call that gets or releases a lock would have to wait for the native code.
  */
 const TOGETHER = 64
 

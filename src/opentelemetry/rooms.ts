@@ -27,8 +27,8 @@ export class Room {
 
   /**
    * Stores a `waiting` event, which says for which holder the owner `told.owner` waits. There is at most one such event
-   * for each call. If a call gives up, its event stays, because nobody tells the room which owner has given up. So if
-   * there are more events than waiting calls, the oldest events are dropped.
+   * for each call. If a call gives up, its event stays in the room, because `Rooms.leave` does not say which owner has
+   * given up. So if there are more events than waiting calls, the oldest events are dropped.
    */
   note(told: Told): void {
     this.#told.delete(told.owner)

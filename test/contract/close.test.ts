@@ -228,8 +228,9 @@ describe('close', () => {
     await closed
     expect(await stranger.isLocked(key)).toBe(false)
     const { value, error } = await second
-    // The second caller asks a server of a quorum as soon as this server is free. So a majority may have granted it the
-    // lock when the client learns that a majority has released the first hold. `close` then ends the second hold.
+    // In a quorum, the second caller asks each server for the lock as soon as the first hold has ended on that server.
+    // So a majority may already have granted the lock to the second caller when the client learns that a majority has
+    // released the first hold. `close` then ends the second hold.
     if (place().way.kind !== 'quorum') expect(value).toBeUndefined()
     expect(value?.signal.reason ?? error).toBeInstanceOf(LockClosedError)
   })

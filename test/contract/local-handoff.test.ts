@@ -117,8 +117,8 @@ test('I3: a fair waiter that queued behind a lease of the run is next', async ()
   for (const call of behind) void call.then(next => [order.push('unfair'), next.release()])
   const queued = await park(fair!, key, { fair: true })
   const served = queued.lease.then(next => [order.push('fair'), next.release()])
-  // After 20 ms, the client may no longer hand the lock on locally, or it knows of the fair waiter. In both cases, the
-  // fair waiter must be next.
+  // After 20 ms, either the run of local hand-offs is over, or the client knows that a fair waiter is queued. In both
+  // cases, Redis chooses the next holder, which must be the fair waiter.
   await sleep(20)
   await lease.release()
   await promptly(Promise.all([served, ...behind]))

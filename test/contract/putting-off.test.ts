@@ -41,7 +41,10 @@ interface Scene {
   readonly words: string
   readonly locks: LockClient
   readonly key: string
-  /** From now on, every script gets the error reply `words`. */
+  /**
+   * From now on, every script gets the error reply `words`. If `words` is 'none', a connection gets no more replies
+   * after it has sent a script.
+   */
   refuse(): void
   accept(): void
 }

@@ -274,8 +274,8 @@ test('I6: without any server, close settles everything at once', async () => {
 test('I6, I7: close at any moment of a split vote leaves nothing on any server', async () => {
   const scene = scenes.get(3)!
   // In a split vote, no client gets a majority. Here server 2 votes for the client, and servers 0 and 1 refuse it. With
-  // these delays, the vote arrives before the refusals. When the client then withdraws its request from server 2, its
-  // next attempt is already due.
+  // these delays, the vote arrives before the refusals. After the refusals, the client withdraws its request from
+  // server 2. The client's next attempt is already due before server 2 has answered the withdrawal.
   for (const [i, ms] of [8, 8, 5].entries()) scene.delay(i, ms)
   for (let ms = 0; ms < 48; ms += 4) {
     const key = freshKey()

@@ -146,8 +146,8 @@ describe('re-entry', () => {
     const key = freshKey()
     const locks = client().readWrite(key)
     await locks.write.using({ lease: 60_000 }, async () => {
-      // Redis stores holds in the order in which their leases end. So there the read hold comes first, but not in the
-      // result of `inspect`.
+      // Redis stores holds in the order in which their leases end. The lease of the read hold ends first, so Redis has
+      // the read hold first. But `inspect` shows the write hold first.
       const reading = await locks.read.lock({ lease: 30_000 })
       expect((await locks.inspect()).holders.map(({ mode }) => mode)).toEqual(['write', 'read'])
       await reading.release()

@@ -1,16 +1,16 @@
 /**
- * Sessions at a terminal, as pages show them:
+ * Runs the terminal sessions that the documentation's pages show, for example:
  *
  *     $ redis-cli hget 'lock:{order}' clock
  *     "1795262851234567"
  *
  * Each command is run, and its output is compared with the lines below it, by the rules of printed.ts. The shell runs
  * all commands except redis-cli. This module stands in for redis-cli, because not every machine with a Redis has it.
- * The module sends the command to Redis, and prints the reply as redis-cli does on a terminal. Besides the commands of
- * Redis, the module knows:
+ * The module sends the command to Redis, and prints the reply as redis-cli does on a terminal. Besides plain commands
+ * of Redis, the module understands:
  *  --eval name.lua keys… , args…   runs a script of lua/, as scripts/lua-texts.ts writes it
- *  --scan --pattern <pattern>      names of keys
- *  subscribe <channel> &           its messages appear under the commands that follow
+ *  --scan --pattern <pattern>      prints the names of the keys that match
+ *  subscribe <channel> &           the channel's messages appear under the commands that follow
  * Tokens and tickets differ from run to run. If a command repeats a token or ticket that is shown above it, the command
  * is run with the real one.
  */

@@ -80,8 +80,9 @@ export class Shell {
         process.kill(-child.pid!, signal)
       } catch {} // thrown when all processes of the script have ended
     }
-    // SIGTERM is sent first, because the command of a `baton run` has a process group of its own. A `baton run` that
-    // still runs forwards SIGTERM to that group, but it could not forward SIGKILL.
+    // The command of a `baton run` has a process group of its own, so a signal to the script's group does not reach it.
+    // If `baton run` has not ended yet, it forwards SIGTERM to the command's group, but it cannot forward SIGKILL. So
+    // SIGTERM is sent first.
     const endGroup = () => {
       toGroup('SIGTERM')
       const last = setTimeout(() => toGroup('SIGKILL'), 10_000)

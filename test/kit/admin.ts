@@ -29,8 +29,8 @@ export class Admin {
   }
 
   /**
-   * Calls `ask` with each ioredis instance: one, or in a quorum one per server. For commands on a key: the instance of
-   * a cluster sends them to the node that has the key.
+   * Calls `ask` with each ioredis instance: one, or in a quorum one per server. Use this for commands on a key, because
+   * the instance of a cluster sends each of them to the node that has the key.
    */
   everywhere<T>(ask: (redis: Redis | Cluster) => Promise<T>): Promise<T[]> {
     return Promise.all(this.#parts.map(ask))

@@ -1,6 +1,7 @@
 /**
- * A process that runs one critical section after another under one lock, and records each section. Independent
- * witnesses check that no two sections overlap. The process begins when it receives the message 'go'.
+ * A process that runs one critical section after another under one lock, and records each section. Two witnesses that
+ * do not rely on the lock (test/history/witnesses.ts) check that no two sections overlap. The process begins when it
+ * receives the message 'go'.
  */
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'

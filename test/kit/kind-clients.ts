@@ -62,7 +62,7 @@ export function lockOf(locks: LockClient, kind: KindName, key: string): Lock {
   return kind === 'mutex' ? locks.mutex(key) : locks.readWrite(key).write
 }
 
-/** Returns the value of the field `wants` with which a history records a call of this kind of lock. */
+/** Returns what a call asks of a lock of this kind. A history records this value in the field `wants`. */
 export function wantsOf(kind: KindName): Wants | undefined {
   if (kind === 'mutex') return undefined
   return kind === 'semaphore' ? [1, 1] : 'write'

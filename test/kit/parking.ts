@@ -49,8 +49,8 @@ export async function parkMany(
 }
 
 /**
- * Parks a caller and waits until the caller has no more requests to send. After its refusal, an unfair caller
- * subscribes and then tries once more.
+ * Parks a caller and waits until the caller has no more requests to send. After its refusal, an unfair caller still
+ * subscribes and tries once more, so this function gives an unfair caller another 30 ms.
  */
 export async function parkQuietly(locks: LockClient, key: string, options: LockOptions = {}) {
   const parked = await park(locks, key, options)

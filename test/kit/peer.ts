@@ -76,8 +76,8 @@ export class Peer {
   }
 
   /**
-   * Returns the events that the client has recorded about its holds so far. In these events, the name of its process is
-   * `peer`.
+   * Returns the events that the client has recorded about its holds so far. In these events, the client's process is
+   * named `peer`.
    */
   history() {
     return this.#ask('history')

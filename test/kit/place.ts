@@ -49,7 +49,7 @@ export class Place {
     return client.kind === 'server' && client.options.sentinels !== undefined
   }
 
-  /** Returns what to pass to the constructor of a lock client, besides these options, so that it uses the servers. */
+  /** Returns the source with which a lock client that has these options can reach the servers. */
   source(options: ClientOptions = {}): Source {
     const { client, otherPrefix = client } = this.#ways
     return sourceOf(options.prefix === undefined ? client : otherPrefix)

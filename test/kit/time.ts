@@ -5,8 +5,8 @@ export function sleep(ms: number): Promise<void> {
 }
 
 /**
- * Waits until `check` returns a truthy value; fails after `limit` ms. Use this for events that happen soon, but at no
- * exact moment.
+ * Waits until `check` returns a truthy value; fails after `limit` ms. Use this for events that happen soon, but at a
+ * moment that cannot be foreseen.
  */
 export async function eventually<T>(check: () => T | Promise<T>, limit = 5_000): Promise<T> {
   const end = performance.now() + limit

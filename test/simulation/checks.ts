@@ -4,7 +4,7 @@
  *
  * I1 says that two owners never hold the lock at once (docs/guarantees.md). The check is stricter: while a client
  * believes that it holds a lock, the server's data must contain the hold. If a forced release or a loss of data has
- * ended a hold, the hold is checked again only when the lock is granted to its id again.
+ * ended a hold, the check skips this hold until the server grants the lock to the hold's id again.
  */
 
 import type { DecodedClaim } from '../../src/kinds/claim.ts'
@@ -87,8 +87,8 @@ export class Checks implements Watcher, ClientWatcher {
   }
 
   /**
-   * Whether a forced release or a loss of data has ended the lease's hold. This stays true if the same id is granted
-   * the lock again.
+   * Whether a forced release or a loss of data has ended the lease's hold. The answer stays true if the server grants
+   * the lock to the hold's id again.
    */
   tookAway(lease: Lease): boolean {
     const { id } = this.#holdOf(lease).name
@@ -114,7 +114,8 @@ export class Checks implements Watcher, ClientWatcher {
     }
     this.#inOrder(lock, grant)
     this.#queued.get(lock)?.delete(id)
-    // If the grant lapses before its client learns of it, the waiter is queued again. That is a new wait.
+    // The claim no longer waits, so its count of writers ends. If the grant lapses before the client learns of it, the
+    // waiter is queued again. That is a new wait, so its count begins at zero.
     this.#turns.delete(id)
   }
 

@@ -107,7 +107,7 @@ const faults: Record<FaultKind, (stage: Stage, fault: Fault, client: SimulatedCl
 
   /**
    * Sends false messages: that a lock is free, that a hold is lost, or that the lock was granted. A waiter that may be
-   * queued is sent no false grant, because its client could not tell this message from that of a real grant.
+   * queued receives no false message of a grant, because its client could mistake it for the message of a real grant.
    */
   noise({ server, clients }, { key, variant }, client) {
     const lock = client.lockOf(key)

@@ -104,7 +104,7 @@ export interface Plan {
   readonly kinds: ReadonlySet<FaultKind>
   readonly calls: readonly Call[]
   readonly faults: readonly Fault[]
-  /** The time at which faults and new calls end, ms. */
+  /** The time, in ms, at which the faults end. No call of `calls` begins after it. */
   readonly healed: number
   /** From this time on, a free lock must be taken within `bound` ms. */
   readonly calm: number
@@ -167,8 +167,9 @@ function withPermits(plan: Plan, random: Random): Plan {
 
 function planOfMutex(seed: number): Plan {
   const random = new Random(seed, 0)
-  // Whether most calls of the history have one of two owners. Otherwise, two calls of one owner would rarely meet. Such
-  // a history has no faults, because its calls are checked for promises that redis-baton keeps only without faults.
+  // Whether most calls of the history have one of two owners. Calls of one owner meet often in such a history, and
+  // rarely in the others. If so, the history has no faults, because its calls are checked for promises that redis-baton
+  // keeps only without faults.
   const family = random.chance(0.1)
   // Among the histories whose calls have many owners, some have no faults either. In these histories, the promises
   // that redis-baton keeps only without faults can be checked, too.

@@ -23,13 +23,13 @@ interface Open {
   /** The virtual time at which the promise was registered. */
   readonly begun: number
   /**
-   * The virtual time by which the promise has to settle. It is later if the client's process was stopped in the
-   * meantime.
+   * The virtual time by which the promise has to settle. If the client's process was stopped in the meantime, `look`
+   * may allow more time.
    */
   due: number
   /**
-   * The virtual time at which the call stops waiting for an answer from Redis. It is later if the client's process was
-   * stopped in the meantime.
+   * The virtual time at which the call stops waiting for an answer from Redis. If the client's process was stopped in
+   * the meantime, `look` adds the time of the stops, and GRACE + LATE for each stop.
    */
   readonly patient: number
   /** How often the client's process had been stopped before the call began, and for how many ms in total. */

@@ -21,18 +21,18 @@ export class Reentries {
   }
 
   /**
-   * Checks the answer to a request whose owner already holds the lock. The owner must re-enter at once. But if it only
-   * reads and now asks to write, the request must be refused as a deadlock. If such a request was queued before its
-   * owner began to read, it keeps waiting instead.
+   * Checks the answer to a request whose owner already holds the lock. The owner must re-enter at once, with one
+   * exception: if the owner only reads, a request to write must be refused as a deadlock. But if the request was queued
+   * before the owner began to read, it must keep waiting.
    */
   asked({ claim, before, after, deadlock, now }: Answer): void {
     const { id, owner } = claim
     // The request already has a hold: the server has granted it before, and the client has sent it again. This is not a
     // re-entry.
     if (before.holders.has(id)) return
-    // The id of a call that names no owner serves as its owner. A nested call may have the same owner, and its hold may
-    // outlive the hold of the outer call. If the client then sends the request of the outer call again, this is not a
-    // re-entry, either.
+    // If a call names no owner, its own id is its owner. A call nested in it may have this owner too, and the nested
+    // hold may outlive the outer hold. If the client then sends the request of the outer call again, the request is not
+    // a re-entry, although its owner still holds the lock.
     const theirs = owner === id ? [] : liveHolders(before, now).filter(holder => holder.claim.owner === owner)
     const told = deadlock ? 'deadlock' : after.holders.get(id)?.token
     const queued = before.queue.some(({ claim }) => claim.id === id)
@@ -66,7 +66,8 @@ export class Reentries {
       owners.set(token, claim.owner)
       // A nested hold may outlive the outer hold. If the reply to a heartbeat of the outer call was lost, the client
       // sends the heartbeat again, perhaps after it has released the outer hold. The server then grants the lock to the
-      // outer id with a new token. The client returns this grant, and its user never sees the token.
+      // outer call's id with a new token, beside the nested hold with the old token. The client gives this grant back,
+      // and its user never sees the new token. So skip a hold that its client has begun to release.
       if (this.#isReleased(claim.id)) continue
       const known = tokens.get(claim.owner) ?? token
       if (known !== token) this.#failed('I2', `${claim.owner} holds ${lock} with ${known} and with ${token}`)

@@ -6,9 +6,9 @@
  *   BATON_SECONDS=600 npx vitest run test/simulation   new seeds for this many seconds
  *   BATON_KIND=readWrite with BATON_SEED               the history of that seed, with read-write locks
  *
- * The following mistakes were made on purpose, one at a time. Each one stands below the file in which it was made, and
- * says what the changed code does. Every mistake made a history fail, mostly within a second and always within half a
- * minute. The invariant that failed is in parentheses (docs/guarantees.md).
+ * The following mistakes were made on purpose, one at a time. The list names each changed file, and below it says what
+ * the changed code does. Every mistake made a history fail, mostly within a second and always within half a minute. The
+ * parentheses name the invariant that failed (docs/guarantees.md), or "re-entry" if a check of re-entry failed.
  *
  *   src/local/waiter.ts
  *     believes the message of a grant that is not newer than the refusal (I1)

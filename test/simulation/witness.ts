@@ -27,8 +27,8 @@ export interface Watcher {
   /** These holds have ended by a forced release or by a loss of data. */
   taken(ids: readonly string[]): void
   /**
-   * A waiter has joined the queue with this ticket. If `again` is true, the ticket was in a heartbeat of the waiter:
-   * the waiter has joined the queue again, or was still in the queue.
+   * If `again` is false: the waiter has joined the queue with this ticket. If `again` is true: the waiter's heartbeat
+   * contained this ticket. The waiter has then joined the queue again, or it was still in the queue.
    */
   joined(id: string, ticket: number, lock: string, again: boolean): void
   /** A waiter has left the queue by its own request. */

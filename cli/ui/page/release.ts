@@ -18,7 +18,7 @@ export function offerRelease(shown: () => OpenLock | undefined): Release | undef
   if (!button) return undefined
   const dialog = element<HTMLDialogElement>('confirm')
   let asking: ReleaseRequest | undefined
-  /** The lock to whose release the displayed outcome belongs. */
+  /** The lock that the user has asked to release. Undefined while no outcome of a release is displayed. */
   let about: string | undefined
 
   const ask = ({ key, kind, name = key, queue, more }: OpenLock, { id, holder, heldFor }: Shown) => {

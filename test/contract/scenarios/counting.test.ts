@@ -1,4 +1,7 @@
-/** Tests exclusion by a sum that is right only if no two owners add to it at the same time (I1). */
+/**
+ * Tests exclusion (I1): many callers add 1 to the same number, each while it holds the lock. The sum is right only if
+ * no two of them add at the same time.
+ */
 import { expect, test } from 'vitest'
 import { client, freshKey, plainRedis } from '../../kit/redis.ts'
 import { increment } from '../../kit/witness.ts'

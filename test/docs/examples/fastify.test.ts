@@ -66,7 +66,7 @@ test.concurrent('a client that disconnects stops waiting at once', async () => {
   await listeners('left', 1)
   client.abort()
   await expect(request).rejects.toThrow()
-  // The request stops listening at once, although the server itself would wait for 15 s.
+  // The server ends the wait and its subscription at once, although the request could have waited for 15 s.
   await listeners('left', 0)
   await held.release()
 })

@@ -6,8 +6,8 @@ export interface Peer {
   /** The id of its master, if this node is a replica. */
   readonly masterId: string | undefined
   /**
-   * Whether the node that sent the reply takes this node for failed, suspects it, lacks its address, or has not been
-   * introduced to it yet.
+   * Whether, according to the node that sent the reply, this node has failed, may have failed, has no known address, or
+   * has not completed its handshake.
    */
   readonly failed: boolean
   /** Whether the node that sent the reply has a connection to this node. */

@@ -141,8 +141,8 @@ export class RedisCluster {
   }
 
   /**
-   * Moves a slot one key at a time, as Redis does without atomic slot migration. During the move, some of a lock's keys
-   * may be on the old node and some on the new node. `during` runs after the first key has moved.
+   * Moves a slot one key at a time, which is how a slot moves if atomic slot migration is not used. During the move,
+   * some of a lock's keys may be on the old node and some on the new node. `during` runs after the first key has moved.
    */
   async moveSlot(slot: number, to: Node, during: () => Promise<void> = async () => {}): Promise<void> {
     const from = await this.masterOf(slot)

@@ -74,7 +74,7 @@ export class RedisSentinel {
     return this.#awake[0] as RunningServer
   }
 
-  /** Resolves when all running sentinels name the same master. This master is not `old`, and accepts writes. */
+  /** Resolves when all running sentinels name the server other than `old` as master, and that server accepts writes. */
   async movedFrom(old: RunningServer): Promise<RunningServer> {
     const other = this.data.find(server => server !== old)!
     await eventually(async () => {

@@ -1,7 +1,8 @@
 /**
  * Tests that the scripts of lua/ do the same in memory as on a real server. The same random calls at the same times
- * must lead to the same replies, messages and keys. On the real server, the scripts read the time from a key instead of
- * the clock. After the test has changed the time in this key, it removes all keys that have expired by then.
+ * must lead to the same replies, messages and keys. On the real server, the scripts read the time from a key, not from
+ * the server's clock. When the test advances the time in this key, it also removes the lock's keys that have expired at
+ * the new time.
  */
 import type { Redis } from 'ioredis'
 import { afterEach, expect, test } from 'vitest'
