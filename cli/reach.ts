@@ -42,15 +42,15 @@ export async function reach(address: Address): Promise<Redis | Cluster> {
     case 'server':
       return reachServer(address)
     case 'cluster':
-      return told(address, reachCluster(address))
+      return explained(address, reachCluster(address))
     case 'sentinel':
-      return told(address, reachMaster(address))
+      return explained(address, reachMaster(address))
   }
 }
 
 /** Like `reach`, for the commands of `baton` that work with a single server only. */
 export function reachServer(address: ServerAddress): Promise<Redis> {
-  return told(address, open(address.url, {}, CONNECT_WITHIN, greet))
+  return explained(address, open(address.url, {}, CONNECT_WITHIN, greet))
 }
 
 /**
@@ -66,7 +66,7 @@ export async function reachMost(servers: readonly ServerAddress[], away: (why: F
     await new Promise<void>((resolve, reject) => {
       for (const server of servers) {
         const answer = open(server.url, {}, CONNECT_WITHIN, greet, { over: true, signal: over.signal })
-        told(server, answer).then(
+        explained(server, answer).then(
           () => {
             reached += 1
             if (reached === most) resolve()
@@ -260,7 +260,7 @@ async function masterAt(sentinel: Redis, name: string): Promise<void> {
 }
 
 /** Resolves as `reached` does. If `reached` rejects, rejects with a Failure that the user can act on. */
-async function told<T>(address: Address, reached: Promise<T>): Promise<T> {
+async function explained<T>(address: Address, reached: Promise<T>): Promise<T> {
   try {
     return await reached
   } catch (error) {

@@ -29,7 +29,7 @@ export interface Waiting {
  */
 export function showWaiting(at: Connected, inspect: (key: string) => Promise<LockState>, verbose: boolean): Waiting {
   if (process.stderr.isTTY) return drawn(at, inspect)
-  return verbose ? told(at) : { end() {} }
+  return verbose ? logged(at) : { end() {} }
 }
 
 function drawn({ locks }: Connected, inspect: (key: string) => Promise<LockState>): Waiting {
@@ -74,7 +74,7 @@ function drawn({ locks }: Connected, inspect: (key: string) => Promise<LockState
 }
 
 /** Reports a wait in a log: one line says why the command waits, and one line says how long it has waited. */
-function told({ locks }: Connected): Waiting {
+function logged({ locks }: Connected): Waiting {
   const begun = performance.now()
   const waitedFor: string[] = []
   const began = (event: ClientEvents['waiting']) => {

@@ -1,5 +1,6 @@
 /** The class that users work with. `LockClient` validates arguments and makes the objects that do the work. */
 import { EventEmitter } from 'eventemitter3'
+import type { BackendListener } from './backend.ts'
 import { type Caller, Calls } from './calls.ts'
 import { systemClock } from './clock.ts'
 import { MultiLock } from './compose/all.ts'
@@ -20,7 +21,6 @@ import type { RedisSource } from './redis/clients.ts'
 import { Reentry } from './reentry.ts'
 import { Session } from './session.ts'
 import { type Using, using, wrapped } from './using.ts'
-import type { WaysListener } from './ways.ts'
 
 /** The kinds of lock that `list` finds. */
 const kinds = [mutex, semaphore, writing]
@@ -58,8 +58,8 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
     const settings = settingsOf(options)
     this.#settings = settings
     this.#kinds = isSeveral(redis) ? quorumKinds : kinds
-    const ways = (told: WaysListener) => connect(redis, settings, systemClock, told)
-    this.#session = new Session(ways, settings, systemClock, new Announcer(this))
+    const backend = (listener: BackendListener) => connect(redis, settings, systemClock, listener)
+    this.#session = new Session(backend, settings, systemClock, new Announcer(this))
     this.#caller = { session: this.#session, settings, reentry: new Reentry() }
     this.#mutexes = new Calls(this.#caller, mutex.name, this.#session.locks(mutex))
   }

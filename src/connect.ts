@@ -1,11 +1,12 @@
 /** Connects a client to one Redis, or to the servers of a quorum. */
+
+import type { Backend, BackendListener } from './backend.ts'
 import type { Clock } from './clock.ts'
 import { Quorum } from './compose/quorum/quorum.ts'
 import { LockArgumentError } from './errors.ts'
 import type { Settings } from './options.ts'
 import type { RedisSource } from './redis/clients.ts'
 import { Server } from './redis/server.ts'
-import type { Ways, WaysListener } from './ways.ts'
 
 /**
  * The allowed numbers of servers in a quorum. An even number brings nothing: a quorum of four servers tolerates one
@@ -17,9 +18,9 @@ export function connect(
   redis: RedisSource | readonly RedisSource[],
   settings: Settings,
   clock: Clock,
-  told: WaysListener,
-): Ways {
-  if (!isSeveral(redis)) return Server.at(redis, settings, clock, told)
+  listener: BackendListener,
+): Backend {
+  if (!isSeveral(redis)) return Server.at(redis, settings, clock, listener)
   if (!SIZES.includes(redis.length))
     throw new LockArgumentError('redis', `an array of ${redis.length}`, '3, 5 or 7 independent servers')
   if (settings.replicas) {
@@ -29,7 +30,7 @@ export function connect(
       'no option `replicas`, because the servers of a quorum are independent of each other',
     )
   }
-  return new Quorum(redis, settings, clock, told)
+  return new Quorum(redis, settings, clock, listener)
 }
 
 export function isSeveral(redis: RedisSource | readonly RedisSource[]): redis is readonly RedisSource[] {

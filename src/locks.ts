@@ -5,6 +5,8 @@
  *      LockClient ──▶ Locks ─┬─▶ Acquirer ─┬─▶ Kind
  *                            └─▶ Holds ────┘
  */
+
+import type { Backend } from './backend.ts'
 import type { Clock } from './clock.ts'
 import { type HolderInfo, LockClosedError } from './errors.ts'
 import type { Granted, Kind, Via } from './kind.ts'
@@ -21,7 +23,6 @@ import type { Keys } from './redis/keys.ts'
 import { Acquirer } from './wait/acquire.ts'
 import { limit } from './wait/patience.ts'
 import { noTurns, Turns } from './wait/turns.ts'
-import type { Ways } from './ways.ts'
 
 /** The events in a client, each with its arguments. `held`: how many ms the hold lasted. */
 export interface Happenings {
@@ -47,7 +48,7 @@ export interface Observer {
 
 /** What all kinds of lock share in one client. */
 export interface Host {
-  readonly ways: Ways
+  readonly backend: Backend
   readonly clock: Clock
   readonly settings: Settings
   readonly stats: Stats
@@ -82,11 +83,11 @@ export class Locks<State = unknown> {
   readonly #lossNews: LossNews | undefined
 
   constructor(host: Host, kind: Kind<State>, keys: Keys) {
-    const { ways, clock, settings, stats, observer, failed } = host
+    const { backend, clock, settings, stats, observer, failed } = host
     this.#host = host
     this.kind = kind
     this.keys = keys
-    const channels = ways.channels(keys)
+    const channels = backend.channels(keys)
     const patience = { waiterTtl: settings.waiterTtl, outage: settings.outageTimeout }
     const awaited = (key: string) => (this.local.get(key)?.waiting ?? 0) > 0
     const turns = kind.inTurns ? new Turns(clock, key => channels.hears(key, 'unlock'), awaited) : noTurns
@@ -94,7 +95,7 @@ export class Locks<State = unknown> {
     this.acquirer = new Acquirer(kind, channels, clock, patience, this.local, {
       waiting: waiter => observer.tell('waiting', waiter, this),
       doubt: (id, token) => this.holding.doubt(id, token),
-      trouble: () => ways.trouble,
+      trouble: () => backend.trouble,
       failed,
     })
     this.holding = new Holds(kind, clock, this.local, {
@@ -113,7 +114,7 @@ export class Locks<State = unknown> {
       failed,
       idle: host.idle,
     })
-    if (ways.inboxPerLock) this.#lossNews = new LossNews(clock, channels, id => this.holding.doubt(id))
+    if (backend.inboxPerLock) this.#lossNews = new LossNews(clock, channels, id => this.holding.doubt(id))
   }
 
   /**
@@ -134,7 +135,7 @@ export class Locks<State = unknown> {
     if (this.#host.closed()) return Promise.reject(without.failed(new LockClosedError(), key))
     const { signal } = call
     if (signal?.aborted) return Promise.reject(without.failed(signal.reason, key))
-    const id = this.#host.ways.ids.next()
+    const id = this.#host.backend.ids.next()
     // A kind without a queue has no fair waiters: all its waiters wait in the line of the unfair ones.
     const { queue } = this.kind
     const { label, lease, headStart, wants } = call

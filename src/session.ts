@@ -1,8 +1,8 @@
 /**
- * The parts of a client that exist once, for all kinds of lock: its interface to Redis (`Ways`), its id and inbox, its
- * statistics, and `close`.
+ * The parts of a client that exist once, for all kinds of lock: its interface to Redis (`Backend`), its id and inbox,
+ * its statistics, and `close`.
  *
- *      LockClient ──▶ Session ─┬─▶ Locks of one kind ─┬─▶ Scripts of that kind ──▶ Ways ──▶ Redis
+ *      LockClient ──▶ Session ─┬─▶ Locks of one kind ─┬─▶ Scripts of that kind ──▶ Backend ──▶ Redis
  *                              └─▶ Locks of another ──┘                               │
  *                                        ▲            messages, up, down              │
  *                                        └────────────────────────────────────────────┘
@@ -10,6 +10,8 @@
  * If a message is about a lock, the lock's name says to which kind the message goes. If a message is about a hold, it
  * goes to the kind that knows the hold's id.
  */
+
+import type { Backend, BackendListener } from './backend.ts'
 import { awake, type Clock, type Timer } from './clock.ts'
 import { LockClosedError } from './errors.ts'
 import type { KindDefinition, Names, ScriptSet } from './kind.ts'
@@ -18,7 +20,6 @@ import { type Host, Locks, type Observer } from './locks.ts'
 import { type ClientStats, Stats } from './observe/stats.ts'
 import type { Settings } from './options.ts'
 import type { Calling } from './redis/rights.ts'
-import type { Ways, WaysListener } from './ways.ts'
 
 /**
  * `close` releases holds and withdraws waiters in the background, and waits for the answers of Redis. If no answer
@@ -28,7 +29,7 @@ import type { Ways, WaysListener } from './ways.ts'
 const CLOSE_PATIENCE = 2_000
 
 export class Session {
-  readonly #ways: Ways
+  readonly #backend: Backend
   readonly #host: Host
   readonly #stats: Stats
   /** The kinds of lock in use. `#all` has the locks of each kind at the same index. */
@@ -47,11 +48,10 @@ export class Session {
   #closing: Promise<void> | undefined
 
   /**
-   * `connect` makes the `Ways`: the session's interface to Redis. Everything that arrives from Redis is passed to the
-   * listener `told`.
+   * `connect` makes the session's interface to Redis. Everything that arrives from Redis is passed to its `listener`.
    */
   constructor(
-    connect: (told: WaysListener) => Ways,
+    connect: (listener: BackendListener) => Backend,
     settings: Settings,
     clock: Clock,
     observer: Observer,
@@ -61,7 +61,7 @@ export class Session {
     const failed = (error: unknown) => {
       if (!(error instanceof LockClosedError)) observer.tell('error', error)
     }
-    const ways = connect({
+    const backend = connect({
       granted: (id, token, via, lock) => {
         if (!this.#all.some(locks => locks.granted(id, token, via))) this.#giveBack(id, lock)
       },
@@ -78,7 +78,7 @@ export class Session {
         // This client needs no message about its own release, because it gets the reply to that release. A read-write
         // lock is an exception. Its readers and its writers are two kinds of lock in this client. The reply reaches
         // only one of the two kinds, so the other one needs the message.
-        const own = by === ways.ids.client
+        const own = by === backend.ids.client
         if (own && !this.#sides) return
         this.#about(lock, ({ acquirer, keys }, key) => {
           if (!own || keys.root === this.#sides) acquirer.unlocked(key, by)
@@ -91,7 +91,7 @@ export class Session {
       },
       up: () => {
         for (const { acquirer } of this.#all) acquirer.reconnected()
-        this.#ways.look()
+        this.#backend.look()
       },
       heard: lock => {
         if (lock !== undefined) this.#about(lock, (locks, key) => locks.heard(key))
@@ -102,12 +102,12 @@ export class Session {
       warned: failed,
       busy: () => this.#waiting + this.#held > 0,
     })
-    this.#ways = ways
+    this.#backend = backend
     this.#drain = new Drain(clock, () => {
       for (const { holding } of this.#all) holding.loseAll()
     })
     this.#host = {
-      ways,
+      backend,
       clock,
       settings,
       stats,
@@ -116,21 +116,21 @@ export class Session {
       closed: () => this.closed,
       idle: () => this.#idle(),
     }
-    ways.open()
+    backend.open()
   }
 
   /** Returns the `Locks` of a kind. The first call for a kind makes this object. */
   locks<State, S extends ScriptSet, N extends Names>(kind: KindDefinition<State, S, N>): Locks<State> {
     const known = this.#all[this.#kinds.indexOf(kind)]
     if (known) return known as Locks<State>
-    const ways = this.#ways
-    const made = ways.make(kind, this.#host.failed)
+    const backend = this.#backend
+    const made = backend.make(kind, this.#host.failed)
     const locks = new Locks(this.#host, made.kind, made.keys)
     if (this.#all.some(({ keys }) => keys.root === made.keys.root)) this.#sides = made.keys.root
     this.#kinds.push(kind)
     this.#all.push(locks)
-    ways.need(this.#kinds)
-    if (ways.up) ways.look()
+    backend.need(this.#kinds)
+    if (backend.up) backend.look()
     else if (this.#down) locks.acquirer.disconnected(this.#down)
     else locks.acquirer.unconnected()
     return locks
@@ -141,9 +141,9 @@ export class Session {
    * particular order. Does not add the kinds to `#kinds`.
    */
   async *list<State>(kinds: readonly KindDefinition<State>[], pattern: string): AsyncGenerator<State, void, undefined> {
-    const made = kinds.map(kind => this.#ways.make(kind, this.#host.failed))
+    const made = kinds.map(kind => this.#backend.make(kind, this.#host.failed))
     const all = made.map(({ keys }) => keys)
-    for await (const page of this.#ways.list(all, pattern)) {
+    for await (const page of this.#backend.list(all, pattern)) {
       const found = page.map(([kind, key]) => made[kind]!.kind.inspection.find(key))
       for (const state of await Promise.all(found)) if (state !== undefined) yield state
     }
@@ -191,11 +191,11 @@ export class Session {
   }
 
   async #close(): Promise<void> {
-    const ways = this.#ways
-    const { up } = ways
+    const backend = this.#backend
+    const { up } = backend
     const left = Promise.all(this.#all.flatMap(({ acquirer, holding }) => [acquirer.close(), holding.releaseAll()]))
-    if (up) await this.#takenBack(left.then(() => ways.rest()))
-    ways.close()
+    if (up) await this.#takenBack(left.then(() => backend.rest()))
+    backend.close()
     for (const locks of this.#all) locks.close()
     await left
   }
@@ -205,13 +205,13 @@ export class Session {
    * `CLOSE_PATIENCE` ms.
    */
   async #takenBack(left: Promise<unknown>): Promise<void> {
-    const ways = this.#ways
+    const backend = this.#backend
     let done = false
     left.then(() => {
       done = true
     })
-    for (let answers = -1; !done && ways.answers > answers; ) {
-      answers = ways.answers
+    for (let answers = -1; !done && backend.answers > answers; ) {
+      answers = backend.answers
       let timer: Timer | undefined
       const pause = new Promise<void>(resolve => {
         // While this process is busy sending thousands of releases, it reads no answers. So the pause is measured on a

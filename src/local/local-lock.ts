@@ -85,7 +85,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
 
   /** Asks Redis for a place in the queue. Called for a fair waiter, once the subscription to its inbox is active. */
   join(waiter: WaiterRecord): void {
-    if (waiter.place?.is === 'announced') this.#moveTo(waiter, { is: 'joining', told: false })
+    if (waiter.place?.is === 'announced') this.#moveTo(waiter, { is: 'joining', grantAnnounced: false })
     this.ask(waiter, 'to-join')
   }
 
@@ -320,7 +320,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
     waiter.seen = sent
     // If a message announced a grant before this reply arrived, Redis is asked now whether there is such a grant. Redis
     // could not be asked earlier, because the question needs the waiter's ticket.
-    if (place?.is === 'joining' && place.told) this.#common.heartbeat.look(this)
+    if (place?.is === 'joining' && place.grantAnnounced) this.#common.heartbeat.look(this)
     else this.#common.heartbeat.lookWithin(this, ttl)
   }
 
@@ -329,7 +329,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
    * waiter may have been granted the lock again after the message was sent.
    */
   #prove(waiter: WaiterRecord): void {
-    if (waiter.place?.is === 'joining') this.#moveTo(waiter, { is: 'joining', told: true })
+    if (waiter.place?.is === 'joining') this.#moveTo(waiter, { is: 'joining', grantAnnounced: true })
     this.#common.heartbeat.look(this)
   }
 

@@ -36,10 +36,10 @@ export type Place =
   /** The waiter is fair and about to ask for a place in the queue. Redis has not received that request yet. */
   | { readonly is: 'announced' }
   /**
-   * The waiter is fair and has asked for a place in the queue, but has no ticket yet. `told`: whether a message has
-   * announced a grant. Without a ticket, the client cannot ask Redis yet whether there is such a grant.
+   * The waiter is fair and has asked for a place in the queue, but has no ticket yet. If a message has announced a
+   * grant, the client cannot ask Redis about it without a ticket.
    */
-  | { readonly is: 'joining'; readonly told: boolean }
+  | { readonly is: 'joining'; readonly grantAnnounced: boolean }
   /** The waiter is in the queue in Redis. If Redis loses the queue entry, the ticket restores the waiter's place. */
   | { readonly is: 'queued'; readonly ticket: string }
 

@@ -174,8 +174,8 @@ export class Recorder implements Spectator {
     const { kind, key, span, room, tally } = wait
     const trail = this.#trail(kind)
     const { via, fencingToken, waited } = lease
-    const told = room.take(lease.owner)
-    describeHolder(span, told?.holder?.label, told?.position)
+    const event = room.take(lease.owner)
+    describeHolder(span, event?.holder?.label, event?.position)
     span.setAttributes({ [names.outcome]: 'granted', [names.via]: via, [names.token]: fencingToken })
     span.end()
     tally.granted(via, waited)

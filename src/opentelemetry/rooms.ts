@@ -5,7 +5,7 @@
 import type { Link } from '@opentelemetry/api'
 import type { ClientEvents } from '../events.ts'
 
-type Told = ClientEvents['waiting']
+type WaitingEvent = ClientEvents['waiting']
 
 /** A hold of this client that ended while another call waited for the same key. */
 export interface Ending {
@@ -23,27 +23,27 @@ export class Room {
    * the entry.
    */
   readonly endings = new Map<string, Ending>()
-  readonly #told = new Map<string, Told>()
+  readonly #events = new Map<string, WaitingEvent>()
 
   /**
-   * Stores a `waiting` event, which says for which holder the owner `told.owner` waits. There is at most one such event
-   * for each call. If a call gives up, its event stays in the room, because `Rooms.leave` does not say which owner has
-   * given up. So if there are more events than waiting calls, the oldest events are dropped.
+   * Stores a `waiting` event, which says for which holder the owner of a call waits. There is at most one such event for
+   * each call. If a call gives up, its event stays in the room, because `Rooms.leave` does not say which owner has given
+   * up. So if there are more events than waiting calls, the oldest events are dropped.
    */
-  note(told: Told): void {
-    this.#told.delete(told.owner)
-    this.#told.set(told.owner, told)
-    for (const owner of this.#told.keys()) {
-      if (this.#told.size <= this.waiting) break
-      this.#told.delete(owner)
+  note(event: WaitingEvent): void {
+    this.#events.delete(event.owner)
+    this.#events.set(event.owner, event)
+    for (const owner of this.#events.keys()) {
+      if (this.#events.size <= this.waiting) break
+      this.#events.delete(owner)
     }
   }
 
   /** Removes and returns the `waiting` event of `owner`. */
-  take(owner: string): Told | undefined {
-    const told = this.#told.get(owner)
-    this.#told.delete(owner)
-    return told
+  take(owner: string): WaitingEvent | undefined {
+    const event = this.#events.get(owner)
+    this.#events.delete(owner)
+    return event
   }
 }
 

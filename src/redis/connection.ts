@@ -277,7 +277,7 @@ export class Connection {
   }
 
   #unknownOrRefused(call: Call, error: Error): void {
-    const wrong = this.#destination.betrayed?.(this.redis, error)
+    const wrong = this.#destination.wrongServer?.(this.redis, error)
     if (wrong) return this.reset(wrong)
     if (isReply(error) && !this.passes(error)) {
       if (call.request.rephrase?.(error)) {

@@ -19,7 +19,7 @@ export interface Destination {
    */
   check?(redis: Redis | Cluster): Promise<Error | undefined>
   /** If a refusal shows that the server is the wrong one, returns the error that says so. */
-  betrayed?(redis: Redis | Cluster, refusal: Error): WrongServer | undefined
+  wrongServer?(redis: Redis | Cluster, refusal: Error): WrongServer | undefined
 }
 
 /** Returns the checks of a connection to a single server. `keyOf` returns the Redis key of the lock `name`. */
@@ -32,7 +32,7 @@ export function singleServer(keyOf: (name: string) => string): Destination {
       if (mode !== 'cluster') return undefined
       return (await parts(redis, keyOf('a'), keyOf('b'))) ? clusterNode(redis) : undefined
     },
-    betrayed: (redis, error) => (isOfCluster(error) ? clusterNode(redis) : undefined),
+    wrongServer: (redis, error) => (isOfCluster(error) ? clusterNode(redis) : undefined),
   }
 }
 

@@ -118,16 +118,16 @@ export class Link {
           ),
       )
     const destination = this.#destination(clients)
-    const connection = (told: ConnectionListener) => {
+    const connection = (listener: ConnectionListener) => {
       const redis = clients.make(silence)
       this.#sentinels?.explain(redis)
       const up = () => {
-        told.up()
+        listener.up()
         // The other connections to the server try again at once, too. Otherwise commands may work long before messages
         // arrive. A waiter would then join the queue, receive no messages, and be passed over.
         for (const other of this.#connections) other.hurry()
       }
-      const made = new Connection(redis, clock, settings.outageTimeout, { ...told, up }, destination)
+      const made = new Connection(redis, clock, settings.outageTimeout, { ...listener, up }, destination)
       this.#connections.push(made)
       return made
     }
@@ -225,7 +225,7 @@ export class Link {
     return cluster ? {} : singleServer(word => `${this.names.root}{${word}}`)
   }
 
-  #listenToOne(connect: (told: ConnectionListener) => Connection) {
+  #listenToOne(connect: (listener: ConnectionListener) => Connection) {
     const connection = connect({
       up: () => subscriber.restore(),
       down: error => {

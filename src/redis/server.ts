@@ -1,11 +1,12 @@
 /**
  * One Redis, which may be a cluster or have sentinels. `Server` has the link to Redis, and the checks after connecting.
  */
+
+import type { Backend, Made } from '../backend.ts'
 import type { Clock } from '../clock.ts'
 import type { LockError } from '../errors.ts'
 import type { KindDefinition, Names, ScriptSet } from '../kind.ts'
 import type { Settings } from '../options.ts'
-import type { Made, Ways } from '../ways.ts'
 import type { RedisSource } from './clients.ts'
 import type { Ids } from './ids.ts'
 import { Keys } from './keys.ts'
@@ -13,7 +14,7 @@ import { Link, type LinkListener } from './link.ts'
 import type { Calling } from './rights.ts'
 import { Survey } from './survey.ts'
 
-export class Server implements Ways {
+export class Server implements Backend {
   readonly link: Link
   readonly #settings: Settings
   readonly #survey: Survey
@@ -25,8 +26,8 @@ export class Server implements Ways {
   }
 
   /** Makes a `Server` from `source`. `ids` makes the ids of the client; by default, they are random. */
-  static at(source: RedisSource, settings: Settings, clock: Clock, told: LinkListener, ids?: Ids): Server {
-    return new Server(new Link(source, settings, clock, told, ids), settings, error => told.warned?.(error))
+  static at(source: RedisSource, settings: Settings, clock: Clock, listener: LinkListener, ids?: Ids): Server {
+    return new Server(new Link(source, settings, clock, listener, ids), settings, error => listener.warned?.(error))
   }
 
   get ids(): Ids {

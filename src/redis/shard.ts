@@ -36,12 +36,12 @@ export class Shard {
     this.node = node
     const redis = ownConnectionTo(member)
     this.#redis = redis
-    const told = {
+    const connectionListener = {
       // When the connection comes up, `Connection` itself sends the waiting calls.
       up: () => {},
       down: (error: Error) => listener.down(this, error),
     }
-    this.#connection = new Connection(redis, clock, outageTimeout, told, namedServer)
+    this.#connection = new Connection(redis, clock, outageTimeout, connectionListener, namedServer)
     redis.on('smessage', (channel: string, text: string) => listener.message(channel, text))
     // ioredis emits 'moved' once for each channel whose subscription the server has ended. All these channels are
     // handled together.

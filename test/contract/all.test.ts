@@ -7,7 +7,7 @@ import {
   LockLostError,
   LockTimeoutError,
 } from '../../src/index.ts'
-import { promptly, rejection } from '../kit/outcomes.ts'
+import { aborted, promptly, rejection } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
@@ -46,9 +46,8 @@ describe('the lease of several locks', () => {
     const [locks, other] = clients(2)
     const [a, b] = freshKeys(2) as [string, string]
     const lease = await locks!.all([a, b]).lock()
-    const aborted = new Promise(resolve => lease.signal.addEventListener('abort', resolve))
     await other!.forceRelease(b)
-    await promptly(aborted)
+    await promptly(aborted(lease.signal))
     expect(lease.signal.reason).toBeInstanceOf(LockLostError)
     expect([lease.held, lease.remaining()]).toEqual([false, 0])
     await rejection(lease.renew(), LockLostError)

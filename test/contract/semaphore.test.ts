@@ -12,7 +12,7 @@ import {
   LockTimeoutError,
 } from '../../src/index.ts'
 import type { SemaphoreOptions } from '../../src/options.ts'
-import { collect, heard, promptly, rejection, settles } from '../kit/outcomes.ts'
+import { aborted, collect, heard, promptly, rejection, settles } from '../kit/outcomes.ts'
 import { parkAt } from '../kit/parking.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
@@ -234,7 +234,7 @@ describe('leases', () => {
     ]
     const lease = await one.lock({ permits: 2, lease: 300 })
     const wait = two.lock({ permits: 2, fair: true })
-    await promptly(new Promise(resolve => lease.signal.addEventListener('abort', resolve)))
+    await promptly(aborted(lease.signal))
     expect(lease.signal.reason).toBeInstanceOf(LockLostError)
     await (await promptly(wait)).release()
     expect(await lease.release()).toBe(false)

@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'vitest'
 import { violationsIn } from '../history/recorded.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
-import { within } from '../kit/outcomes.ts'
+import { aborted, within } from '../kit/outcomes.ts'
 import { park, parkQuietly, queueOf } from '../kit/parking.ts'
 import { Peer } from '../kit/peer.ts'
 import { client, freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
@@ -89,11 +89,11 @@ describe('the time of day of Redis steps', () => {
       const key = freshKey()
       const [holder, other] = [client(options, url), client(options, url)]
       const held = await holder.lock(key)
-      const told = new Promise(resolve => held.signal.addEventListener('abort', resolve))
+      const notified = aborted(held.signal)
       const { lease: wait } = await parkQuietly(other, key, { fair })
       await step(STEP)
       const begin = performance.now()
-      const [next] = await within(options.lease / 3 + options.waiterTtl / 3 + 600, Promise.all([wait, told]))
+      const [next] = await within(options.lease / 3 + options.waiterTtl / 3 + 600, Promise.all([wait, notified]))
       expect(performance.now() - begin).toBeLessThan(options.lease)
       expect(next.fencingToken).toBeGreaterThan(held.fencingToken)
       expect(await held.release()).toBe(false)

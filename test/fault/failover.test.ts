@@ -1,7 +1,7 @@
 /** Tests a failover in which the master dies before its replica has the last writes. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { kinds } from '../kit/kinds.ts'
-import { within } from '../kit/outcomes.ts'
+import { aborted, within } from '../kit/outcomes.ts'
 import { parkQuietly } from '../kit/parking.ts'
 import { frameProxy, warm } from '../kit/proxies.ts'
 import { bluntRedis, freshKey, nothingLeft, ownServer, plainRedis } from '../kit/redis.ts'
@@ -57,13 +57,13 @@ describe('failover to a replica that missed the grant', () => {
     const { master, replica, redis, mine, theirs, holder, other, key, loseWrites, promote } = await scene()
     await loseWrites()
     const held = await holder.lock(key)
-    const told = new Promise(resolve => held.signal.addEventListener('abort', resolve))
+    const notified = aborted(held.signal)
     await promote()
     await master.kill()
     theirs.switchTo(replica.url)
     const next = await within(3_000, other.lock(key))
     mine.switchTo(replica.url)
-    await within(3_000, told)
+    await within(3_000, notified)
     expect(await held.release()).toBe(false)
     expect(await other.inspect(key)).toMatchObject({ fencingToken: next.fencingToken, holds: 1 })
     expect(await next.release()).toBe(true)

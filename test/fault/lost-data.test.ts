@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../src/index.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
-import { outcomeOf, within } from '../kit/outcomes.ts'
+import { aborted, outcomeOf, within } from '../kit/outcomes.ts'
 import { parkQuietly } from '../kit/parking.ts'
 import { freshKey, nothingLeft, ownServer, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
@@ -58,14 +58,14 @@ describe.each(Object.entries(losses))('%s', (name, lose) => {
       const [holder, other, later] = [client(options, url), client(options, url), client(options, url)]
       const key = freshKey()
       const held = await holder.lock(key)
-      const told = new Promise(resolve => held.signal.addEventListener('abort', resolve))
+      const notified = aborted(held.signal)
       const { lease: wait } = await parkQuietly(other, key, { fair })
       const { lease: second } = await parkQuietly(later, key, { fair })
       await lose(redis, nameOf(key))
 
       const first = await within(options.waiterTtl / 3 + 600, Promise.race([wait, second]))
       expect(first.fencingToken).toBeGreaterThan(held.fencingToken)
-      await within(options.lease / 3 + 600, told)
+      await within(options.lease / 3 + 600, notified)
       expect(held.signal.reason).toBeInstanceOf(LockLostError)
       expect(await held.release()).toBe(false)
       expect(await other.inspect(key)).toMatchObject({ fencingToken: first.fencingToken, holds: 1 })
@@ -139,7 +139,7 @@ describe.each(['', ':queue', ':deadlines'])('the key <lock>%s has the wrong type
       const key = freshKey()
       const name = nameOf(key) + suffix
       const held = await holder.lock(key)
-      const told = new Promise(resolve => held.signal.addEventListener('abort', resolve))
+      const notified = aborted(held.signal)
       const { lease: wait } = await parkQuietly(other, key, { fair: true })
       await redis.set(name, 'mine')
       const newcomer = await within(1_000, outcomeOf(other.lock(key, { fair: true })))
@@ -149,7 +149,7 @@ describe.each(['', ':queue', ':deadlines'])('the key <lock>%s has the wrong type
       expect(waited.error).toBeInstanceOf(LockConnectionError)
       expect(waited.error?.message).toMatch(/WRONGTYPE/)
       if (suffix === '') {
-        await within(terms.lease + 300, told)
+        await within(terms.lease + 300, notified)
         expect(await held.release()).toBe(false)
       } else {
         expect(held.held).toBe(true)

@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'vitest'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
 import { type Kinds, kinds, kindsAndWays } from '../kit/kinds.ts'
-import { outcomeOf, within } from '../kit/outcomes.ts'
+import { aborted, outcomeOf, within } from '../kit/outcomes.ts'
 import { park, parkQuietly } from '../kit/parking.ts'
 import { clientBehindProxy, type FrameProxy } from '../kit/proxies.ts'
 import { freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
@@ -53,8 +53,8 @@ describe('messages are lost', () => {
       const lost = proxy.rule({ direction: 'down', name: 'lost' }, 'drop')
       const { signal } = await locks.lock(key)
       expect(await client().forceRelease(key)).toBe(true)
-      const told = new Promise(resolve => signal.addEventListener('abort', resolve))
-      await within(1_500 / 3 + 300, told)
+      const notified = aborted(signal)
+      await within(1_500 / 3 + 300, notified)
       expect(lost.count).toBe(1)
     },
   )
@@ -328,8 +328,8 @@ describe('messages are forged', () => {
       const [{ id = '' } = {}] = (await locks.inspect(key)).waiters
       await redis.publish(root + id.slice(0, 12), `handoff ${id} ${Date.now() * 2_000} ${lock}`)
       const forged = await within(1_000, wait)
-      const told = new Promise(resolve => forged.signal.addEventListener('abort', resolve))
-      await within(lease / 3 + 300, told)
+      const notified = aborted(forged.signal)
+      await within(lease / 3 + 300, notified)
       expect(held.held).toBe(true)
       expect(await locks.inspect(key)).toMatchObject({ fencingToken: held.fencingToken })
       expect(await forged.release()).toBe(false)

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../src/index.ts'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
-import { outcomeOf, within } from '../kit/outcomes.ts'
+import { aborted, outcomeOf, within } from '../kit/outcomes.ts'
 import { parkQuietly, ways } from '../kit/parking.ts'
 import { clientBehindProxy, type Direction, type FrameProxy } from '../kit/proxies.ts'
 import { client, freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
@@ -242,7 +242,7 @@ describe('all data is lost, on old and new connections', () => {
     const theirs = await holder.lock(key)
     const taken = await holder.lock(freshKey('taken'))
     const mine = await locks.lock(freshKey('mine'))
-    const told = new Promise(resolve => mine.signal.addEventListener('abort', resolve))
+    const notified = aborted(mine.signal)
     const parked = [await parkQuietly(locks, key, { fair: true }), await parkQuietly(locks, key)].map(
       ({ lease }) => lease,
     )
@@ -267,7 +267,7 @@ describe('all data is lost, on old and new connections', () => {
       Promise.all([...calls, ...parked].map(call => outcomeOf<unknown>(call))),
     )
     for (const { error } of await outcomes) expect(error).toBeInstanceOf(LockConnectionError)
-    await within(2_000, told)
+    await within(2_000, notified)
     expect(locks.stats()).toMatchObject({ waiting: 0, holding: 0 })
     expect(await theirs.release()).toBe(true)
 

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
 import { kinds } from '../kit/kinds.ts'
-import { outcomeOf, within, wordsOf } from '../kit/outcomes.ts'
+import { aborted, outcomeOf, within, wordsOf } from '../kit/outcomes.ts'
 import { parkQuietly } from '../kit/parking.ts'
 import { freshKey, nothingLeft, plainRedis, serverIn } from '../kit/redis.ts'
 import { emptyFolder } from '../kit/temp.ts'
@@ -107,14 +107,14 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
     const history = new Memory()
     const [mine, theirs] = [new RecordedClient('mine', holder, history), new RecordedClient('theirs', queuing, history)]
     const held = await mine.lock(key)
-    const told = new Promise(resolve => held.signal.addEventListener('abort', resolve))
+    const notified = aborted(held.signal)
     const { lease: wait } = await parkQuietly(queuing, key, { fair: true })
     const { lease: unfair } = await parkQuietly(parking, key)
     const settled = outcomeOf(unfair)
     const released = await holder.lock(freshKey())
     await begin(redis, dir)
     expect(wordsOf((await outcomeOf(released.release())).error)).toMatch(words)
-    await within(options.lease + 300, told)
+    await within(options.lease + 300, notified)
     expect(held.held).toBe(false)
     await sleep(300)
     await end(redis)

@@ -8,7 +8,7 @@ import { type ClientOptions, LockConnectionError, LockLostError } from '../../sr
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
 import { aclRule } from '../../src/redis/rights.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
-import { outcomeOf, within, wordsOf } from '../kit/outcomes.ts'
+import { aborted, outcomeOf, within, wordsOf } from '../kit/outcomes.ts'
 import { parkQuietly, ways } from '../kit/parking.ts'
 import { bluntRedis, client, freshKey, nothingLeft, ownServer, plainRedis } from '../kit/redis.ts'
 import { type Place, Replication } from '../kit/replication.ts'
@@ -202,8 +202,7 @@ describe('with a replica that does not receive writes', () => {
     const { key, careful, loseWrites } = await scene()
     const lease = await careful({ lease: 900 }).lock(key)
     await loseWrites()
-    const aborted = new Promise(resolve => lease.signal.addEventListener('abort', resolve))
-    await within(3_000, aborted)
+    await within(3_000, aborted(lease.signal))
     expect(lease.signal.reason).toBeInstanceOf(LockLostError)
     expect(lease.held).toBe(false)
   })

@@ -2,7 +2,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
-import { outcomeOf, within, wordsOf } from '../kit/outcomes.ts'
+import { aborted, outcomeOf, within, wordsOf } from '../kit/outcomes.ts'
 import { parkQuietly } from '../kit/parking.ts'
 import { Peer } from '../kit/peer.ts'
 import { client, freshKey, nothingLeft, ownServer, plainRedis } from '../kit/redis.ts'
@@ -86,7 +86,7 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
   test('I1 I6 I8: a holder is notified when its lease runs out; its waiters are rejected; others get the lock', async () => {
     const { redis, limited, other, key } = await scene()
     const mine = await limited.lock(key)
-    const told = new Promise(resolve => mine.signal.addEventListener('abort', resolve))
+    const notified = aborted(mine.signal)
     const theirs = freshKey('theirs')
     const lease = await other.lock(theirs)
     const { lease: fair } = await parkQuietly(limited, theirs, { fair: true })
@@ -97,7 +97,7 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
     expect(mine.held).toBe(true)
     const granted = await within(options.lease + 600, next)
     expect(mine.held).toBe(false)
-    await within(50, told)
+    await within(50, notified)
     for (const { error } of await within(options.outageTimeout + 1_500, waits)) {
       expect(error).toBeInstanceOf(LockConnectionError)
       expect(error?.message).toMatch(words)

@@ -3,6 +3,7 @@
  * observes the session. The kinds `twin` and `flag` exist only in tests.
  */
 import { onTestFinished } from 'vitest'
+import type { BackendListener } from '../../src/backend.ts'
 import { systemClock } from '../../src/clock.ts'
 import { connect } from '../../src/connect.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
@@ -10,7 +11,6 @@ import type { Lease } from '../../src/lease/lease.ts'
 import { callTermsOf, type LockOptions, settingsOf } from '../../src/options.ts'
 import type { RedisSource } from '../../src/redis/clients.ts'
 import { Session } from '../../src/session.ts'
-import type { WaysListener } from '../../src/ways.ts'
 import { flag } from './flag.ts'
 
 /** A second kind of mutex. It differs from the first kind only in the names of its keys and channels. */
@@ -32,8 +32,8 @@ export class Member {
       },
     }
     const settings = this.#settings
-    const ways = (told: WaysListener) => connect(redis, settings, systemClock, told)
-    this.session = new Session(ways, settings, systemClock, observer)
+    const backend = (listener: BackendListener) => connect(redis, settings, systemClock, listener)
+    this.session = new Session(backend, settings, systemClock, observer)
     onTestFinished(() => this.session.close(0))
   }
 

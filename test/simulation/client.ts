@@ -3,6 +3,7 @@
  * src/client.ts and src/calls.ts are left out. They add keys to errors and recognize nested calls.
  */
 import type { Redis } from 'ioredis'
+import type { BackendListener } from '../../src/backend.ts'
 import { type Channel, CLIENT_ID_LENGTH, type Heir, type HoldName, type Passed } from '../../src/kind.ts'
 import { Mutex, mutex } from '../../src/kinds/mutex/mutex.ts'
 import { reading, writing } from '../../src/kinds/permits/read-write.ts'
@@ -17,7 +18,6 @@ import type { Keys } from '../../src/redis/keys.ts'
 import { Link, type LinkListener } from '../../src/redis/link.ts'
 import { Server } from '../../src/redis/server.ts'
 import { Session } from '../../src/session.ts'
-import type { WaysListener } from '../../src/ways.ts'
 import { type Net, SimulatedRedis } from './network.ts'
 import { READS, type SimulatedKind } from './plan.ts'
 import type { Process } from './timeline.ts'
@@ -154,9 +154,9 @@ export class SimulatedClient implements Observer {
       },
     }
     let link!: WatchedLink
-    const connect = (told: WaysListener) => {
-      link = new WatchedLink(source as unknown as Redis, settings, process, this.#overheard(told), this.#ids)
-      return new Server(link, settings, error => told.warned?.(error))
+    const connect = (listener: BackendListener) => {
+      link = new WatchedLink(source as unknown as Redis, settings, process, this.#overheard(listener), this.#ids)
+      return new Server(link, settings, error => listener.warned?.(error))
     }
     this.#session = new Session(connect, settings, process, this, stats)
     this.#link = link
@@ -245,19 +245,19 @@ export class SimulatedClient implements Observer {
     hear?.(...about)
   }
 
-  /** Returns a listener that notes whether commands reach Redis, and then calls `told`. */
-  #overheard(told: LinkListener): LinkListener {
+  /** Returns a listener that notes whether commands reach Redis, and then calls `listener`. */
+  #overheard(listener: LinkListener): LinkListener {
     return {
-      ...told,
+      ...listener,
       down: error => {
         this.#note(() => `down: ${error.message}`)
         this.outOfReach ??= this.#net.timeline.now
-        told.down(error)
+        listener.down(error)
       },
       up: () => {
         this.#note(() => 'up')
         this.outOfReach = undefined
-        told.up()
+        listener.up()
       },
     }
   }

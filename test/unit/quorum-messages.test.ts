@@ -53,7 +53,7 @@ test('I2, I5: the late message of a grant does not replace a vote that has recei
   ballots.voted(ballot, 1, granted(AGREED))
   ballots.changed(ballot)
   expect(ballot.granted?.token).toBe(AGREED)
-  expect(ballots.told(1, claim.id, OLD, 'handoff')).toBe(true)
+  expect(ballots.announced(1, claim.id, OLD, 'handoff')).toBe(true)
   expect(ballots.election.votes(ballot).map(({ token }) => token)).toEqual([AGREED, AGREED])
 })
 
@@ -64,7 +64,7 @@ test('I2, I5: nor one whose token was lowered since to that of the majority', ()
   expect(ballot.granted?.token).toBe(OLD)
   ballots.voted(ballot, 2, granted(AGREED))
   ballots.voted(ballot, 2, granted(OLD))
-  expect(ballots.told(2, claim.id, AGREED, 'handoff')).toBe(true)
+  expect(ballots.announced(2, claim.id, AGREED, 'handoff')).toBe(true)
   expect(ballots.election.votes(ballot)).toHaveLength(3)
 })
 
@@ -77,7 +77,7 @@ test('I4: a message with a small token makes the client ask a server whose vote 
   ballot.ticket = '1'
   ballots.voted(ballot, 1, granted(AGREED))
   ballots.taken(1, claim.id, AGREED)
-  expect(ballots.told(1, claim.id, OLD, 'handoff')).toBe(true)
+  expect(ballots.announced(1, claim.id, OLD, 'handoff')).toBe(true)
   expect(asked).toEqual(['tend 1'])
 })
 

@@ -56,7 +56,7 @@ export class Seat {
   /** Whether the server may have voted for the claim, or have the claim in its queue. */
   touched = false
   /** Whether a message has reported a grant, and the server has to be asked for how long the lease still runs. */
-  told = false
+  announced = false
   /** Whether the hold is being released on the server. */
   releasing = false
   /**

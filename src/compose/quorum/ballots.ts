@@ -174,7 +174,7 @@ export class Ballots implements BallotBox {
   }
 
   /** Handles a message from the server that reports a grant. Returns false if this client does not know the claim. */
-  told(server: number, id: string, token: number, via: Via): boolean {
+  announced(server: number, id: string, token: number, via: Via): boolean {
     const ballot = this.#all.get(id)
     if (!ballot) return false
     const seat = ballot.seats[server] as Seat
@@ -193,7 +193,7 @@ export class Ballots implements BallotBox {
       this.voted(ballot, server, { granted: true, token, deadline, via })
       this.changed(ballot)
     } else {
-      seat.told = true
+      seat.announced = true
       this.looks.lookSoon(ballot, server)
     }
     return true
@@ -204,7 +204,7 @@ export class Ballots implements BallotBox {
    * leases. The servers of these messages are asked only now, because such a request contains the ticket.
    */
   queued(ballot: Ballot): void {
-    for (const [i, { told }] of ballot.seats.entries()) if (told) this.looks.lookSoon(ballot, i)
+    for (const [i, { announced }] of ballot.seats.entries()) if (announced) this.looks.lookSoon(ballot, i)
     this.changed(ballot)
   }
 

@@ -42,7 +42,7 @@ export class Clearing {
     const seat = ballot.seats[server] as Seat
     if (seat.clearing) return seat.trying as Promise<void>
     seat.vote = seat.seen = undefined
-    seat.told = false
+    seat.announced = false
     if (!seat.touched) return Promise.resolve()
     const clearing = this.#leave(ballot, server).finally(() => {
       seat.clearing = seat.trying = undefined

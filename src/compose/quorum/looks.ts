@@ -75,7 +75,7 @@ export class Looks {
   async #look(ballot: Ballot, server: number): Promise<void> {
     const { ticket, claim } = ballot
     if (ticket === undefined) return
-    ;(ballot.seats[server] as Seat).told = false
+    ;(ballot.seats[server] as Seat).announced = false
     await this.tend(server, [{ claim, ticket }])
   }
 

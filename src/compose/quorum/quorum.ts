@@ -6,6 +6,8 @@
  *                          ├─▶ Server ──▶ Redis 2                   ├─▶ Mutex of server 2
  *                          └─▶ Server ──▶ Redis 3                   └─▶ Mutex of server 3
  */
+
+import type { Backend, BackendListener, Made } from '../../backend.ts'
 import type { Clock, Timer } from '../../clock.ts'
 import { LockArgumentError, LockError } from '../../errors.ts'
 import type { Channel, Channels, KindDefinition, Names, ScriptSet } from '../../kind.ts'
@@ -17,7 +19,6 @@ import type { Keys } from '../../redis/keys.ts'
 import type { LinkListener } from '../../redis/link.ts'
 import type { Calling } from '../../redis/rights.ts'
 import { Server } from '../../redis/server.ts'
-import type { Made, Ways, WaysListener } from '../../ways.ts'
 import { Ballots } from './ballots.ts'
 import { Floor } from './floor.ts'
 import { Member, noMajority } from './member.ts'
@@ -27,13 +28,13 @@ import { QuorumKind } from './quorum-kind.ts'
 import { Round } from './round.ts'
 import { Standing } from './standing.ts'
 
-export class Quorum implements Ways {
+export class Quorum implements Backend {
   readonly ids: Ids = randomIds()
   readonly #members: readonly Member[]
   readonly #majority: number
   readonly #clock: Clock
   readonly #settings: Settings
-  readonly #told: WaysListener
+  readonly #listener: BackendListener
   readonly #floor: Floor
   readonly #openings: Openings
   /**
@@ -49,11 +50,11 @@ export class Quorum implements Ways {
   /** For each server whose votes do not count yet, the timer of `#waitFor`. */
   readonly #waits = new Map<Standing, Timer>()
 
-  constructor(sources: readonly RedisSource[], settings: Settings, clock: Clock, told: WaysListener) {
+  constructor(sources: readonly RedisSource[], settings: Settings, clock: Clock, listener: BackendListener) {
     const now = () => clock.now()
     this.#clock = clock
     this.#settings = settings
-    this.#told = told
+    this.#listener = listener
     this.#majority = Math.floor(sources.length / 2) + 1
     this.#floor = new Floor(now, sources.length, () => this.#readClocks())
     this.#openings = new Openings(now, this.#majority)
@@ -113,7 +114,7 @@ export class Quorum implements Ways {
     const { keys } = places[0]!
     const { waiterTtl, outageTimeout } = this.#settings
     const ballots = new Ballots(places, this.#clock, this.#floor, waiterTtl, {
-      won: ({ id, key }, grant) => this.#told.won(id, grant, keys.of(key).lock),
+      won: ({ id, key }, grant) => this.#listener.won(id, grant, keys.of(key).lock),
       asks: lease => {
         this.#longest = Math.max(this.#longest, lease)
       },
@@ -221,7 +222,7 @@ export class Quorum implements Ways {
   }
 
   #listenTo(i: number): LinkListener {
-    const told = this.#told
+    const listener = this.#listener
     const member = () => this.#members[i] as Member
     const said = (what: string, lock: string, tell: (lock: string, by: string | undefined) => void, by?: string) => {
       const name = this.#nameOf(i, lock)
@@ -231,16 +232,16 @@ export class Quorum implements Ways {
     return {
       granted: (id, token, via, lock) => {
         const { places } = this.#ballots as Ballots
-        if (this.#ballots?.told(i, id, token, via)) return
+        if (this.#ballots?.announced(i, id, token, via)) return
         const key = places[i]?.keys.keyOf(lock)
         if (key !== undefined) places[i]?.kind.giveBack({ key, id }).catch(() => {})
       },
       lost: (id, token) => {
         this.#ballots?.taken(i, id, token)
-        told.lost(id, 0)
+        listener.lost(id, 0)
       },
-      unlocked: (lock, by) => said('free', lock, (name, one) => told.unlocked(name, one), by),
-      entered: (lock, owner) => said(`entered ${owner}`, lock, name => told.entered(name, owner)),
+      unlocked: (lock, by) => said('free', lock, (name, one) => listener.unlocked(name, one), by),
+      entered: (lock, owner) => said(`entered ${owner}`, lock, name => listener.entered(name, owner)),
       down: error => {
         member().lost(error)
         this.#changed()
@@ -256,17 +257,17 @@ export class Quorum implements Ways {
         })
       },
       heard: lock => {
-        if (lock === undefined) return told.heard()
+        if (lock === undefined) return listener.heard()
         const name = this.#nameOf(i, lock)
-        if (name !== undefined) told.heard(name)
+        if (name !== undefined) listener.heard(name)
       },
       disconnected: () => this.#report(),
       reconnected: () => this.#report(),
       warned: error =>
-        told.warned?.(
+        listener.warned?.(
           new LockError(error.code, `server ${i + 1} of ${this.#members.length}: ${error.message}`, undefined, error),
         ),
-      busy: () => told.busy(),
+      busy: () => listener.busy(),
     }
   }
 
@@ -299,8 +300,8 @@ export class Quorum implements Ways {
     if (whole !== this.#whole || !whole) {
       this.#whole = whole
       const error = whole ? undefined : this.trouble
-      if (whole) this.#told.up()
-      else if (error && this.#lacking) this.#told.down(error)
+      if (whole) this.#listener.up()
+      else if (error && this.#lacking) this.#listener.down(error)
     }
     this.#report()
     this.#ballots?.reconsider()
@@ -311,10 +312,10 @@ export class Quorum implements Ways {
     const { trouble, up } = this
     if (!up && trouble && this.#lacking && this.#members.some(({ away }) => away) && !this.#reported) {
       this.#reported = true
-      this.#told.disconnected(trouble)
+      this.#listener.disconnected(trouble)
     } else if (up && this.#reported) {
       this.#reported = false
-      this.#told.reconnected()
+      this.#listener.reconnected()
     }
   }
 }

@@ -16,7 +16,7 @@ const forbidden: Record<string, string[]> = {
   'src/redis/': ['src/wait/', 'src/lease/', 'src/local/', 'src/kinds/', 'src/client.ts'],
   'src/kinds/': ['src/redis/', 'src/wait/', 'src/lease/', 'src/local/', 'src/client.ts', 'ioredis'],
   'src/compose/quorum/': ['src/wait/', 'src/lease/', 'src/local/', 'src/session.ts', 'src/client.ts'],
-  'src/ways.ts': ['src/compose/', 'src/wait/', 'src/lease/', 'src/local/', 'src/client.ts'],
+  'src/backend.ts': ['src/compose/', 'src/wait/', 'src/lease/', 'src/local/', 'src/client.ts'],
   'src/session.ts': ['src/kinds/', 'src/client.ts'],
   'src/kind.ts': ['src/redis/', 'src/kinds/', 'src/wait/', 'src/lease/', 'src/local/', 'src/client.ts', 'ioredis'],
   'src/index.ts': ['src/opentelemetry/', '@opentelemetry/api', 'src/nestjs/', '@nestjs/common', 'reflect-metadata'],

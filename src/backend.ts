@@ -10,7 +10,7 @@ import type { LinkListener } from './redis/link.ts'
 import type { Calling } from './redis/rights.ts'
 
 /** What a session receives from Redis. */
-export interface WaysListener extends LinkListener {
+export interface BackendListener extends LinkListener {
   /** Called when a quorum has granted a lock. `grant` contains the deadline, so Redis need not be asked for it. */
   won(id: string, grant: Granted, lock: string): void
 }
@@ -21,7 +21,7 @@ export interface Made<State> {
   readonly kind: Kind<State>
 }
 
-export interface Ways {
+export interface Backend {
   readonly ids: Ids
   /**
    * Whether each lock has an inbox of its own, as in a cluster. A holder must then subscribe to the lock's inbox to
