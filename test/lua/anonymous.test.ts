@@ -1,6 +1,6 @@
 /**
- * Tests calls that name no owner. Each of them is an owner of its own. Tests which later calls may re-enter the hold of
- * such a call, and what Redis records about the owner after its first hold has ended.
+ * Tests calls that name no owner. Each of these calls is an owner of its own. The tests show which later calls may
+ * re-enter the hold of such a call, and what Redis records about an owner after the owner's first hold has ended.
  */
 import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'

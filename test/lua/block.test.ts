@@ -1,9 +1,9 @@
 /**
- * When a holder hands the lock to another waiter of its client, it issues the new token itself. It may use the block of
- * 1,000 tokens that follows its own token. Tests which token Redis issues after that. If the release reports the last
- * token that was used, the next token only has to be larger than that one (lua/mutex/release.lua). If nothing was
- * reported, for example because the lease lapsed, the next token has to be larger than the whole block
- * (lua/shared/unreported.lua).
+ * When a holder hands the lock to another waiter of its client, the holder issues the new token itself. It may use the
+ * block of 1,000 tokens that follows its own token. These tests check which token Redis issues next. If the release
+ * reports the last token that was used, the next token only has to be larger than that one (lua/mutex/release.lua). If
+ * the hold ends without a release, for example because the lease lapses, the next token has to be larger than the whole
+ * block (lua/shared/unreported.lua).
  */
 import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
@@ -16,8 +16,9 @@ const ben = caller('ben')
 const cyd = caller('cyd')
 
 /**
- * Makes a lock whose last token is an hour ahead of the server's time. So no token is the server's time, and a test can
- * predict each token exactly.
+ * Makes a lock whose last token is an hour ahead of the server's time. Redis uses the server's time as the next token
+ * only if the time is past the lock's clock (lua/shared/clock.lua). Here it is not, so each new token is the clock
+ * plus 1, and a test can predict each token exactly.
  */
 async function lockAhead(): Promise<TestLock> {
   const lock = await sharedLock()

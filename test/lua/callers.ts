@@ -13,7 +13,7 @@ export interface Caller {
   readonly lease: number
   /** How long a waiter counts as alive after its last heartbeat, ms. */
   readonly ttl: number
-  /** How much earlier than its request the ticket of the caller is, in µs. */
+  /** By how many µs the caller's ticket is smaller than the time at which the caller joins the queue. */
   readonly headStart: number
   /** For `TestLock.given`: how many ms ago the caller joined the queue. */
   readonly joinedAgo?: number
@@ -33,7 +33,7 @@ export function anonymous(name: string, traits: Partial<Caller> = {}): Caller {
   return { ...who, owner: who.id }
 }
 
-/** Returns the claim of the caller. A claim is the text by which scripts know everything that a grant needs. */
+/** Returns the claim of the caller. A claim is one text that contains everything that a script needs for a grant. */
 export function claimOf({ id, lease, ttl, headStart, owner, name: label }: Caller): string {
   return encodeClaim({ id, owner, label, lease, headStart: headStart / 1000 }, ttl)
 }

@@ -21,8 +21,8 @@ describe('the holder', () => {
     const after = await lock.hash()
     expect(after).not.toHaveProperty('owner')
     expect(after).not.toHaveProperty('hold')
-    // The holder may have issued the next 1,000 tokens itself, in hand-offs within its client. The next token of Redis
-    // is larger than `clock`, so it will be larger than all of these (I2).
+    // For hand-offs within its client, the holder may have issued 1,000 more tokens itself. The script advances `clock`
+    // to the last of these tokens. So the next token that Redis issues is larger than each of them (I2).
     expect(after).toMatchObject({ clock: String(token + 1_000) })
     expect(await heard()).toEqual([{ to: 'unlock', text: 'free' }, lostMessage(lock, ada, token)])
   })

@@ -53,7 +53,7 @@ export abstract class History {
     this.random = random
   }
 
-  /** Returns the new call with its owner and the number of permits that it asks for. */
+  /** Completes a new call: sets the number of permits that it asks for, and may set another owner. */
   protected abstract newcomer(call: Asker): Asker
 
   /** Checks the answer to a call that asked for the lock. */

@@ -17,9 +17,9 @@ class ReadWriteHistory extends History {
   readonly #turns = new Map<string, number>()
 
   /**
-   * Chooses the owner of the new call. Either the call names the owner `x`, or it names no owner and is an owner of its
-   * own, or it names the owner of an earlier call. In the last case, the earlier call is of the same client, has named
-   * no owner, and holds the lock. So the new call is a re-entry.
+   * Chooses the owner of the new call. The call names the owner `x`, names no owner, or names the owner of an earlier
+   * call. If a call names no owner, its id serves as the owner. The earlier call is always a call of the same client
+   * that named no owner and holds the lock. So a new call with the owner of an earlier call is a re-entry.
    */
   protected newcomer(call: Asker): Asker {
     const { random } = this

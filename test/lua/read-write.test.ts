@@ -38,7 +38,7 @@ describe('phases', () => {
     await queued(lock, second, ada, ben)
     await lock.release(first)
     expect(await holders(lock)).toEqual([ada.id, ben.id].sort())
-    // A newcomer does not pass the waiting writer.
+    // A newcomer does not overtake the waiting writer.
     expect((await lock.acquire(reader('unfair'))).status).toBe('refused')
     await queued(lock, late)
     await lock.release(ada)

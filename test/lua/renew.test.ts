@@ -6,9 +6,9 @@ import { lockOnOwnServer, MEMORY, sharedLock, type TestLock } from './test-lock.
 type Asked = readonly [lock: TestLock, hold: Caller, ms: number, token?: number]
 
 /**
- * A token that is larger than any token in Redis, for tests in which the token does not matter. With it, the script
- * never reports that the lock was granted again: it does so only if the token in Redis is larger than the one in the
- * request.
+ * A token that is larger than any token in Redis, for tests in which the token does not matter. If the token in Redis
+ * is larger than the token in the request, the script reports that the hold's id was granted the lock again. With `ANY`
+ * in the request, the script never reports this.
  */
 const ANY = 9e15
 

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
 import { lockOnOwnServer, sharedLock, type TestLock } from './test-lock.ts'
 
-/** The number of dead waiters. Two calls cannot pass over so many, but three calls can. */
+/** The number of dead waiters. One call passes over at most 250 waiters, so three calls are needed for all of them. */
 const DEAD = 600
 
 const ada = anonymous('ada')

@@ -314,7 +314,7 @@ export class TestLock {
       const ended = new Promise<void>(resolve => {
         end = resolve
       })
-      // Redis delivers messages in order, so all earlier ones have arrived when this one arrives.
+      // Redis delivers messages in order. So when the message `end` arrives, all earlier messages have arrived.
       await this.redis.publish(unlock, 'end')
       await ended
       return messages

@@ -75,8 +75,8 @@ describe('interrupted', () => {
     const [json, html] = [join(folder, 'results.json'), join(folder, 'results.html')]
     const what = ['--rival', 'floor-set', '--scenario', 'uncontended', '--rounds', '2000', '--seconds', '0.1']
     const where = ['--url', redisUrl(), '--no-warm-cores', '--json', json, '--html', html]
-    // A run that is ended at once leaves its temporary files behind. TMPDIR puts them into this folder, which is
-    // removed after the test.
+    // If a second signal ends a run at once, the run leaves its temporary files behind. TMPDIR puts these files into
+    // this folder, which is removed after the test.
     const env = { ...process.env, TMPDIR: folder }
     const child = spawn(process.execPath, [...program, ...what, ...where], {
       cwd,

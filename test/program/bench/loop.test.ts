@@ -31,7 +31,8 @@ test.each([batonFair, floorPublish])(
     const { figures } = await trialOf(rival, '2x8-hold5')
     expect(figures).toMatchObject({ overlaps: 0, starved: 0, unfinished: 0, errors: 0 })
     // At the start, the callers of the two processes queue alternately. So on an idle machine all hand-offs go to the
-    // other process. If each process queued all its callers at once, only one hand-off in eight would do so.
+    // other process. If each process queued all its eight callers at once, the callers of one process would be next to
+    // each other in the queue. Then only one hand-off in eight would go to the other process.
     expect(figures.crossShare).toBeGreaterThan(0.6)
   },
 )
@@ -42,7 +43,7 @@ test('of a mixed crowd, the fair and the unfair half are reported, and neither s
   const { figures } = await trialOf(batonMixed, 'mixed')
   expect(figures).toMatchObject({ overlaps: 0, starved: 0, unfinished: 0, errors: 0 })
   // While a fair caller is queued, an unfair caller does not get the lock. By default, the unfair caller may join the
-  // queue after a second.
+  // queue after a second. So the longest wait of an unfair caller is about one second or more.
   expect(figures.waitMaxUnfair).toBeGreaterThanOrEqual(995)
   expect(figures.waitMaxFair).toBeGreaterThan(0)
   expect(figures.waitMax).toBe(Math.max(figures.waitMaxFair!, figures.waitMaxUnfair!))

@@ -52,8 +52,8 @@ describe('hand-offs', () => {
     const samples = samplesOf(
       [
         [0, 0, 1, 10, 20],
-        // Waiter 0 uses the first key, and waiter 1 uses the second key. So the hold in the row above is not handed off
-        // to the waiter in the next row.
+        // Waiter 0 uses the first key, and waiter 1 uses the second key. So the hold in the first row is not handed off
+        // to the waiter in the second row.
         [0, 1, 2, 21, 30],
         [0, 0, 3, 31, 40],
         [0, 0, 4, 45, 50],

@@ -56,8 +56,8 @@ function built(): Command | undefined {
  * queue. The times at which the waiters asked would not show this order reliably, because one request may overtake
  * another.
  *
- * The waiters of the first process have the first numbers. The function takes the process of the holder for the first,
- * so a caller of the first process has to hold the lock.
+ * The waiters of the first process have the first numbers. The function assumes that the lock's holder belongs to the
+ * first process. So a caller of the first process has to hold the lock.
  */
 async function redissonQueue(namespace: string, waiters: number): Promise<number[]> {
   const redis = plainRedis()

@@ -108,7 +108,8 @@ describe('a run', () => {
       begin: (_rounds: number, all: number) => void left.push(all),
       ended: (_trial: unknown, rest: number) => void left.push(rest),
     }
-    // The notes mention failures only of rivals of the kind `baton`. So `leaving` gets that kind here.
+    // A note says that a rival was left out of later rounds, but only if the rival's kind is `baton`. So this test gives
+    // that kind to `leaving`.
     const rivals = [noLock, hanging, { ...leaving, kind: 'baton' } as const]
     const results = await run({ ...plan, rivals, rounds: 3, url: redisUrl() }, listener, forever)
     expect(results.trials.map(({ rival, round, outcome }) => `${rival} ${round} ${outcome}`)).toEqual([

@@ -25,7 +25,10 @@ export interface Running {
   errors(): string
 }
 
-/** Starts `baton`. `over` gets a function that kills the program. By default, `over` has it called after the test. */
+/**
+ * Starts `baton`, and passes to `over` a function that kills the program. The default of `over` is `onTestFinished`, so
+ * by default the program is killed after the test.
+ */
 export function start(
   args: readonly string[],
   env: NodeJS.ProcessEnv = {},

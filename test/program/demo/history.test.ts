@@ -22,8 +22,9 @@ interface Sight {
 }
 
 /**
- * Records each snapshot that the demo takes of the queue. A snapshot is noticed only at the next look, so it gets a
- * time that is slightly too late. Because of this the checker may overlook waiters, but it finds no false violation.
+ * Records each snapshot that the demo takes of the queue. A timer checks for new snapshots every `LOOK` ms. A snapshot
+ * gets the time of the check that finds it, which is slightly too late. Because of this, the history checker may
+ * overlook waiters, but it finds no false violation.
  */
 function watchQueue({ ledger }: Stage, sights: Sight[]): void {
   let from = now()
@@ -39,8 +40,9 @@ function noteQueue(memory: Memory, sights: readonly Sight[], { sections }: Histo
   const workers = new Map(sections.map(({ hold, pid }) => [hold, String(pid)]))
   for (const { from, t, ids } of sights) {
     // The demo does not know the waiters' tickets. The checker only checks that a waiter's ticket stays the same, so
-    // the waiter's id is used as its ticket. The checker does not compare waiters that were never granted the lock, so
-    // these need no process id.
+    // the waiter's id is used as its ticket. A waiter's process id is known from its critical section. A waiter that
+    // was never granted the lock has no critical section. The checker does not compare such waiters, so their process
+    // id is empty.
     const entries = ids.map((id): [string, string, string, string] => [id, id, workers.get(id) ?? '', id])
     memory.record('queue', { key, from, entries }, t)
   }

@@ -169,8 +169,8 @@ export class Terminal {
         ',',
       )
       if (status || signal) return { code: signal ? 128 + Number(signal) : Number(status) }
-      // `pane_dead` shows that the program's output has ended. Tmux may have missed the end of the program itself. It
-      // looks again when any of its child processes ends, so start one.
+      // `pane_dead` shows that the program's output has ended. But tmux may have missed the end of the program itself.
+      // Tmux checks all its child processes again when any of them ends. So start one that ends at once.
       if (dead === '1') await this.#tmux(['run-shell', 'true'])
       return undefined
     }
