@@ -187,7 +187,8 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
         const successors = passedTo(values as string[], sent)
         return this.sweep(hold.key).then(() => ({ ended: true, heard: 0, successors }))
       }
-      // If a repeated call finds no hold, the earlier call has ended the hold, and its answer was lost.
+      // If a repeated call finds no hold, the earlier call most likely ended the hold, and its answer was lost. But the
+      // hold may also have been taken away meanwhile, or Redis may have lost its data (docs/decisions/0006).
       return { ended: status === 'released' || repeated, heard: Number(values[0] ?? 0) }
     })
   }
