@@ -157,7 +157,7 @@ export function namedServer(urls: readonly string[] | undefined, command: string
   const what = several ? `${urls.length} servers` : whatIs(address)
   const otherwise = urls ? 'leave --url out' : 'unset REDIS_URL'
   throw new Failure(
-    `${command} works with one server, but ${source} names ${what}; give --url redis://host:port, or ${otherwise} to have a server started`,
+    `${command} works with one server, but ${source} names ${what}; give --url redis://host:port, or ${otherwise} so that baton starts a server`,
     exitCodes.usage,
   )
 }

@@ -83,14 +83,15 @@ async function releaseOne(
     if (!holder) continue
     const who = `${nameOf(holder)}, for ${showTime(holder.heldFor)}`
     if (!yes) await agree(`${key} is held by ${who}`, 'Take the lock?')
-    if (await locks.forceRelease(lockOf(locks, key, state.kind), id)) return `${key} is taken from ${nameOf(holder)}`
+    if (await locks.forceRelease(lockOf(locks, key, state.kind), id)) return `${key} was taken from ${nameOf(holder)}`
   }
   return `no holder of ${key} has that id; baton inspect shows the ids of the holders`
 }
 
 async function agree(what: string, question: string): Promise<void> {
   const said = printable(what)
-  if (!process.stdin.isTTY) throw new Failure(`${said}; to release it without a question, give --yes`, exitCodes.usage)
+  if (!process.stdin.isTTY)
+    throw new Failure(`${said}; nothing was released; to confirm without a terminal, give --yes`, exitCodes.usage)
   const { default: confirm } = await import('@inquirer/confirm')
   // Ctrl-C makes `confirm` reject. This counts as no.
   const yes = await confirm({ message: `${said}. ${question}`, default: false }, { output: process.stderr }).catch(

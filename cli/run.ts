@@ -149,7 +149,7 @@ async function take(
     if (signal.aborted) return undefined
     if (error instanceof LockTimeoutError) {
       const why = withReason(`${error.key} was not granted within ${showTime(error.waited)}`, error)
-      throw new Failure(why, exitCodes.timeout)
+      throw new Failure(`${why}; the command was not run`, exitCodes.timeout)
     }
     throw error
   } finally {

@@ -149,7 +149,7 @@ async function launchUntilReady(
 ): Promise<{ life: Life; port: number }> {
   if (wantedPort === reservedPort)
     throw new Error(
-      `port ${reservedPort} is left free for a Redis that runs on this machine already; choose a different port`,
+      `port ${reservedPort} is reserved for a Redis that may already run on this machine; choose a different port`,
     )
   if (options.args.includes('--port')) throw new Error('give the port as the option `port`, not in `args`')
 

@@ -332,12 +332,7 @@ function check(what: string, options: unknown, checks: Readonly<Record<string, C
   for (const name of Object.keys(options)) {
     const value: unknown = options[name as keyof typeof options]
     const known = Object.hasOwn(checks, name) ? checks[name] : undefined
-    if (!known)
-      throw new LockArgumentError(
-        name,
-        value,
-        `no option of this name; the options are ${Object.keys(checks).join(', ')}`,
-      )
+    if (!known) throw new LockArgumentError(name, value, `only these options: ${Object.keys(checks).join(', ')}`)
     if (value !== undefined) known(name, value)
   }
 }

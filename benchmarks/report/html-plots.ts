@@ -99,7 +99,7 @@ const smallPlots: Readonly<Record<Subject, readonly Small[]>> = {
     ['waitMax', 'The longest wait for the lock. Less is better. The short stroke is the median wait.', 'waitP50'],
     [
       'attempts',
-      'Attempts to get the lock, per acquisition. Less is better. Failed attempts count, too: polls that find the lock taken, and split votes.',
+      'Attempts to get the lock, per acquisition. Less is better. Failed attempts count, too: polls that find the lock taken, and split votes, in which no caller gets a majority of the servers.',
     ],
     commands,
   ],

@@ -27,7 +27,7 @@ export function assess(found: Findings, locked: boolean): Row[] {
   const rows = [
     count('sold', sold, sale.stock),
     count('oversold', oversold, 0),
-    count('doubles', doubles, 0, `${found.refusedDoubles} tries refused`),
+    count('second sales', doubles, 0, `${found.refusedDoubles} tries refused`),
     count('missing from stock', stockDrift, 0),
     count('orders without answer', unanswered, 0),
     count('overlapping sections', overlapping, 0, `${found.sections} sections`),
@@ -35,7 +35,7 @@ export function assess(found: Findings, locked: boolean): Row[] {
   ]
   if (!locked) return rows
   // If no pairs of requests were compared, 0 inversions prove nothing.
-  const order = count('order inversions', found.inversions, 0, `${thousands(found.pairs)} pairs`)
+  const order = count('overtaken requests', found.inversions, 0, `${thousands(found.pairs)} pairs`)
   rows.splice(5, 0, { ...order, ok: order.ok && found.pairs > 0 })
   return [...rows, cost('crash cost', found.crashCost), cost('freeze cost', found.freezeCost), handoff(found)]
 }
@@ -75,8 +75,9 @@ export function headline(rows: readonly Row[], locked: boolean, took: number): s
 
 /** Returns the most important findings in one sentence. */
 export function summary({ sold, oversold, doubles, inversions, overlapping }: Findings, locked: boolean): string {
-  const order = locked ? `${inversions} order inversions, ` : ''
-  return `${sold} sold, ${oversold} oversold, ${doubles} doubles, ${order}${overlapping} overlapping critical sections.`
+  const order = locked ? `${inversions} requests overtaken, ` : ''
+  const sections = `${overlapping} overlapping critical sections`
+  return `${sold} sold, ${oversold} oversold, ${doubles} second sales to a customer, ${order}${sections}.`
 }
 
 const mark = (ok: boolean | null) => (ok === null ? ' ' : ok ? '✓' : '✗')

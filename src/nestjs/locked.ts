@@ -88,7 +88,7 @@ function methodOf(target: unknown, name: unknown, descriptor: PropertyDescriptor
   if (typeof name === 'object') {
     const accepted =
       '"legacy": set experimentalDecorators in tsconfig.json, or use the standard decorator `locked` of redis-baton'
-    throw new LockArgumentError('the decorator @Locked', 'standard', accepted)
+    throw new LockArgumentError('the kind of the decorator @Locked', 'standard', accepted)
   }
   if (typeof target === 'function') {
     throw new LockArgumentError(

@@ -122,7 +122,7 @@ const instrumented = shared[key]
 export function instrument(locks: LockClient, options: InstrumentOptions = {}): Instrumentation {
   for (const [name, value] of Object.entries(options)) {
     if (!known.includes(name)) {
-      throw new LockArgumentError(name, value, `no option of this name; the options are ${known.join(', ')}`)
+      throw new LockArgumentError(name, value, `only these options: ${known.join(', ')}`)
     }
   }
   instrumented.get(locks)?.disable()

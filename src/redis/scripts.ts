@@ -215,7 +215,7 @@ function withRights(error: LockConnectionError, commands: readonly string[], pat
   if (!/NOPERM|user executing the script/i.test(error.cause.message)) return error
   const rights = ['EVALSHA', 'EVAL', ...commands].map(command => `+${command.toLowerCase()}`).join(' ')
   return new LockConnectionError(
-    `Redis refused, because its user lacks a right; give the user ~${pattern} &${pattern} ${rights}`,
+    `Redis refused, because the Redis user lacks a right; give the user the rights ~${pattern} &${pattern} ${rights}`,
     error.cause,
   )
 }

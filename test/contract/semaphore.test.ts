@@ -93,7 +93,7 @@ test('a refused caller is warned once per semaphore if others use it with anothe
   }
   const codes = toldSmall.map(({ error }) => [(error as LockError).code, (error as LockError).key])
   expect(codes).toEqual([one, two].map(key => ['ERR_LOCK_PERMITS', key]))
-  const text = `semaphore "${one}": this call has passed 2 permits, but its holder large 3; pass the same number in all calls, because each call is limited only by its own number`
+  const text = `semaphore "${one}": this call sets permits to 2, but the holder large set it to 3; pass the same number in all calls, because each call is limited only by its own number`
   expect((toldSmall[0]!.error as LockError).message).toBe(text)
   expect(toldLarge).toEqual([])
   const lock = small.readWrite(one)

@@ -135,8 +135,8 @@ describe('without one of its rights', () => {
     await eventually(() => at.warnings.length === 3)
     const missing = at.warnings.map(({ message }) => message.split(': ', 1)[0]?.replace(/:\d+/, ''))
     expect(missing).toEqual(Array(3).fill(`the Redis user at 127.0.0.1 lacks the rights ${right}`))
-    // acl.test.ts already shows that `work` fails if one of the rights for a single server is missing. So run `work`
-    // only if the missing right is not one of those.
+    // `alone` has the commands that a client also needs on a single server. acl.test.ts already shows that `work` fails
+    // if the right to one of them is missing. So run `work` here only for the other rights.
     if (!alone.has(right)) expect(await work(at.limited, at.other, admins(), name)).not.toEqual([])
   })
 

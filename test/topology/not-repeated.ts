@@ -8,9 +8,9 @@ export interface Exception {
 
 /** Topologies in which no server takes over from another. */
 const single = ['standalone', 'tls', 'acl', 'quorum']
-/** The topologies between which scripts and messages work differently. */
+/** A single server and a cluster, because scripts and messages work differently on a cluster. */
 const byScripts = ['standalone', 'cluster']
-/** The topologies between which leases and waiters work differently, too. */
+/** The same topologies and a quorum, because leases and waiters work differently on a quorum. */
 const byAnswers = [...byScripts, 'quorum']
 const ofOneServer = ['standalone', 'cluster', 'sentinel', 'tls', 'acl']
 const mutexesOnly =

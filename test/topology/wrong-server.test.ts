@@ -1,6 +1,6 @@
 /**
- * Tests addresses of servers that can serve no locks, or not all locks. The client notices this when it connects, and
- * the error names the remedy.
+ * Tests clients whose address leads to a server that can serve no locks, or only some locks. Such a client notices the
+ * mistake when it connects, and its error names the remedy.
  */
 import { Cluster } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'

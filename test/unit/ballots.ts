@@ -4,7 +4,10 @@ import { Ballots } from '../../src/compose/quorum/ballots.ts'
 import { Floor } from '../../src/compose/quorum/floor.ts'
 import type { Place } from '../../src/compose/quorum/place.ts'
 
-/** `places` are the servers, which the test has made. The client never learns the time of day of any server. */
+/**
+ * `places` are fake servers that the test has made. The floor never reads the servers' clocks, so the client knows no
+ * server's time of day.
+ */
 export function ballotsOver(places: readonly unknown[], clock: Clock): Ballots {
   const now = () => clock.now()
   const floor = new Floor(now, places.length, () => {})

@@ -70,14 +70,14 @@ export class HandingOn {
     })
   }
 
-  /** Makes a call, and waits until everything has run that the call can start without an answer from Redis. */
+  /** Makes a call, and waits until the client can do nothing more without an answer from Redis or a timer. */
   async ask(ask: Ask): Promise<Asker> {
     const asker = this.begin(ask)
     await settled()
     return asker
   }
 
-  /** Makes a call, and returns before anything that follows from the call can run. */
+  /** Makes a call, and returns at once. No microtask that the call starts has run by then. */
   begin({ id, mode = 'line', lease = LEASE, owner, fairAfter, timeout, renew = true }: Ask): Asker {
     const claim = { key: KEY, id, owner: owner ?? id, label: 'this client', lease, headStart: 0 }
     const after = owner === undefined ? undefined : this.holding.record(KEY, owner)

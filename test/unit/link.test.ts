@@ -50,7 +50,7 @@ test.each(names)(
     const { clock, link, made } = await down()
     const back = made[names.indexOf(name)] as FakeRedis
     const others = made.filter(redis => redis !== back)
-    // The other connections fail at the worst moment: just before the first one is back.
+    // The other connections fail at the worst moment: just before the connection `back` is ready.
     for (const redis of others) redis.break(new Error('connect ECONNREFUSED'))
     const before = others.map(redis => redis.connects.length)
     await back.ready()

@@ -115,7 +115,8 @@ class Scene {
     const before = waiter.state.is
     this.left.delete(waiter)
     this.lock.answered(waiter, attempt, join, granted ? this.grant() : this.refusal(owner))
-    // I7: if the answer gives the lock or a place in the queue to a waiter that no longer waits, it is taken back.
+    // I7: an answer may give the lock or a place in the queue to a waiter that no longer waits. Then the lock or the
+    // place must be given back.
     if (before === 'over' && (granted || join)) expect(this.left.has(waiter)).toBe(true)
   }
 

@@ -35,8 +35,8 @@ function votedDifferently() {
 }
 
 /**
- * The third server has voted with a token of its own, and has not received the token of the majority yet. The third
- * server prolongs the hold before one server of the majority does.
+ * Servers 0 and 1 are the majority that has the token of the hold. Server 2 has voted with a token of its own, and has
+ * not received the token of the majority yet. Server 2 prolongs the hold before server 1 does.
  */
 test('a server that does not have the hold’s token is not part of the majority that prolongs it', async () => {
   const { clock, answer, renewing } = votedDifferently()
@@ -81,8 +81,8 @@ test('I1 I8: the remaining votes of a lost hold are given back only after the ho
 
 /**
  * Servers 0 and 1 have voted with the token of the hold. The client has just asked server 2 to take this token, and
- * renews the hold. Server 2 takes the token before it receives the renewal, so it answers that the token in the renewal
- * is not that of its hold. Server 1 answers nothing for a while.
+ * renews the hold. The renewal still contains the earlier token of server 2. Server 2 takes the token of the hold
+ * before it receives the renewal, so it answers that its hold has another token. Server 1 answers nothing for a while.
  */
 test('I8: a server that received the token during the renewal is asked again', async () => {
   const { clock, answer, votes, renewing } = votedDifferently()

@@ -84,5 +84,5 @@ test('the heartbeat of a waiter fails if a majority of servers refuses to take t
   tended.catch(() => {})
   for (const server of servers) server.refusedToLeave(new Error('refused'))
   await clock.advance(100)
-  await expect(tended).rejects.toThrow("no majority of the quorum's servers agreed")
+  await expect(tended).rejects.toThrow("no majority of the quorum's servers gave the same answer")
 })

@@ -13,7 +13,10 @@ import { KEY, LEASE } from './waiting.ts'
  */
 const TURN = 7
 const CHANCE = 3
-/** Between two waits of CHANCE ms there are at least this many ms. Until then, the client asks at once. */
+/**
+ * After a wait of CHANCE ms, the client does not wait CHANCE ms again for at least this many ms. It asks at once
+ * instead.
+ */
 const PAUSE = 100
 /** How many ms a client keeps its data about other clients after the last use of these data. */
 const MEMORY = 1_000

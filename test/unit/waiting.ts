@@ -77,7 +77,7 @@ export class Waiting {
     )
   }
 
-  /** Starts a waiter, and runs until nothing more can happen before the test acts. */
+  /** Starts a waiter, and waits until the client can do nothing more without an answer or a timer. */
   async start(ask: Ask): Promise<Started> {
     const { id, key = KEY, mode = 'line', lease = LEASE, owner = id, fairAfter, mayReenter = false, wants } = ask
     const claim = { key, id, owner, label: '', lease, headStart: 0, wants }

@@ -91,7 +91,10 @@ export function noMajority(reasons: readonly (Error | undefined)[]): LockError {
     error ? [new LockConnectionError(`server ${i + 1} of ${length}`, causeOf(error))] : [],
   )
   const answered = `${length - errors.length} of ${length} answered`
-  return new LockConnectionError("no majority of the quorum's servers agreed", new AggregateError(errors, answered))
+  return new LockConnectionError(
+    "no majority of the quorum's servers gave the same answer",
+    new AggregateError(errors, answered),
+  )
 }
 
 /**

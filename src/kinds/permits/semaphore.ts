@@ -36,7 +36,7 @@ export class Semaphore extends QueuedKind {
   protected override differs({ key, wants }: Claim, among: string, label: string): void {
     if (this.#warned.has(key) || this.#warned.size === MOST_WARNED) return
     this.#warned.add(key)
-    const numbers = `this call has passed ${wants?.split('/')[1]} permits, but its holder ${label} ${among}`
+    const numbers = `this call sets permits to ${wants?.split('/')[1]}, but the holder ${label} set it to ${among}`
     this.#warn(
       new LockError(
         'ERR_LOCK_PERMITS',

@@ -169,7 +169,9 @@ describe('release', () => {
     const leases = await semaphoreOf(key)
     const asked = await baton('release', '--force', key, '--kind', 'semaphore')
     expect(asked).toMatchObject({ code: 64, output: '' })
-    expect(asked.errors).toMatch(/is held by web-1 and 2 others, for .*; to release it without a question, give --yes/)
+    expect(asked.errors).toMatch(
+      /is held by web-1 and 2 others, for .*; nothing was released; to confirm without a terminal, give --yes/,
+    )
     expect((await baton('release', '--force', '--yes', key, '--kind', 'semaphore')).output).toBe(`${key} is released\n`)
     await eventually(() => leases.every(({ signal }) => signal.aborted))
     const { holders } = await client().semaphore(key, 1).inspect()
@@ -190,13 +192,15 @@ describe('release', () => {
     const lease = await client({ label: 'me' }).lock(key)
     const asked = await baton('release', '--force', key, '--holder', second!.id)
     expect(asked).toMatchObject({ code: 64, output: '' })
-    expect(asked.errors).toMatch(/is held by web-2, for .*; to release it without a question, give --yes/)
+    expect(asked.errors).toMatch(
+      /is held by web-2, for .*; nothing was released; to confirm without a terminal, give --yes/,
+    )
     const take = async (id: string) => (await baton('release', '--force', '--yes', key, '--holder', id)).output
-    expect(await take(second!.id)).toBe(`${key} is taken from web-2\n`)
+    expect(await take(second!.id)).toBe(`${key} was taken from web-2\n`)
     await eventually(() => second!.signal.aborted)
     expect([first!.held, lease.held]).toEqual([true, true])
     expect(await take(second!.id)).toBe(`no holder of ${key} has that id; baton inspect shows the ids of the holders\n`)
-    expect(await take(lease.id)).toBe(`${key} is taken from me\n`)
+    expect(await take(lease.id)).toBe(`${key} was taken from me\n`)
     await eventually(() => lease.signal.aborted)
     expect(first!.held).toBe(true)
   })

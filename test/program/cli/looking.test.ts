@@ -111,7 +111,9 @@ describe('release', () => {
     const { lease } = await heldAndQueued(key)
     const { code, output, errors } = await baton('release', '--force', key)
     expect({ code, output }).toEqual({ code: 64, output: '' })
-    expect(errors).toMatch(/is held by the holder, for .*; to release it without a question, give --yes/)
+    expect(errors).toMatch(
+      /is held by the holder, for .*; nothing was released; to confirm without a terminal, give --yes/,
+    )
     expect(lease.held).toBe(true)
   })
 

@@ -42,7 +42,7 @@ test('guard a job on two machines, see who holds, find out why the other one wai
   const impatient = await job('db-3 cron', note('wrong'), '--timeout', '200ms').ended
   expect(impatient.code).toBe(124)
   expect(impatient.errors).toMatch(
-    /^baton: .* was not granted within \S+, held by db-1 cron for .*, at position 2 of the queue\n$/,
+    /^baton: .* was not granted within \S+, held by db-1 cron for .*, at position 2 of the queue; the command was not run\n$/,
   )
 
   // The operator takes the lock away. The first job receives SIGTERM and then SIGKILL, and the second job begins.

@@ -212,7 +212,7 @@ describe('order', () => {
   test('without compared pairs there is no proof of order', () => {
     const found = judge({ ...goodHistory(), snapshots: [] })
     expect(found.pairs).toBe(0)
-    expect(assess(found, true).find(row => row.what === 'order inversions')?.ok).toBe(false)
+    expect(assess(found, true).find(row => row.what === 'overtaken requests')?.ok).toBe(false)
   })
 })
 

@@ -1,5 +1,6 @@
 /**
- * Tests a cluster whose addresses are host names. No script is involved, so one kind of lock is enough: a mutex.
+ * Tests a cluster whose addresses are host names. A client connects in the same way for all kinds of lock, so the test
+ * uses a mutex.
  */
 import { lookup } from 'node:dns'
 import { Cluster } from 'ioredis'
@@ -12,7 +13,7 @@ import { ownCluster } from './cluster-crowd.ts'
 
 /**
  * With this outageTimeout, the client gives up a connection attempt after 3 s. The first lookup of the host name takes
- * `LATE` ms, so its answer comes after that.
+ * `LATE` ms. So the name is resolved only after the client has given up the first attempt.
  */
 const patience = { outageTimeout: 9_000 }
 const LATE = 4_500

@@ -1,6 +1,6 @@
 /**
- * Tests `replicas` on a cluster when a slot gets a new master. For every kind of lock, the client's connections for
- * confirmations must follow the slot.
+ * Tests `replicas` on a cluster when a slot gets a new master. The client asks over separate connections whether
+ * replicas confirm a grant. For every kind of lock, these connections must follow the slot.
  */
 import { expect, test } from 'vitest'
 import { kindNames, lockOf } from '../../kit/kind-clients.ts'

@@ -71,8 +71,8 @@ async function valuesOf({ names }: Stage, redis: Cluster | Node['redis']): Promi
 // have not arrived yet, live holds count as lapsed.
 //
 // It also fails if `redis.call('EXISTS', lock .. ':?')` becomes `if false then redis.call('EXISTS', lock .. ':?') end`
-// in lua/shared/whole.lua: a script that empties a key fails in the middle. A waiter has then received a message of its
-// grant, but the grant is not recorded, and the next waiter is admitted as well.
+// in lua/shared/whole.lua: a script that empties a key fails in the middle. A waiter has then received the message that
+// it is granted the lock, but the grant is not recorded, and the next waiter is admitted as well.
 //
 // It also fails if `dropped = redis.call('ZSCORE', all, id) and true or false` becomes `dropped = redis.call('ZREM',
 // all, id) == 1` in lua/shared/drop.lua: the release of the last of several holds fails in the middle, and the last
@@ -85,8 +85,8 @@ async function valuesOf({ names }: Stage, redis: Cluster | Node['redis']): Promi
 // expiry, id) end` in lua/mutex/leave.lua: the script fails in the middle if a waiter leaves and its deadline was the
 // last one in the key.
 //
-// It also fails if `|\bnon local key\b` is removed in src/redis/refusals.ts: callers are rejected as refused by Redis,
-// instead of asking again.
+// It also fails if `|\bnon local key\b` is removed in src/redis/refusals.ts: the client takes a temporary error for a
+// final refusal, and rejects its callers instead of asking again.
 test.each([mutexes, semaphores, readWriteLocks])(
   'I1 I3 I5 I8: a script sees all keys that it needs, or none ($kind)',
   { timeout: 90_000 },

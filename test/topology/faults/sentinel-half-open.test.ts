@@ -1,6 +1,7 @@
 /**
  * Tests connections to sentinels that become half-open. A client that only listens on such a connection receives
- * nothing, and cannot know why. No script is involved, so one kind of lock is enough: a mutex.
+ * nothing, and cannot know why. A client follows the sentinels in the same way for all kinds of lock, so the test uses
+ * a mutex.
  */
 import { expect, test } from 'vitest'
 import { faultProxy } from '../../kit/proxies.ts'

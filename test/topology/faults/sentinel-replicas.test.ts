@@ -1,6 +1,6 @@
 /**
- * Tests `replicas` with sentinels. The client has a separate connection to the master for confirmations. The kind of
- * lock makes no difference, so the test uses a mutex.
+ * Tests `replicas` with sentinels. The client asks over a separate connection to the master whether replicas confirm a
+ * grant. The kind of lock makes no difference, so the test uses a mutex.
  */
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'

@@ -85,8 +85,9 @@ export async function mistaken({ servers, master }: Scene) {
     replica,
     options: { sentinels: [{ host: '127.0.0.1', port: sentinel!.port }], name } satisfies RedisOptions,
     /**
-     * Makes the sentinel report the true master. Sends both commands in one pipeline, so that no client can ask in
-     * between. Such a client would be told that there is no master of this name, and would not ask again.
+     * Makes the sentinel report the true master. Sends both commands in one pipeline, so that no client can ask the
+     * sentinel between them. The sentinel would answer such a client that there is no master of this name, and the
+     * client would not ask again.
      */
     async putRight() {
       const named = direct.pipeline().call('SENTINEL', 'REMOVE', name)

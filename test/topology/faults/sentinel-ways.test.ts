@@ -1,6 +1,6 @@
 /**
- * Tests how a client finds the master, and what it does if a sentinel hangs, is gone, or names the wrong server. No
- * script is involved, so one kind of lock is enough: a mutex.
+ * Tests how a client finds the master, and what it does if a sentinel hangs, is gone, or names the wrong server. All of
+ * this is the same for all kinds of lock, so the tests use a mutex.
  */
 import type { Redis } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'

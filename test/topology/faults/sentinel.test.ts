@@ -65,8 +65,8 @@ describe('SIGKILL of the master', () => {
       await eventually(() => lost.signal.aborted, 3_000)
       expect(events.map(({ key }) => key)).toEqual([gone])
       expect(lost.held).toBe(false)
-      // The new master does not have the queue yet. Until the fair waiter has joined it again, either waiter may be
-      // granted first.
+      // The new master does not have the queue yet. Until the fair waiter has joined the queue again, either waiter may
+      // be granted first.
       const tokens = (await serve([heir, unfair], 6_000)).map(({ token }) => token)
       expect(Math.min(...tokens)).toBeGreaterThan(lost.fencingToken)
       expect(await lost.release()).toBe(false)

@@ -58,8 +58,8 @@ class MutexStage implements Stage {
     if (dead) {
       for (const claim of await redis.zrange(lock.names.queue, 0, '-1')) await redis.zadd(lock.names.queue, 1, claim)
       await redis.zrem(lock.names.expiry, waiters[0]!.id)
-      // In this scene, the caller of the inner hold waited before it re-entered. Its deadline as a waiter is still
-      // recorded.
+      // In this scene, the caller of the inner hold waited before it re-entered. The caller's deadline as a waiter is
+      // still recorded.
       await redis.zadd(lock.names.expiry, Date.now() + LEASE, this.inner.id)
     }
     if (lapsed) {

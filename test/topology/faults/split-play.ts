@@ -51,8 +51,9 @@ export interface Play {
 }
 
 /**
- * Returns a function that replaces an entry of a lock's key, which begins with the id of a caller, by the name of this
- * caller. In each stage, the callers have other ids, but the same names. So stages can be compared by names.
+ * Returns a function that replaces an entry by the name of a caller. The entry is from one of a lock's keys in Redis,
+ * and begins with the id of this caller. In each stage, the callers have other ids, but the same names. So stages can
+ * be compared by names.
  */
 export function knownBy(...callers: readonly Caller[]): (entry: string) => string {
   const names = new Map(callers.map(({ id, name }, i) => [id, `${name} ${i}`]))

@@ -1,4 +1,7 @@
-/** Tests which containers scripts/matrix treats as left over. It runs the tests on many versions of the server. */
+/**
+ * Tests which containers scripts/matrix treats as left over. scripts/matrix runs the tests on many versions of the
+ * server.
+ */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { hostname } from 'node:os'

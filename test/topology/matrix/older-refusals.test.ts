@@ -77,8 +77,8 @@ test('I6: BUSY: a call waits; after outageTimeout it rejects with BUSY as the ca
 
 describe('NOPERM', () => {
   /**
-   * Creates a user that may run all commands, except as `rules` say. Redis before 6.2 has no rights on channels and
-   * refuses the rule `allchannels`, so that error is ignored.
+   * Creates a user that may run all commands, and then applies `rules` to this user. Redis before 6.2 has no rights on
+   * channels, and refuses the rule `allchannels`. This error is ignored.
    */
   async function limited(...rules: string[]) {
     const { port, url, redis, other } = await server()

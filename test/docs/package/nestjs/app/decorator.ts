@@ -155,7 +155,7 @@ export async function refusesWhatIsNoMethodOfObjectsAndABadKey() {
   assert.throws(() => apply(Some.prototype, 'field', undefined), /@Locked field is undefined; expected a method/)
   assert.throws(() => apply(Some.prototype, 'get', { get: () => 1 }), /@Locked get is undefined; expected a method/)
   const standard = () => apply(async () => {}, { kind: 'method', name: 'run' })
-  assert.throws(standard, /the decorator @Locked is "standard"; expected "legacy"/)
+  assert.throws(standard, /the kind of the decorator @Locked is "standard"; expected "legacy"/)
   assert.throws(() => Locked(''), LockArgumentError)
 }
 
@@ -166,6 +166,6 @@ export async function rejectsTheCallForABadOption() {
     async run() {}
   }
   await withApp({ imports: [usual()], providers: [Orders] }, async app => {
-    await assert.rejects(app.get(Orders).run(), /timout is 5; expected no option of this name; the options are /)
+    await assert.rejects(app.get(Orders).run(), /timout is 5; expected only these options: /)
   })
 }

@@ -62,7 +62,7 @@ export async function refusesWrongOptionsWhenTheApplicationStarts() {
     const imports = [LockModule.forRoot({ redis, ...options })]
     return withApp({ imports }, async () => {})
   }
-  await assert.rejects(start({ timout: 5 }), /timout is 5; expected no option of this name; the options are /)
+  await assert.rejects(start({ timout: 5 }), /timout is 5; expected only these options: /)
   await assert.rejects(start({ drain: -1 }), LockArgumentError)
   await assert.rejects(start({ redis: undefined }), LockArgumentError)
 }
