@@ -30,8 +30,8 @@ export interface Handoffs {
   /** Only the hand-offs to another process. */
   readonly cross: Float64Array
   /**
-   * Some acquisitions were made possible by an earlier release. This is the share of them in which the same waiter had
-   * made that release.
+   * Among the acquisitions that follow a release by some waiter: the share in which the waiter that acquires the lock is
+   * the one that has just released it.
    */
   readonly backToReleaser: number
   /** The number of acquisitions that violated mutual exclusion, inside or outside the measured window. */

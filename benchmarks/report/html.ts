@@ -72,7 +72,7 @@ function scenarioSection(results: Results, i: number): Markup {
     `each waiter holds the lock for ${number(hold)} ms`,
     ...(mixed ? ['every second waiter is fair'] : []),
     ...(permits ? [plural(permits, 'permit')] : []),
-    ...(inUse ? [`another process uses ${plural(inUse, 'more permit')}`] : []),
+    ...(inUse ? [`another process holds ${plural(inUse, 'more permit')} of the semaphore`] : []),
     ...(writerEvery ? [`1 waiter in ${writerEvery} is a writer`] : []),
     ...(servers ? [plural(servers, 'server')] : []),
     ...(frozen ? [`${number(frozen)} of them frozen`] : []),

@@ -11,7 +11,7 @@
 --   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua)
 -- ARGV
 --   id          string  the hold to end; if the next holder is a waiter of the same client, the reply contains its grant
---   used?       string  the last token that the client has issued on its own; absent: Redis knows of all tokens that it has issued
+--   used?       string  the last token that the client has issued on its own; absent: Redis knows of all tokens that the client has issued
 -- Replies
 --   released    how many subscribers received the message that the lock is free. Absent: no subscriber received it, or it was not sent, because the lock was handed off or its owner still has another hold
 --   passed      id, token, ttl ms: a waiter of the same client is now the holder

@@ -63,7 +63,10 @@ export class Renewal {
    * deadline.
    */
   readonly #wakes = new Agenda<Hold>()
-  /** The holds on the agenda, each with the earliest time at which Redis may be asked about it together with others. */
+  /**
+   * The same holds as in `#wakes`, each with the earliest time at which Redis may be asked about it. If a request to
+   * Redis is due for another hold, it asks about these holds too, although they need no attention yet.
+   */
   readonly #ready = new Agenda<Hold>()
   #timer: Timer | undefined
   #wakeAt = NEVER

@@ -68,7 +68,8 @@ export class Tenancy {
     // after the end of this client's hold, another hold of the owner may remain. This client must not hand the lock on
     // then, so the grant begins no run.
     if (!grant.block || claim.owner !== claim.id) return undefined
-    // Redis does not grant the lock while an earlier run lasts. So that run has ended in Redis, and it ends here, too.
+    // Redis does not grant the lock while an earlier run lasts. As it has granted the lock, the earlier run has ended in
+    // Redis, and it ends here, too.
     this.#run?.end()
     this.#run = new Run(claim, grant, now, alone)
     return this.#run

@@ -1,6 +1,6 @@
 /**
- * The client's subscriptions in a cluster. Each channel of sharded pub/sub belongs to a slot. The client has one
- * connection to each master with the slot of a channel in use.
+ * The client's subscriptions in a cluster. Each channel of sharded pub/sub belongs to a slot. The client has a
+ * connection to each master that has the slot of at least one channel in use.
  *
  * The slot of a channel may move to another master at any moment, because of a failover, a migration, or a new node.
  * From then on, messages are published on the other master. Whatever happens to its slot, a channel is always in one of

@@ -48,8 +48,8 @@ const races = Object.keys(giveUps).flatMap(way =>
   ['another client', 'the same client'].flatMap(to => kindsAndWays.map(each => ({ ...each, way, to }))),
 )
 /**
- * Whether the tests include this race. `where` says which data is late. The scripts of a kind depend neither on why a
- * waiter gives up nor on late requests and replies. So kinds other than the mutex run only some of the races.
+ * Whether the tests include this race. `where`: at which point a request, a reply or a message is late. The mutex runs
+ * all races. They test the client's code, which is the same for all kinds, so the other kinds run only some of them.
  */
 const hasRace = ({ kind, way, to }: (typeof races)[number], where?: Where) =>
   kind === 'mutex'

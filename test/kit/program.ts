@@ -22,7 +22,7 @@ const LIMIT = 120_000
 
 interface RunOptions {
   readonly cwd?: URL | string
-  /** Variables to add to this process's own environment. */
+  /** Environment variables that the program gets besides those of this process. */
   readonly env?: Record<string, string>
 }
 

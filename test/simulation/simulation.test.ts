@@ -68,8 +68,8 @@
  *   lua/permits/read-write/choose.lua
  *     admits readers beside other readers while a writer waits (I3)
  *   lua/permits/read-write/re-enter.lua
- *     lets no owner re-enter; gives a re-entry a new token; lets a reader re-enter to write; if an owner that reads
- *     asks to write, queues this request, or refuses it although it was queued before its owner began to read (all:
+ *     lets no owner re-enter; gives a re-entry a new token; lets a reader re-enter to write; queues the request of a
+ *     reader that asks to write; refuses a request to write that was queued before its owner began to read (all:
  *     re-entry)
  *   lua/permits/read-write/own.lua
  *     does not notify an owner's other waiters that the owner holds the lock (I4)

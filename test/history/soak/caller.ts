@@ -161,7 +161,7 @@ export class Caller {
 
   /**
    * Takes the same lock again, as the same owner, inside its hold. If the hold has ended, the call is an ordinary
-   * attempt. Returns the new lease if it should outlast the first lease.
+   * attempt. A new lease to read is returned, so that it can outlast the first lease. Any other is released here.
    */
   async #enterAgain({ key, owner }: Lease, wants: Wants | undefined): Promise<Lease | undefined> {
     const attempt = this.#recorded.attempt()
