@@ -1,6 +1,7 @@
 /** Tests which answers of the servers decide a renewal on a quorum. */
 import { expect, test } from 'vitest'
 import { Renewals } from '../../src/compose/quorum/renewals.ts'
+import { LockConnectionError } from '../../src/errors.ts'
 import type { Claim, Granted } from '../../src/kind.ts'
 import { ballotsOver } from './ballots.ts'
 import { FakeClock } from './fake-clock.ts'
@@ -135,6 +136,13 @@ test('I4: a server whose vote arrives during the renewal is asked to prolong the
     [1, 1_000],
     [2, 1_000],
   ])
+})
+
+test('I8: a vote that does not arrive does not keep the client from asking again before the lease ends', async () => {
+  const { clock, renewing } = votedByTwo(true)
+  const outcome = renewing.catch(error => error)
+  await clock.advance(200)
+  expect(await now(outcome)).toBeInstanceOf(LockConnectionError)
 })
 
 test('I4: if a server of the majority does not answer, a server that has no vote is asked to join the hold', async () => {

@@ -65,11 +65,17 @@ export class Renewals {
     const open = (question: Question) => !decided(question) && question.prolonged + unanswered.size >= majority
     const round = new Round(members, majority, this.#clock, () => this.#patience(questions.filter(open)))
     for (const i of places.keys()) {
-      const asking = this.#ask(i, questions).finally(() => unanswered.delete(i))
-      asking.then(
-        () => round.answered(i, questions.every(decided)),
-        error => round.failed(i, error),
+      const answered = () => round.answered(i, questions.every(decided))
+      const seatOf = ({ ballot }: Question) => (ballot?.granted ? ballot.seats[i] : undefined)
+      const prolonged = this.#prolong(
+        i,
+        questions.filter(question => seatOf(question)?.vote),
       )
+      const coming = questions.filter(question => isComing(seatOf(question)))
+      // A vote that is on its way may never arrive. So the time limit of the round begins without it.
+      if (coming.length > 0) prolonged.then(answered, () => {})
+      const asking = Promise.all([prolonged, ...coming.map(question => this.#prolongLate(i, question))])
+      asking.finally(() => unanswered.delete(i)).then(answered, error => round.failed(i, error))
     }
     const errors = await round.over
     const settled = await Promise.all(questions.map(({ ballot }) => ballot && this.#settle(ballot)))
@@ -105,37 +111,21 @@ export class Renewals {
     return Math.min(PATIENCE.most, left * PATIENCE.fraction)
   }
 
-  /** Asks the server to prolong the holds, also those for which the server's vote is still on its way. */
-  async #ask(server: number, questions: readonly Question[]): Promise<void> {
-    const seatOf = ({ ballot }: Question) => (ballot?.granted ? ballot.seats[server] : undefined)
-    const coming = questions.filter(question => {
-      const seat = seatOf(question)
-      return seat && !seat.vote && seat.asked > 0 && !seat.clearing
-    })
-    await Promise.all([
-      this.#prolong(
-        server,
-        questions.filter(question => seatOf(question)?.vote),
-      ),
-      ...coming.map(async question => {
-        await this.#answer(question.ballot as Ballot, server)
-        if (seatOf(question)?.vote) await this.#prolong(server, [question])
-      }),
-    ])
-  }
-
-  /** Resolves when the server has voted for the claim, or has answered all requests of the claim. */
-  #answer(ballot: Ballot, server: number): Promise<void> {
-    return new Promise(resolve => {
+  /** Waits for the server's vote, which is on its way, and then asks the server to prolong the hold. */
+  async #prolongLate(server: number, question: Question): Promise<void> {
+    const ballot = question.ballot as Ballot
+    const seat = ballot.seats[server] as Seat
+    await new Promise<void>(resolve => {
       const unwatch = this.#ballots.watch(ballot, () => {
-        const { vote, asked } = ballot.seats[server] as Seat
-        if (!vote && asked > 0) return
+        if (!seat.vote && seat.asked > 0) return
         unwatch()
         resolve()
       })
     })
+    if (ballot.granted && seat.vote) await this.#prolong(server, [question])
   }
 
+  /** Asks the server to prolong these holds, for which it has voted. */
   async #prolong(server: number, some: readonly Question[]): Promise<void> {
     if (some.length === 0) return
     const { kind } = this.#ballots.places[server]!
@@ -210,4 +200,9 @@ export class Renewals {
     }
     return joins
   }
+}
+
+/** Returns whether the server may still vote for the claim, because it has not answered all requests of the claim. */
+function isComing(seat: Seat | undefined): boolean {
+  return seat !== undefined && !seat.vote && seat.asked > 0 && !seat.clearing
 }

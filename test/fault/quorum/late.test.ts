@@ -153,7 +153,7 @@ test('a lock is not reported as free while the answer of a slow server decides w
  * Servers 0 and 1 have granted the lock. Server 2 hangs, and votes only while the lease is renewed. By then server 1
  * hangs.
  */
-// This test fails if `!seat.vote && seat.asked > 0 && !seat.clearing` becomes `false` in
+// This test fails if `!seat.vote && seat.asked > 0 && !seat.clearing` becomes `seat.asked < 0` in
 // src/compose/quorum/renewals.ts: server 2 is not asked to prolong the hold, and the renewal rejects.
 test('I4: a majority renews a lease although one of its servers votes late', async () => {
   const scene = await quorumScene()

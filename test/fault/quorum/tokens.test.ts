@@ -103,8 +103,8 @@ test('I5: a hold is renewed although most servers have another token for it', as
 
 /**
  * In this test, each server chooses its own token for the grant. The client selects one of these tokens, and writes it
- * to all servers. While one server has not received this token yet, the client renews the lease. So this server
- * confirms the token after the renewal.
+ * to the servers that have another one. While one server has not received this token yet, the client renews the lease.
+ * So this server confirms the token after the renewal.
  */
 // This test fails if `confirmedDeadline(vote, grant.ends, asked, now)` becomes `asked` in
 // src/compose/quorum/ballots.ts: the confirmation sets the deadline of the server's vote back to the end of the first
