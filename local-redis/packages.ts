@@ -56,7 +56,10 @@ export async function libraryPath(tree: string): Promise<string> {
   return [...folders, ...(LD_LIBRARY_PATH ? [LD_LIBRARY_PATH] : [])].join(':')
 }
 
-/** Returns the contents of /etc/os-release, if this is Debian or a derivative. */
+/**
+ * Returns the name of the distribution, and a key for it that is used in file names. If the distribution is neither
+ * Debian nor derived from it, returns undefined.
+ */
 async function distribution(): Promise<{ name: string; key: string } | undefined> {
   const text = await readFile('/etc/os-release', 'utf8').catch(() => '')
   const fields = new Map([...text.matchAll(/^(\w+)="?(.*?)"?$/gm)].map(([, key, value]) => [key, value ?? '']))

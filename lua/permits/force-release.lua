@@ -12,7 +12,7 @@
 --   only?       string  the id of the holder that loses its permits; absent: all holders
 -- Replies
 --   released    the holders have lost their permits
---   unfinished  the call has ended as many holds, or looked at as many waiters, as one call may; call again until the reply is `released`, then call lua/permits/sweep.lua
+--   unfinished  the call has ended as many holds, or looked at as many waiters, as one call may; call again until the reply is `released` or `free`, then call lua/permits/sweep.lua
 --   free        there was no holder, or `only` was not a holder
 -- Invariants: I4 I5 I8
 -- Constants

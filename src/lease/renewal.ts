@@ -64,8 +64,8 @@ export class Renewal {
    */
   readonly #wakes = new Agenda<Hold>()
   /**
-   * The same holds as in `#wakes`, each with the earliest time at which Redis may be asked about it. If a request to
-   * Redis is due for another hold, it asks about these holds too, although they need no attention yet.
+   * The same holds as in `#wakes`, each with the earliest time at which Redis may be asked about it. From that time on,
+   * a request for another hold asks about this hold too, although it needs no attention yet.
    */
   readonly #ready = new Agenda<Hold>()
   #timer: Timer | undefined

@@ -21,7 +21,7 @@
  */
 import type { LockClosedError, LockLostError } from '../errors.ts'
 
-/** The reason for a lost hold: it ended on its own, or its client was closed. */
+/** The reason for a lost hold: its client was closed, or the hold ended in another way, such as by its lease. */
 export type Loss = LockLostError | LockClosedError
 
 /** Where a waiter waits. */
