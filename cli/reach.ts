@@ -164,7 +164,7 @@ interface Opening {
   readonly signal?: AbortSignal
 }
 
-/** Connects to a server, and runs `check` on the connection. */
+/** Makes a connection to a server. `check` connects it, and tests the server. */
 async function open(
   url: string | undefined,
   options: Options,

@@ -139,8 +139,7 @@ class LaunchedServer implements RunningServer {
 
 /**
  * Launches the server on a port, and waits until it is ready. If another program has taken the port since it was
- * chosen, the launch is repeated with another port. If the caller named the port, the launch is repeated with the same
- * port after a pause.
+ * chosen, the launch is repeated after a pause: on the same port if the caller named it, otherwise on another port.
  */
 async function launchUntilReady(
   launch: Launch,

@@ -25,9 +25,16 @@ export interface ClientEvents {
    * @since 0.1.0
    */
   lost: { key: string; fencingToken: number; error: LockLostError | LockClosedError }
-  /** A connection of this client to Redis was lost. The client is reconnecting. @since 0.1.0 */
+  /**
+   * A connection of this client to Redis was lost, or over a quorum, the connections to a majority of the servers. The
+   * client is reconnecting.
+   * @since 0.1.0
+   */
   disconnected: { error: Error }
-  /** All connections of this client are up again. @since 0.1.0 */
+  /**
+   * All connections of this client are up again, or over a quorum, the connections to a majority of the servers.
+   * @since 0.1.0
+   */
   reconnected: Record<string, never>
   /**
    * An error that no promise reports. Unlike Node's `error` event, it is not thrown if it has no listener.

@@ -72,8 +72,9 @@ export interface Granted {
   readonly ends?: number
   readonly via: Via
   /**
-   * Set only if an owner re-enters a lock that several owners may hold: the id of that owner's first hold. If the first
-   * hold belongs to this client, and the new hold has a longer lease, the client prolongs the first hold.
+   * Set only if an owner re-enters a lock that several owners may hold: the id of that owner's first hold. If the new
+   * hold has a longer lease, the client prolongs the first hold. Redis sends the id only if the first hold belongs to
+   * this client, and both want the same (in a read-write lock: to read, or to write).
    */
   readonly around?: string | undefined
   /** How many tokens after `token` are reserved for hand-offs within this client. */

@@ -34,7 +34,10 @@ export interface Happenings {
   released: [hold: Hold, held: number]
   /** The hold ended without being released. */
   lost: [hold: Hold, loss: Loss]
-  /** `disconnected`: a connection is gone. `reconnected`: all connections are up again. */
+  /**
+   * `disconnected`: a connection is gone. `reconnected`: all connections are up again. Over a quorum, both events are
+   * about a majority of the servers.
+   */
   disconnected: [error: Error]
   reconnected: []
   /** An error that no promise reports. */

@@ -19,8 +19,8 @@ const kinds: Record<Scenario['kind'], (stage: Stage) => Promise<Findings>> = {
 }
 
 /**
- * Runs one trial, and always cleans up. A failure of the rival becomes the outcome of the trial. Rejects only if the
- * run is interrupted.
+ * Runs one trial, and always cleans up. A failure of the rival becomes the outcome of the trial, and does not
+ * reject. An interruption of the run rejects, and so does a failure of the preparation or of the cleanup.
  */
 export async function runTrial(round: number, terms: Terms): Promise<Trial> {
   const { rival, scenario, signal, servers, namespace } = terms

@@ -118,8 +118,8 @@ export class Viewer {
   }
 
   /**
-   * Resolves to the next message when there is something new to send. The message is JSON without the unchanged parts.
-   * Resolves to undefined if the viewer has left.
+   * Resolves to the next message when there is something new to send. The message is JSON, and leaves out the large
+   * parts (`leftOut`) that have not changed. Resolves to undefined if the viewer has left.
    */
   async next(): Promise<string | undefined> {
     while (!this.#news && !this.#gone) {

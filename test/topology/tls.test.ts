@@ -21,7 +21,7 @@ beforeAll(async () => {
   return servers.stop
 })
 
-/** Makes a call over TLS with these options, and returns the cause of its failure. */
+/** Makes a call with these options of TLS, or without TLS, and returns the cause of its failure. */
 async function cause(options?: ConnectionOptions): Promise<NodeJS.ErrnoException> {
   const server = { host: '127.0.0.1', port, ...(options && { tls: options }) }
   const locks = client({ outageTimeout: 500 }, server)

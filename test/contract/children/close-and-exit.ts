@@ -1,4 +1,7 @@
-/** Uses a client in every way, closes it, and starts no other work. The process must then exit on its own. */
+/**
+ * Uses clients, unless the argument `way` is `unused`, closes them, and starts no other work. The process must then exit
+ * on its own.
+ */
 import { LockClient } from '../../../src/index.ts'
 import { sourceOf } from '../../kit/topologies/source.ts'
 

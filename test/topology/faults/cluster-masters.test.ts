@@ -1,6 +1,6 @@
 /**
  * Tests renewals and `list`, which use all masters of a cluster at once, also while one master does not answer.
- * Renewals are batched in the same way for all kinds of lock, so mutexes are enough.
+ * Renewals are batched in the same way for all kinds of lock, so the first test uses mutexes only.
  */
 import { Socket } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
