@@ -37,8 +37,8 @@ import { type Snapshot, together } from '../harness/server.ts'
 import { ending, type Findings, type Stage } from './stage.ts'
 
 /**
- * The time by which each waiter of a process prolongs the warm-up, in ms. It is long enough for every waiter to have a
- * turn before the measured window.
+ * The time by which each waiter of a process prolongs the warm-up, in ms. The warm-up is then long enough for every
+ * waiter to have a turn before the measured window.
  */
 const perWaiter = 1
 /**

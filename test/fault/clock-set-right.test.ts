@@ -35,8 +35,8 @@ test.each([undefined, 'somebody'])(
 )
 
 describe('a holder counts on its lease for no longer than it has asked for', () => {
-  // While the clock is slow, Redis reports too much remaining time for every lease. A holder that believes the report
-  // still relies on its hold when the clock is right again and the next caller gets the lock. This test fails if
+  // While the clock is slow, Redis reports too much remaining time for every lease. If a holder believed this, it would
+  // still rely on its hold when the clock is right again and the next caller gets the lock. This test fails if
   // `Math.min(deadline, this.#askedUntil)` becomes `deadline` in src/local/hold.ts: for a minute, the holder believes
   // that its lease lasts.
   test('without renewal, after a status check: the holder has lost the lock before the next caller gets it', async () => {

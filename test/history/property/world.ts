@@ -65,7 +65,8 @@ const SAFE = 1_000
 /**
  * By how many µs a token may be ahead of the time of its grant. Usually a token is the server's time of its grant. But
  * a run of local hand-offs takes its tokens from a block of 1,000 tokens, which Redis reserves when the run begins. If
- * a fair waiter queues during the run, Redis skips the rest of the block, so the waiter's ticket may be ahead, too.
+ * a fair waiter queues during the run, Redis takes its ticket from behind the block. So this ticket, and the token of
+ * the next grant, may be ahead, too.
  */
 const AHEAD = 2_000
 /** The time limit, in ms, for everything that has to happen soon. It allows for a slow and busy machine. */

@@ -1,6 +1,6 @@
 /**
- * Faults that make the server lose its data, or make the data unavailable for a while. A fault that takes holds away
- * records the time of the loss in the event `taken`.
+ * Faults that make the server lose its data, or make the data unavailable for a while. If a fault takes
+ * holds away from their holders, the event `taken` records when.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Place, Replication } from '../../kit/replication.ts'
