@@ -219,10 +219,10 @@ export function merged(refusals: readonly Refused[], spare: number, since: numbe
   const byEnd = [...refusals].sort((a, b) => a.ttl - b.ttl)
   const places = refusals.map(({ position }) => position).sort((a, b) => a - b)
   const tickets = refusals.map(({ ticket }) => Number(ticket))
-  const says = mostFrequent(
-    refusals.map(({ holder, owner }) => ({ holder, owner })),
-    ({ holder }) => holder?.label ?? '',
-  )
+  // A server that has voted for a waiter names this waiter as its holder. Such a vote is later than the grant of the
+  // hold. So if equally many servers name two holders, the earlier one counts.
+  const byGrant = [...refusals].sort((a, b) => (a.holder?.since ?? 0) - (b.holder?.since ?? 0))
+  const says = mostFrequent(byGrant, ({ holder }) => holder?.label ?? '')
   return {
     granted: false,
     sent: refusals.length > 0 ? Math.min(...refusals.map(({ sent }) => sent)) : since,
@@ -238,6 +238,7 @@ export function merged(refusals: readonly Refused[], spare: number, since: numbe
   }
 }
 
+/** Returns the value with the most frequent name; of several, the one that reaches this frequency first. */
 function mostFrequent<T>(values: readonly T[], nameOf: (value: T) => string): T | undefined {
   const counts = new Map<string, number>()
   let best: T | undefined
