@@ -1,5 +1,4 @@
 /** Connects a client to one Redis, or to the servers of a quorum. */
-
 import type { Backend, BackendListener } from './backend.ts'
 import type { Clock } from './clock.ts'
 import { Quorum } from './compose/quorum/quorum.ts'

@@ -5,7 +5,6 @@
  *      LockClient ──▶ Locks ─┬─▶ Acquirer ─┬─▶ Kind
  *                            └─▶ Holds ────┘
  */
-
 import type { Backend } from './backend.ts'
 import type { Clock } from './clock.ts'
 import { type HolderInfo, LockClosedError } from './errors.ts'

@@ -10,7 +10,6 @@
  * If a message is about a lock, the lock's name says to which kind the message goes. If a message is about a hold, it
  * goes to the kind that knows the hold's id.
  */
-
 import type { Backend, BackendListener } from './backend.ts'
 import { awake, type Clock, type Timer } from './clock.ts'
 import { LockClosedError } from './errors.ts'

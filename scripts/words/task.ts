@@ -1,4 +1,6 @@
-/** The task for the reader of a draw (draw.ts). It is the same in each measurement, so that the figures can be compared. */
+/**
+ * The task for the reader of a draw (draw.ts). It is the same in each measurement, so that the figures can be compared.
+ */
 
 export const TASK = `You are a software engineer who knows Node.js, TypeScript and Redis well. You have never seen the project whose words
 you will read: a distributed lock for Redis (mutex, read-write lock, semaphore, a quorum of servers) with tests, a program and a benchmark.

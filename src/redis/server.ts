@@ -1,7 +1,6 @@
 /**
  * One Redis, which may be a cluster or have sentinels. `Server` has the link to Redis, and the checks after connecting.
  */
-
 import type { Backend, Made } from '../backend.ts'
 import type { Clock } from '../clock.ts'
 import type { LockError } from '../errors.ts'

@@ -6,7 +6,6 @@
  *                          ├─▶ Server ──▶ Redis 2                   ├─▶ Mutex of server 2
  *                          └─▶ Server ──▶ Redis 3                   └─▶ Mutex of server 3
  */
-
 import type { Backend, BackendListener, Made } from '../../backend.ts'
 import type { Clock, Timer } from '../../clock.ts'
 import { LockArgumentError, LockError } from '../../errors.ts'
