@@ -224,6 +224,7 @@ export class Locks<State = unknown> {
     const hold = this.holding.take({ claim, since, renew, maxHold, alone }, grant)
     this.#lossNews?.add(hold)
     const lease = new Lease(hold, this.holding)
+    hold.lease = lease
     stats.acquired(hold.via, hold.waited)
     if (handoff !== undefined) stats.handedOff(handoff)
     observer.tell('acquired', hold, waiter)

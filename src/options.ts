@@ -1,5 +1,6 @@
 /** The options of a client and of a call: their types, their defaults and their validation. */
 import { hostname } from 'node:os'
+import { isMainThread, threadId } from 'node:worker_threads'
 import { LONGEST } from './clock.ts'
 import { LockArgumentError } from './errors.ts'
 
@@ -170,7 +171,7 @@ export interface ClientOptions {
   /**
    * The label of calls without the option `label`, of at most 1024 UTF-8 bytes. While such a call waits or holds, other
    * clients see the label in `inspect` and in timeout errors.
-   * @defaultValue `host:pid`
+   * @defaultValue `host:pid`, in a worker thread `host:pid/threadId`
    * @since 0.1.0
    */
   label?: string | undefined
@@ -384,7 +385,7 @@ export function settingsOf(options: ClientOptions): Settings {
     fairAfter: options.fairAfter ?? 1_000,
     timeout: options.timeout,
     outageTimeout,
-    label: options.label ?? `${hostname()}:${process.pid}`,
+    label: options.label ?? `${hostname()}:${process.pid}${isMainThread ? '' : `/${threadId}`}`,
     replicas: options.replicas && replicasOf(options.replicas, outageTimeout),
   })
 }

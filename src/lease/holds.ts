@@ -12,7 +12,7 @@
  * end of the turn. By then A is a waiter, so B hands the lock on to A.
  */
 import type { Clock, Timer } from '../clock.ts'
-import { LockClosedError, LockConnectionError, named } from '../errors.ts'
+import { LockClosedError, LockConnectionError, LockError, named } from '../errors.ts'
 import type { Granted, Holder, HoldName, Kind, Released } from '../kind.ts'
 import { type Asked, Hold } from '../local/hold.ts'
 import type { LocalLocks } from '../local/local-locks.ts'
@@ -26,6 +26,8 @@ import { Renewal } from './renewal.ts'
  * lease.
  */
 const AFTER_LAPSE = 30
+const FORGOTTEN =
+  'the program has dropped its lease without a release, so the lock stays taken until this process ends, or `forceRelease` takes it away'
 
 const yes = Promise.resolve(true)
 
@@ -78,6 +80,7 @@ export class Holds {
         this.#wake(hold)
       },
       remains: hold => this.#endLater(hold),
+      forgotten: ({ key }) => listener.failed(new LockError('ERR_LOCK_FORGOTTEN', `lock "${key}": ${FORGOTTEN}`, key)),
       idle: () => {
         this.#allEnded?.()
         listener.idle()

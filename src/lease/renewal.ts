@@ -37,6 +37,8 @@ export interface RenewalListener {
    * the same id again. Then Redis has a new hold with this id.
    */
   remains(hold: Hold): void
+  /** Called when the program no longer has the lease of a hold that is still renewed, so nothing can release it. */
+  forgotten(hold: Hold): void
   /** Called when this client no longer holds anything. */
   idle(): void
 }
@@ -45,6 +47,8 @@ export interface RenewalListener {
 const TOGETHER = 1 / 20
 /** If more new holds than this wait for the timer, they go on the agenda at once. This limits the timer's work. */
 const MOST_FRESH = 100
+/** A new hold goes on the agenda after this many ms at the latest. From then on, a forgotten lease is noticed. */
+const LASTING = 1_000
 const NEVER = Number.POSITIVE_INFINITY
 
 export class Renewal {
@@ -68,6 +72,13 @@ export class Renewal {
    * a request for another hold asks about this hold too, although it needs no attention yet.
    */
   readonly #ready = new Agenda<Hold>()
+  /**
+   * Notices that a lease was garbage-collected. A lease is registered when its hold goes on the agenda, because to
+   * register each lease at its grant would take a tenth of the time of a hand-off within the client.
+   */
+  readonly #forgotten = new FinalizationRegistry<Hold>(hold => {
+    if (hold.state.is === 'held' && hold.renewUntil > this.#clock.now()) this.#listener.forgotten(hold)
+  })
   #timer: Timer | undefined
   #wakeAt = NEVER
   #closed = false
@@ -89,7 +100,7 @@ export class Renewal {
     if (this.#closed) return
     this.#fresh.add(hold)
     if (this.#fresh.size > MOST_FRESH) this.#planFresh()
-    this.#wakeBy(Math.min(hold.due, hold.deadline))
+    this.#wakeBy(Math.min(hold.due, hold.deadline, hold.since + LASTING))
   }
 
   /** Stops watching a hold that has ended or is about to end. */
@@ -208,7 +219,10 @@ export class Renewal {
   #plan(hold: Hold): void {
     if (this.#closed) return
     this.#fresh.delete(hold)
-    const { due } = hold
+    const { due, lease } = hold
+    if (lease && hold.renewUntil > hold.since) this.#forgotten.register(lease, hold)
+    // Only the program may keep the lease.
+    hold.lease = undefined
     this.#wakes.set(hold, Math.min(due, hold.deadline))
     this.#ready.set(hold, due - hold.length * TOGETHER)
     this.#wakeBy(this.#wakes.next)

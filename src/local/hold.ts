@@ -71,6 +71,8 @@ export class Hold {
   readonly renewUntil: number
   /** The hold's number among the client's holds, in the order of their grants. */
   readonly number: number
+  /** The lease that the caller got, until lease/renewal.ts begins to watch whether the program forgets it. */
+  lease: object | undefined
   #state: HoldState = HELD
   #deadline: number
   /** The furthest time until which this client has asked Redis to keep the hold, in monotonic ms. */

@@ -4,7 +4,8 @@ import type { Lease } from '../lease/lease.ts'
 import type { Tally } from './meters.ts'
 
 export interface HoldSpan {
-  readonly lease: Lease
+  /** The data of the lease, not the lease itself: if the program forgets the lease, it must be garbage-collected. */
+  readonly lease: Pick<Lease, 'id' | 'key' | 'fencingToken' | 'signal'>
   /** The kind of the lease's lock. It is needed because the same key means a different lock in each kind. */
   readonly kind: string
   readonly span: Span
@@ -33,17 +34,18 @@ export class HoldSpans {
   }
 
   /** Returns false if the hold was removed before. */
-  remove({ lease }: HoldSpan): boolean {
-    const siblings = this.#byToken.get(lease.fencingToken) ?? []
-    const at = siblings.findIndex(hold => hold.lease === lease)
+  remove(hold: HoldSpan): boolean {
+    const { fencingToken } = hold.lease
+    const siblings = this.#byToken.get(fencingToken) ?? []
+    const at = siblings.indexOf(hold)
     if (at < 0) return false
-    if (siblings.length === 1) this.#byToken.delete(lease.fencingToken)
+    if (siblings.length === 1) this.#byToken.delete(fencingToken)
     else siblings.splice(at, 1)
     return true
   }
 
-  of(lease: Lease): HoldSpan | undefined {
-    return this.#byToken.get(lease.fencingToken)?.find(hold => hold.lease === lease)
+  of({ fencingToken, id }: Lease): HoldSpan | undefined {
+    return this.#byToken.get(fencingToken)?.find(({ lease }) => lease.id === id)
   }
 
   /**

@@ -191,7 +191,7 @@ export class Recorder implements Spectator {
         if (waited) hold.span.addLink(link)
       })
     }
-    this.#watch(hold)
+    this.#watch(hold, lease)
   }
 
   /**
@@ -227,7 +227,8 @@ export class Recorder implements Spectator {
     // knows.
     const links = link && !this.#trail(kind) ? [link] : []
     const span = tracer.startSpan('lock.hold', { attributes, links }, from)
-    const hold: HoldSpan = { lease, kind, span, tally, since, releasing: false }
+    const { id, key, fencingToken, signal } = lease
+    const hold = { lease: { id, key, fencingToken, signal }, kind, span, tally, since, releasing: false }
     this.#holds.add(hold)
     return hold
   }
@@ -236,8 +237,7 @@ export class Recorder implements Spectator {
    * Observes the lease until it ends. Every release is a call of `lease.release`, also if the client itself releases
    * the lock, as `using` does. So this method replaces `lease.release` by a function that also ends the span.
    */
-  #watch(hold: HoldSpan): void {
-    const { lease } = hold
+  #watch(hold: HoldSpan, lease: Lease): void {
     const release = lease.release.bind(lease)
     const value = (): Promise<boolean> => {
       this.#leaves(hold, true)

@@ -20,6 +20,7 @@ import { awake, type Clock, type Timer } from '../clock.ts'
 import { LockConnectionError, type LockError } from '../errors.ts'
 import type { Channel, Names, Parts, ScriptSet, Via } from '../kind.ts'
 import type { Settings } from '../options.ts'
+import { addressOf, enter, leave } from './census.ts'
 import { type Clients, clientsOf, type RedisSource } from './clients.ts'
 import { answerLimit, Connection, type ConnectionListener } from './connection.ts'
 import { type Destination, namedServer, singleServer } from './destination.ts'
@@ -93,6 +94,9 @@ export class Link {
   #hears = false
   #reported = false
   readonly #warned = new Set<string>()
+  /** Where this link leads, while it is counted among the open clients of the process (census.ts). */
+  #address: string | undefined
+  #crowded: LockError | undefined
 
   constructor(source: RedisSource, settings: Settings, clock: Clock, listener: LinkListener, ids = randomIds()) {
     const clients = clientsOf(source)
@@ -134,6 +138,8 @@ export class Link {
     this.commands = connection({
       up: () => {
         this.#changed()
+        // Said here and not in `open`, because the program cannot listen before the client is made.
+        if (this.#crowded) this.#warn(this.#crowded)
         listener.up()
       },
       down: error => {
@@ -165,6 +171,8 @@ export class Link {
   }
 
   open(): void {
+    this.#address = addressOf(this.commands.redis)
+    this.#crowded = enter(this.#address)
     for (const connection of this.#connections) connection.open()
     this.#sentinels?.open()
     this.#armBeat()
@@ -214,6 +222,8 @@ export class Link {
   }
 
   close(): void {
+    if (this.#address !== undefined) leave(this.#address)
+    this.#address = undefined
     this.#beatTimer?.cancel()
     this.#sentinels?.close()
     this.#ears.close()

@@ -1,6 +1,8 @@
 /** Tests the defaults and the effects of a client's options. */
+import { once } from 'node:events'
 import { hostname } from 'node:os'
-import { describe, expect, test } from 'vitest'
+import { Worker } from 'node:worker_threads'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { type LockClient, LockClosedError, LockTimeoutError } from '../../src/index.ts'
 import { heard, rejection } from '../kit/outcomes.ts'
 import { park, queueOf } from '../kit/parking.ts'
@@ -64,6 +66,17 @@ describe('defaults', () => {
     const key = freshKey()
     await locks.lock(key)
     expect((await locks.inspect(key)).label).toBe(`${hostname()}:${process.pid}`)
+  })
+
+  test('the label of a worker thread is host:pid/thread', async () => {
+    const code = `const { parentPort, workerData } = require('node:worker_threads')
+      import('tsx/esm/api')
+        .then(({ tsImport }) => tsImport(workerData, workerData))
+        .then(({ settingsOf }) => parentPort.postMessage(settingsOf({}).label))`
+    const thread = new Worker(code, { eval: true, workerData: new URL('../../src/options.ts', import.meta.url).href })
+    onTestFinished(async () => void (await thread.terminate()))
+    const [label] = await once(thread, 'message')
+    expect(label).toBe(`${hostname()}:${process.pid}/${thread.threadId}`)
   })
 })
 
