@@ -57,10 +57,11 @@ export function addBench(program: Command): void {
       'after',
       `
 Examples:
-  baton bench
+  baton bench --scenario 2x8-hold5 --rounds 1
   baton bench --rival baton-fair,redlock --scenario 2x8 --rounds 1
   baton bench --rtt 1 --json results.json --html results.html
 
+A run of everything takes 30 to 40 minutes, and with all locks of other packages 90 minutes or more. The first example takes a minute.
 Locks of other packages are measured if the package is installed in the current folder. Missing packages are listed at the end.
 Scenarios on several servers (quorum-…) start their own servers, so they run only without --url.
 A server that you give by --url keeps its data: baton removes only its own keys.

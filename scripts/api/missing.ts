@@ -9,7 +9,10 @@ import {
   ApiReturnTypeMixin,
 } from '@microsoft/api-extractor-model'
 import { type DocComment, DocExcerpt, type DocNode } from '@microsoft/tsdoc'
+import { manifest } from '../build/entries.ts'
 import type { Entry } from './extract.ts'
+
+const { version } = manifest
 
 /** Returns one line for each missing part, with the item that lacks it. */
 export function missing({ name, items }: Entry): string[] {
@@ -28,7 +31,7 @@ function lacks(item: ApiItem, entry: string): string[] {
   const settles = block('@throws') !== '' || /does not reject/.test(textOf(comment?.returnsBlock?.content))
   const wants: [wrong: boolean, what: string][] = [
     [says === '', 'a description'],
-    [!/^\d+\.\d+\.\d+$/.test(block('@since')), '@since with a version'],
+    [!isPast(block('@since')), `@since with a version up to ${version}`],
     [isOption(item) && block('@defaultValue') === '', '@defaultValue'],
     [
       isNumber(item) && !/\bms\b|\bnumber of\b|\bhow many\b|\bplace\b|\btoken\b|\bnumber that\b/i.test(says),
@@ -38,6 +41,14 @@ function lacks(item: ApiItem, entry: string): string[] {
   ]
   const where = item.getScopedNameWithinPackage()
   return wants.filter(([wrong]) => wrong).map(([, what]) => `${entry}: ${where} lacks ${what}`)
+}
+
+/**
+ * Returns whether the text is a version that the package has reached. A comment must not name a later one, because a
+ * reader of this package could not find it.
+ */
+function isPast(since: string): boolean {
+  return /^\d+\.\d+\.\d+$/.test(since) && since.localeCompare(version, 'en', { numeric: true }) <= 0
 }
 
 /**

@@ -9,6 +9,7 @@ export const root = fileURLToPath(new URL('../../', import.meta.url))
 
 interface Manifest {
   readonly name: string
+  readonly version: string
   readonly exports: Readonly<Record<string, string | object>>
   readonly dependencies: Readonly<Record<string, string>>
   readonly peerDependencies: Readonly<Record<string, string>>

@@ -5,7 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { Results } from '../../../benchmarks/contract.ts'
+import { type Results, type Rival, type Scenario, takesPart } from '../../../benchmarks/contract.ts'
+import { expected, skipped } from '../../../benchmarks/harness/trial.ts'
+import { rivals } from '../../../benchmarks/rivals/index.ts'
+import { scenarios } from '../../../benchmarks/scenarios.ts'
 import { printedBy } from '../../kit/printed.ts'
 import { runNode } from '../../kit/program.ts'
 import { redisUrl } from '../../kit/redis.ts'
@@ -53,6 +56,26 @@ test('the help states the defaults', async () => {
     /--scenario <names> 2x8-hold5, mixed, uncontended, .* \(default: all\) --rival <names> baton-fair, .* \(default: all\) --rounds/,
   )
   expect(text).not.toContain('[]')
+})
+
+test('the help says how long a run takes, as the plan does', async () => {
+  const { output } = await bench('--help')
+  const minutes = (all: readonly Rival[], among: readonly Scenario[], rounds = 3) => {
+    const trials = all.flatMap(rival => among.filter(each => takesPart(rival, each) && !skipped(rival, each)))
+    return (trials.reduce((sum, scenario) => sum + expected(scenario, 2), 0) * rounds) / 60_000
+  }
+  const own = rivals.filter(({ kind }) => kind !== 'rival')
+  const [least, most, withAll] = output
+    .match(/takes (\d+) to (\d+) minutes, .* packages (\d+) minutes/)!
+    .slice(1)
+    .map(Number)
+  // The plan does not count the short loops before the first round, nor a slow machine.
+  expect(minutes(own, scenarios)).toBeGreaterThan(least! * 0.75)
+  expect(minutes(own, scenarios)).toBeLessThan(most!)
+  expect(minutes(rivals, scenarios)).toBeGreaterThan(withAll! * 0.75)
+  expect(minutes(rivals, scenarios)).toBeLessThan(withAll! * 1.25)
+  const first = scenarios.filter(({ name }) => name === '2x8-hold5')
+  expect(minutes(own, first, 1)).toBeLessThan(1)
 })
 
 test('an invalid address is an unusable argument, and is not shown', async () => {
