@@ -41,7 +41,7 @@ export class Leases {
       renewed: hold => this.renewed.push(hold.claim.id),
       lost: hold => this.lost.push(hold.claim.id),
       remains: hold => this.remaining.push(hold.claim.id),
-      idle: () => {},
+      ended: () => {},
     })
   }
 
@@ -58,7 +58,8 @@ export class Leases {
     const hold = new Hold(asked, { granted: true, token, deadline, via }, undefined, since, number)
     const { kind, renewal, clock } = this
     const lease = new Lease(hold, {
-      remaining: hold => hold.remaining(clock.now()),
+      remaining: hold => renewal.remaining(hold),
+      lasts: hold => hold.remaining(clock.now()) > 0,
       release: hold =>
         renewal.end(
           hold,
