@@ -29,7 +29,7 @@ export const LONGEST = 2 ** 31 - 1
 
 /** The time of day has jumped if it has moved by this many ms more, or less, than `performance.now()`. */
 const JUMP = 100
-/** Some systems report their uptime in whole seconds. So a difference of this many ms proves nothing. */
+/** If the system reports its uptime in whole seconds, a difference of this many ms proves nothing. */
 const COARSE = 1_500
 /** The interval, in ms, at which the uptime is read even if the time of day has not jumped. */
 const REREAD = 1_000
@@ -90,10 +90,12 @@ class SystemClock implements Clock {
   #read(now: number): void {
     this.#rereadAt = now + REREAD
     const day = Date.now() - now - this.#day
-    const up = uptime() * 1_000 - now - this.#uptime
+    const seconds = uptime()
     if (performance.now() - now > INTERRUPTED) return
+    const up = seconds * 1_000 - now - this.#uptime
+    const error = Number.isInteger(seconds) ? COARSE : JUMP
     // The time of day is more precise than the uptime, unless it was set as well.
-    const suspended = up > COARSE ? (Math.abs(up - day) < COARSE ? day : up) : 0
+    const suspended = up > error ? (Math.abs(up - day) < error ? day : up) : 0
     this.#uptime += up
     if (Math.abs(day) > JUMP) this.#day += day
     this.#suspended += suspended

@@ -103,7 +103,7 @@ export class Hold {
     this.renewUntil = asked.renew ? now + asked.maxHold : now
     this.number = number
     this.#deadline = deadline
-    this.#sent = Math.min(now, deadline - claim.lease)
+    this.#sent = Math.min(now, deadline - surelyUntil(0, claim.lease))
     const proven = deadline - now >= claim.lease * PROVEN
     // If the grant is not `proven`, the true deadline may be later than `deadline`. But the lease has begun by now.
     this.#askedUntil = proven ? deadline : surelyUntil(now, claim.lease)
