@@ -3,6 +3,7 @@
  * call, and releases the lease when a `using` ends. A client has one `Calls` for each kind in use. All `Lock` objects
  * of that kind share this `Calls`.
  */
+import { systemClock } from './clock.ts'
 import { about, LockClosedError, LockTimeoutError, named } from './errors.ts'
 import type { Inspection } from './kind.ts'
 import type { Lease } from './lease/lease.ts'
@@ -146,7 +147,7 @@ export class Calls<State = unknown> {
 
   #outOfTime(waiter: Waiter): LockTimeoutError {
     const { key } = waiter.claim
-    const waited = performance.now() - waiter.since
+    const waited = systemClock.now() - waiter.since
     const position = waiter.refusal?.position || undefined
     return new LockTimeoutError(key, waited, this.#locks.holder(waiter), position, this.#locks.acquirer.outage)
   }

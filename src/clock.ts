@@ -1,7 +1,9 @@
 /**
- * This library measures time in ms on a monotonic clock and never uses the time of day. All code that waits gets a
- * Clock, so tests can replace the clock.
+ * This library measures time in ms on a clock that never goes back and also counts while the machine is suspended. The
+ * time of day is only a hint that the machine may have been suspended. All code that waits gets a Clock, so tests can
+ * replace the clock.
  */
+import { uptime } from 'node:os'
 
 export interface Timer {
   /** Stops the timer. Has no effect once the timer has fired. */
@@ -13,6 +15,11 @@ export interface Clock {
   now(): number
   /** Calls `fire` once, at least `delay` ms from now. The call may come late, so `fire` has to read the time itself. */
   after(delay: number, fire: () => void): Timer
+  /**
+   * Returns by how many ms `now()` may be behind the true time, because of jumps that this clock has noticed since the
+   * given time. If the method is absent, the clock notices no jumps.
+   */
+  behind?(since: number): number
 }
 
 /**
@@ -20,24 +27,89 @@ export interface Clock {
  */
 export const LONGEST = 2 ** 31 - 1
 
-export const systemClock: Clock = {
-  now: () => performance.now(),
-  after(delay, fire) {
-    const due = performance.now() + delay
+/** The time of day has jumped if it has moved by this many ms more, or less, than `performance.now()`. */
+const JUMP = 100
+/** If the system reports its uptime in whole seconds, a difference of this many ms proves nothing. */
+const COARSE = 1_500
+/** The interval, in ms, at which the uptime is read even if the time of day has not jumped. */
+const REREAD = 1_000
+/** If reading all clocks took this many ms, the process was interrupted meanwhile, and the times do not fit together. */
+const INTERRUPTED = 20
+/** How many jumps are remembered one by one. */
+const JUMPS = 8
+
+/**
+ * On Linux, `performance.now()` stands still while the machine is suspended, but Redis on another machine goes on. The
+ * uptime of the machine counts that time, but costs a system call. So `now()` only compares `performance.now()` with the
+ * time of day, and reads the uptime if the two have moved apart, or if the last reading is old.
+ *
+ * - The uptime shows a suspension: `now()` jumps ahead by its length, so leases and timers count it.
+ * - Only the time of day has jumped ahead: somebody may have set it. But a virtual machine that was paused, or continued
+ *   from a snapshot, looks the same once its time of day has been corrected. So `now()` does not jump, but `behind` says
+ *   by how much it may be wrong. Redis then has to be asked about holds.
+ * - The time of day was set back: this means nothing.
+ */
+class SystemClock implements Clock {
+  /** How long the machine was suspended, in ms. */
+  #suspended = 0
+  /** By how many ms the time of day, and the uptime, were ahead of `performance.now()` when they were last read. */
+  #day = Date.now() - performance.now()
+  #uptime = uptime() * 1_000 - performance.now()
+  #rereadAt = 0
+  /** The jumps of the time of day that no suspension explains, oldest first, with the times when they were noticed. */
+  readonly #jumps: { readonly at: number; ms: number }[] = []
+
+  now(): number {
+    const now = performance.now()
+    if (now >= this.#rereadAt || Math.abs(Date.now() - now - this.#day) > JUMP) this.#read(now)
+    return now + this.#suspended
+  }
+
+  behind(since: number): number {
+    let ms = 0
+    for (const jump of this.#jumps) if (jump.at > since) ms += jump.ms
+    return ms
+  }
+
+  after(delay: number, fire: () => void): Timer {
+    const due = this.now() + delay
     let handle: NodeJS.Timeout
     const sleep = (left: number) => {
       handle = setTimeout(wake, Math.min(Math.max(left, 0), LONGEST))
     }
     // A Node timer counts whole ms, so it may fire up to 1 ms early.
     const wake = () => {
-      const left = due - performance.now()
+      const left = due - this.now()
       if (left > 0) sleep(left)
       else fire()
     }
     sleep(delay)
     return { cancel: () => clearTimeout(handle) }
-  },
+  }
+
+  #read(now: number): void {
+    this.#rereadAt = now + REREAD
+    const day = Date.now() - now - this.#day
+    const seconds = uptime()
+    if (performance.now() - now > INTERRUPTED) return
+    const up = seconds * 1_000 - now - this.#uptime
+    const error = Number.isInteger(seconds) ? COARSE : JUMP
+    // The time of day is more precise than the uptime, unless it was set as well.
+    const suspended = up > error ? (Math.abs(up - day) < error ? day : up) : 0
+    this.#uptime += up
+    if (Math.abs(day) > JUMP) this.#day += day
+    this.#suspended += suspended
+    const jumps = this.#jumps
+    if (day - suspended > JUMP) jumps.push({ at: now + this.#suspended, ms: day - suspended })
+    const [oldest] = jumps
+    if (jumps.length > JUMPS && oldest) {
+      jumps.shift()
+      jumps[0]!.ms += oldest.ms
+    }
+  }
 }
+
+export const systemClock: Clock = new SystemClock()
 
 /**
  * Returns the time until which this client certainly has a lease of `ttl` ms. `sent` is when the client sent the

@@ -57,10 +57,13 @@ export interface Host {
   readonly observer: Observer
   /** Reports an error that no promise reports. */
   failed(error: unknown): void
-  /** Returns whether `close` has been called. */
-  closed(): boolean
-  /** Called when the last hold of a kind has ended. */
-  idle(): void
+  /**
+   * Returns whether `close` has been called, and calls of this owner for this key do not re-enter a hold that this
+   * client still has. `owner`: undefined if the call cannot re-enter.
+   */
+  closedTo(keys: Keys, key: string, owner: string | undefined): boolean
+  /** Called when a hold has ended, in whatever way. */
+  ended(): void
 }
 
 /** Says how a call ends if it gets no lease. */
@@ -114,7 +117,7 @@ export class Locks<State = unknown> {
         observer.tell('lost', hold, loss)
       },
       failed,
-      idle: host.idle,
+      ended: host.ended,
     })
     if (backend.inboxPerLock) this.#lossNews = new LossNews(clock, channels, id => this.holding.doubt(id))
   }
@@ -134,14 +137,16 @@ export class Locks<State = unknown> {
     once: boolean,
     without: Without<T>,
   ): Promise<Lease | T> {
-    if (this.#host.closed()) return Promise.reject(without.failed(new LockClosedError(), key))
+    const mayReenter = owner !== undefined && this.kind.reentrant
+    if (this.#host.closedTo(this.keys, key, mayReenter ? owner : undefined)) {
+      return Promise.reject(without.failed(new LockClosedError(), key))
+    }
     const { signal } = call
     if (signal?.aborted) return Promise.reject(without.failed(signal.reason, key))
     const id = this.#host.backend.ids.next()
     // A kind without a queue has no fair waiters: all its waiters wait in the line of the unfair ones.
     const { queue } = this.kind
     const { label, lease, headStart, wants } = call
-    const mayReenter = owner !== undefined && this.kind.reentrant
     const wish: Wish = {
       claim: { key, id, owner: owner ?? id, label, lease, headStart, wants },
       mode: once ? 'once' : call.fair && queue ? 'queue' : 'line',
@@ -210,6 +215,21 @@ export class Locks<State = unknown> {
   heard(key?: string): void {
     this.acquirer.lookAgain(key)
     this.holding.doubtAll(key)
+  }
+
+  /** Returns whether this owner has a hold of the lock that has not ended, and is not being released. */
+  holds(key: string, owner: string): boolean {
+    for (const hold of this.local.get(key)?.tenancy.holds ?? []) {
+      if (hold.claim.owner === owner && this.holding.lasts(hold)) return true
+    }
+    return false
+  }
+
+  /** Rejects every waiter with LockClosedError, except those that re-enter a hold of this client. */
+  refuse(): void {
+    this.acquirer.refuse(({ claim, wish }) =>
+      this.#host.closedTo(this.keys, claim.key, wish.mayReenter ? claim.owner : undefined),
+    )
   }
 
   /** Stops renewing and watching the holds. */

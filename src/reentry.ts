@@ -26,7 +26,7 @@ export class Reentry {
   ownerOf(kind: string, key: string): string | undefined {
     for (let frame = this.#frames.getStore(); frame; frame = frame.outer) {
       const { lease, owner } = frame
-      if (!lease || (lease.key === key && frame.kind === kind && lease.held)) return owner
+      if (!lease || (lease.key === key && frame.kind === kind && lease.lasts)) return owner
     }
     return undefined
   }
@@ -35,7 +35,7 @@ export class Reentry {
     return this.#frames.run({ owner, lease: undefined, outer: this.#frames.getStore() }, fn)
   }
 
-  /** Runs `fn` in a context in which calls on the lease's lock re-enter, as long as the lease is held. */
+  /** Runs `fn` in a context in which calls on the lease's lock re-enter, as long as the hold lasts. */
   within<T>(kind: string, lease: Lease, fn: () => T): T {
     return this.#frames.run({ owner: lease.owner, lease, kind, outer: this.#frames.getStore() }, fn)
   }

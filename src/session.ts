@@ -112,8 +112,8 @@ export class Session {
       stats,
       failed,
       observer,
-      closed: () => this.closed,
-      idle: () => this.#idle(),
+      closedTo: (keys, key, owner) => this.closed && !(owner !== undefined && this.#holds(keys.root, key, owner)),
+      ended: () => this.#ended(),
     }
     backend.open()
   }
@@ -162,15 +162,14 @@ export class Session {
   }
 
   /**
-   * Gives holders `drain` ms to release their locks, and then closes. Another call of `close` can shorten the time that
-   * holders have left, but not prolong it.
+   * Gives holders `drain` ms to release their locks, and then closes. Meanwhile, the only calls that are accepted are
+   * those that re-enter a hold. Another call of `close` can shorten the time that holders have left, but not prolong it.
    */
   close(drain: number): Promise<void> {
     if (!this.#closing) {
       // `#closing` is set first. `refuse` calls listeners, which may call this client again and must find it closed.
       this.#closing = this.#drain.over.then(() => this.#close())
-      for (const { acquirer } of this.#all) acquirer.refuse()
-      this.#idle()
+      this.#ended()
     }
     this.#drain.within(drain)
     return this.#closing
@@ -184,9 +183,19 @@ export class Session {
     return this.#all.reduce((sum, { local }) => sum + local.holding, 0)
   }
 
-  /** Called when the last hold of a kind has ended. */
-  #idle(): void {
-    if (this.closed && this.#held === 0) this.#drain.finish()
+  /** The two sides of a read-write lock are two kinds with the same `root`. A hold of one side counts for both. */
+  #holds(root: string, key: string, owner: string): boolean {
+    return this.#all.some(locks => locks.keys.root === root && locks.holds(key, owner))
+  }
+
+  /**
+   * Called when a hold has ended, and when the client is closed. Waiters that would have re-entered the hold are
+   * refused.
+   */
+  #ended(): void {
+    if (!this.closed) return
+    for (const locks of this.#all) locks.refuse()
+    if (this.#held === 0) this.#drain.finish()
   }
 
   async #close(): Promise<void> {

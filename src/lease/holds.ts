@@ -42,8 +42,8 @@ export interface HoldListener {
   lost(hold: Hold, loss: Loss, held: number): void
   /** Reports a failure that no caller's promise reports. */
   failed(error: unknown): void
-  /** Called when this client no longer holds anything. */
-  idle(): void
+  /** Called when a hold has ended, in whatever way. */
+  ended(): void
 }
 
 export class Holds {
@@ -81,9 +81,9 @@ export class Holds {
       },
       remains: hold => this.#endLater(hold),
       forgotten: ({ key }) => listener.failed(new LockError('ERR_LOCK_FORGOTTEN', `lock "${key}": ${FORGOTTEN}`, key)),
-      idle: () => {
-        this.#allEnded?.()
-        listener.idle()
+      ended: () => {
+        if (locks.holding === 0) this.#allEnded?.()
+        listener.ended()
       },
     })
     this.#records = new Records(kind, clock, locks, {
@@ -112,7 +112,12 @@ export class Holds {
 
   /** Returns for how many ms this client can still rely on the hold; 0 if the hold may have ended. */
   remaining(hold: Hold): number {
-    return hold.remaining(this.#clock.now())
+    return this.#renewal.remaining(hold)
+  }
+
+  /** Returns whether the hold lasts, as far as this client knows. A hold that is in doubt lasts until Redis denies it. */
+  lasts(hold: Hold): boolean {
+    return hold.remaining(this.#clock.now()) > 0
   }
 
   /** Makes the hold last until `ms` from now. Rejects with LockLostError or LockConnectionError. */

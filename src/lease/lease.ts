@@ -28,11 +28,11 @@ export class Lease implements AsyncDisposable {
   /** How the grant came about. @since 0.1.0 */
   readonly via: Via
   readonly #hold: Hold
-  readonly #holds: Pick<Holds, 'remaining' | 'renew' | 'release'>
+  readonly #holds: Pick<Holds, 'remaining' | 'lasts' | 'renew' | 'release'>
   #releasing: Promise<boolean> | undefined
 
   /** @internal */
-  constructor(hold: Hold, holds: Pick<Holds, 'remaining' | 'renew' | 'release'>) {
+  constructor(hold: Hold, holds: Pick<Holds, 'remaining' | 'lasts' | 'renew' | 'release'>) {
     this.key = hold.key
     this.owner = hold.owner
     this.id = hold.claim.id
@@ -50,6 +50,11 @@ export class Lease implements AsyncDisposable {
    */
   get held(): boolean {
     return this.remaining() > 0
+  }
+
+  /** Whether a call inside this hold may re-enter. Redis decides if the hold is in doubt. @internal */
+  get lasts(): boolean {
+    return this.#holds.lasts(this.#hold)
   }
 
   /**

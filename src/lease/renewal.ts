@@ -8,6 +8,10 @@
  *   deadline  when the hold may have ended in Redis. Then this client declares the hold lost, at once and for good. The
  *             hold's signal aborts before the server can grant the lock to another owner (I1, I8).
  *
+ * While the machine is suspended, timers stand still. So the timer fires every `LOOK` ms while there are holds. After a
+ * suspension, the clock jumps ahead, and the holds whose deadlines have passed are lost. If the clock may be behind
+ * (`Clock.behind`), every hold is in doubt: Redis is asked about all of them.
+ *
  * A renewal has three outcomes. Redis may report a new deadline. Redis may report that the hold is gone; this is final.
  * Or Redis may not answer. A missing answer proves nothing, so the renewal is tried again until the deadline. A hold
  * that is being released is not renewed, and the answer to a renewal under way is ignored. If the hold's deadline
@@ -39,8 +43,8 @@ export interface RenewalListener {
   remains(hold: Hold): void
   /** Called when the program no longer has the lease of a hold that is still renewed, so nothing can release it. */
   forgotten(hold: Hold): void
-  /** Called when this client no longer holds anything. */
-  idle(): void
+  /** Called when a hold has ended, in whatever way. */
+  ended(): void
 }
 
 /** Renewals that are due within this fraction of the lease's length are sent together. */
@@ -49,6 +53,8 @@ const TOGETHER = 1 / 20
 const MOST_FRESH = 100
 /** A new hold goes on the agenda after this many ms at the latest. From then on, a forgotten lease is noticed. */
 const LASTING = 1_000
+/** While there are holds, the clock is read at least this often, in ms. */
+const LOOK = 200
 const NEVER = Number.POSITIVE_INFINITY
 
 export class Renewal {
@@ -81,6 +87,8 @@ export class Renewal {
   })
   #timer: Timer | undefined
   #wakeAt = NEVER
+  /** When this class last checked whether the clock may be behind, in monotonic ms. */
+  #lookedAt: number
   #closed = false
 
   constructor(kind: Kind, clock: Clock, locks: LocalLocks, listener: RenewalListener) {
@@ -88,6 +96,7 @@ export class Renewal {
     this.#kind = kind
     this.#clock = clock
     this.#listener = listener
+    this.#lookedAt = clock.now()
   }
 
   /**
@@ -111,7 +120,7 @@ export class Renewal {
       this.#ready.delete(hold)
     }
     this.#locks.dropHold(hold)
-    if (this.#locks.holding === 0) this.#listener.idle()
+    this.#listener.ended()
   }
 
   /**
@@ -153,6 +162,15 @@ export class Renewal {
     if (!hold.isNext(this.#clock.now())) this.doubtAll(this.#locks.get(hold.key)?.tenancy.ofGrant(hold) ?? [])
   }
 
+  /** Returns for how many ms this client can still rely on the hold; 0 if the hold may have ended. */
+  remaining(hold: Hold): number {
+    const left = hold.remaining(this.#clock.now())
+    const behind = this.#behind(hold.sent)
+    if (behind === 0) return left
+    this.#look()
+    return Math.max(0, left - behind)
+  }
+
   /** Asks Redis now whether these holds still exist. */
   doubtAll(holds: Iterable<Hold>): void {
     const now = this.#clock.now()
@@ -176,7 +194,7 @@ export class Renewal {
         state.is === 'lost' ? state.loss : undefined,
       )
     }
-    const question = hold.renew(ms)
+    const question = hold.renew(ms, this.#clock.now())
     const asked = this.#kind.renew([question]).finally(() => hold.renewed())
     const patience = { milliseconds: Number.POSITIVE_INFINITY, signal: hold.signal }
     const [renewed] = await pTimeout(asked, patience).catch(error => {
@@ -234,12 +252,25 @@ export class Renewal {
 
   #wakeBy(at: number): void {
     if (at >= this.#wakeAt) return
-    this.#wakeAt = at
+    const now = this.#clock.now()
+    this.#wakeAt = Math.min(at, now + LOOK)
     this.#timer?.cancel()
-    this.#timer = this.#clock.after(at - this.#clock.now(), () => this.#wake())
+    this.#timer = this.#clock.after(this.#wakeAt - now, () => this.#wake())
+  }
+
+  /** Asks Redis about all holds, if the clock may have fallen behind since the last call. */
+  #look(): void {
+    const since = this.#lookedAt
+    this.#lookedAt = this.#clock.now()
+    if (this.#behind(since) > 0) this.doubtAll(this.#locks.holds)
+  }
+
+  #behind(since: number): number {
+    return this.#clock.behind?.(since) ?? 0
   }
 
   #wake(): void {
+    this.#look()
     // `#planFresh` must run before `#wakeAt` is reset. It would set the timer only for a hold that needs attention
     // before `#wakeAt`, and there is no such hold. So it sets no timer here.
     this.#planFresh()
@@ -247,7 +278,7 @@ export class Renewal {
     const now = this.#clock.now()
     const woken = this.#wakes.due(now)
     for (const hold of woken) if (this.#locks.has(hold) && now >= hold.deadline) this.#runOut(hold)
-    const ready = this.#ready.due(now)
+    const ready = woken.length > 0 ? this.#ready.due(now) : []
     // Holds with short leases come first, because they have the least time left if something delays the answers.
     const due = ready
       .filter(hold => this.#locks.has(hold) && hold.due < NEVER)
@@ -290,7 +321,8 @@ export class Renewal {
     if (hold.state.is !== 'held' || renewed === 'unknown') return
     if (renewed === undefined) return this.#lose(hold, 'Redis no longer knows this hold')
     if (renewed === 'anew') return this.#leaveBehind(hold, 'this hold was taken away, and the lock was granted again')
-    hold.confirmed(question, renewed, this.#clock.now())
+    const now = this.#clock.now()
+    hold.confirmed(question, renewed, now, this.#behind(hold.sent))
     if (question.ms > 0) this.#listener.renewed(hold)
   }
 

@@ -36,6 +36,8 @@ export interface Question extends Prolonging {
    * reports that arrive later.
    */
   readonly doubts: number
+  /** When the question was sent, in monotonic ms. */
+  readonly sent: number
 }
 
 /**
@@ -75,6 +77,8 @@ export class Hold {
   lease: object | undefined
   #state: HoldState = HELD
   #deadline: number
+  /** The deadline is counted from a request that was sent at this time or later, in monotonic ms. */
+  #sent: number
   /** The furthest time until which this client has asked Redis to keep the hold, in monotonic ms. */
   #askedUntil: number
   /** When Redis is next to be asked about the hold, in monotonic ms. */
@@ -101,6 +105,7 @@ export class Hold {
     this.renewUntil = asked.renew ? now + asked.maxHold : now
     this.number = number
     this.#deadline = deadline
+    this.#sent = Math.min(now, deadline - surelyUntil(0, claim.lease))
     const proven = deadline - now >= claim.lease * PROVEN
     // If the grant is not `proven`, the true deadline may be later than `deadline`. But the lease has begun by now.
     this.#askedUntil = proven ? deadline : surelyUntil(now, claim.lease)
@@ -128,6 +133,11 @@ export class Hold {
   /** The time, in monotonic ms, until which this client can rely on the hold, if nothing ends the hold earlier. */
   get deadline(): number {
     return this.#deadline
+  }
+
+  /** The deadline is as reliable as the client's clock was since this time (`Clock.behind`). In monotonic ms. */
+  get sent(): number {
+    return this.#sent
   }
 
   /** Returns for how many ms this client can still rely on the hold; 0 if the hold may have ended. */
@@ -199,7 +209,7 @@ export class Hold {
    */
   ask(now: number): Question {
     this.#asking = true
-    return this.#question(this.renewUntil > now ? this.length : 0)
+    return this.#question(this.renewUntil > now ? this.length : 0, now)
   }
 
   /**
@@ -212,9 +222,9 @@ export class Hold {
   }
 
   /** Returns the question that a user's call of `renew` sends to Redis: to make the hold last `ms` from now. */
-  renew(ms: number): Question {
+  renew(ms: number, now: number): Question {
     this.#renewing += 1
-    return this.#question(ms)
+    return this.#question(ms, now)
   }
 
   /** Called when the question of a user's `renew` call was answered or has failed. */
@@ -226,17 +236,20 @@ export class Hold {
    * Called when Redis has confirmed the hold until `deadline`. If the server's clock was set back, `deadline` is too
    * late, because the lease will end earlier once the clock is corrected. So this client never relies on the hold for
    * longer than it has asked for. It asks Redis again within a third of the lease's length.
+   *
+   * `behind`: by how many ms the present deadline may be too late, because the client's clock may have stood still.
    */
-  confirmed({ ms, doubts }: Question, deadline: number, now: number): void {
+  confirmed({ ms, doubts, sent }: Question, deadline: number, now: number, behind: number): void {
     if (ms > 0) this.#askedUntil = Math.max(this.#askedUntil, surelyUntil(now, ms))
-    this.prolong(Math.min(deadline, this.#askedUntil))
+    this.#deadline = Math.max(this.#deadline - behind, Math.min(deadline, this.#askedUntil))
+    this.#sent = Math.max(this.#sent, sent)
     if (doubts !== this.#doubts) return
     const due = Math.min(this.#deadline - (this.length * 2) / 3, now + this.length / 3)
     this.#due = this.renewUntil > now ? due : NEVER
   }
 
-  #question(ms: number): Question {
-    return { hold: this.name, token: this.token, ms, doubts: this.#doubts }
+  #question(ms: number, sent: number): Question {
+    return { hold: this.name, token: this.token, ms, doubts: this.#doubts, sent }
   }
 
   #enter(state: HoldState): boolean {

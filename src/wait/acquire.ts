@@ -211,22 +211,27 @@ export class Acquirer {
     for (const lock of locks) if (lock && lock.waiting > 0) this.#heartbeat.look(lock)
   }
 
-  /** Rejects every waiter with LockClosedError, accepts no more grants, and removes all waiters from Redis. */
-  refuse(): void {
+  /** Rejects these waiters with LockClosedError, and removes them from Redis. */
+  refuse(which: (waiter: Waiter) => boolean): void {
+    // There may be very many waiters, so they all get the same error here. Each caller then gets a copy of it.
+    let closed: LockClosedError | undefined
+    for (const waiter of this.#locks.waiters) {
+      if (!which(waiter)) continue
+      closed ??= new LockClosedError()
+      this.#end(waiter, closed)
+    }
+  }
+
+  /**
+   * Refuses every waiter, and accepts no more grants. Resolves when no waiter is left in Redis, or when the last
+   * attempts to remove waiters have failed.
+   */
+  async close(): Promise<void> {
     this.#locks.closed = true
     this.#outage.close()
     this.#single.close()
     this.#locks.turns.close()
-    // There may be very many waiters, so they all get the same error here. Each caller then gets a copy of it.
-    const closed = new LockClosedError()
-    for (const waiter of this.#locks.waiters) this.#end(waiter, closed)
-  }
-
-  /**
-   * Calls `refuse`. Resolves when no waiter is left in Redis, or when the last attempts to remove waiters have failed.
-   */
-  async close(): Promise<void> {
-    this.refuse()
+    this.refuse(() => true)
     await this.#cleanup.close()
   }
 

@@ -2,9 +2,9 @@
  * Tests that close notifies all holders before it ends their holds, and that `drain` gives the holders time to release.
  */
 import { describe, expect, test } from 'vitest'
-import { LockArgumentError, LockClosedError, LockLostError } from '../../src/index.ts'
+import { type Lock, LockArgumentError, type LockClient, LockClosedError, LockLostError } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
-import { heard, promptly, reasonOf, rejection, settles } from '../kit/outcomes.ts'
+import { aborted, heard, outcomeOf, promptly, reasonOf, rejection, settles } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { place } from '../kit/place.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
@@ -12,6 +12,24 @@ import { eventually, sleep } from '../kit/time.ts'
 
 /** A time in ms that is longer than any test takes. */
 const LONG = 60_000
+
+type LockOf = (locks: LockClient, key: string) => Lock
+const [mutex, read, write]: LockOf[] = [
+  (locks, key) => locks.mutex(key),
+  (locks, key) => locks.readWrite(key).read,
+  (locks, key) => locks.readWrite(key).write,
+]
+/** Each lock with the lock inside which its calls re-enter. */
+const reentries: { name: string; outer: LockOf; inner?: LockOf }[] = [
+  { name: 'mutex', outer: mutex! },
+  ...(kindsHere.length > 1
+    ? [
+        { name: 'write in write', outer: write! },
+        { name: 'read in write', outer: write!, inner: read! },
+        { name: 'read in read', outer: read! },
+      ]
+    : []),
+]
 
 describe('I1, I8: a holder is notified before another caller can hold', () => {
   test.each(kindsHere.flatMap(each => ['fair', 'unfair'].map(way => ({ ...each, way }))))(
@@ -236,18 +254,52 @@ describe('close({ drain })', () => {
     },
   )
 
-  test('refuses re-entry, too', async () => {
-    const locks = client()
-    const key = freshKey()
-    let closed: Promise<void> | undefined
-    const reason = await locks.using(key, async lease => {
-      closed = locks.close({ drain: LONG })
-      const reason = await reasonOf(locks.lock(key))
-      expect(lease.held).toBe(true)
-      return reason
+  describe.each(reentries)('a call re-enters ($name)', ({ outer, inner = outer }) => {
+    test.each(['in its context', 'by the name of its owner'])('%s', async way => {
+      const { source, proxy } = await place().proxied()
+      const locks = client({}, source)
+      const [key, another] = [freshKey(), freshKey()]
+      const named = way === 'in its context' ? {} : { owner: 'me' }
+      let closed: Promise<void> | undefined
+      const run = outer(locks, key).using(named, async lease => {
+        const underWay = inner(locks, key).lock(named)
+        closed = locks.close({ drain: LONG })
+        for (const other of [another, key]) await rejection(outer(locks, other).lock({ owner: 'you' }), LockClosedError)
+        proxy.cut()
+        const within = [underWay, inner(locks, key).tryLock(named), inner(locks, key).lock({ ...named, fair: true })]
+        for (const each of await promptly(Promise.all(within))) {
+          expect(each).toMatchObject({ fencingToken: lease.fencingToken, via: 'reentry' })
+          expect(await each?.release()).toBe(true)
+        }
+        return inner(locks, key).lock(named)
+      })
+      // The last of these holds outlasts the outer one, and can be entered as long as it lasts.
+      const last = await run
+      const again = inner(locks, key).lock({ owner: last.owner })
+      expect(await (await again).release()).toBe(true)
+      expect(await settles(closed!, 50)).toBe(false)
+      expect(await last.release()).toBe(true)
+      await promptly(closed!)
+      await rejection(inner(locks, key).lock({ owner: last.owner }), LockClosedError)
     })
-    expect(reason).toBeInstanceOf(LockClosedError)
-    await promptly(closed!)
+  })
+
+  test('refuses a call that was about to re-enter, as soon as the hold has ended', async () => {
+    const { source, proxy } = await place().proxied()
+    const [locks, other] = [client({}, source), client()]
+    const key = freshKey()
+    const [outer, long] = [await locks.lock(key, { owner: 'me', lease: 600 }), await locks.lock(freshKey())]
+    proxy.hold('up')
+    const inner = outcomeOf(locks.lock(key, { owner: 'me' }))
+    const closed = locks.close({ drain: LONG })
+    expect(await settles(inner, 50)).toBe(false)
+    await aborted(outer.signal)
+    expect((await promptly(inner)).error).toBeInstanceOf(LockClosedError)
+    expect(long.held).toBe(true)
+    proxy.heal()
+    await long.release()
+    await promptly(closed)
+    expect(await other.isLocked(key)).toBe(false)
   })
 
   test('when called again, uses the earlier of the two deadlines', async () => {

@@ -1,17 +1,47 @@
 /**
- * Tests a process that pauses for longer than its lease, due to SIGSTOP or a blocked event loop, and then continues.
+ * Tests a process that pauses for longer than its lease, and then continues: after SIGSTOP, a blocked event loop, or a
+ * suspension of its machine, during which the monotonic clock of Linux stands still.
  */
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
+import { now } from '../history/recorder.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
 import { outcomeOf, within } from '../kit/outcomes.ts'
 import { parkQuietly } from '../kit/parking.ts'
 import { Peer } from '../kit/peer.ts'
 import { frameProxy, warm } from '../kit/proxies.ts'
 import { client, freshKey, nothingLeft, plainRedis, redisUrl } from '../kit/redis.ts'
+import { SteppedClock } from '../kit/stepped-clock.ts'
+import { emptyFolder } from '../kit/temp.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 const lease = 900
+
+/** A suspended machine is played by SIGSTOP. Before the process goes on, that time is taken out of its monotonic clock. */
+const pauses = ['SIGSTOP', 'a suspension'] as const
+
+async function pausing(by: (typeof pauses)[number], start: () => Promise<Peer>) {
+  let clock: SteppedClock | undefined
+  if (by === 'a suspension') {
+    clock = await SteppedClock.make(await emptyFolder())
+    onTestFinished(() => clock?.close())
+  }
+  const peer = await (clock ? clock.under(start) : start())
+  let [stopped, slept] = [0, 0]
+  const stop = () => {
+    peer.signal('SIGSTOP')
+    stopped = now()
+  }
+  const goOn = () => {
+    if (clock) slept = now() - stopped
+    clock?.stoodStill(slept)
+    peer.signal('SIGCONT')
+  }
+  /** Returns what the peer has recorded, with the true times. */
+  const history = async () =>
+    (await peer.history()).map(each => (each.t < stopped ? each : { ...each, t: each.t + slept }))
+  return { peer, stop, goOn, history }
+}
 
 describe.each([
   ['renewed', { lease, renew: true }],
@@ -19,17 +49,17 @@ describe.each([
 ])('the holder of a %s lease is stopped', (_, terms) => {
   // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 5_000` in src/clock.ts: the holder does not
   // know that its lease has ended.
-  test.each(kindsAndWays)(
-    'by SIGSTOP: I1 I2 I8, another caller gets the lock when the lease ends; late operations change nothing ($kind, fair: $fair)',
-    async ({ fair, client, peer: start }) => {
+  test.each(pauses.flatMap(by => kindsAndWays.map(each => ({ ...each, by }))))(
+    'by $by: I1 I2 I8, another caller gets the lock when the lease ends; late operations change nothing ($kind, fair: $fair)',
+    async ({ by, fair, client, peer: start }) => {
       const key = freshKey()
-      const peer = await start()
+      const { peer, stop, goOn, history: recorded } = await pausing(by, start)
       const other = client({ waiterTtl: 900 })
       const history = new Memory()
       const theirs = new RecordedClient('theirs', other, history)
       const hold = await peer.lock(key, terms)
       const { lease: wait } = await parkQuietly(other, key, { fair })
-      peer.signal('SIGSTOP')
+      stop()
       const next = theirs.granted(await within(lease + 600, wait))
       expect(next.fencingToken).toBeGreaterThan(hold.token)
       // The process is stopped now. It makes the following calls as soon as it continues.
@@ -39,7 +69,7 @@ describe.each([
         outcomeOf(peer.renew(hold.id, 60_000)),
       ]
       await sleep(300)
-      peer.signal('SIGCONT')
+      goOn()
       expect(await before).toMatchObject({ held: false })
       expect(await released).toBe(false)
       expect((await renewed).error?.message).toMatch(/LockLostError/)
@@ -48,7 +78,7 @@ describe.each([
       expect(await other.inspect(key)).toMatchObject({ fencingToken: next.fencingToken, holds: 1 })
       expect(next.held).toBe(true)
       expect(await theirs.release(next)).toBe(true)
-      expect(violationsIn([...(await peer.history()), ...history.events])).toEqual([])
+      expect(violationsIn([...(await recorded()), ...history.events])).toEqual([])
       await nothingLeft(plainRedis(), other, key)
     },
   )
@@ -110,28 +140,29 @@ test.each(kinds)(
 // `redis.call('ZRANK', queue, waiters[i]) + 1` becomes `1` in lua/mutex/tend.lua: the waiter never joins the queue
 // again. It also fails if `newer && deadline - now >= lease / 2` becomes `true` in src/local/waiter.ts: the waiter
 // believes the message about its lapsed grant.
-test.each(kinds)(
-  'a fair waiter is stopped when its turn comes: I1 I4, this costs the others one lease; when the waiter runs again, it continues to wait ($kind)',
-  async ({ client, peer: start }) => {
+test.each(pauses.flatMap(by => kinds.map(each => ({ ...each, by }))))(
+  'a fair waiter is stopped by $by when its turn comes: I1 I4, this costs the others one lease; when the waiter runs again, it continues to wait ($kind)',
+  async ({ by, client, peer: start }) => {
     const key = freshKey()
-    const [peer, holder, next] = [await start({ waiterTtl: 900 }), client(), client({ waiterTtl: 900 })]
+    const { peer, stop, goOn, history: recorded } = await pausing(by, () => start({ waiterTtl: 900 }))
+    const [holder, next] = [client(), client({ waiterTtl: 900 })]
     const held = await holder.lock(key)
     const waiting = peer.lock(key, { fair: true, lease })
     await eventually(async () => (await holder.inspect(key)).waiters.length === 1)
     const { lease: wait } = await parkQuietly(next, key, { fair: true })
-    peer.signal('SIGSTOP')
+    stop()
     await sleep(20)
     const history = new Memory()
     const theirs = new RecordedClient('theirs', next, history)
     await held.release()
     const second = theirs.granted(await within(lease + 900 / 3 + 500, wait))
-    peer.signal('SIGCONT')
+    goOn()
     await sleep(600)
     expect(await holder.inspect(key)).toMatchObject({ fencingToken: second.fencingToken, waiters: [{}] })
     expect(await theirs.release(second)).toBe(true)
     const hold = await within(1_000, waiting)
     expect(hold.token).toBeGreaterThan(second.fencingToken)
     expect(await peer.release(hold.id)).toBe(true)
-    expect(violationsIn([...(await peer.history()), ...history.events])).toEqual([])
+    expect(violationsIn([...(await recorded()), ...history.events])).toEqual([])
   },
 )

@@ -1,6 +1,7 @@
 /*
- * A server is started with this library preloaded. The library shifts the server's time of day by the number of
- * microseconds in a shared file, and changes nothing else.
+ * A process is started with this library preloaded. A shared file has two numbers of microseconds. The library shifts
+ * the process's time of day by the first number, and takes the second number out of its monotonic clock. It changes
+ * nothing else.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -10,26 +11,29 @@
 #include <sys/time.h>
 #include <time.h>
 
-static volatile long long *offset;
+static volatile long long *offsets;
 static int (*real_clock_gettime)(clockid_t, struct timespec *);
 
 __attribute__((constructor)) static void begin(void) {
   const char *path = getenv("BATON_CLOCK_OFFSET");
   int file = path ? open(path, O_RDONLY) : -1;
-  void *page = file < 0 ? MAP_FAILED : mmap(0, sizeof(long long), PROT_READ, MAP_SHARED, file, 0);
+  void *page = file < 0 ? MAP_FAILED : mmap(0, 2 * sizeof(long long), PROT_READ, MAP_SHARED, file, 0);
   real_clock_gettime = dlsym(RTLD_NEXT, "clock_gettime");
-  if (page != MAP_FAILED) offset = page;
+  if (page != MAP_FAILED) offsets = page;
 }
 
 int clock_gettime(clockid_t id, struct timespec *time) {
   if (!real_clock_gettime) real_clock_gettime = dlsym(RTLD_NEXT, "clock_gettime");
   int result = real_clock_gettime(id, time);
-  if (result == 0 && offset && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)) {
+  if (result == 0 && offsets) {
+    long long shift = 0;
+    if (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE) shift = offsets[0];
+    if (id == CLOCK_MONOTONIC || id == CLOCK_MONOTONIC_COARSE) shift = -offsets[1];
     // Round towards minus infinity, because the nanoseconds in a timespec must not be negative.
-    long long micros = *offset % 1000000;
+    long long micros = shift % 1000000;
     if (micros < 0) micros += 1000000;
     long long nanos = time->tv_nsec + micros * 1000;
-    time->tv_sec += (*offset - micros) / 1000000 + nanos / 1000000000;
+    time->tv_sec += (shift - micros) / 1000000 + nanos / 1000000000;
     time->tv_nsec = nanos % 1000000000;
   }
   return result;

@@ -1,7 +1,7 @@
 /**
- * A time of day that a test can set for its servers. This module compiles a small library and preloads it into the
- * servers. The library adds an offset to the machine's time. All servers that are started with the same `SteppedClock`
- * have the same offset. Needs gcc, and servers that are processes on this machine.
+ * A time of day that a test can set for its servers, and a monotonic clock that can stand still. This module compiles a
+ * small library and preloads it into the servers. The library adds offsets to the machine's times. All servers that are
+ * started with the same `SteppedClock` have the same offsets. Needs gcc, and servers that are processes on this machine.
  */
 import { execFile } from 'node:child_process'
 import { closeSync, openSync, writeSync } from 'node:fs'
@@ -18,6 +18,7 @@ export class SteppedClock {
   readonly #file: string
   readonly #open: number
   #offset = 0
+  #stoodStill = 0
 
   private constructor(shim: string, file: string) {
     this.#shim = shim
@@ -32,7 +33,7 @@ export class SteppedClock {
   static async make(dir: string): Promise<SteppedClock> {
     const [shim, file] = [join(dir, 'clock-shim.so'), join(dir, 'clock-offset')]
     await promisify(execFile)('gcc', ['-shared', '-fPIC', '-O1', '-o', shim, source, '-ldl'])
-    await writeFile(file, Buffer.alloc(8))
+    await writeFile(file, Buffer.alloc(16))
     return new SteppedClock(shim, file)
   }
 
@@ -48,10 +49,14 @@ export class SteppedClock {
 
   /** Sets the offset; it takes effect at once. */
   set(ms: number): void {
-    const bytes = Buffer.alloc(8)
-    bytes.writeBigInt64LE(BigInt(ms) * 1_000n)
-    writeSync(this.#open, bytes, 0, 8, 0)
+    this.#write(ms, 0)
     this.#offset = ms
+  }
+
+  /** Takes `ms` out of the monotonic clock. Called before stopped processes go on: they were suspended for that time. */
+  stoodStill(ms: number): void {
+    this.#stoodStill += ms
+    this.#write(this.#stoodStill, 8)
   }
 
   /**
@@ -68,6 +73,12 @@ export class SteppedClock {
 
   close(): void {
     closeSync(this.#open)
+  }
+
+  #write(ms: number, at: number): void {
+    const bytes = Buffer.alloc(8)
+    bytes.writeBigInt64LE(BigInt(Math.round(ms * 1_000)))
+    writeSync(this.#open, bytes, 0, 8, at)
   }
 }
 

@@ -1,5 +1,8 @@
 /** Tests the system clock and its timers. */
-import { expect, test } from 'vitest'
+
+import { syncBuiltinESMExports } from 'node:module'
+import os from 'node:os'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { awake, LONGEST, systemClock } from '../../src/clock.ts'
 import { FakeClock } from './fake-clock.ts'
 
@@ -23,6 +26,54 @@ test('a timer never fires before its time', async () => {
   }
   await Promise.all(timers)
   expect(early).toEqual([])
+})
+
+const DAY = 86_400_000
+// The first three times are by how many ms each clock has gone on.
+test.each([
+  { what: 'nothing', monotonic: 5_000, day: 5_000, up: 5_000, now: 5_000 },
+  { what: 'a slow drift', monotonic: 500, day: 545, up: 500, now: 500 },
+  { what: 'a suspension', monotonic: 1, day: 4_321, up: 4_320, now: 4_321 },
+  { what: 'a suspension, by an uptime in whole seconds', monotonic: 1, day: 4_321, up: 5_000, now: 4_321 },
+  { what: 'a suspension, with the time of day set back', monotonic: 1, day: -DAY, up: 4_000, now: 4_000 },
+  { what: 'a suspension, with it set ahead', monotonic: 1, day: DAY, up: 4_000, now: 4_000, behind: DAY - 4_000 },
+  { what: 'a suspension hidden by the time of day', monotonic: 1_001, day: 1_001, up: 5_000, now: 5_000 },
+  { what: 'a short suspension', monotonic: 1, day: 1_005, up: 1_010, now: 1_005 },
+  { what: 'a short one, by an uptime in whole seconds', monotonic: 1, day: 1_005, up: 1_000, now: 1, behind: 1_004 },
+  { what: 'a suspension without a readable uptime', monotonic: 1, day: 4_001, up: Number.NaN, now: 1, behind: 4_000 },
+  { what: 'a time of day set ahead', monotonic: 1, day: DAY, up: 1, now: 1, behind: DAY - 1 },
+  { what: 'a time of day set back', monotonic: 1, day: -DAY, up: 1, now: 1 },
+])('I1: the clock after $what', async each => {
+  const { monotonic, day, up, now, behind = 0 } = each
+  const times = { monotonic: 5_000, day: 10 * DAY, up: 50_000 }
+  const { uptime } = os
+  onTestFinished(() => {
+    vi.restoreAllMocks()
+    os.uptime = uptime
+    syncBuiltinESMExports()
+  })
+  vi.spyOn(performance, 'now').mockImplementation(() => times.monotonic)
+  vi.spyOn(Date, 'now').mockImplementation(() => times.day)
+  os.uptime = () => times.up / 1_000
+  syncBuiltinESMExports()
+  vi.resetModules()
+  const { systemClock: clock } = await import('../../src/clock.ts')
+  for (let round = 1; round <= 2; round++) {
+    const before = clock.now()
+    times.monotonic += monotonic
+    times.day += day
+    times.up += up
+    expect(clock.now() - before).toBeCloseTo(now, 5)
+    expect(clock.behind?.(before)).toBeCloseTo(behind, 5)
+  }
+  // Whatever has happened so far does not hide a later suspension.
+  const before = clock.now()
+  times.monotonic += 1
+  for (const which of ['day', 'up'] as const) times[which] += 10_001
+  const passed = clock.now() - before + (clock.behind?.(before) ?? 0)
+  expect(passed).toBeGreaterThan(10_000)
+  expect(passed).toBeLessThan(10_100)
+  expect(clock.behind?.(clock.now())).toBe(0)
 })
 
 test('a timer that is cancelled never fires', async () => {

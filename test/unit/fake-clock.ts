@@ -3,13 +3,14 @@ import type { Clock, Timer } from '../../src/clock.ts'
 import { settled } from './promises.ts'
 
 interface Armed {
-  readonly at: number
+  at: number
   readonly fire: () => void
 }
 
 export class FakeClock implements Clock {
   #now = 1_000
   readonly #armed = new Set<Armed>()
+  readonly #jumps: { readonly at: number; readonly ms: number }[] = []
 
   now(): number {
     return this.#now
@@ -42,6 +43,22 @@ export class FakeClock implements Clock {
   /** Lets time pass while no timer fires: the event loop is blocked, or the process is stopped. */
   block(ms: number): void {
     this.#now += ms
+  }
+
+  /** The machine is suspended: time passes, and timers stand still meanwhile. */
+  suspend(ms: number): void {
+    this.#now += ms
+    for (const armed of this.#armed) armed.at += ms
+  }
+
+  /** From now on, the clock may be behind by this many ms more. */
+  fallBehind(ms: number): void {
+    this.#now += 1
+    this.#jumps.push({ at: this.#now, ms })
+  }
+
+  behind(since: number): number {
+    return this.#jumps.reduce((sum, { at, ms }) => sum + (at > since ? ms : 0), 0)
   }
 
   #next(target: number): Armed | undefined {

@@ -42,7 +42,7 @@ export class Leases {
       lost: hold => this.lost.push(hold.claim.id),
       remains: hold => this.remaining.push(hold.claim.id),
       forgotten: () => {},
-      idle: () => {},
+      ended: () => {},
     })
   }
 
@@ -59,7 +59,8 @@ export class Leases {
     const hold = new Hold(asked, { granted: true, token, deadline, via }, undefined, since, number)
     const { kind, renewal, clock } = this
     const lease = new Lease(hold, {
-      remaining: hold => hold.remaining(clock.now()),
+      remaining: hold => renewal.remaining(hold),
+      lasts: hold => hold.remaining(clock.now()) > 0,
       release: hold =>
         renewal.end(
           hold,

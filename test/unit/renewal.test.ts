@@ -315,6 +315,71 @@ describe('I1 if the server’s clock was set back, its answer counts only for as
 
 // In the client, a hold runs out a moment before it ends in Redis. If its owner re-enters in this moment, Redis keeps
 // the old hold. The lock would then stay held after the re-entry ends, unless the client also ends the old hold.
+describe('I1 I8 the machine was suspended', () => {
+  test.each([true, false])(
+    'for longer than a lease: it is lost soon, long before its timer (renew: %o)',
+    async renew => {
+      const at = new Leases()
+      const [lease, long] = [at.grant({ renew }), at.grant({ renew, lease: 10 * LENGTH })]
+      at.clock.suspend(LENGTH)
+      expect(lease.held).toBe(false)
+      await at.clock.advance(200)
+      expect(at.lost).toEqual([lease.id])
+      expect(long.held).toBe(true)
+    },
+  )
+
+  test('perhaps: no hold counts for longer than by the worse clock, and Redis is asked about all of them, once', async () => {
+    const at = new Leases()
+    const [lease, fixed] = [at.grant({ key: 'a' }), at.grant({ key: 'b', renew: false, lease: 2 * LENGTH })]
+    at.clock.fallBehind(LENGTH)
+    const later = at.grant()
+    expect([lease.held, later.held]).toEqual([false, true])
+    expect(fixed.remaining()).toBeLessThan(LENGTH)
+    await at.clock.advance(0)
+    const ids = [lease.id, fixed.id, later.id]
+    expect(at.asked.flat().map(([id]) => id)).toEqual(expect.arrayContaining(ids))
+    const now = at.clock.now()
+    // Redis confirms two holds, and the fixed one has less time left than this client had counted.
+    const answers = new Map([
+      [lease.id, now + LENGTH],
+      [fixed.id, now + 1_000],
+      [later.id, now + LENGTH],
+    ])
+    for (const call of at.kind.renewals.open) await call.answer(call.args[0].map(({ hold }) => answers.get(hold.id)))
+    expect(lease.remaining()).toBeGreaterThan(LENGTH - 2 * MARGIN)
+    expect(fixed.remaining()).toBeLessThanOrEqual(LENGTH)
+    await at.clock.advance(1_000)
+    expect(at.asked.flat()).toHaveLength(ids.length)
+    expect(at.lost).toEqual([])
+  })
+
+  test('perhaps, and Redis does not answer: this costs no lock before its own deadline', async () => {
+    const at = new Leases()
+    const lease = at.grant()
+    at.clock.fallBehind(10 * LENGTH)
+    await at.clock.advance(200)
+    expect(lease.held).toBe(false)
+    await at.kind.renewals.next.fail(unreachable)
+    await at.clock.advance(1_000)
+    expect(at.lost).toEqual([])
+    await at.answerRenewal()
+    expect([lease.held, lease.remaining()]).toEqual([true, LENGTH - MARGIN])
+  })
+
+  test('perhaps, while a question was under way: its answer proves nothing, and Redis is asked again', async () => {
+    const at = new Leases()
+    const lease = at.grant()
+    await at.clock.advance(THIRD)
+    at.clock.fallBehind(10 * LENGTH)
+    await at.answerRenewal()
+    expect(lease.held).toBe(false)
+    await at.clock.advance(200)
+    await at.answerRenewal()
+    expect(lease.held).toBe(true)
+  })
+})
+
 test('I7 only a hold that ran out here is reported as one that Redis may still have and that nobody else will end', async () => {
   const at = new Leases()
   const [out, gone, releasing] = [at.grant({ renew: false, lease: 500 }), at.grant(), at.grant()]
