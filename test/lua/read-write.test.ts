@@ -177,6 +177,27 @@ describe('re-entry', () => {
     }
   })
 
+  test('I5 repeated after its lease has ended, it enters again, while another hold of its owner lasts', async () => {
+    const lock = await TestSemaphore.readWrite()
+    for (const wants of [writer('').wants, reader('').wants]) {
+      const outer = asker(caller('outer'), wants)
+      const nameless = { ...outer, ...caller('nameless'), wants }
+      for (const [first, owner] of [[outer, outer.owner], [{ ...nameless, owner: nameless.id }, nameless.id]] as const) {
+        const { token } = await lock.acquire(first)
+        const inner = { ...another(first), owner }
+        await lock.acquire(inner)
+        const { taken } = await lock.state()
+        for (const mode of [undefined, 'queue'] as const) {
+          await lock.lapse(inner)
+          expect(await lock.acquire(inner, mode)).toMatchObject({ status: 'reentered', token, ttl: inner.lease })
+          expect((await lock.state()).taken).toBe(taken)
+        }
+        await lock.release(inner)
+        await lock.release(first)
+      }
+    }
+  })
+
   test('I2 all holds of an owner have one token, even those admitted together, or from the queue while it holds', async () => {
     const lock = await TestSemaphore.readWrite()
     const tokenOf = async ({ id }: Asker) => Number((await lock.redis.hget(lock.names.lock, id))?.slice(0, 16))

@@ -3,7 +3,7 @@
  * lock and asks for it again. `agree` checks that all holds of one owner have the same token, and that no other owner
  * holds the lock while a writer holds it.
  */
-import { type LockState, liveHolders, writes } from './lock-state.ts'
+import { isHeld, type LockState, liveHolders, writes } from './lock-state.ts'
 import type { Answer } from './witness.ts'
 
 export class Reentries {
@@ -27,9 +27,9 @@ export class Reentries {
    */
   asked({ claim, before, after, deadlock, now }: Answer): void {
     const { id, owner } = claim
-    // The request already has a hold: the server has granted it before, and the client has sent it again. This is not a
-    // re-entry.
-    if (before.holders.has(id)) return
+    // The request already has a live hold: the server has granted it before, and the client has sent it again. This is
+    // not a re-entry.
+    if (isHeld(before.holds, id, now)) return
     // If a call names no owner, its own id is its owner. A call nested in it may have this owner too, and the nested
     // hold may outlive the outer hold. If the client then sends the request of the outer call again, the request is not
     // a re-entry, although its owner still holds the lock.
