@@ -12,7 +12,8 @@
 --   lock        HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua in the folder of the lock's kind)
 -- ARGV
 --   claim       string  the caller, and what it asks for
---   mode?       string  'queue': join the queue if refused; absent: do not join
+--   mode?       string  'queue': join the queue if refused. 'try', or absent: do not join
+--   waits?      string  present: the client has received an answer to an earlier request with this id, so this call was waiting before its owner began to hold. Such a call to a read-write lock is never refused as a deadlock
 -- Replies
 --   granted     token, if enough permits were free; token and ttl ms, if an earlier call with this id was granted them
 --   succeeded   token: enough permits were free, after a lease had lapsed
@@ -27,6 +28,8 @@ local id = claim:sub(1, ID_END)
 -- include: permits
 -- include: time
 local wants, of = claim:match(WANTS, TERMS_AT)
+-- Whether the call may be nested in a hold of its owner. Only the first request of a call may be.
+local nested = not waits
 -- include: deadlines
 -- include: re-enter
 

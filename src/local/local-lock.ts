@@ -93,6 +93,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
 
   answered(waiter: WaiterRecord, attempt: Attempt, join: boolean, answer: Granted | Refused): void {
     waiter.unanswered -= 1
+    waiter.answered = true
     if (answer.granted) this.#granted(waiter, waiter.asSeen(answer))
     else this.#refused(waiter, join, answer)
     if (attempt === 'as-head') this.line.answered(waiter, answer)

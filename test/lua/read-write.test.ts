@@ -154,6 +154,10 @@ describe('re-entry', () => {
     const upgrade = { ...another(inner), wants: writer('').wants }
     expect((await lock.acquire(upgrade)).status).toBe('deadlock')
     expect((await lock.acquire(upgrade, 'queue')).status).toBe('deadlock')
+    // The client has received an answer to an earlier request of this call: the call waits for its owner's other call.
+    expect((await lock.acquire(upgrade, 'try', 1)).status).toBe('refused')
+    expect(await lock.acquire(upgrade, 'queue', 1)).toMatchObject({ status: 'refused', position: 2 })
+    await lock.leave(upgrade)
     // The owner can re-enter as long as one of its holds lasts.
     await lock.release(outer)
     const innermost = { ...another(inner), owner: outer.id }
@@ -182,7 +186,10 @@ describe('re-entry', () => {
     for (const wants of [writer('').wants, reader('').wants]) {
       const outer = asker(caller('outer'), wants)
       const nameless = { ...outer, ...caller('nameless'), wants }
-      for (const [first, owner] of [[outer, outer.owner], [{ ...nameless, owner: nameless.id }, nameless.id]] as const) {
+      for (const [first, owner] of [
+        [outer, outer.owner],
+        [{ ...nameless, owner: nameless.id }, nameless.id],
+      ] as const) {
         const { token } = await lock.acquire(first)
         const inner = { ...another(first), owner }
         await lock.acquire(inner)

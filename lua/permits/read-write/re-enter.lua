@@ -20,6 +20,7 @@
 --   now        ms      the server's time
 --   clock      µs      the last ticket or token
 --   queued?    ms      the time until which the queues' keys live
+--   nested     boolean the call may be nested in a hold of its owner
 -- Changes
 --   taken      number  includes what the claim wants
 --   keep       ms      grows if the lock's key has to live longer
@@ -48,9 +49,9 @@ if taken > 0 and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
   local again = lives and first ~= id and record:sub(1, TOKEN_END) == token
   local enters = token and not lives
   local upgrade = enters and wants ~= '1' and sum < ALL_PERMITS
-  -- A writer may have been queued before its owner began to read in another call. Such a writer is not refused, and
-  -- keeps waiting.
-  if upgrade and not (queued and redis.call('ZSCORE', line, claim)) then return 'deadlock' end
+  -- A writer may have been waiting before its owner began to read in another call. Such a writer is not refused, and
+  -- keeps waiting. If its answer was lost, the client does not know that it waits, but its claim is queued.
+  if upgrade and nested and not (queued and redis.call('ZSCORE', line, claim)) then return 'deadlock' end
   if again or enters and not upgrade then
     if queued then redis.call('ZREM', line, claim) end
     local ends, raised = lives or now + claim:match(LEASE, TERMS_AT), ''
