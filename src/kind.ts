@@ -125,7 +125,10 @@ export interface Tended {
   /** The owner that the holder's call gave; undefined if it gave none. */
   readonly owner?: string | undefined
   readonly clock: number
-  /** One entry for each waiter: its place in the queue, or its grant if it has been granted the lock already. */
+  /**
+   * One entry for each waiter: its place in the queue, or its grant if it has been granted the lock already. The place
+   * is negative if the waiter may re-enter, because its owner is one of several holders.
+   */
   readonly waiters: (number | Granted)[]
 }
 

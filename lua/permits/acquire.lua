@@ -39,6 +39,7 @@ if usual and (taken == 0 or redis.call('EXISTS', deadlines) == 1) then
   taken = taken + wants
   -- include: clock
   -- include: hold { token = tick }
+  if brief then redis.pcall('PUBLISH', lock .. ':unlock', 'ends ' .. lease) end
   return 'granted ' .. tick
 end
 
@@ -51,7 +52,7 @@ if record then
   if lives then
     if queued then
       redis.call('ZREM', line, claim)
-      -- include: admit { by = nil, mine = nil, asks = nil }
+      -- include: admit { by = nil, mine = nil, asks = nil, deaf = {} }
     end
     return 'granted ' .. record:sub(1, TOKEN_END) .. ' ' .. lives - now
   end
@@ -82,7 +83,7 @@ if mode == 'queue' and (queued or taken + wants > of + 0) then
 end
 
 if queued then
-  -- include: admit { by = nil, mine = id, asks = line }
+  -- include: admit { by = nil, mine = id, asks = line, deaf = {} }
   for i = 1, #admitted, 2 do
     if admitted[i] == claim then return granted .. admitted[i + 1] end
   end

@@ -43,6 +43,6 @@ if found then
 end
 -- Waiters are admitted even if no hold was taken away above. Leases may have lapsed, and the permits of those holds go
 -- to the waiters.
--- include: admit { word = found and 'handoff' or word, by = nil, mine = nil, asks = nil }
+-- include: admit { word = found and 'handoff' or word, by = nil, mine = nil, asks = nil, deaf = {} }
 if not found then return 'free' end
 return (unfinished or more) and 'unfinished' or 'released'

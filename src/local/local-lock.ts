@@ -162,8 +162,12 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
    */
   entered(owner: string): void {
     for (const waiter of [...this.line.waiters, ...(this.#queue?.waiters ?? [])]) {
-      if (waiter.claim.owner === owner && waiter.wish.mayReenter && !waiter.confirming) this.ask(waiter, 'to-re-enter')
+      if (waiter.claim.owner === owner && waiter.wish.mayReenter) this.reenter(waiter)
     }
+  }
+
+  reenter(waiter: WaiterRecord): void {
+    if (!waiter.confirming) this.ask(waiter, 'to-re-enter')
   }
 
   /**

@@ -3,18 +3,19 @@
  * that run with every kind of lock use only the writers of a read-write lock, so readers are tested here.
  */
 import { expect, test } from 'vitest'
-import type { Lease, Lock } from '../../src/index.ts'
+import type { Lease, Lock, LockOptions } from '../../src/index.ts'
 import { PROMPT, within } from '../kit/outcomes.ts'
+import { ways } from '../kit/parking.ts'
 import { Peer } from '../kit/peer.ts'
-import { client, clients, freshKey } from '../kit/redis.ts'
+import { client, clients, freshKey, ownServer, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 /** With these options, no heartbeat comes and no lease ends during a test. */
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 
 /** Makes a call, and waits until it is queued. `behind` is the number of calls that are already in the queue. */
-async function queued(lock: Lock, behind: number): Promise<{ lease: Promise<Lease> }> {
-  const lease = lock.lock({ fair: true })
+async function queued(lock: Lock, behind: number, options: LockOptions = {}): Promise<{ lease: Promise<Lease> }> {
+  const lease = lock.lock({ fair: true, ...options })
   await eventually(async () => (await lock.inspect()).waiters.length === behind + 1)
   return { lease }
 }
@@ -46,6 +47,40 @@ test('SIGKILL of some readers, while others read: I1 I4, a writer gets the lock 
   expect(await next.release()).toBe(true)
   expect(await living.inspect()).toMatchObject({ locked: false, waiters: [] })
 })
+
+// This test fails if `reply[#reply + 1] = enters and -position or position` becomes `reply[#reply + 1] = position` in
+// lua/permits/tend.lua, or if `if (waiter.wish.mayReenter) this.#owner.reenter(waiter)` becomes `if (false)
+// this.#owner.reenter(waiter)` in src/local/line.ts: the call waits until its owner and the next writer have ended.
+test.each(ways)(
+  'the message that an owner has entered is lost: I4, its other call re-enters by the next heartbeat (fair: %s)',
+  async fair => {
+    const { url } = await ownServer()
+    const admin = plainRedis(url)
+    const ears = async () =>
+      `${await admin.client('LIST')}`.split('\n').flatMap(line => (/ sub=[1-9]/.test(line) ? /\d+/.exec(line)! : []))
+    const [one, two] = [client(patient, url), client({ waiterTtl: 1_500 }, url)]
+    const [lock, theirs] = [one.readWrite('key'), two.readWrite('key')]
+    const writer = await lock.write.lock()
+    const first = await queued(lock.read, 0, { lease: 30_000, renew: true })
+    const named = await queued(lock.read, 1, { owner: 'import' })
+    const others = await ears()
+    const way = fair ? { fair } : { fairAfter: Number.POSITIVE_INFINITY }
+    const ahead = new AbortController()
+    theirs.read.lock({ ...way, signal: ahead.signal }).catch(() => {})
+    const waiting = theirs.read.lock({ ...way, owner: 'import' })
+    await eventually(async () =>
+      fair ? (await lock.inspect()).waiters.length === 4 : (await ears()).length > others.length,
+    )
+    const next = await queued(lock.write, fair ? 4 : 2)
+    for (const id of await ears()) if (!others.includes(id)) await admin.client('KILL', 'ID', id)
+    await writer.release()
+    const lease = await within(PROMPT, waiting)
+    expect(lease).toMatchObject({ via: 'reentry', fencingToken: (await named.lease).fencingToken })
+    ahead.abort()
+    for (const reading of [lease, await first.lease, await named.lease]) await reading.release()
+    await (await within(PROMPT, next.lease)).release()
+  },
+)
 
 // This test fails if `if reached == 0 then` becomes `if false then` in lua/shared/admit.lua: the dead readers are
 // admitted.

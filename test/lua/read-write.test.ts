@@ -230,6 +230,18 @@ describe('re-entry', () => {
     expect((await lock.acquire(reader('next'))).token).toBeGreaterThan(await tokenOf(other))
   })
 
+  test('I4 a heartbeat says which waiters may re-enter, whichever holder it names', async () => {
+    const lock = await TestSemaphore.readWrite()
+    const [named, other, next] = [asker(caller('named'), '1/999999999'), reader('other'), writer('next')]
+    await lock.acquire({ ...other, lease: 1_000 })
+    await lock.acquire(named)
+    await queued(lock, next)
+    const [inside, upgrade] = [another(named), { ...another(named), wants: next.wants }]
+    expect(await lock.tend([inside, 1], [reader('outside'), 2])).toEqual([-2, 3])
+    expect(await lock.tend([upgrade, 1])).toEqual([1])
+    expect(await lock.acquire(inside, 'try', 1)).toMatchObject({ status: 'reentered' })
+  })
+
   test('I2 a call that first ends lapsed holds, and so admits a waiter of its own owner, gets the same token', async () => {
     const lock = await TestSemaphore.readWrite()
     const [first, waiting] = [writer('first'), asker(caller('waiting', { owner: 'y' }), '1/999999999')]

@@ -63,6 +63,11 @@ if taken > 0 and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
     if enters then
       taken = taken + wants
       -- include: hold { tick = string.format('%.0f', clock) }
+      if brief then
+        for _, queue in ipairs(lines) do
+          -- include: tell { lasts = lease }
+        end
+      end
     end
     return 'reentered ' .. token .. ' ' .. ends - now .. raised
   end
