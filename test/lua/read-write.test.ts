@@ -233,11 +233,12 @@ describe('re-entry', () => {
   test('I4 a heartbeat says which waiters may re-enter, whichever holder it names', async () => {
     const lock = await TestSemaphore.readWrite()
     const [named, other, next] = [asker(caller('named'), '1/999999999'), reader('other'), writer('next')]
+    await heardBy(lock, next)
     await lock.acquire({ ...other, lease: 1_000 })
     await lock.acquire(named)
     await queued(lock, next)
     const [inside, upgrade] = [another(named), { ...another(named), wants: next.wants }]
-    expect(await lock.tend([inside, 1], [reader('outside'), 2])).toEqual([-2, 3])
+    expect(await lock.tend([inside, 1], [beside(named), 2])).toEqual([-2, 3])
     expect(await lock.tend([upgrade, 1])).toEqual([1])
     expect(await lock.acquire(inside, 'try', 1)).toMatchObject({ status: 'reentered' })
   })
@@ -281,6 +282,37 @@ describe('re-entry', () => {
       await lock.redis.zadd(lock.names.deadlines, before, outer.id)
     }
   })
+})
+
+test('I4 waiters hear of a lease that ends before their next heartbeat: a re-entry, a newcomer, one from the queue', async () => {
+  const lock = await TestSemaphore.readWrite()
+  const [brief, others] = [{ lease: 1_000 }, { lease: 60_000 }]
+  const first = { ...asker(caller('first'), writer('').wants), ...others }
+  const [dead, next] = [
+    { ...writer('dead'), ttl: 60_000 },
+    { ...reader('next'), ...others },
+  ]
+  const heard = await heardBy(lock, next)
+  await lock.acquire(first)
+  await queued(lock, dead, next)
+  await lock.acquire({ ...another(first), ...brief })
+  await lock.acquire({ ...another(first), ...others })
+  await expect.poll(() => heard).toEqual([`ends 1000 ${lock.names.lock}`])
+})
+
+test('I4 a heartbeat passes over the first waiter if it keeps others waiting and is dead, and only then', async () => {
+  const lock = await TestSemaphore.readWrite()
+  const [held, dead, live] = [reader('held'), writer('dead'), writer('live')]
+  const [ada, ben] = [reader('ada'), reader('ben')]
+  const heard = await heardBy(lock, live)
+  await lock.acquire(held)
+  const { ticket } = await lock.acquire(dead, 'queue')
+  await queued(lock, beside(dead), ada)
+  expect(await lock.tend([dead, ticket!])).toEqual([1])
+  expect(await lock.tend([ada, 1])).toEqual([[expect.any(String), ada.lease, 'handoff']])
+  await queued(lock, live, ben)
+  expect(await lock.tend([ben, 1])).toEqual([2])
+  await expect.poll(() => heard).toEqual([`ends ${ben.ttl} ${lock.names.lock}`])
 })
 
 test('positions follow the order of grants', async () => {
