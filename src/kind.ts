@@ -125,7 +125,10 @@ export interface Tended {
   /** The owner that the holder's call gave; undefined if it gave none. */
   readonly owner?: string | undefined
   readonly clock: number
-  /** One entry for each waiter: its place in the queue, or its grant if it has been granted the lock already. */
+  /**
+   * One entry for each waiter: its place in the queue, or its grant if it has been granted the lock already. The place
+   * is negative if the waiter may re-enter, because its owner is one of several holders.
+   */
   readonly waiters: (number | Granted)[]
 }
 
@@ -178,8 +181,8 @@ export interface Passed {
 
 /** A fair queue in Redis, ordered by tickets. */
 export interface FairQueue {
-  /** Makes one attempt. If the attempt is refused, the claim joins the queue. */
-  join(claim: Claim): Promise<Granted | Refused>
+  /** Makes one attempt. If the attempt is refused, the claim joins the queue. `waits`: as for `Kind.attempt`. */
+  join(claim: Claim, waits?: boolean): Promise<Granted | Refused>
   /**
    * Sends the heartbeat of the waiters of one key. The reply contains grants whose message was lost. If Redis has lost
    * a waiter from the queue, the heartbeat puts the waiter back.
@@ -255,8 +258,12 @@ export interface Kind<State = unknown> {
   readonly confirmation: Confirmation | undefined
   readonly voting?: Voting | undefined
   readonly inspection: Inspection<State>
-  /** Makes one attempt. If the attempt is granted, `reserve` tokens are reserved for hand-offs within the client. */
-  attempt(claim: Claim, reserve: number): Promise<Granted | Refused>
+  /**
+   * Makes one attempt. If the attempt is granted, `reserve` tokens are reserved for hand-offs within the client.
+   * `waits`: Redis has answered an earlier request of the same call. Such a call was waiting before its owner began to
+   * hold elsewhere, so it is never refused as a deadlock.
+   */
+  attempt(claim: Claim, reserve: number, waits?: boolean): Promise<Granted | Refused>
   /** Withdraws a claim: removes the waiter from the queue, or releases its grant. */
   leave(claim: Claim): Promise<void>
   /** Releases a grant whose waiter no longer waits. */

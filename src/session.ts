@@ -84,6 +84,7 @@ export class Session {
         })
       },
       entered: (lock, owner) => this.#about(lock, ({ acquirer }, key) => acquirer.entered(key, owner)),
+      ends: (lock, ms) => this.#about(lock, ({ acquirer }, key) => acquirer.lookAgain(key, ms)),
       down: error => {
         this.#down = error
         for (const { acquirer } of this.#all) acquirer.disconnected(error)

@@ -26,6 +26,7 @@ local client = id:sub(1, CLIENT_END)
 if holder and not queuedUntil and not holds and holder:sub(HELD_ID_AT, HELD_ID_END) == id then
   redis.call('HDEL', lock, 'holder')
   if used and tonumber(last or 0) < tonumber(used) then redis.call('HSET', lock, 'clock', used) end
+  -- include: shorten { keep = keptUntil or 0, clock = used or last or 0 }
   local told = redis.pcall('PUBLISH', lock .. ':unlock', 'free ' .. client)
   return told == 0 and 'released' or 'released ' .. (tonumber(told) or 0)
 end
@@ -37,6 +38,9 @@ end
 local ends
 -- include: drop { mine = client }
 if not dropped then return 'ended' end
+if not (holds or queued or successor) then
+  -- include: shorten
+end
 if successor and successor:sub(1, CLIENT_END) == client then
   return 'passed ' .. successor .. ' ' .. token .. ' ' .. ends - now
 end

@@ -12,7 +12,8 @@
 --   lock        HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua in the folder of the lock's kind)
 -- ARGV
 --   claim       string  the caller, and what it asks for
---   mode?       string  'queue': join the queue if refused; absent: do not join
+--   mode?       string  'queue': join the queue if refused. 'try', or absent: do not join
+--   waits?      string  present: the client has received an answer to an earlier request with this id, so this call was waiting before its owner began to hold. Such a call to a read-write lock is never refused as a deadlock
 -- Replies
 --   granted     token, if enough permits were free; token and ttl ms, if an earlier call with this id was granted them
 --   succeeded   token: enough permits were free, after a lease had lapsed
@@ -27,6 +28,8 @@ local id = claim:sub(1, ID_END)
 -- include: permits
 -- include: time
 local wants, of = claim:match(WANTS, TERMS_AT)
+-- Whether the call may be nested in a hold of its owner. Only the first request of a call may be.
+local nested = not waits
 -- include: deadlines
 -- include: re-enter
 
@@ -36,6 +39,7 @@ if usual and (taken == 0 or redis.call('EXISTS', deadlines) == 1) then
   taken = taken + wants
   -- include: clock
   -- include: hold { token = tick }
+  if brief then redis.pcall('PUBLISH', lock .. ':unlock', 'ends ' .. lease) end
   return 'granted ' .. tick
 end
 
@@ -48,7 +52,7 @@ if record then
   if lives then
     if queued then
       redis.call('ZREM', line, claim)
-      -- include: admit { by = nil, mine = nil, asks = nil }
+      -- include: admit { by = nil, mine = nil, asks = nil, deaf = {} }
     end
     return 'granted ' .. record:sub(1, TOKEN_END) .. ' ' .. lives - now
   end
@@ -79,7 +83,7 @@ if mode == 'queue' and (queued or taken + wants > of + 0) then
 end
 
 if queued then
-  -- include: admit { by = nil, mine = id, asks = line }
+  -- include: admit { by = nil, mine = id, asks = line, deaf = {} }
   for i = 1, #admitted, 2 do
     if admitted[i] == claim then return granted .. admitted[i + 1] end
   end

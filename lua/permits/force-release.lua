@@ -1,7 +1,9 @@
 -- force-release: take the permits from all holders, or from one, and admit the next waiters.
 --
 -- Each request has a name, and the lock stores the name of the latest request. So if the answer is lost and the request
--- is repeated, the second call does not take the permits from the next holders (I5).
+-- is repeated, the second call does not take the permits from the next holders (I5). While a request needs several
+-- calls, the lock also stores the last token that was issued before the first of them. Holds with larger tokens have
+-- begun since then, and are not ended.
 -- The client of each holder receives a message in its inbox that the hold may be lost. The client then asks Redis
 -- whether the hold is lost (I8).
 --
@@ -23,26 +25,36 @@ local id = ''
 
 -- include: queues
 -- include: time
-if redis.call('HMGET', lock, 'forced')[1] == request then return 'released' end
+local forced = redis.call('HMGET', lock, 'forced')[1] or ''
+if forced == request then return 'released' end
+local before = forced:sub(1, #request) == request and forced:sub(#request + 2)
 -- include: lapse
-local found = taken > 0 and (not only or redis.call('HMGET', lock, only)[1])
+local found = before or taken > 0 and (not only or redis.call('HMGET', lock, only)[1])
 if not found and not queued then return 'free' end
 
 if found then
-  local lost = only and { only } or redis.call('ZRANGE', deadlines, 0, MOST_FORCED - 1)
-  for _, id in ipairs(lost) do
-    local record = redis.call('HMGET', lock, id)[1]
-    if record then
-      -- include: give-up
-      local text = 'lost ' .. id .. ' ' .. record:sub(1, TOKEN_END) .. ' ' .. lock
-      redis.pcall('PUBLISH', INBOX .. id:sub(1, CLIENT_END), text)
+  before = before or string.format('%.0f', clock)
+  local from, ended = 0, 0
+  repeat
+    local lost = only and { only } or redis.call('ZRANGE', deadlines, from, from + MOST_FORCED - 1)
+    local records = lost[1] and redis.call('HMGET', lock, unpack(lost))
+    for i, id in ipairs(lost) do
+      local record = records[i]
+      if not record or record:sub(1, TOKEN_END) > before or ended == MOST_FORCED then
+        from = from + 1
+      else
+        ended = ended + 1
+        -- include: give-up
+        local text = 'lost ' .. id .. ' ' .. record:sub(1, TOKEN_END) .. ' ' .. lock
+        redis.pcall('PUBLISH', INBOX .. id:sub(1, CLIENT_END), text)
+      end
     end
-  end
-  if not only and taken > 0 then return 'unfinished' end
-  redis.call('HSET', lock, 'forced', request)
+  until only or ended == MOST_FORCED or #lost < MOST_FORCED
+  redis.call('HSET', lock, 'forced', ended == MOST_FORCED and request .. ' ' .. before or request)
+  if ended == MOST_FORCED then return 'unfinished' end
 end
 -- Waiters are admitted even if no hold was taken away above. Leases may have lapsed, and the permits of those holds go
 -- to the waiters.
--- include: admit { word = found and 'handoff' or word, by = nil, mine = nil, asks = nil }
+-- include: admit { word = found and 'handoff' or word, by = nil, mine = nil, asks = nil, deaf = {} }
 if not found then return 'free' end
 return (unfinished or more) and 'unfinished' or 'released'

@@ -23,6 +23,9 @@ local client = id:sub(1, CLIENT_END)
 if not queued then
   -- include: give-up
   -- include: opened
+  if taken == 0 then
+    -- include: shorten
+  end
   return 'released ' .. heard
 end
 

@@ -6,7 +6,7 @@
 -- Waiters of this client that are admitted here need no message, so a client that cannot receive messages still makes
 -- progress.
 -- Waiters whose expiry has passed stay in the queue until lua/shared/admit.lua passes over them; only their deadlines
--- are removed here.
+-- are removed here. If the first waiter keeps others waiting, this call asks whether it is dead (lua/shared/probe.lua).
 --
 -- KEYS
 --   lock        HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua in the folder of the lock's kind)
@@ -14,7 +14,7 @@
 --   ttl         ms      the waiters' own expiry
 --   waiters...  claim, ticket for each of the client's waiters in one queue, 500 at most
 -- Replies
---   tended      ttl ms, ms since a holder's grant, clock, bytes of that holder's owner, its owner and label; then for each waiter: its position, or {token, ttl ms, how} if it holds
+--   tended      ttl ms, ms since a holder's grant, clock, bytes of that holder's owner, its owner and label; then for each waiter: its position, or {token, ttl ms, how} if it holds. The position is negative if the waiter may re-enter, because its owner holds
 --   unfinished  the call has stopped at its limit; call again. If it has stopped while it admitted waiters, the waiters of this call are queued. If it has stopped while it ended lapsed holds, they are not
 -- Invariants: I3 I4 I7
 local client = waiters[1]:sub(1, CLIENT_END)
@@ -52,6 +52,7 @@ if #joins > 0 then
   redis.call('PEXPIREAT', expiry, queued)
   -- include: place { id = client }
 end
+-- include: probe
 -- include: admit { by = nil, mine = client, asks = line }
 if unfinished then return { 'unfinished' } end
 local ways = {}
@@ -70,7 +71,8 @@ for i = 1, #waiters, 2 do
     reply[#reply + 1] = { records[at]:sub(1, TOKEN_END), lives - now, ways[waiters[i]] or 'handoff' }
   else
     -- include: position { claim = waiters[i] }
-    reply[#reply + 1] = position
+    -- include: enters { claim = waiters[i] }
+    reply[#reply + 1] = enters and -position or position
   end
 end
 return reply

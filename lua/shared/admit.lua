@@ -14,6 +14,7 @@
 --   asks?       ZSET     see lua/shared/told.lua
 --   lock        HASH     the lock
 --   deadlines   ZSET     see lua/shared/deadlines.lua
+--   deaf        list     the clients that receive no message, each with the value `true`
 --   lines       list     the queues of the fair waiters
 --   expiry      ZSET     waiters' deadlines
 --   now         ms       the server's time
@@ -31,7 +32,7 @@
 -- Constants
 --   TOLD = ''  the name of the group of waiters that need no message; every other group has the name of a client
 admitted, unfinished, heard = {}, false, 0
-local left, deaf, again = MOST_ADMITTED, {}, queued ~= nil
+local left, again = MOST_ADMITTED, queued ~= nil
 while again do
   again = false
   -- include: choose
@@ -49,7 +50,7 @@ while again do
     local at = #grant.claims + 1
     grant.claims[at], grant.ids[at], grant.tokens[at], grant.leases[at] = claim, claim:sub(1, ID_END), token, leases[i]
   end
-  local fields, ends, last = {}, {}, 0
+  local fields, ends, last, brief = {}, {}, 0, nil
   for _, client in ipairs(groups) do
     local grant = grants[client]
     -- include: send { message = client ~= TOLD and word .. ' ' .. table.concat(grant.ids, ',') .. ' ' .. table.concat(grant.tokens, ',') .. ' ' .. lock }
@@ -66,6 +67,7 @@ while again do
         ends[#ends + 1] = deadline
         ends[#ends + 1] = waiter
         last = math.max(last, deadline)
+        brief = math.min(brief or deadline, deadline)
         admitted[#admitted + 1] = claim
         admitted[#admitted + 1] = token
         -- include: own
@@ -79,6 +81,12 @@ while again do
     redis.call('PEXPIREAT', deadlines, keep)
     if life then redis.call('PEXPIREAT', lock, keep) end
     -- include: begin
+    brief = brief - now
+    if not nobody and brief * 3 < admitted[1]:match(WAITING, TERMS_AT) + 0 then
+      for _, queue in ipairs(lines) do
+        -- include: tell { lasts = brief }
+      end
+    end
   end
   unfinished = left == 0
   if nobody then

@@ -8,6 +8,7 @@
 --   floor   string  µs, 16 digits
 --   lock    HASH    the lock
 --   ends    ms      the end of the holder's lease
+--   now     ms      the server's time
 -- Changes
 --   holder  string  bears the new token
 --   token   string  equals the floor

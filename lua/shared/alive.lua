@@ -10,7 +10,8 @@
 -- Gives
 --   alive    boolean  the waiter can be granted the lock
 --   lease    ms       the length of the lease that it wants
-local ttl, headStart
+--   ttl      ms       its waiterTtl
+local headStart
 lease, ttl, headStart = claim:match(LEASE_AND_WAITING, TERMS_AT)
 alive = not missed and (ticket + headStart) / 1000 + ttl >= now
 if not alive and not missed then

@@ -44,6 +44,9 @@ if dropped and latest and latest >= now then
   redis.call('ZREM', all, id)
   -- include: prolong { deadline = latest }
   redis.call('HSET', lock, 'holder', holder)
+  if latest < now + holder:match(WAITING, HELD_TERMS_AT) then
+    -- include: tell { lasts = latest - now }
+  end
 elseif dropped then
   if used then clock = math.max(clock, tonumber(used)) end
   -- include: open

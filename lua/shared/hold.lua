@@ -13,7 +13,13 @@
 --   clock      µs      the last ticket or token
 -- Changes
 --   keep       ms      grows if the lock's key has to live longer
-local id, ends = claim:sub(1, ID_END), now + claim:match(LEASE, TERMS_AT)
+-- Gives
+--   lease      ms      the length of the lease
+--   brief      boolean the lease ends before the next heartbeat of a waiter, who does not know it (lua/shared/tell.lua)
+local ttl
+lease, ttl = claim:match(LEASE_AND_WAITING, TERMS_AT)
+brief = lease * 3 < ttl + 0
+local id, ends = claim:sub(1, ID_END), now + lease
 -- include: life { deadline = ends }
 redis.call('HSET', lock, id, token .. ' ' .. claim, 'taken', taken, 'clock', tick, 'keep', keep)
 redis.call('ZADD', deadlines, ends, id)

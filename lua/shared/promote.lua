@@ -81,6 +81,9 @@ repeat
     if reached ~= 0 then
       successor, hold, token = waiter, waiter, tick
       -- include: grant
+      if lease * 3 < ttl + 0 then
+        -- include: tell { lasts = lease }
+      end
     else
       deaf = client
     end

@@ -22,5 +22,5 @@
 --   heard       number   see lua/shared/admit.lua
 -- include: lapse
 -- A release may also find lapsed leases. The grants then count as caused by the release ('handoff').
--- include: admit { word = by and 'handoff' or word }
+-- include: admit { word = by and 'handoff' or word, deaf = {} }
 unfinished = unfinished or more

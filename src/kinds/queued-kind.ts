@@ -87,22 +87,29 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   /** How many tokens, after its own token, a grant may reserve for hand-offs within the client. */
   protected abstract readonly block: number
 
-  attempt(claim: Claim, reserve: number): Promise<Granted | Refused> {
-    return this.acquire(claim, undefined, Math.min(reserve, this.block))
+  attempt(claim: Claim, reserve: number, waits = false): Promise<Granted | Refused> {
+    return this.acquire(claim, undefined, Math.min(reserve, this.block), undefined, waits)
   }
 
-  join(claim: Claim): Promise<Granted | Refused> {
-    return this.acquire(claim, 'queue', 0)
+  join(claim: Claim, waits = false): Promise<Granted | Refused> {
+    return this.acquire(claim, 'queue', 0, undefined, waits)
   }
 
   /**
-   * Makes an attempt. For `mode` and `floor`, see the header of lua/mutex/acquire.lua; only the mutex's script takes a
-   * floor. `block`: how many tokens a grant reserves, after its own token, for hand-offs within the client.
+   * Makes an attempt. For `mode`, `floor` and `waits`, see the headers of lua/mutex/acquire.lua and
+   * lua/permits/acquire.lua; only the mutex's script takes a floor, and only the other one takes `waits`. `block`: how
+   * many tokens a grant reserves, after its own token, for hand-offs within the client.
    */
-  protected acquire(claim: Claim, mode: 'queue' | undefined, block: number): Promise<Granted | Refused>
+  protected acquire(
+    claim: Claim,
+    mode: 'queue' | undefined,
+    block: number,
+    floor: undefined,
+    waits: boolean,
+  ): Promise<Granted | Refused>
   protected acquire(claim: Claim, mode: Mode, block: number, floor: number | undefined): Promise<Vote>
-  protected acquire(claim: Claim, mode: Mode, block: number, floor?: number): Promise<Vote> {
-    const args = { claim: this.text(claim), mode, floor }
+  protected acquire(claim: Claim, mode: Mode, block: number, floor?: number, waits = false): Promise<Vote> {
+    const args = { claim: this.text(claim), mode: waits ? (mode ?? 'try') : mode, floor, waits: waits ? 1 : undefined }
     return this.#scripts.run('acquire', this.#keys.of(claim.key), args, ({ status, values, sent }) => {
       if (status === 'unfinished') return this.acquire(claim, mode, block, floor)
       if (status === 'absent') return undefined

@@ -80,6 +80,8 @@ export interface LineOwner {
   lookWithin(ttl: number): void
   /** Called when it is known that this owner holds the lock, so that the owner's waiters may re-enter. */
   entered(owner: string): void
+  /** Lets a waiter ask to re-enter, because its owner may hold the lock. */
+  reenter(waiter: WaiterRecord): void
   /** Passes on the newest report of who holds the lock. */
   learn(holder: Holder | undefined): void
   /**
@@ -193,10 +195,14 @@ export class Line {
 
   /**
    * Lets the head try, in order to read the lock's state. If the head is refused, the refusal names the owner that
-   * holds the lock. Other waiters of that owner may then re-enter.
+   * holds the lock. Other waiters of that owner may then re-enter. If several owners may hold the lock, the refusal
+   * names only one of them. So each waiter whose owner may hold asks for itself, too.
    */
   look(): void {
     if (this.size === 0) return
+    if (this.#shared) {
+      for (const waiter of [...this.waiters].slice(1)) if (waiter.wish.mayReenter) this.#owner.reenter(waiter)
+    }
     if (this.releasedAt === undefined || this.#owner.now() - this.releasedAt >= TURN) return this.tryNow()
     // This client's own release is under way. An attempt now would reach Redis directly after the release, and so
     // overtake the attempts of other clients. When the release is answered, this client knows whose turn it is.

@@ -93,6 +93,7 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
 
   answered(waiter: WaiterRecord, attempt: Attempt, join: boolean, answer: Granted | Refused): void {
     waiter.unanswered -= 1
+    waiter.answered = true
     if (answer.granted) this.#granted(waiter, waiter.asSeen(answer))
     else this.#refused(waiter, join, answer)
     if (attempt === 'as-head') this.line.answered(waiter, answer)
@@ -161,8 +162,12 @@ export class LocalLock implements Asker, LineOwner, QueueOwner {
    */
   entered(owner: string): void {
     for (const waiter of [...this.line.waiters, ...(this.#queue?.waiters ?? [])]) {
-      if (waiter.claim.owner === owner && waiter.wish.mayReenter && !waiter.confirming) this.ask(waiter, 'to-re-enter')
+      if (waiter.claim.owner === owner && waiter.wish.mayReenter) this.reenter(waiter)
     }
+  }
+
+  reenter(waiter: WaiterRecord): void {
+    if (!waiter.confirming) this.ask(waiter, 'to-re-enter')
   }
 
   /**

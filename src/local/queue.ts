@@ -87,16 +87,19 @@ export class Queue {
 
   #learn(waiters: readonly WaiterRecord[], { sent, ttl, holder, owner, clock, waiters: places }: Tended): void {
     this.#owner.learn(holder)
+    const owners = new Set(owner === undefined ? [] : [owner])
     for (const [i, place] of places.entries()) {
       const waiter = waiters[i] as WaiterRecord
       if (typeof place !== 'number') this.#owner.found(waiter, place)
       else if (!waiter.waits) this.#owner.takeBack(waiter)
       else {
         waiter.seen = sent
-        waiter.refusal = { ...(waiter.refusal as Refused), sent, ttl, position: place, holder, owner, clock }
+        const position = Math.abs(place)
+        waiter.refusal = { ...(waiter.refusal as Refused), sent, ttl, position, holder, owner, clock }
+        if (place < 0) owners.add(waiter.claim.owner)
       }
     }
-    if (owner !== undefined) this.#owner.entered(owner)
+    for (const each of owners) this.#owner.entered(each)
     this.#owner.lookWithin(ttl)
   }
 }

@@ -43,6 +43,8 @@ export class WaiterRecord {
   state: State = arriving
   /** Whether the caller has received the `waiting` event, because the waiter, or the head of its line, was refused. */
   parked = false
+  /** Whether Redis has answered an attempt. */
+  answered = false
   /** How many attempts are unanswered. Redis may still grant them. */
   unanswered = 0
   /** The last refusal. It says why the waiter still waits. */

@@ -41,6 +41,8 @@ export interface LinkListener {
   unlocked(lock: string, by: string | undefined): void
   /** Called when `owner` has got the lock, so its other waiters may re-enter. */
   entered(lock: string, owner: string): void
+  /** Called when the lease of a holder ends in `ms`, which is sooner than the lock's waiters may expect. */
+  ends?(lock: string, ms: number): void
   /** Called when the connection for commands is gone (`down`), or up again (`up`). */
   down(error: Error): void
   up(): void
@@ -59,6 +61,7 @@ export interface LinkListener {
 }
 
 const ENTERED = 'entered '
+const ENDS = 'ends '
 
 /** The longest and the shortest time between two beats, in ms. */
 const BEAT = { longest: 5_000, shortest: 500 }
@@ -275,6 +278,7 @@ export class Link {
     const lock = lockOfChannel(channel)
     if (lock !== undefined) {
       if (text.startsWith(ENTERED)) this.#listener.entered(lock, text.slice(ENTERED.length))
+      else if (text.startsWith(ENDS)) this.#listener.ends?.(lock, Number(text.slice(ENDS.length)))
       else this.#listener.unlocked(lock, text.split(' ', 2)[1])
       return
     }
@@ -284,6 +288,7 @@ export class Link {
       // this client.
       if (Number(id) === this.#beat.sent) this.#beat.heard = this.#beat.sent
     } else if (word === 'lost') this.#listener.lost(id, Number(token))
+    else if (word === 'ends') this.#listener.ends?.(text.slice(`${word} ${id} `.length), Number(id))
     else if (word === 'handoff' || word === 'expiry') {
       // The lock's name is the remaining text, and may contain spaces.
       const { length } = `${word} ${id} ${token} `

@@ -205,10 +205,17 @@ export class Acquirer {
     this.lookAgain()
   }
 
-  /** Reads the state of the lock of `key` again, or of every lock, because messages may have been missed. */
-  lookAgain(key?: string): void {
+  /**
+   * Reads the state of the lock of `key` again, or of every lock, because messages may have been missed. With `ms`,
+   * reads it when a lease has ended, in `ms`, or earlier.
+   */
+  lookAgain(key?: string, ms?: number): void {
     const locks = key === undefined ? [...this.#locks.all] : [this.#locks.get(key)]
-    for (const lock of locks) if (lock && lock.waiting > 0) this.#heartbeat.look(lock)
+    for (const lock of locks) {
+      if (!lock || lock.waiting === 0) continue
+      if (ms === undefined) this.#heartbeat.look(lock)
+      else if (ms >= 0) this.#heartbeat.lookWithin(lock, ms)
+    }
   }
 
   /** Rejects these waiters with LockClosedError, and removes them from Redis. */

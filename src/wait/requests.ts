@@ -75,7 +75,7 @@ export class Requests implements Sending {
       const dead = answer.granted && answer.deadline <= this.#clock.now()
       if (dead && waiter.waits && !again) {
         again = true
-        return void this.#send(waiter, join, reserve).then(answered, failed)
+        return void this.#send(waiter, join, reserve, true).then(answered, failed)
       }
       if (attempt === 'alone') this.#single.answered(waiter)
       else if (attempt === 'as-head') this.#outage.answered(lock)
@@ -91,7 +91,7 @@ export class Requests implements Sending {
       lock.end(waiter, error)
       if (attempt === 'as-head') this.headFailed(lock, begun, error)
     }
-    this.#send(waiter, join, reserve).then(answered, failed)
+    this.#send(waiter, join, reserve, attempt === 'to-re-enter' || waiter.answered).then(answered, failed)
   }
 
   headFailed(lock: Asker, begun: number, error: Error): void {
@@ -133,9 +133,9 @@ export class Requests implements Sending {
     })
   }
 
-  #send({ claim }: Waiter, join: boolean, reserve: boolean): Promise<Granted | Refused> {
+  #send({ claim }: Waiter, join: boolean, reserve: boolean, waits: boolean): Promise<Granted | Refused> {
     const { queue } = this.#kind
-    return join && queue ? queue.join(claim) : this.#kind.attempt(claim, reserve ? BLOCK : 0)
+    return join && queue ? queue.join(claim, waits) : this.#kind.attempt(claim, reserve ? BLOCK : 0, waits)
   }
 
   #endJoining(waiter: Waiter): void {

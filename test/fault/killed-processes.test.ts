@@ -43,6 +43,27 @@ test.each(kindsAndWays)(
   },
 )
 
+// This test fails if `if latest < now + holder:match(WAITING, HELD_TERMS_AT) then` becomes `if false then` in
+// lua/shared/drop.lua and `if brief then` becomes `if false then` in lua/permits/read-write/re-enter.lua: the waiter
+// looks only at its next heartbeat, after 20 s.
+test.each(kindsAndWays.filter(({ kind }) => kind !== 'semaphore'))(
+  'of one holder of an owner, while the other one releases: I4, the next caller is granted when the last lease ends ($kind, fair: $fair)',
+  async ({ fair, client, peer: start }) => {
+    const key = freshKey()
+    const [first, other] = [client(long), client(long)]
+    const peer = await start(long)
+    const held = await first.lock(key, { owner: 'import' })
+    const { lease: wait } = await parkQuietly(other, key, fair ? { fair } : { fairAfter: Number.POSITIVE_INFINITY })
+    await peer.lock(key, { owner: 'import', lease: 1_500 })
+    await peer.kill()
+    await held.release()
+    const { ttl = 0 } = await other.inspect(key)
+    const next = await within(ttl + PROMPT, wait)
+    expect(next.fencingToken).toBeGreaterThan(held.fencingToken)
+    expect(await next.release()).toBe(true)
+  },
+)
+
 // This test fails if `if reached ~= 0 then` becomes `if true then` in lua/shared/promote.lua: the lock goes to a dead
 // waiter. It also fails if `if reached == 0 then` becomes `if false then` in lua/shared/admit.lua, for the same reason.
 test.each(kinds.flatMap(each => [1, 50].map(dead => ({ ...each, dead }))))(

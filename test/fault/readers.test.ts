@@ -3,9 +3,11 @@
  * that run with every kind of lock use only the writers of a read-write lock, so readers are tested here.
  */
 import { expect, test } from 'vitest'
-import type { Lease, Lock } from '../../src/index.ts'
+import type { Lease, Lock, LockOptions } from '../../src/index.ts'
 import { PROMPT, within } from '../kit/outcomes.ts'
+import { parkAt, ways } from '../kit/parking.ts'
 import { Peer } from '../kit/peer.ts'
+import { clientBehindProxy } from '../kit/proxies.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
@@ -13,8 +15,8 @@ import { eventually, sleep } from '../kit/time.ts'
 const patient = { waiterTtl: 60_000, lease: 60_000 }
 
 /** Makes a call, and waits until it is queued. `behind` is the number of calls that are already in the queue. */
-async function queued(lock: Lock, behind: number): Promise<{ lease: Promise<Lease> }> {
-  const lease = lock.lock({ fair: true })
+async function queued(lock: Lock, behind: number, options: LockOptions = {}): Promise<{ lease: Promise<Lease> }> {
+  const lease = lock.lock({ fair: true, ...options })
   await eventually(async () => (await lock.inspect()).waiters.length === behind + 1)
   return { lease }
 }
@@ -47,6 +49,54 @@ test('SIGKILL of some readers, while others read: I1 I4, a writer gets the lock 
   expect(await living.inspect()).toMatchObject({ locked: false, waiters: [] })
 })
 
+// This test fails if `reply[#reply + 1] = enters and -position or position` becomes `reply[#reply + 1] = position` in
+// lua/permits/tend.lua, or if `if (waiter.wish.mayReenter) this.#owner.reenter(waiter)` becomes `if (false)
+// this.#owner.reenter(waiter)` in src/local/line.ts: the call waits until its owner and the next writer have ended.
+test.each(ways)(
+  'the message that an owner has entered is lost: I4, its other call re-enters by the next heartbeat (fair: %s)',
+  async fair => {
+    const key = freshKey()
+    const { locks, proxy } = await clientBehindProxy({ waiterTtl: 1_500 })
+    const [lock, theirs] = [client(patient).readWrite(key), locks.readWrite(key)]
+    const writer = await lock.write.lock()
+    const first = await queued(lock.read, 0, { lease: 30_000, renew: true })
+    const named = await queued(lock.read, 1, { owner: 'import' })
+    const way = fair ? { fair } : { fairAfter: Number.POSITIVE_INFINITY }
+    const ahead = new AbortController()
+    theirs.read.lock({ ...way, signal: ahead.signal }).catch(() => {})
+    const waiting = theirs.read.lock({ ...way, owner: 'import' })
+    if (fair) await eventually(async () => (await lock.inspect()).waiters.length === 4)
+    const next = await queued(lock.write, fair ? 4 : 2)
+    // The client has no connection at the moment of the grant.
+    proxy.refuse()
+    proxy.cut()
+    await eventually(() => proxy.connections('messages') === 0)
+    await writer.release()
+    const reading = [await first.lease, await named.lease]
+    proxy.accept()
+    const lease = await within(PROMPT, waiting)
+    expect(lease).toMatchObject({ via: 'reentry', fencingToken: reading[1]!.fencingToken })
+    ahead.abort()
+    for (const each of [lease, ...reading]) await each.release()
+    await (await within(PROMPT, next.lease)).release()
+  },
+)
+
+// This test fails if `if brief then redis.pcall('PUBLISH', lock .. ':unlock', 'ends ' .. lease) end` is removed in
+// lua/permits/acquire.lua: the writer looks only at its next heartbeat, after 20 s.
+test('SIGKILL of a reader that began after a writer was refused: I4, the writer writes when the last lease is over', async () => {
+  const key = freshKey()
+  const [one, two] = [client(patient).readWrite(key), client(patient).readWrite(key)]
+  const peer = await Peer.start(patient)
+  const held = await one.read.lock()
+  const { lease: writing } = await parkAt(two.write, 0, { fairAfter: Number.POSITIVE_INFINITY })
+  await peer.read(key, { lease: 1_500 })
+  await peer.kill()
+  await held.release()
+  const { ttl = 0 } = await one.inspect()
+  expect(await (await within(ttl + PROMPT, writing)).release()).toBe(true)
+})
+
 // This test fails if `if reached == 0 then` becomes `if false then` in lua/shared/admit.lua: the dead readers are
 // admitted.
 test('SIGKILL of many waiting readers: I3 I4, when a writer ends, the living ones read, and then the next writer writes', async () => {
@@ -64,6 +114,20 @@ test('SIGKILL of many waiting readers: I3 I4, when a writer ends, the living one
   expect(await reader.release()).toBe(true)
   expect(await (await within(PROMPT, writing)).release()).toBe(true)
   expect(await one!.inspect()).toMatchObject({ locked: false, waiters: [] })
+})
+
+// This test fails if `deaf[head] = reached == 0` becomes `deaf[head] = false` in lua/shared/probe.lua: the dead writer
+// keeps the reader out until it expires.
+test('SIGKILL of a waiting writer, while a reader reads: I4, the reader behind it reads by the next heartbeat', async () => {
+  const key = freshKey()
+  const [one, two] = [client(patient), client({ ...patient, waiterTtl: 3_000 })].map(locks => locks.readWrite(key))
+  const peer = await Peer.start(patient, undefined, 'readWrite')
+  const held = await one!.read.lock()
+  await peer.queue(key, 1, { fair: true })
+  const { lease: reading } = await queued(two!.read, 1)
+  await peer.kill()
+  expect(await (await within(PROMPT, reading)).release()).toBe(true)
+  expect(await held.release()).toBe(true)
 })
 
 // This test fails if `if reached == 0 then` becomes `if false then` in lua/shared/admit.lua: the dead writer is granted

@@ -165,8 +165,8 @@ describe('the build', () => {
       'reads a name of its includers that it does not take',
       'shared/life',
       'if keep < needed',
-      'if keep < needed + now',
-      'reads "now", which it does not take',
+      'if keep < needed + ends',
+      'reads "ends", which it does not take',
     ],
     [
       'reads a local of its own include',

@@ -154,6 +154,10 @@ describe('re-entry', () => {
     const upgrade = { ...another(inner), wants: writer('').wants }
     expect((await lock.acquire(upgrade)).status).toBe('deadlock')
     expect((await lock.acquire(upgrade, 'queue')).status).toBe('deadlock')
+    // The client has received an answer to an earlier request of this call: the call waits for its owner's other call.
+    expect((await lock.acquire(upgrade, 'try', 1)).status).toBe('refused')
+    expect(await lock.acquire(upgrade, 'queue', 1)).toMatchObject({ status: 'refused', position: 2 })
+    await lock.leave(upgrade)
     // The owner can re-enter as long as one of its holds lasts.
     await lock.release(outer)
     const innermost = { ...another(inner), owner: outer.id }
@@ -174,6 +178,30 @@ describe('re-entry', () => {
       expect(await lock.acquire(inner)).toMatchObject({ status: 'reentered', token, ttl: expect.any(Number) })
       expect(await lock.acquire(outer)).toMatchObject({ status: 'granted', token, ttl: expect.any(Number) })
       expect((await lock.state()).taken).toBe(taken)
+    }
+  })
+
+  test('I5 repeated after its lease has ended, it enters again, while another hold of its owner lasts', async () => {
+    const lock = await TestSemaphore.readWrite()
+    for (const wants of [writer('').wants, reader('').wants]) {
+      const outer = asker(caller('outer'), wants)
+      const nameless = { ...outer, ...caller('nameless'), wants }
+      for (const [first, owner] of [
+        [outer, outer.owner],
+        [{ ...nameless, owner: nameless.id }, nameless.id],
+      ] as const) {
+        const { token } = await lock.acquire(first)
+        const inner = { ...another(first), owner }
+        await lock.acquire(inner)
+        const { taken } = await lock.state()
+        for (const mode of [undefined, 'queue'] as const) {
+          await lock.lapse(inner)
+          expect(await lock.acquire(inner, mode)).toMatchObject({ status: 'reentered', token, ttl: inner.lease })
+          expect((await lock.state()).taken).toBe(taken)
+        }
+        await lock.release(inner)
+        await lock.release(first)
+      }
     }
   })
 
@@ -200,6 +228,19 @@ describe('re-entry', () => {
     await lock.release(one!)
     expect(await lock.acquire(another(two!))).toMatchObject({ status: 'reentered', token })
     expect((await lock.acquire(reader('next'))).token).toBeGreaterThan(await tokenOf(other))
+  })
+
+  test('I4 a heartbeat says which waiters may re-enter, whichever holder it names', async () => {
+    const lock = await TestSemaphore.readWrite()
+    const [named, other, next] = [asker(caller('named'), '1/999999999'), reader('other'), writer('next')]
+    await heardBy(lock, next)
+    await lock.acquire({ ...other, lease: 1_000 })
+    await lock.acquire(named)
+    await queued(lock, next)
+    const [inside, upgrade] = [another(named), { ...another(named), wants: next.wants }]
+    expect(await lock.tend([inside, 1], [beside(named), 2])).toEqual([-2, 3])
+    expect(await lock.tend([upgrade, 1])).toEqual([1])
+    expect(await lock.acquire(inside, 'try', 1)).toMatchObject({ status: 'reentered' })
   })
 
   test('I2 a call that first ends lapsed holds, and so admits a waiter of its own owner, gets the same token', async () => {
@@ -241,6 +282,37 @@ describe('re-entry', () => {
       await lock.redis.zadd(lock.names.deadlines, before, outer.id)
     }
   })
+})
+
+test('I4 waiters hear of a lease that ends before their next heartbeat: a re-entry, a newcomer, one from the queue', async () => {
+  const lock = await TestSemaphore.readWrite()
+  const [brief, others] = [{ lease: 1_000 }, { lease: 60_000 }]
+  const first = { ...asker(caller('first'), writer('').wants), ...others }
+  const [dead, next] = [
+    { ...writer('dead'), ttl: 60_000 },
+    { ...reader('next'), ...others },
+  ]
+  const heard = await heardBy(lock, next)
+  await lock.acquire(first)
+  await queued(lock, dead, next)
+  await lock.acquire({ ...another(first), ...brief })
+  await lock.acquire({ ...another(first), ...others })
+  await expect.poll(() => heard).toEqual([`ends 1000 ${lock.names.lock}`])
+})
+
+test('I4 a heartbeat passes over the first waiter if it keeps others waiting and is dead, and only then', async () => {
+  const lock = await TestSemaphore.readWrite()
+  const [held, dead, live] = [reader('held'), writer('dead'), writer('live')]
+  const [ada, ben] = [reader('ada'), reader('ben')]
+  const heard = await heardBy(lock, live)
+  await lock.acquire(held)
+  const { ticket } = await lock.acquire(dead, 'queue')
+  await queued(lock, beside(dead), ada)
+  expect(await lock.tend([dead, ticket!])).toEqual([1])
+  expect(await lock.tend([ada, 1])).toEqual([[expect.any(String), ada.lease, 'handoff']])
+  await queued(lock, live, ben)
+  expect(await lock.tend([ben, 1])).toEqual([2])
+  await expect.poll(() => heard).toEqual([`ends ${ben.ttl} ${lock.names.lock}`])
 })
 
 test('positions follow the order of grants', async () => {

@@ -65,16 +65,26 @@ describe('the last hold', () => {
     expect(await heard()).toEqual([freedBy(ada)])
   })
 
-  test('I7: lets the key live only as long as its clock is needed', async () => {
-    const lock = await sharedLock()
-    const ada = caller('ada')
-    await lock.grant(ada)
-    const [, lifeBefore] = await lock.snapshot()
-    await lock.release(ada)
-
-    const [, lifeAfter] = await lock.snapshot()
-    expect(lifeAfter).toBe(lifeBefore)
-  })
+  test.each([
+    [1, 0],
+    [10, 0],
+    [10, 1],
+  ])(
+    'I2 I7: lets the key live only as long as its clock is needed (lease: %s times as long, re-entries: %s)',
+    async (times, reentries) => {
+      const lock = await sharedLock()
+      const ada = caller('ada', { lease: times * MEMORY })
+      const token = await lock.grant(ada)
+      const nested = Array.from({ length: reentries }, () => again(ada))
+      for (const who of nested) await lock.acquire(who)
+      for (const who of [...nested, ada]) await lock.release(who)
+      const life = await lock.redis.pttl(lock.names.lock)
+      expect(life).toBeGreaterThan(0.9 * MEMORY)
+      expect(life).toBeLessThanOrEqual(1.1 * MEMORY + 5_000)
+      expect(await lock.grant(ada)).toBeGreaterThan(token)
+      expect(await lock.redis.pttl(lock.names.lock)).toBeGreaterThan(times * MEMORY)
+    },
+  )
 
   test('can be released even after its lease has lapsed, if nobody has taken the lock', async () => {
     const lock = await sharedLock()

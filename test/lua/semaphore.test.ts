@@ -265,13 +265,23 @@ describe('force-release', () => {
     expect(await semaphore.state()).toMatchObject({ taken: 1, holders: [ben!.id] })
   })
 
-  test('continues by further calls if there are more holders than one call may end', async () => {
+  test('continues by further calls if there are more holders than one call may end, and spares later ones', async () => {
     const semaphore = await TestSemaphore.on()
     const first = asker(caller('ada'), '1/600')
-    await Promise.all(Array.from({ length: 600 }, () => semaphore.acquire(another(first))))
-    const answers = [1, 2, 3].map(() => semaphore.forceRelease(REQUEST))
-    expect(await Promise.all(answers)).toEqual(['unfinished', 'unfinished', 'released'])
-    expect(await semaphore.state()).toMatchObject({ taken: 0, holders: [], deadlines: [] })
+    for (const [holders, calls] of [
+      [600, 2],
+      [250, 1],
+    ] as const) {
+      const request = `${holders}`.padEnd(28, 'r')
+      await Promise.all(Array.from({ length: holders }, () => semaphore.acquire(another(first))))
+      expect(await semaphore.forceRelease(request)).toBe('unfinished')
+      const late = { ...another(first), lease: first.lease / 2 }
+      await semaphore.acquire(late)
+      for (let i = 1; i < calls; i++) expect(await semaphore.forceRelease(request)).toBe('unfinished')
+      for (const _ of ['last', 'repeated']) expect(await semaphore.forceRelease(request)).toBe('released')
+      expect(await semaphore.state()).toMatchObject({ taken: 1, holders: [late.id], deadlines: [late.id] })
+      await semaphore.release(late)
+    }
   })
 })
 

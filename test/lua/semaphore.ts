@@ -55,8 +55,8 @@ export class TestSemaphore {
     return TestSemaphore.on((await ownServer()).url)
   }
 
-  async acquire(who: Asker, mode?: 'queue') {
-    const { status, values } = await this.#scripts.run('acquire', this.names, { claim: claimOf(who), mode })
+  async acquire(who: Asker, mode?: 'queue' | 'try', waits?: 1) {
+    const { status, values } = await this.#scripts.run('acquire', this.names, { claim: claimOf(who), mode, waits })
     const [first, second, ticket] = values.map(Number)
     if (status === 'granted' || status === 'succeeded' || status === 'reentered')
       return { status, token: first!, ttl: second, around: values[2] }

@@ -108,7 +108,7 @@ export class TestLock {
   async given({ holder, endsIn = 10_000, reentries = [], waiters = [], clock }: Given): Promise<void> {
     const micros = await this.micros()
     const now = Math.floor(micros / 1000)
-    const keep = now + 2 * MEMORY
+    const keep = now + 1.05 * MEMORY
     const hash: Record<string, string | number> = { clock: clock ?? micros, keep }
     if (holder) {
       hash['holder'] = `${micros} ${fromFor(now + endsIn, holder.lease)} ${claimOf(holder)}`

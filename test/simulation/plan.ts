@@ -81,6 +81,8 @@ export interface Nested {
   readonly how: 'once' | 'line' | 'queue'
   /** What the nested call wants, for example `READS`. */
   readonly wants: string | undefined
+  /** The lease of the nested call, which is not renewed then; undefined: the lease of the outer call. */
+  readonly lease: number | undefined
   /** How many ms the nested hold lasts, possibly longer than the outer hold; undefined: it is released at once. */
   readonly hold: number | undefined
 }
@@ -143,7 +145,8 @@ function withModes(plan: Plan, random: Random): Plan {
   const calls = plan.calls.map(call => {
     const nests = random.chance(0.2)
     const how = call.nested?.how ?? random.pick(['once', 'line', 'queue'] as const)
-    const nested: Nested = { how, wants: mode(), hold: random.pick([undefined, 0, 1, 10, 100]) }
+    const hold = random.pick([undefined, 0, 1, 10, 100])
+    const nested: Nested = { how, wants: mode(), lease: random.pick([undefined, undefined, 40]), hold }
     return { ...call, request: { ...call.request, wants: mode() }, nested: nests ? nested : undefined }
   })
   return { ...plan, kind: 'readWrite', calls }
@@ -280,7 +283,7 @@ function callOf(
     ending: short && random.chance(0.8) ? 'release' : ending,
     renew: random.chance(0.15) ? random.pick([20, 500, 2_000]) : undefined,
     nested: random.chance(0.1)
-      ? { how: random.pick(['once', 'line', 'queue'] as const), wants: undefined, hold: undefined }
+      ? { how: random.pick(['once', 'line', 'queue'] as const), wants: undefined, lease: undefined, hold: undefined }
       : undefined,
   }
 }

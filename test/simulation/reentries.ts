@@ -3,33 +3,42 @@
  * lock and asks for it again. `agree` checks that all holds of one owner have the same token, and that no other owner
  * holds the lock while a writer holds it.
  */
-import { type LockState, liveHolders, writes } from './lock-state.ts'
+import { isHeld, type LockState, liveHolders, writes } from './lock-state.ts'
 import type { Answer } from './witness.ts'
 
 export class Reentries {
   readonly #failed: (invariant: string, what: string) => void
   readonly #isReleased: (id: string) => boolean
+  /** Whether every answer reaches its client. */
+  readonly #answersArrive: boolean
+  /** The calls that were refused, and not as a deadlock. None of them may be refused as a deadlock later. */
+  readonly #waiting = new Set<string>()
   /** How often an owner re-entered. */
   granted = 0
   /** How often a request was refused because its owner would wait for itself. */
   deadlocks = 0
 
   /** `isReleased` tells whether the client of a hold has begun or finished its release. */
-  constructor(failed: (invariant: string, what: string) => void, isReleased: (id: string) => boolean) {
+  constructor(
+    answersArrive: boolean,
+    failed: (invariant: string, what: string) => void,
+    isReleased: (id: string) => boolean,
+  ) {
+    this.#answersArrive = answersArrive
     this.#failed = failed
     this.#isReleased = isReleased
   }
 
   /**
    * Checks the answer to a request whose owner already holds the lock. The owner must re-enter at once, with one
-   * exception: if the owner only reads, a request to write must be refused as a deadlock. But if the request was queued
+   * exception: if the owner only reads, a request to write must be refused as a deadlock. But if the call was waiting
    * before the owner began to read, it must keep waiting.
    */
-  asked({ claim, before, after, deadlock, now }: Answer): void {
+  asked({ claim, before, after, waits, deadlock, now }: Answer): void {
     const { id, owner } = claim
-    // The request already has a hold: the server has granted it before, and the client has sent it again. This is not a
-    // re-entry.
-    if (before.holders.has(id)) return
+    // The request already has a live hold: the server has granted it before, and the client has sent it again. This is
+    // not a re-entry.
+    if (isHeld(before.holds, id, now)) return
     // If a call names no owner, its own id is its owner. A call nested in it may have this owner too, and the nested
     // hold may outlive the outer hold. If the client then sends the request of the outer call again, the request is not
     // a re-entry, although its owner still holds the lock.
@@ -43,9 +52,10 @@ export class Reentries {
       this.granted += 1
       if (!theirs.some(({ token }) => token === told))
         this.#failed('re-entry', `${id} must re-enter, because ${owner} holds; the answer is ${told}`)
-    } else if (told !== (queued ? undefined : 'deadlock')) {
+    } else if (told !== (queued || waits ? undefined : 'deadlock') || (deadlock && this.#waiting.has(id))) {
       this.#failed('re-entry', `${id} asks to write while ${owner} only reads; the answer is ${told}`)
     }
+    if (this.#answersArrive && told === undefined) this.#waiting.add(id)
   }
 
   /**

@@ -51,6 +51,8 @@ export interface Answer {
   readonly claim: DecodedClaim
   readonly before: LockState
   readonly after: LockState
+  /** Whether the client has received an answer to an earlier request of the same call. */
+  readonly waits: boolean
   /** Whether the request was refused as a deadlock, because its owner would wait for itself. */
   readonly deadlock: boolean
   /** ms by the server's clock. */
@@ -90,7 +92,9 @@ function tellOfHolders(watcher: Watcher, run: Run): void {
   const { name, lock, before, after, now } = run
   if (name === 'acquire' && isReadWrite(lock)) {
     const claim = claimOf(lock, argument(run, 'claim')!)
-    watcher.asked(lock, { claim, before, after, deadlock: run.reply === 'deadlock', now })
+    // In lua/permits/acquire.lua, `waits` is the argument after `claim` and `mode`.
+    const waits = run.argv[2] !== undefined
+    watcher.asked(lock, { claim, before, after, waits, deadlock: run.reply === 'deadlock', now })
   }
   const isNew = (id: string) => before.holders.get(id)?.token !== after.holders.get(id)?.token
   const ended = (id: string) => before.holders.has(id) && isNew(id)

@@ -192,11 +192,13 @@ export class World implements Stage {
   }
 
   /** Takes the same lock while `lease` holds it, as a function called by `using` may do. */
-  #nest(client: SimulatedClient, lease: Lease, call: Call, { how, wants, hold }: Nested): void {
+  #nest(client: SimulatedClient, lease: Lease, call: Call, { how, wants, lease: ends, hold }: Nested): void {
     const { key, request } = call
     const { owner, fencingToken } = lease
     const timeout = how === 'once' ? 0 : undefined
-    const inner = { ...request, owner, wants, fair: how === 'queue', fairAfter: undefined, timeout, signal: undefined }
+    const fair = how === 'queue'
+    const fixed = ends === undefined ? {} : { lease: ends, renew: false }
+    const inner = { ...request, ...fixed, owner, wants, fair, fairAfter: undefined, timeout, signal: undefined }
     this.trace.note(client.process.name, () => `nests in ${lease.id}, ${how}, ${wants}`)
     const nesting = client.lock(key, inner).then(nestedLease => {
       const inside = nestedLease?.fencingToken === fencingToken

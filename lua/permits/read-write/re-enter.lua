@@ -20,6 +20,7 @@
 --   now        ms      the server's time
 --   clock      µs      the last ticket or token
 --   queued?    ms      the time until which the queues' keys live
+--   nested     boolean the call may be nested in a hold of its owner
 -- Changes
 --   taken      number  includes what the claim wants
 --   keep       ms      grows if the lock's key has to live longer
@@ -42,15 +43,16 @@ if taken > 0 and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
     token, first, sum = outer:sub(1, TOKEN_END), owner, sum + outer:match(WANTS, RECORD_TERMS_AT)
   end
   -- `again`: this id has re-entered before. The client has not received the reply, and has repeated the request. The
-  -- new reply reports the same hold.
-  local again = record and first ~= id and record:sub(1, TOKEN_END) == token
-  local lives = again and tonumber(redis.call('ZSCORE', deadlines, id) or nil)
-  local enters = token and not record
+  -- new reply reports the same hold. But `record` was read before lapsed holds were ended. If that hold was one of
+  -- them, it has no deadline now, and the owner re-enters anew.
+  local lives = record and tonumber(redis.call('ZSCORE', deadlines, id) or nil)
+  local again = lives and first ~= id and record:sub(1, TOKEN_END) == token
+  local enters = token and not lives
   local upgrade = enters and wants ~= '1' and sum < ALL_PERMITS
-  -- A writer may have been queued before its owner began to read in another call. Such a writer is not refused, and
-  -- keeps waiting.
-  if upgrade and not (queued and redis.call('ZSCORE', line, claim)) then return 'deadlock' end
-  if lives or enters and not upgrade then
+  -- A writer may have been waiting before its owner began to read in another call. Such a writer is not refused, and
+  -- keeps waiting. If its answer was lost, the client does not know that it waits, but its claim is queued.
+  if upgrade and nested and not (queued and redis.call('ZSCORE', line, claim)) then return 'deadlock' end
+  if again or enters and not upgrade then
     if queued then redis.call('ZREM', line, claim) end
     local ends, raised = lives or now + claim:match(LEASE, TERMS_AT), ''
     local around = first:sub(1, CLIENT_END) == id:sub(1, CLIENT_END) and redis.call('HMGET', lock, first)[1]
@@ -61,6 +63,11 @@ if taken > 0 and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
     if enters then
       taken = taken + wants
       -- include: hold { tick = string.format('%.0f', clock) }
+      if brief then
+        for _, queue in ipairs(lines) do
+          -- include: tell { lasts = lease }
+        end
+      end
     end
     return 'reentered ' .. token .. ' ' .. ends - now .. raised
   end

@@ -240,6 +240,10 @@ export class Quorum implements Backend {
         listener.lost(id, 0)
       },
       unlocked: (lock, by) => said('free', lock, (name, one) => listener.unlocked(name, one), by),
+      ends: (lock, ms) => {
+        const name = this.#nameOf(i, lock)
+        if (name !== undefined) listener.ends?.(name, ms)
+      },
       entered: (lock, owner) => said(`entered ${owner}`, lock, name => listener.entered(name, owner)),
       down: error => {
         member().lost(error)
