@@ -51,9 +51,10 @@ export interface RenewalListener {
 const TOGETHER = 1 / 20
 /** If more new holds than this wait for the timer, they go on the agenda at once. This limits the timer's work. */
 const MOST_FRESH = 100
-/** A new hold goes on the agenda after this many ms at the latest. From then on, a forgotten lease is noticed. */
-const LASTING = 1_000
-/** While there are holds, the clock is read at least this often, in ms. */
+/**
+ * While there are holds, the timer fires at least this often, in ms. Then the clock is read, and new holds go on the
+ * agenda. From then on, a forgotten lease is noticed.
+ */
 const LOOK = 200
 const NEVER = Number.POSITIVE_INFINITY
 
@@ -109,7 +110,7 @@ export class Renewal {
     if (this.#closed) return
     this.#fresh.add(hold)
     if (this.#fresh.size > MOST_FRESH) this.#planFresh()
-    this.#wakeBy(Math.min(hold.due, hold.deadline, hold.since + LASTING))
+    this.#wakeBy(Math.min(hold.due, hold.deadline))
   }
 
   /** Stops watching a hold that has ended or is about to end. */
