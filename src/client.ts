@@ -85,8 +85,9 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * @param key 1 to 1024 UTF-8 bytes
    * @returns the lease, or null if another owner has the lock
    * @throws LockConnectionError when Redis refuses the command, or does not answer. With `timeout`, the call rejects if
-   *   Redis has not answered at all within that time. Without `timeout`, it rejects at once if the connection is known
-   *   to be down, and otherwise after a second without an answer
+   *   Redis has not answered at all within that time, or, if that is shorter and the connection is not known to be down,
+   *   within a second. Without `timeout`, it rejects at once if the connection is known to be down, and otherwise after
+   *   a second without an answer
    * @throws everything that `lock` throws, except LockTimeoutError
    * @since 0.1.0
    */

@@ -62,7 +62,7 @@ export class LockError extends Error {
 
 /**
  * The wait exceeded `timeout`. Code `ERR_LOCK_TIMEOUT`. `holder` and `position` are from Redis's last answer. If Redis
- * was out of reach when the wait ended, `cause` says why.
+ * was out of reach when the wait ended, or never answered the call, `cause` says why.
  * @since 0.1.0
  */
 export class LockTimeoutError extends LockError {
@@ -87,7 +87,7 @@ export class LockTimeoutError extends LockError {
   constructor(key: string, waited: number, holder?: HolderInfo, position?: number, cause?: Error) {
     const place = position ? `, at position ${position} of the queue` : ''
     const by = holder ? `; held by ${holder.label} for ${Math.round(holder.heldFor)} ms` : ''
-    const away = cause ? `; Redis is out of reach: ${cause.message}` : ''
+    const away = cause ? `; ${outOfReach(cause).message}` : ''
     super(
       'ERR_LOCK_TIMEOUT',
       `lock "${key}" was not granted within ${Math.round(waited)} ms${place}${by}${away}`,
@@ -147,8 +147,8 @@ export class LockConnectionError extends LockError {
     this.#what = what
   }
 
-  /** Returns a copy of this error that names the key of a lock. @internal */
-  of(key: string): LockConnectionError {
+  /** Returns a copy of this error that names the key of a lock, or no lock. @internal */
+  of(key?: string): LockConnectionError {
     return new LockConnectionError(this.#what, this.cause, key)
   }
 }

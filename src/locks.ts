@@ -165,7 +165,8 @@ export class Locks<State = unknown> {
         else resolve(outcome as Lease | T)
       })
       const timeout = once ? undefined : call.timeout
-      if (waiter.waits) unlimited = limit(signal, timeout, this.#host.clock, () => this.acquirer.quit(waiter))
+      const giveUp = () => (signal?.aborted ? this.acquirer.quit(waiter) : this.acquirer.outOfTime(waiter))
+      if (waiter.waits) unlimited = limit(signal, timeout, this.#host.clock, giveUp)
     })
   }
 
