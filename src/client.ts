@@ -5,7 +5,7 @@ import { type Caller, Calls } from './calls.ts'
 import { systemClock } from './clock.ts'
 import { MultiLock } from './compose/all.ts'
 import { connect, isSeveral } from './connect.ts'
-import { about, LockArgumentError, LockClosedError } from './errors.ts'
+import { about, LockArgumentError, LockClosedError, named } from './errors.ts'
 import type { ClientEventMap } from './events.ts'
 import { mutex } from './kinds/mutex/mutex.ts'
 import { reading, writing } from './kinds/permits/read-write.ts'
@@ -260,7 +260,11 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   async *list(pattern = '*'): AsyncGenerator<LockState, void, undefined> {
     if (typeof pattern !== 'string') throw new LockArgumentError('pattern', pattern, 'a string')
     if (this.#session.closed) throw new LockClosedError()
-    yield* this.#session.list(this.#kinds, pattern)
+    try {
+      yield* this.#session.list(this.#kinds, pattern)
+    } catch (error) {
+      throw named(undefined, error)
+    }
   }
 
   /**

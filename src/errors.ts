@@ -172,8 +172,8 @@ export class LockClosedError extends LockError {
     super('ERR_LOCK_CLOSED', `${prefixOf(key)}the lock client is closed`, key)
   }
 
-  /** Returns a copy of this error that names the key of a lock. @internal */
-  of(key: string): LockClosedError {
+  /** Returns a copy of this error that names the key of a lock, or no lock. @internal */
+  of(key?: string): LockClosedError {
     return new LockClosedError(key)
   }
 }
@@ -204,6 +204,24 @@ export class LockDeadlockError extends LockError {
   }
 }
 
+/**
+ * Rejects with the error, after giving it the stack of the code that awaits the call. A call that fails resolves its
+ * promise with this one. The error was made in a timer or a reply, where the stack does not name the caller. V8 finds
+ * the caller by the promises that depend on the present one, as soon as these are linked. That takes two microtasks. So
+ * calls that wait or succeed need not remember who made them.
+ */
+export async function rejection(error: unknown): Promise<never> {
+  await null
+  await null
+  throw traced(error)
+}
+
+/** Gives an error of this package the present stack, and returns the error. Other errors keep their stacks. */
+export function traced(error: unknown): unknown {
+  if (error instanceof LockError) Error.captureStackTrace(error, traced)
+  return error
+}
+
 function prefixOf(key: string | undefined): string {
   return key === undefined ? '' : `lock "${key}": `
 }
@@ -229,15 +247,13 @@ export function isRefusal({ cause }: LockConnectionError): boolean {
  * Returns a copy of a connection or close error. The copy names the key, and has the stack of the call that rejects.
  * Returns other errors unchanged.
  */
-export function named(key: string, error: unknown): unknown {
+export function named(key: string | undefined, error: unknown): unknown {
   return error instanceof LockConnectionError || error instanceof LockClosedError ? error.of(key) : error
 }
 
 /** Returns the same promise, but connection and close errors become copies that name the key. */
 export function about<T>(key: string, call: Promise<T>): Promise<T> {
-  return call.catch(error => {
-    throw named(key, error)
-  })
+  return call.catch(error => rejection(named(key, error)))
 }
 
 /**

@@ -7,7 +7,7 @@
  */
 import type { Backend } from './backend.ts'
 import type { Clock } from './clock.ts'
-import { type HolderInfo, LockClosedError } from './errors.ts'
+import { type HolderInfo, LockClosedError, rejection } from './errors.ts'
 import type { Granted, Kind, Via } from './kind.ts'
 import { Holds } from './lease/holds.ts'
 import { Lease } from './lease/lease.ts'
@@ -158,11 +158,11 @@ export class Locks<State = unknown> {
         // A listener of the `acquired` event may have aborted the signal.
         if (signal?.aborted) {
           if (lease) this.releaseQuietly(lease)
+          // The reason is the caller's own object, so it keeps its stack.
           return reject(without.failed(signal.reason, key))
         }
         const outcome = lease ?? (end ? without.failed(end, key) : without.refused(waiting))
-        if (outcome instanceof Error) reject(outcome)
-        else resolve(outcome as Lease | T)
+        resolve(outcome instanceof Error ? rejection(outcome) : (outcome as Lease | T))
       })
       const timeout = once ? undefined : call.timeout
       const giveUp = () => (signal?.aborted ? this.acquirer.quit(waiter) : this.acquirer.outOfTime(waiter))

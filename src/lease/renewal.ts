@@ -20,7 +20,7 @@
  */
 import pTimeout from 'p-timeout'
 import type { Clock, Timer } from '../clock.ts'
-import { LockClosedError, LockLostError, named } from '../errors.ts'
+import { LockClosedError, LockLostError, named, rejection, traced } from '../errors.ts'
 import type { Kind, Renewed } from '../kind.ts'
 import type { Hold, Question } from '../local/hold.ts'
 import type { LocalLocks } from '../local/local-locks.ts'
@@ -115,7 +115,7 @@ export class Renewal {
     failed?: (hold: Hold) => void,
   ): Promise<boolean> {
     this.expire(hold)
-    return new Promise<boolean>((resolve, reject) => {
+    return new Promise<boolean>(resolve => {
       if (!hold.release(resolve)) return resolve(false)
       release(hold).then(
         answer => {
@@ -127,7 +127,7 @@ export class Renewal {
         error => {
           failed?.(hold)
           this.#end(hold)
-          reject(named(hold.key, error))
+          resolve(rejection(named(hold.key, error)))
         },
       )
     })
@@ -171,7 +171,7 @@ export class Renewal {
     const [renewed] = await pTimeout(asked, patience).catch(error => {
       throw error instanceof LockClosedError
         ? new LockLostError(hold.key, 'the client was closed', error)
-        : named(hold.key, error)
+        : traced(named(hold.key, error))
     })
     this.#learn(hold, question, renewed)
     if (hold.remaining(this.#clock.now()) === 0) {

@@ -3,7 +3,7 @@
  * `timeout`.
  */
 import { describe, expect, test } from 'vitest'
-import { type LockClient, LockConnectionError, LockTimeoutError } from '../../src/index.ts'
+import { type Lock, type LockClient, LockConnectionError, type LockOptions, LockTimeoutError } from '../../src/index.ts'
 import { outcomeOf, promptly, within } from '../kit/outcomes.ts'
 import { faultProxy } from '../kit/proxies.ts'
 import { client, freshKey, ownServer } from '../kit/redis.ts'
@@ -31,13 +31,13 @@ function locksOf(one: LockClient, quorum: LockClient, key = freshKey(), side: 'r
   }
 }
 
-const ways = {
+const ways: Record<string, (lock: Lock, options: LockOptions) => Promise<unknown>> = {
   lock: (lock, options) => lock.lock(options),
   'fair lock': (lock, options) => lock.lock({ ...options, fair: true }),
   tryLock: (lock, options) => lock.tryLock(options),
   using: (lock, options) => lock.using(options, () => 'ran'),
   wrap: (lock, options) => lock.wrap(() => 'ran', options)(),
-} satisfies Record<string, (lock: ReturnType<LockClient['mutex']>, options: { timeout?: number }) => Promise<unknown>>
+}
 
 const faults = {
   'is silent': async () => {
