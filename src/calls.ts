@@ -148,6 +148,6 @@ export class Calls<State = unknown> {
     const { key } = waiter.claim
     const waited = performance.now() - waiter.since
     const position = waiter.refusal?.position || undefined
-    return new LockTimeoutError(key, waited, this.#locks.holder(waiter), position, cause)
+    return new LockTimeoutError(key, waited, this.#locks.holder(waiter), position, cause, this.#locks.details(waiter))
   }
 }

@@ -60,6 +60,16 @@ export class LockError extends Error {
   }
 }
 
+/** What the message of a LockTimeoutError says besides its fields. */
+export interface Details {
+  /** What messages call a lock of this kind, such as "semaphore". */
+  readonly noun?: string | undefined
+  /** The words before the holder. Default: "held by". */
+  readonly heldBy?: string | undefined
+  /** For how many ms Redis has been out of reach; 0 if it is within reach. */
+  readonly away: number
+}
+
 /**
  * The wait exceeded `timeout`. Code `ERR_LOCK_TIMEOUT`. `holder` and `position` are from Redis's last answer. If Redis
  * was out of reach when the wait ended, or never answered the call, `cause` says why.
@@ -77,6 +87,7 @@ export class LockTimeoutError extends LockError {
   readonly holder: HolderInfo | undefined
   /** The waiter's place in the fair queue, from 1; undefined if the waiter was not queued. @since 0.1.0 */
   readonly position: number | undefined
+  readonly #details: Details
 
   /**
    * Errors are made by the client. Construct one only in a test.
@@ -84,19 +95,37 @@ export class LockTimeoutError extends LockError {
    * @param cause if Redis was out of reach when the wait ended, the reason
    * @since 0.1.0
    */
-  constructor(key: string, waited: number, holder?: HolderInfo, position?: number, cause?: Error) {
+  constructor(key: string, waited: number, holder?: HolderInfo, position?: number, cause?: Error)
+  /** @internal */
+  constructor(key: string, waited: number, holder?: HolderInfo, position?: number, cause?: Error, details?: Details)
+  constructor(
+    key: string,
+    waited: number,
+    holder?: HolderInfo,
+    position?: number,
+    cause?: Error,
+    details: Details = { away: 0 },
+  ) {
+    const { noun = 'lock', heldBy = 'held by', away } = details
     const place = position ? `, at position ${position} of the queue` : ''
-    const by = holder ? `; held by ${holder.label} for ${Math.round(holder.heldFor)} ms` : ''
-    const away = cause ? `; ${outOfReach(cause).message}` : ''
+    const by = holder ? `; ${heldBy} ${holder.label} for ${Math.round(holder.heldFor)} ms` : ''
+    const why = cause ? `; ${outOfReach(cause, outageOf(away)).message}` : ''
     super(
       'ERR_LOCK_TIMEOUT',
-      `lock "${key}" was not granted within ${Math.round(waited)} ms${place}${by}${away}`,
+      `${noun} "${key}" was not granted within ${Math.round(waited)} ms${place}${by}${why}`,
       key,
       cause,
     )
     this.waited = waited
     this.holder = holder
     this.position = position
+    this.#details = details
+  }
+
+  /** Returns a copy of this error for a call that has waited for longer. @internal */
+  after(waited: number): LockTimeoutError {
+    const { key, holder, position, cause } = this
+    return new LockTimeoutError(key as string, waited, holder, position, cause as Error | undefined, this.#details)
   }
 }
 
@@ -208,7 +237,7 @@ export class LockDeadlockError extends LockError {
  * Rejects with the error, after giving it the stack of the code that awaits the call. A call that fails resolves its
  * promise with this one. The error was made in a timer or a reply, where the stack does not name the caller. V8 finds
  * the caller by the promises that depend on the present one, as soon as these are linked. That takes two microtasks. So
- * calls that wait or succeed need not remember who made them.
+ * calls that wait or succeed need not remember who made them. Call this only for a promise that is still pending.
  */
 export async function rejection(error: unknown): Promise<never> {
   await null
@@ -220,6 +249,11 @@ export async function rejection(error: unknown): Promise<never> {
 export function traced(error: unknown): unknown {
   if (error instanceof LockError) Error.captureStackTrace(error, traced)
   return error
+}
+
+/** Says that Redis has been out of reach for this many ms; 0 if it is not known since when. */
+export function outageOf(away: number): string {
+  return away > 0 ? `Redis has been out of reach for ${Math.round(away)} ms` : 'Redis is out of reach'
 }
 
 function prefixOf(key: string | undefined): string {

@@ -7,7 +7,7 @@
  */
 import type { Backend } from './backend.ts'
 import type { Clock } from './clock.ts'
-import { type HolderInfo, LockClosedError, rejection } from './errors.ts'
+import { type Details, type HolderInfo, LockClosedError, outageOf, outOfReach, rejection } from './errors.ts'
 import type { Granted, Kind, Via } from './kind.ts'
 import { Holds } from './lease/holds.ts'
 import { Lease } from './lease/lease.ts'
@@ -114,6 +114,10 @@ export class Locks<State = unknown> {
         observer.tell('lost', hold, loss)
       },
       failed,
+      outage: () => {
+        const { outage, awayFor } = this.acquirer
+        return outage && outOfReach(outage, outageOf(awayFor))
+      },
       idle: host.idle,
     })
     if (backend.inboxPerLock) this.#lossNews = new LossNews(clock, channels, id => this.holding.doubt(id))
@@ -177,6 +181,16 @@ export class Locks<State = unknown> {
   holder({ claim, refusal, since }: Waiter): HolderInfo | undefined {
     const holder = this.holding.holder(claim.key, refusal?.sent ?? since) ?? refusal?.holder
     return holder && { label: holder.label, heldFor: Math.max(0, this.#host.clock.now() - holder.since) }
+  }
+
+  /** Returns what the message about a wait that took too long says about its lock. */
+  details({ claim, refusal }: Waiter): Details {
+    const { kind, acquirer } = this
+    return {
+      noun: kind.noun,
+      heldBy: refusal?.holder && kind.heldBy?.(refusal.holder, claim),
+      away: acquirer.awayFor,
+    }
   }
 
   /**

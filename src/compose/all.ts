@@ -162,8 +162,7 @@ export class MultiLock {
       const late = error instanceof LockConnectionError && refused && left() === 0
       if (!blocking && (late || error instanceof LockTimeoutError)) return null
       if (!(error instanceof LockTimeoutError)) throw error
-      const { key, holder, position, cause } = error
-      throw new LockTimeoutError(key as string, performance.now() - begun, holder, position, cause as Error | undefined)
+      throw error.after(performance.now() - begun)
     }
   }
 

@@ -37,6 +37,8 @@ export interface RenewalListener {
    * the same id again. Then Redis has a new hold with this id.
    */
   remains(hold: Hold): void
+  /** Returns an error that says since when and why Redis is out of reach; undefined if it is within reach. */
+  outage(): Error | undefined
   /** Called when this client no longer holds anything. */
   idle(): void
 }
@@ -126,8 +128,9 @@ export class Renewal {
         },
         error => {
           failed?.(hold)
+          const pending = hold.state.is === 'releasing'
           this.#end(hold)
-          resolve(rejection(named(hold.key, error)))
+          if (pending) resolve(rejection(named(hold.key, error)))
         },
       )
     })
@@ -310,7 +313,9 @@ export class Renewal {
   }
 
   #lose(hold: Hold, why: string): void {
-    this.#declareLost(hold, new LockLostError(hold.key, why))
+    const outage = this.#listener.outage()
+    const reason = hold.taken ? 'it was taken away by a forced release' : why
+    this.#declareLost(hold, new LockLostError(hold.key, outage ? `${reason}; ${outage.message}` : reason, outage))
   }
 
   #declareLost(hold: Hold, loss: Loss): void {

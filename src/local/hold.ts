@@ -71,6 +71,8 @@ export class Hold {
   readonly renewUntil: number
   /** The hold's number among the client's holds, in the order of their grants. */
   readonly number: number
+  /** Whether a message has said that a forced release took the hold away, and Redis has not denied it since. */
+  taken = false
   #state: HoldState = HELD
   #deadline: number
   /** The furthest time until which this client has asked Redis to keep the hold, in monotonic ms. */
@@ -229,6 +231,7 @@ export class Hold {
     if (ms > 0) this.#askedUntil = Math.max(this.#askedUntil, surelyUntil(now, ms))
     this.prolong(Math.min(deadline, this.#askedUntil))
     if (doubts !== this.#doubts) return
+    this.taken = false
     const due = Math.min(this.#deadline - (this.length * 2) / 3, now + this.length / 3)
     this.#due = this.renewUntil > now ? due : NEVER
   }

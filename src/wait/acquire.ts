@@ -122,6 +122,11 @@ export class Acquirer {
     return this.#outage.error ?? this.#listener.trouble()
   }
 
+  /** For how many ms there has been no connection to Redis; 0 if there is one. */
+  get awayFor(): number {
+    return this.#outage.length
+  }
+
   /**
    * Called after a wait that ended without a lease. Returns the error to report if Redis did not answer, otherwise
    * undefined. A grant to this waiter counts as an answer, even if replicas did not confirm it. A refusal counts if the

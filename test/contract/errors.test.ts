@@ -179,6 +179,30 @@ describe('LockTimeoutError', () => {
     expect(error.position).toBe(1)
   })
 
+  test('says the kind, how much is taken by how many, and the first holder', async () => {
+    const [holder, waiter] = [client({ label: 'the holder' }), client()]
+    const key = freshKey()
+    const first = await holder.semaphore(key, 3).lock({ permits: 2 })
+    await holder.semaphore(key, 3).lock({ label: 'another' })
+    for (const owner of ['a', 'b', 'c']) await holder.readWrite(key).read.lock({ owner })
+    await holder.readWrite(`${key} w`).write.lock()
+    const messages = async (fair: boolean) => {
+      const locks = [waiter.semaphore(key, 3), waiter.readWrite(key).write, waiter.readWrite(`${key} w`).read]
+      const calls = locks.map(lock => rejection(lock.lock({ timeout: 300, fair }), LockTimeoutError))
+      return (await Promise.all(calls)).map(({ message }) => message)
+    }
+    for (const fair of [false, true]) {
+      expect(await messages(fair)).toEqual([
+        expect.stringMatching(
+          /^semaphore .*; 3 of 3 permits are taken by 2 holders, the first is the holder for \d+ ms$/,
+        ),
+        expect.stringMatching(/^write lock .*; held by 3 readers, the first is the holder for \d+ ms$/),
+        expect.stringMatching(/^read lock .*; held by the writer the holder for \d+ ms$/),
+      ])
+    }
+    await first.release()
+  })
+
   test('with Redis out of reach: names no holder', async () => {
     const error = await rejection(
       client({}, place().sourceToNobody()).lock(freshKey(), { timeout: 100 }),
@@ -196,6 +220,26 @@ test('LockConnectionError has the socket’s own error as its cause', async () =
   expectNobodyThere(error)
 })
 
+test('LockLostError: a forced release and lost data do not read the same', async () => {
+  const own = await ownPlace()
+  const [holder, operator] = [client({ lease: 3_000 }, own.source()), client({}, own.source())]
+  const leases = await Promise.all([
+    holder.lock('a'),
+    holder.semaphore('a', 2).lock(),
+    holder.readWrite('a').read.lock(),
+  ])
+  for (const lock of [operator.mutex('a'), operator.semaphore('a', 2), operator.readWrite('a').read])
+    await operator.forceRelease(lock)
+  for (const { signal } of leases) {
+    await aborted(signal)
+    expect(signal.reason.message).toContain('it was taken away by a forced release')
+  }
+  const lease = await holder.lock('a')
+  await own.admin().each(redis => redis.flushall())
+  await aborted(lease.signal)
+  expect(lease.signal.reason.message).toContain('Redis no longer knows this hold')
+})
+
 test('LockLostError: Redis out of reach past the lease', async () => {
   const own = await ownPlace()
   const locks = client({ lease: 600, outageTimeout: 500 }, own.source())
@@ -205,7 +249,12 @@ test('LockLostError: Redis out of reach past the lease', async () => {
     await aborted(lease.signal)
     expect(lease.held).toBe(false)
   })
-  expect(await rejection(run, LockLostError)).toMatchObject({ key })
+  const lost = expect.stringMatching(/its lease ran out; Redis has been out of reach for \d+ ms: /)
+  expect(await rejection(run, LockLostError)).toMatchObject({
+    key,
+    message: lost,
+    cause: expect.any(LockConnectionError),
+  })
 })
 
 test('LockClosedError of a call without a key has no key', async () => {
