@@ -1,6 +1,5 @@
 /** Describes locks for a person. */
 
-import { messageOf } from '../local-redis/error-message.ts'
 import type { HolderInfo, HolderState, LockState } from '../src/index.ts'
 import { showTime } from './times.ts'
 
@@ -125,18 +124,17 @@ export function heldBy(state: LockState): string {
 
 /**
  * Appends to a sentence why a caller waits: ", held by host:1 for 3s, at position 2 of the queue". Parts that are
- * unknown are left out. If Redis could not be asked, `cause` is the error.
+ * unknown are left out.
  */
-export function withReason(sentence: string, { holder, position, cause }: Reason): string {
+export function withReason(sentence: string, { holder, position }: Reason): string {
   const who = holder ? `, held by ${holder.label} for ${showTime(holder.heldFor)}` : ''
   const place = position ? `, at position ${position} of the queue` : ''
-  return `${sentence}${who}${place}${cause ? `; Redis is out of reach: ${messageOf(cause)}` : ''}`
+  return `${sentence}${who}${place}`
 }
 
 interface Reason {
   readonly holder?: HolderInfo | undefined
   readonly position?: number | undefined
-  readonly cause?: unknown
 }
 
 /** Formats a number with its digits in groups of three. */

@@ -18,7 +18,7 @@ import { missingDashes } from './run/dashes.ts'
 import { Signals } from './run/signals.ts'
 import { supervise } from './run/supervise.ts'
 import { parseTime, showTime } from './times.ts'
-import { showWaiting } from './waiting.ts'
+import { reportOutages, showWaiting } from './waiting.ts'
 
 /** How long to wait for the release after the command has ended, in ms. */
 const LAST_WORD = 1_000
@@ -62,7 +62,10 @@ export function addRun(program: Command): void {
     )
     .option('--label <text>', 'name by which others see this holder or waiter (default: host:pid)')
     .addOption(grace)
-    .option('--verbose', 'log to stderr who holds the lock and how long the wait was, even if stderr is not a terminal')
+    .option(
+      '--verbose',
+      'log to stderr who holds the lock, how long the wait was, and outages of Redis, even if stderr is not a terminal',
+    )
     .addHelpText(
       'after',
       `
@@ -121,6 +124,7 @@ async function run(
 ): Promise<number> {
   const gaveUp = new AbortController()
   const signals = new Signals(() => gaveUp.abort())
+  if (options.verbose) reportOutages(at)
   try {
     const hold = await take(at, askedLock(at.locks, key, options), options, gaveUp.signal)
     if (!hold) return exitCodes.signal + signals.number
@@ -148,7 +152,11 @@ async function take(
   } catch (error) {
     if (signal.aborted) return undefined
     if (error instanceof LockTimeoutError) {
-      const why = withReason(`${error.key} was not granted within ${showTime(error.waited)}`, error)
+      const { permits, read, write } = options
+      const mutex = permits === undefined && !read && !write && !error.cause
+      const why = mutex
+        ? withReason(`${error.key} was not granted within ${showTime(error.waited)}`, error)
+        : error.message
       throw new Failure(`${why}; the command was not run`, exitCodes.timeout)
     }
     throw error

@@ -5,6 +5,7 @@
  */
 import { createLogUpdate } from 'log-update'
 import stringWidth from 'string-width'
+import { messageOf } from '../local-redis/error-message.ts'
 import type { ClientEvents, LockState, WaiterState } from '../src/index.ts'
 import type { Connected } from './connection.ts'
 import { heldFor, nameOf, namesOf, withReason } from './description.ts'
@@ -88,6 +89,19 @@ function logged({ locks }: Connected): Waiting {
       if (waitedFor.length > 0) warn(`waited ${showTime(performance.now() - begun)} for ${waitedFor.join(' and ')}`)
     },
   }
+}
+
+/** Reports when Redis goes out of reach, and for how long it was, while the command waits or runs. */
+export function reportOutages({ locks }: Connected): void {
+  let since: number | undefined
+  locks.on('disconnected', ({ error }) => {
+    if (since === undefined) warn(`Redis is out of reach since ${new Date().toISOString()}: ${messageOf(error)}`)
+    since ??= performance.now()
+  })
+  locks.on('reconnected', () => {
+    if (since !== undefined) warn(`Redis is back after ${showTime(performance.now() - since)}`)
+    since = undefined
+  })
 }
 
 /**

@@ -137,18 +137,18 @@ export class Calls<State = unknown> {
       return named(key, error)
     }
     const refused = (waiter: Waiter) => {
-      const unanswered = !blocking && this.#locks.acquirer.unanswered(waiter)
-      if (unanswered) return failed(unanswered, waiter.claim.key) as Error
+      const unanswered = this.#locks.acquirer.unanswered(waiter)
+      if (unanswered && !blocking) return failed(unanswered, waiter.claim.key) as Error
       this.caller.session.without(waiter.wish.mode === 'once' ? 'refused' : 'timedOut')
-      return blocking ? this.#outOfTime(waiter) : null
+      return blocking ? this.#outOfTime(waiter, this.#locks.acquirer.outage ?? unanswered) : null
     }
     return { failed, refused }
   }
 
-  #outOfTime(waiter: Waiter): LockTimeoutError {
+  #outOfTime(waiter: Waiter, cause: Error | undefined): LockTimeoutError {
     const { key } = waiter.claim
     const waited = systemClock.now() - waiter.since
     const position = waiter.refusal?.position || undefined
-    return new LockTimeoutError(key, waited, this.#locks.holder(waiter), position, this.#locks.acquirer.outage)
+    return new LockTimeoutError(key, waited, this.#locks.holder(waiter), position, cause, this.#locks.details(waiter))
   }
 }

@@ -5,7 +5,7 @@ import { type Caller, Calls } from './calls.ts'
 import { systemClock } from './clock.ts'
 import { MultiLock } from './compose/all.ts'
 import { connect, isSeveral } from './connect.ts'
-import { about, LockArgumentError, LockClosedError } from './errors.ts'
+import { about, LockArgumentError, LockClosedError, named } from './errors.ts'
 import type { ClientEventMap } from './events.ts'
 import { mutex } from './kinds/mutex/mutex.ts'
 import { reading, writing } from './kinds/permits/read-write.ts'
@@ -85,8 +85,9 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * @param key 1 to 1024 UTF-8 bytes
    * @returns the lease, or null if another owner has the lock
    * @throws LockConnectionError when Redis refuses the command, or does not answer. With `timeout`, the call rejects if
-   *   Redis has not answered at all within that time. Without `timeout`, it rejects at once if the connection is known
-   *   to be down, and otherwise after a second without an answer
+   *   Redis has not answered at all within that time, or, if that is shorter and the connection is not known to be down,
+   *   within a second. Without `timeout`, it rejects at once if the connection is known to be down, and otherwise after
+   *   a second without an answer
    * @throws everything that `lock` throws, except LockTimeoutError
    * @since 0.1.0
    */
@@ -259,7 +260,11 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   async *list(pattern = '*'): AsyncGenerator<LockState, void, undefined> {
     if (typeof pattern !== 'string') throw new LockArgumentError('pattern', pattern, 'a string')
     if (this.#session.closed) throw new LockClosedError()
-    yield* this.#session.list(this.#kinds, pattern)
+    try {
+      yield* this.#session.list(this.#kinds, pattern)
+    } catch (error) {
+      throw named(undefined, error)
+    }
   }
 
   /**

@@ -60,9 +60,19 @@ export class LockError extends Error {
   }
 }
 
+/** What the message of a LockTimeoutError says besides its fields. */
+export interface Details {
+  /** What messages call a lock of this kind, such as "semaphore". */
+  readonly noun?: string | undefined
+  /** The words before the holder. Default: "held by". */
+  readonly heldBy?: string | undefined
+  /** For how many ms Redis has been out of reach; 0 if it is within reach. */
+  readonly away: number
+}
+
 /**
  * The wait exceeded `timeout`. Code `ERR_LOCK_TIMEOUT`. `holder` and `position` are from Redis's last answer. If Redis
- * was out of reach when the wait ended, `cause` says why.
+ * was out of reach when the wait ended, or never answered the call, `cause` says why.
  * @since 0.1.0
  */
 export class LockTimeoutError extends LockError {
@@ -77,6 +87,7 @@ export class LockTimeoutError extends LockError {
   readonly holder: HolderInfo | undefined
   /** The waiter's place in the fair queue, from 1; undefined if the waiter was not queued. @since 0.1.0 */
   readonly position: number | undefined
+  readonly #details: Details
 
   /**
    * Errors are made by the client. Construct one only in a test.
@@ -84,19 +95,37 @@ export class LockTimeoutError extends LockError {
    * @param cause if Redis was out of reach when the wait ended, the reason
    * @since 0.1.0
    */
-  constructor(key: string, waited: number, holder?: HolderInfo, position?: number, cause?: Error) {
+  constructor(key: string, waited: number, holder?: HolderInfo, position?: number, cause?: Error)
+  /** @internal */
+  constructor(key: string, waited: number, holder?: HolderInfo, position?: number, cause?: Error, details?: Details)
+  constructor(
+    key: string,
+    waited: number,
+    holder?: HolderInfo,
+    position?: number,
+    cause?: Error,
+    details: Details = { away: 0 },
+  ) {
+    const { noun = 'lock', heldBy = 'held by', away } = details
     const place = position ? `, at position ${position} of the queue` : ''
-    const by = holder ? `; held by ${holder.label} for ${Math.round(holder.heldFor)} ms` : ''
-    const away = cause ? `; Redis is out of reach: ${cause.message}` : ''
+    const by = holder ? `; ${heldBy} ${holder.label} for ${Math.round(holder.heldFor)} ms` : ''
+    const why = cause ? `; ${outOfReach(cause, outageOf(away)).message}` : ''
     super(
       'ERR_LOCK_TIMEOUT',
-      `lock "${key}" was not granted within ${Math.round(waited)} ms${place}${by}${away}`,
+      `${noun} "${key}" was not granted within ${Math.round(waited)} ms${place}${by}${why}`,
       key,
       cause,
     )
     this.waited = waited
     this.holder = holder
     this.position = position
+    this.#details = details
+  }
+
+  /** Returns a copy of this error for a call that has waited for longer. @internal */
+  after(waited: number): LockTimeoutError {
+    const { key, holder, position, cause } = this
+    return new LockTimeoutError(key as string, waited, holder, position, cause as Error | undefined, this.#details)
   }
 }
 
@@ -147,8 +176,8 @@ export class LockConnectionError extends LockError {
     this.#what = what
   }
 
-  /** Returns a copy of this error that names the key of a lock. @internal */
-  of(key: string): LockConnectionError {
+  /** Returns a copy of this error that names the key of a lock, or no lock. @internal */
+  of(key?: string): LockConnectionError {
     return new LockConnectionError(this.#what, this.cause, key)
   }
 }
@@ -172,8 +201,8 @@ export class LockClosedError extends LockError {
     super('ERR_LOCK_CLOSED', `${prefixOf(key)}the lock client is closed`, key)
   }
 
-  /** Returns a copy of this error that names the key of a lock. @internal */
-  of(key: string): LockClosedError {
+  /** Returns a copy of this error that names the key of a lock, or no lock. @internal */
+  of(key?: string): LockClosedError {
     return new LockClosedError(key)
   }
 }
@@ -204,6 +233,29 @@ export class LockDeadlockError extends LockError {
   }
 }
 
+/**
+ * Rejects with the error, after giving it the stack of the code that awaits the call. A call that fails resolves its
+ * promise with this one. The error was made in a timer or a reply, where the stack does not name the caller. V8 finds
+ * the caller by the promises that depend on the present one, as soon as these are linked. That takes two microtasks. So
+ * calls that wait or succeed need not remember who made them. Call this only for a promise that is still pending.
+ */
+export async function rejection(error: unknown): Promise<never> {
+  await null
+  await null
+  throw traced(error)
+}
+
+/** Gives an error of this package the present stack, and returns the error. Other errors keep their stacks. */
+export function traced(error: unknown): unknown {
+  if (error instanceof LockError) Error.captureStackTrace(error, traced)
+  return error
+}
+
+/** Says that Redis has been out of reach for this many ms; 0 if it is not known since when. */
+export function outageOf(away: number): string {
+  return away > 0 ? `Redis has been out of reach for ${Math.round(away)} ms` : 'Redis is out of reach'
+}
+
 function prefixOf(key: string | undefined): string {
   return key === undefined ? '' : `lock "${key}": `
 }
@@ -229,15 +281,13 @@ export function isRefusal({ cause }: LockConnectionError): boolean {
  * Returns a copy of a connection or close error. The copy names the key, and has the stack of the call that rejects.
  * Returns other errors unchanged.
  */
-export function named(key: string, error: unknown): unknown {
+export function named(key: string | undefined, error: unknown): unknown {
   return error instanceof LockConnectionError || error instanceof LockClosedError ? error.of(key) : error
 }
 
 /** Returns the same promise, but connection and close errors become copies that name the key. */
 export function about<T>(key: string, call: Promise<T>): Promise<T> {
-  return call.catch(error => {
-    throw named(key, error)
-  })
+  return call.catch(error => rejection(named(key, error)))
 }
 
 /**

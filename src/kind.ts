@@ -92,6 +92,8 @@ export interface Holder {
    * subtracted from the time at which the request was sent.
    */
   readonly since: number
+  /** If the lock may have several holders: how many permits are taken, and how many holds there are. */
+  readonly taken?: readonly [permits: number, holds: number] | undefined
 }
 
 export interface Refused {
@@ -244,6 +246,13 @@ export interface Inspection<State> {
 
 /** A kind of lock in one client. If the kind lacks a feature, the property of that feature is undefined. */
 export interface Kind<State = unknown> {
+  /** What messages call a lock of this kind. Default: "lock". */
+  readonly noun?: string
+  /**
+   * Returns the words that come before the holder in a message, such as "3 of 3 permits are taken by 2 holders, the
+   * first is". Undefined: "held by".
+   */
+  heldBy?(holder: Holder, claim: Claim): string | undefined
   /** Whether several owners may hold the lock at a time. */
   readonly shared: boolean
   /** Whether an owner that holds the lock may take it again. */

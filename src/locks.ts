@@ -7,7 +7,7 @@
  */
 import type { Backend } from './backend.ts'
 import type { Clock } from './clock.ts'
-import { type HolderInfo, LockClosedError } from './errors.ts'
+import { type Details, type HolderInfo, LockClosedError, outageOf, outOfReach, rejection } from './errors.ts'
 import type { Granted, Kind, Via } from './kind.ts'
 import { Holds } from './lease/holds.ts'
 import { Lease } from './lease/lease.ts'
@@ -117,6 +117,10 @@ export class Locks<State = unknown> {
         observer.tell('lost', hold, loss)
       },
       failed,
+      outage: () => {
+        const { outage, awayFor } = this.acquirer
+        return outage && outOfReach(outage, outageOf(awayFor))
+      },
       ended: host.ended,
     })
     if (backend.inboxPerLock) this.#lossNews = new LossNews(clock, channels, id => this.holding.doubt(id))
@@ -163,14 +167,15 @@ export class Locks<State = unknown> {
         // A listener of the `acquired` event may have aborted the signal.
         if (signal?.aborted) {
           if (lease) this.releaseQuietly(lease)
+          // The reason is the caller's own object, so it keeps its stack.
           return reject(without.failed(signal.reason, key))
         }
         const outcome = lease ?? (end ? without.failed(end, key) : without.refused(waiting))
-        if (outcome instanceof Error) reject(outcome)
-        else resolve(outcome as Lease | T)
+        resolve(outcome instanceof Error ? rejection(outcome) : (outcome as Lease | T))
       })
       const timeout = once ? undefined : call.timeout
-      if (waiter.waits) unlimited = limit(signal, timeout, this.#host.clock, () => this.acquirer.quit(waiter))
+      const giveUp = () => (signal?.aborted ? this.acquirer.quit(waiter) : this.acquirer.outOfTime(waiter))
+      if (waiter.waits) unlimited = limit(signal, timeout, this.#host.clock, giveUp)
     })
   }
 
@@ -181,6 +186,16 @@ export class Locks<State = unknown> {
   holder({ claim, refusal, since }: Waiter): HolderInfo | undefined {
     const holder = this.holding.holder(claim.key, refusal?.sent ?? since) ?? refusal?.holder
     return holder && { label: holder.label, heldFor: Math.max(0, this.#host.clock.now() - holder.since) }
+  }
+
+  /** Returns what the message about a wait that took too long says about its lock. */
+  details({ claim, refusal }: Waiter): Details {
+    const { kind, acquirer } = this
+    return {
+      noun: kind.noun,
+      heldBy: refusal?.holder && kind.heldBy?.(refusal.holder, claim),
+      away: acquirer.awayFor,
+    }
   }
 
   /**

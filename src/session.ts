@@ -69,7 +69,7 @@ export class Session {
       },
       lost: (id, token) => {
         for (const { acquirer, holding } of this.#all) {
-          holding.doubt(id)
+          holding.taken(id)
           acquirer.lost(id, token)
         }
       },

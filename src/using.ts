@@ -1,5 +1,5 @@
 /** Runs a function while one or several locks are held, and always releases them afterwards. */
-import { LockArgumentError } from './errors.ts'
+import { LockArgumentError, LockError, traced } from './errors.ts'
 import type { LockOptions } from './options.ts'
 
 /** The arguments of `using` after the key. In a call without options, the function is the first of them. */
@@ -30,7 +30,8 @@ export async function using<Held extends { readonly signal: AbortSignal }, T, Op
     return result
   } catch (error) {
     await lock.giveBack(held)
-    throw error
+    // The reason of the signal was made when the hold was lost, so its stack does not name the caller yet.
+    throw error instanceof LockError && error === held.signal.reason ? traced(error) : error
   }
 }
 

@@ -17,7 +17,7 @@
 -- Replies
 --   granted     token, if enough permits were free; token and ttl ms, if an earlier call with this id was granted them
 --   succeeded   token: enough permits were free, after a lease had lapsed
---   refused     ttl ms, position (0: not queued), ticket, ms since a holder's grant, clock (a lower bound for the tokens of later grants), bytes of that holder's owner, its owner and label. The holder's claim may say that the semaphore has another number of permits than this claim says. Then "/" and the holder's number follow the bytes
+--   refused     ttl ms, position (0: not queued), ticket, ms since a holder's grant, clock (a lower bound for the tokens of later grants), bytes of that holder's owner "/" the number of permits that the lock has according to the holder's claim "/" the permits taken "/" the holds, its owner and label
 --   unfinished  neither granted nor refused yet, because one call may pass over only so many waiters or lapsed holds; call again
 -- Invariants: I1 I2 I3 I4 I5
 -- Constants
@@ -88,6 +88,7 @@ if queued then
     if admitted[i] == claim then return granted .. admitted[i + 1] end
   end
   if unfinished then return 'unfinished' end
+  holds = holds + #admitted / 2
 end
 if not queued and taken + wants <= of + 0 then
   taken = taken + wants
@@ -103,5 +104,5 @@ if ticket ~= NO_TICKET then
   place = position
 end
 -- include: first-end
-if among and among ~= of then bytes = bytes .. '/' .. among end
+bytes = bytes .. '/' .. (among or of) .. '/' .. taken .. '/' .. holds
 return 'refused ' .. ttl .. ' ' .. place .. ' ' .. ticket .. ' ' .. since .. ' ' .. string.format('%.0f', math.max(clock, micros)) .. ' ' .. bytes .. ' ' .. names

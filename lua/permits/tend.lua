@@ -14,7 +14,7 @@
 --   ttl         ms      the waiters' own expiry
 --   waiters...  claim, ticket for each of the client's waiters in one queue, 500 at most
 -- Replies
---   tended      ttl ms, ms since a holder's grant, clock, bytes of that holder's owner, its owner and label; then for each waiter: its position, or {token, ttl ms, how} if it holds. The position is negative if the waiter may re-enter, because its owner holds
+--   tended      ttl ms, ms since a holder's grant, clock, bytes of that holder's owner "//" the permits taken "/" the holds, its owner and label; then for each waiter: its position, or {token, ttl ms, how} if it holds. The position is negative if the waiter may re-enter, because its owner holds
 --   unfinished  the call has stopped at its limit; call again. If it has stopped while it admitted waiters, the waiters of this call are queued. If it has stopped while it ended lapsed holds, they are not
 -- Invariants: I3 I4 I7
 local client = waiters[1]:sub(1, CLIENT_END)
@@ -59,11 +59,12 @@ local ways = {}
 for i = 1, #admitted, 2 do
   ways[admitted[i]] = word
 end
+holds = holds + #admitted / 2
 if #admitted > 0 then records = redis.call('HMGET', lock, unpack(ids)) end
 
 local known = string.format('%.0f', math.max(clock, micros))
 -- include: first-end
-local reply = { 'tended', ttl, since, known, tonumber(bytes), names }
+local reply = { 'tended', ttl, since, known, bytes .. '//' .. taken .. '/' .. holds, names }
 for i = 1, #waiters, 2 do
   local at = (i + 1) / 2
   if records[at] then

@@ -14,13 +14,15 @@
 --   taken      number  without the permits of the ended holds
 -- Gives
 --   more       boolean  the limit of one call was reached; there may be more lapsed holds
+--   holds      number   the recorded holds, without the ended ones
 --   word       string   the first word of the messages to waiters admitted now: 'expiry' if a lease had lapsed, else 'handoff'
 -- Constants
 --   MOST_LAPSED = 250  holds ended by one call, at most
-more, word = false, 'handoff'
+more, word, holds = false, 'handoff', 0
 if clock == NO_CLOCK and redis.call('EXISTS', deadlines) == 1 then redis.call('UNLINK', deadlines) end
 if taken > 0 then
   local many = redis.call('ZCOUNT', deadlines, '-inf', '(' .. now)
+  holds = redis.call('ZCOUNT', deadlines, '-inf', '+inf')
   if many > 0 then
     word = 'expiry'
     local over = redis.call('ZRANGE', deadlines, 0, math.min(many, MOST_LAPSED) - 1)
@@ -32,11 +34,12 @@ if taken > 0 then
         -- include: disown
       end
     end
+    holds = holds - #over
     redis.call('ZREM', deadlines, unpack(over))
     redis.call('HDEL', lock, unpack(over))
     redis.call('HSET', lock, 'taken', taken)
     more = many > MOST_LAPSED
-  elseif redis.call('EXISTS', deadlines) == 0 then
+  elseif holds == 0 then
     taken = 0
     redis.call('UNLINK', lock)
     redis.call('HSET', lock, 'clock', string.format('%.0f', clock), 'keep', keep)

@@ -66,38 +66,8 @@ export class MultiLock {
    * @throws what `LockClient.lock` throws
    * @since 0.1.0
    */
-  async lock(options: LockOptions = {}): Promise<MultiLease> {
-    const begun = performance.now()
-    const { timeout = Number.POSITIVE_INFINITY, signal } = callTermsOf(options, this.#settings)
-    const left = () => Math.max(0, timeout - (performance.now() - begun))
-    // If the server of a part cannot be reached at first, the part counts as refused, and the loop below waits for it.
-    const taken = await this.#tryAll(options, left(), error => error instanceof LockConnectionError)
-    const missing = taken.indexOf(undefined)
-    const kept = taken.slice(0, missing < 0 ? undefined : missing) as Taken[]
-    const leases = kept.map(({ lease }) => lease)
-    for (const part of taken.slice(kept.length)) if (part) giveBack(part)
-    try {
-      for (const part of this.#parts.slice(leases.length)) {
-        const signals = leases.map(({ signal }) => signal)
-        if (signal) signals.push(signal)
-        // The first attempt did not get this part, and no time is left to ask for it again.
-        if (left() === 0) throw new LockTimeoutError(part.key, timeout)
-        const lease = await part.lock({
-          ...options,
-          timeout: timeout < Number.POSITIVE_INFINITY ? left() : undefined,
-          signal: signals.length > 0 ? AbortSignal.any(signals) : undefined,
-        })
-        leases.push(lease)
-      }
-      return new MultiLease(leases)
-    } catch (error) {
-      // The leases are given back in the background, because a Redis that does not answer must not delay the caller
-      // (I6).
-      for (const [i, lease] of leases.entries()) giveBack({ lock: this.#parts[i]!, lease })
-      if (!(error instanceof LockTimeoutError)) throw error
-      const { key, holder, position, cause } = error
-      throw new LockTimeoutError(key as string, performance.now() - begun, holder, position, cause as Error | undefined)
-    }
+  lock(options: LockOptions = {}): Promise<MultiLease> {
+    return this.#acquire(options, true) as Promise<MultiLease>
   }
 
   /**
@@ -108,14 +78,9 @@ export class MultiLock {
    */
   async tryLock(options: LockOptions = {}): Promise<MultiLease | null> {
     const { timeout } = callTermsOf(options, this.#settings)
-    if (timeout) {
-      return this.lock(options).catch(error => {
-        if (error instanceof LockTimeoutError) return null
-        throw error
-      })
-    }
-    const taken = await this.#tryAll(options, Number.POSITIVE_INFINITY)
-    const granted = taken.filter(part => part !== undefined)
+    if (timeout) return this.#acquire(options, false)
+    const taken = await this.#tryAll(options, true)
+    const granted = taken.filter(isTaken)
     if (granted.length === taken.length) return new MultiLease(granted.map(({ lease }) => lease))
     for (const part of granted) giveBack(part)
     return null
@@ -158,30 +123,71 @@ export class MultiLock {
   }
 
   /**
-   * Makes a single attempt at each part, all at the same time. The result for a part is undefined if the part is taken,
-   * if Redis did not answer within `limit` ms, or if the attempt failed with an error that `passed` accepts. Rejects
-   * with any other error.
+   * Resolves to a lease of all of the locks, or rejects. If the timeout is over, and the call is not `blocking`,
+   * resolves to null if an attempt at a part was refused, and otherwise rejects with a LockConnectionError.
    */
-  async #tryAll(options: LockOptions, limit: number, passed = (_: unknown) => false): Promise<(Taken | undefined)[]> {
-    const late = new AbortController()
-    const timer = limit > 0 && limit < Number.POSITIVE_INFINITY ? setTimeout(() => late.abort(late), limit) : undefined
-    const { signal } = options
-    const both = timer ? AbortSignal.any(signal ? [signal, late.signal] : [late.signal]) : signal
-    const tries = await Promise.allSettled(
-      this.#parts.map(lock => lock.tryLock({ ...options, timeout: 0, signal: both })),
-    )
-    clearTimeout(timer)
+  async #acquire(options: LockOptions, blocking: boolean): Promise<MultiLease | null> {
+    const begun = performance.now()
+    const { timeout = Number.POSITIVE_INFINITY, signal } = callTermsOf(options, this.#settings)
+    const left = () => Math.max(0, timeout - (performance.now() - begun))
+    const tried = await this.#tryAll(options, timeout === 0)
+    const missing = tried.findIndex(part => !isTaken(part))
+    const kept = tried.slice(0, missing < 0 ? undefined : missing) as Taken[]
+    const leases = kept.map(({ lease }) => lease)
+    for (const part of tried.slice(kept.length)) if (isTaken(part)) giveBack(part)
+    const refused = tried.includes(null)
+    const unanswered = refused ? undefined : (tried[missing] as LockConnectionError | undefined)
+    try {
+      for (const part of this.#parts.slice(leases.length)) {
+        const signals = leases.map(({ signal }) => signal)
+        if (signal) signals.push(signal)
+        // The first attempt did not get this part, and no time is left to ask for it again.
+        if (left() === 0) {
+          if (unanswered && !blocking) throw unanswered
+          throw new LockTimeoutError(part.key, timeout, undefined, undefined, unanswered?.of())
+        }
+        const lease = await part[blocking ? 'lock' : 'tryLock']({
+          ...options,
+          timeout: timeout < Number.POSITIVE_INFINITY ? left() : undefined,
+          signal: signals.length > 0 ? AbortSignal.any(signals) : undefined,
+        })
+        if (!lease) throw new LockTimeoutError(part.key, timeout)
+        leases.push(lease)
+      }
+      return new MultiLease(leases)
+    } catch (error) {
+      // The leases are given back in the background, because a Redis that does not answer must not delay the caller
+      // (I6).
+      for (const [i, lease] of leases.entries()) giveBack({ lock: this.#parts[i]!, lease })
+      const late = error instanceof LockConnectionError && refused && left() === 0
+      if (!blocking && (late || error instanceof LockTimeoutError)) return null
+      if (!(error instanceof LockTimeoutError)) throw error
+      throw error.after(performance.now() - begun)
+    }
+  }
+
+  /**
+   * Makes a single attempt at each part, all at the same time. The result for a part is null if the part is taken. If
+   * Redis does not answer for a part, the result is the error, or, if the call makes these attempts only (`once`), the
+   * promise rejects with it. Rejects with any other error.
+   */
+  async #tryAll(options: LockOptions, once: boolean): Promise<(Taken | LockConnectionError | null)[]> {
+    const tries = await Promise.allSettled(this.#parts.map(lock => lock.tryLock({ ...options, timeout: 0 })))
     const taken = tries.map((tried, i) => {
-      const lease = tried.status === 'fulfilled' && tried.value
-      return lease ? { lock: this.#parts[i]!, lease } : undefined
+      if (tried.status === 'rejected') return tried.reason
+      return tried.value && { lock: this.#parts[i]!, lease: tried.value }
     })
     for (const tried of tries) {
-      if (tried.status === 'fulfilled' || tried.reason === late || passed(tried.reason)) continue
-      for (const part of taken) if (part) giveBack(part)
+      if (tried.status === 'fulfilled' || (!once && tried.reason instanceof LockConnectionError)) continue
+      for (const part of taken) if (isTaken(part)) giveBack(part)
       throw tried.reason
     }
     return taken
   }
+}
+
+function isTaken(part: Taken | Error | null): part is Taken {
+  return part !== null && 'lease' in part
 }
 
 /**

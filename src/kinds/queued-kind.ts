@@ -12,6 +12,7 @@ import type {
   Granted,
   HandOff,
   Held,
+  Holder,
   HoldName,
   Inspection,
   Kind,
@@ -47,6 +48,7 @@ type Mode = VoteMode | undefined
 
 export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   readonly queue: FairQueue = this
+  readonly noun?: string
   abstract readonly shared: boolean
   abstract readonly reentrant: boolean
   abstract readonly inTurns: boolean
@@ -145,13 +147,13 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
     })
     if (status === 'unfinished') return this.#tendSome(key, waiters)
     type Place = number | [token: string, ttl: number, via: Via]
-    type Values = [ttl: number, heldFor: number, clock: string, bytes: number, names: string, ...Place[]]
-    const [ttl, heldFor, clock, bytes, text, ...places] = values as Values
-    const { owner, label } = decodeNames(text, bytes)
+    type Values = [ttl: number, heldFor: number, clock: string, size: number | string, names: string, ...Place[]]
+    const [ttl, heldFor, clock, size, text, ...places] = values as Values
+    const { owner, label } = decodeNames(text, Number.parseInt(`${size}`, 10))
     return {
       sent,
       ttl,
-      holder: { label, since: sent - heldFor },
+      holder: holderOf(label, sent - heldFor, `${size}`),
       owner,
       clock: Number(clock),
       waiters: places.map((place, i) => {
@@ -228,8 +230,8 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   #refused(claim: Claim, values: readonly string[], sent: number): Refused {
     const [ttl, position, ticket, heldFor, clock, size] = values as [string, string, string, string, string, string]
     const { owner, label } = decodeNames(values.slice(6).join(' '), Number.parseInt(size, 10))
-    const numbered = size.indexOf('/') + 1
-    if (numbered > 0) this.differs?.(claim, size.slice(numbered), label)
+    const [, among] = size.split('/')
+    if (among && !claim.wants?.endsWith(`/${among}`)) this.differs?.(claim, among, label)
     if (label !== this.#holder) this.#holder = label
     return {
       granted: false,
@@ -239,7 +241,7 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
       // `String(Number(…))` copies the ticket. Without the copy, the ticket would be a slice of the reply, and the
       // whole reply would stay in memory while the waiter waits.
       ticket: String(Number(ticket)),
-      holder: { label: this.#holder, since: sent - Number(heldFor) },
+      holder: holderOf(this.#holder, sent - Number(heldFor), size),
       owner,
       clock: Number(clock),
     }
@@ -251,6 +253,15 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
 }
 
 const noResult = () => {}
+
+/**
+ * `size` is from the reply of a script: "<owner bytes>", and if the lock may have several holders, also "/<permits of
+ * the lock by the holder's claim>/<permits taken>/<holds>".
+ */
+function holderOf(label: string, since: number, size: string): Holder {
+  const [, , taken, holds] = size.split('/')
+  return taken === undefined ? { label, since } : { label, since, taken: [Number(taken), Number(holds)] }
+}
 
 /**
  * Returns the waiters of this client that got the lock through a release. `values` is from the reply to the release:

@@ -40,6 +40,8 @@ export interface HoldListener {
   released(hold: Hold, held: number): void
   /** Called when the hold has ended without a release. It lasted `held` ms. */
   lost(hold: Hold, loss: Loss, held: number): void
+  /** Returns an error that says since when and why Redis is out of reach; undefined if it is within reach. */
+  outage(): Error | undefined
   /** Reports a failure that no caller's promise reports. */
   failed(error: unknown): void
   /** Called when a hold has ended, in whatever way. */
@@ -80,6 +82,7 @@ export class Holds {
         this.#wake(hold)
       },
       remains: hold => this.#endLater(hold),
+      outage: () => listener.outage(),
       forgotten: ({ key }) => listener.failed(new LockError('ERR_LOCK_FORGOTTEN', `lock "${key}": ${FORGOTTEN}`, key)),
       ended: () => {
         if (locks.holding === 0) this.#allEnded?.()
@@ -156,6 +159,13 @@ export class Holds {
   doubt(id: string, token = Number.POSITIVE_INFINITY): void {
     const hold = this.#locks.hold(id)
     if (hold && hold.token < token) this.#renewal.doubt(hold)
+  }
+
+  /** Called when a message says that a forced release has taken this hold away. */
+  taken(id: string): void {
+    const hold = this.#locks.hold(id)
+    for (const each of hold ? (this.#locks.get(hold.key)?.tenancy.ofGrant(hold) ?? []) : []) each.taken = true
+    this.doubt(id)
   }
 
   /**

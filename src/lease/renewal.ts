@@ -24,7 +24,7 @@
  */
 import pTimeout from 'p-timeout'
 import type { Clock, Timer } from '../clock.ts'
-import { LockClosedError, LockLostError, named } from '../errors.ts'
+import { LockClosedError, LockLostError, named, rejection, traced } from '../errors.ts'
 import type { Kind, Renewed } from '../kind.ts'
 import type { Hold, Question } from '../local/hold.ts'
 import type { LocalLocks } from '../local/local-locks.ts'
@@ -41,6 +41,8 @@ export interface RenewalListener {
    * the same id again. Then Redis has a new hold with this id.
    */
   remains(hold: Hold): void
+  /** Returns an error that says since when and why Redis is out of reach; undefined if it is within reach. */
+  outage(): Error | undefined
   /** Called when the program no longer has the lease of a hold that is still renewed, so nothing can release it. */
   forgotten(hold: Hold): void
   /** Called when a hold has ended, in whatever way. */
@@ -136,7 +138,7 @@ export class Renewal {
     failed?: (hold: Hold) => void,
   ): Promise<boolean> {
     this.expire(hold)
-    return new Promise<boolean>((resolve, reject) => {
+    return new Promise<boolean>(resolve => {
       if (!hold.release(resolve)) return resolve(false)
       release(hold).then(
         answer => {
@@ -147,8 +149,9 @@ export class Renewal {
         },
         error => {
           failed?.(hold)
+          const pending = hold.state.is === 'releasing'
           this.#end(hold)
-          reject(named(hold.key, error))
+          if (pending) resolve(rejection(named(hold.key, error)))
         },
       )
     })
@@ -201,7 +204,7 @@ export class Renewal {
     const [renewed] = await pTimeout(asked, patience).catch(error => {
       throw error instanceof LockClosedError
         ? new LockLostError(hold.key, 'the client was closed', error)
-        : named(hold.key, error)
+        : traced(named(hold.key, error))
     })
     this.#learn(hold, question, renewed)
     if (hold.remaining(this.#clock.now()) === 0) {
@@ -357,7 +360,9 @@ export class Renewal {
   }
 
   #lose(hold: Hold, why: string): void {
-    this.#declareLost(hold, new LockLostError(hold.key, why))
+    const outage = this.#listener.outage()
+    const reason = hold.taken ? 'it was taken away by a forced release' : why
+    this.#declareLost(hold, new LockLostError(hold.key, outage ? `${reason}; ${outage.message}` : reason, outage))
   }
 
   #declareLost(hold: Hold, loss: Loss): void {

@@ -75,6 +75,8 @@ export class Hold {
   readonly number: number
   /** The lease that the caller got, until lease/renewal.ts begins to watch whether the program forgets it. */
   lease: object | undefined
+  /** Whether a message has said that a forced release took the hold away, and Redis has not denied it since. */
+  taken = false
   #state: HoldState = HELD
   #deadline: number
   /** The deadline is counted from a request that was sent at this time or later, in monotonic ms. */
@@ -244,6 +246,7 @@ export class Hold {
     this.#deadline = Math.max(this.#deadline - behind, Math.min(deadline, this.#askedUntil))
     this.#sent = Math.max(this.#sent, sent)
     if (doubts !== this.#doubts) return
+    this.taken = false
     const due = Math.min(this.#deadline - (this.length * 2) / 3, now + this.length / 3)
     this.#due = this.renewUntil > now ? due : NEVER
   }

@@ -105,7 +105,7 @@ export class Acquirer {
     this.#cleanup = new Cleanup(kind, clock, patience.waiterTtl, error => listener.failed(error))
     this.#outage = new Outage(locks, clock, patience.outage)
     this.#single = new SingleAttempts(clock, patience.outage, (waiter, limit) =>
-      this.#end(waiter, this.#unreached(limit)),
+      this.#end(waiter, waiter.wish.mode === 'once' ? this.#unreached(limit) : undefined),
     )
     // Called when a waiter has been removed from Redis, or its grant has been released there. This client may have
     // received only one message that the lock is free, and that waiter may have been the one that reacted to it. So the
@@ -120,6 +120,11 @@ export class Acquirer {
   /** Why Redis is out of reach; undefined if Redis is reachable. */
   get outage(): Error | undefined {
     return this.#outage.error ?? this.#listener.trouble()
+  }
+
+  /** For how many ms there has been no connection to Redis; 0 if there is one. */
+  get awayFor(): number {
+    return this.#outage.length
   }
 
   /**
@@ -149,6 +154,16 @@ export class Acquirer {
    */
   quit(waiter: Waiter): void {
     this.#end(waiter, undefined)
+  }
+
+  /**
+   * Ends the wait of a caller whose `timeout` is over. If its first attempt is unanswered, the wait ends with the
+   * answer: otherwise a call with a short `timeout` would never get a free lock while the first connection is being
+   * made, although a single attempt would. single.ts limits the time for the answer.
+   */
+  outOfTime(waiter: Waiter): void {
+    if (waiter.parked || waiter.latest > 0 || this.#outage.known) this.quit(waiter)
+    else this.#single.asked(waiter)
   }
 
   /**
@@ -310,13 +325,14 @@ export class Acquirer {
       leaveTurn: (line, ms) => this.#leaveTurn(line, ms),
       endTurn: line => this.#endTurn(line),
       parked: waiter => {
+        if (this.#single.has(waiter)) return this.quit(waiter)
         this.#fairAfter.add(waiter)
         this.#listener.waiting(waiter)
       },
       settled: waiter => {
         this.#locks.settled(waiter)
         if (waiter.parked) this.#fairAfter.delete(waiter)
-        if (waiter.wish.mode === 'once') this.#single.answered(waiter)
+        this.#single.answered(waiter)
       },
       empty: lock => {
         this.#heartbeat.stop(lock)

@@ -42,6 +42,11 @@ export class Outage {
     return this.#now?.error
   }
 
+  /** For how many ms Redis has been out of reach; 0 if it is within reach. */
+  get length(): number {
+    return this.#now ? this.#clock.now() - this.#now.since : 0
+  }
+
   /** Why the connection has failed; undefined if it has not failed. */
   get known(): Error | undefined {
     return this.#known ? this.#now?.error : undefined

@@ -77,7 +77,7 @@ export class Requests implements Sending {
         again = true
         return void this.#send(waiter, join, reserve, true).then(answered, failed)
       }
-      if (attempt === 'alone') this.#single.answered(waiter)
+      if (waiter.wish.mode === 'once') this.#single.answered(waiter)
       else if (attempt === 'as-head') this.#outage.answered(lock)
       else if (attempt === 'to-join') this.#endJoining(waiter)
       lock.answered(waiter, attempt, join, answer)

@@ -1,19 +1,23 @@
 /**
- * Limits the time of single attempts, which share one timer. A single attempt does not wait for the end of an outage.
+ * Limits the time for the answer to a single attempt, which does not wait for the end of an outage. The first attempt
+ * of every other call has this time as well: a `timeout` that is over earlier ends only the waiting. All attempts share
+ * one timer.
  */
 import { awake, type Clock, type Timer } from '../clock.ts'
 import type { Waiter } from '../local/waiter.ts'
 
 /** How long a single attempt may go unanswered, in ms. */
 const LIMIT = 1_000
+const NEVER = Number.POSITIVE_INFINITY
 
 export class SingleAttempts {
   readonly #clock: Clock
   readonly #limit: number
   readonly #unanswered: (waiter: Waiter, limit: number) => void
-  /** The waiters whose single attempt is unanswered, oldest first. */
+  /** The waiters that wait only for the answer to an attempt. */
   readonly #waiters = new Set<Waiter>()
   #timer: Timer | undefined
+  #wakeAt = NEVER
 
   /**
    * Calls `unanswered` with each waiter whose attempt got no answer in `limit` ms: 1 s, or `patience` if that is less.
@@ -26,7 +30,11 @@ export class SingleAttempts {
 
   asked(waiter: Waiter): void {
     this.#waiters.add(waiter)
-    this.#arm()
+    this.#wakeBy(waiter.begun + this.#limit)
+  }
+
+  has(waiter: Waiter): boolean {
+    return this.#waiters.has(waiter)
   }
 
   answered(waiter: Waiter): void {
@@ -40,21 +48,22 @@ export class SingleAttempts {
 
   #sleep(): void {
     this.#timer?.cancel()
-    this.#timer = undefined
+    this.#wakeAt = NEVER
   }
 
-  #arm(): void {
-    const [oldest] = this.#waiters
-    if (this.#timer || !oldest) return
-    this.#timer = this.#clock.after(oldest.begun + this.#limit - this.#clock.now(), () => {
-      this.#timer = undefined
-      const now = this.#clock.now()
+  #wakeBy(at: number): void {
+    if (at >= this.#wakeAt) return
+    this.#timer?.cancel()
+    this.#wakeAt = at
+    this.#timer = this.#clock.after(at - this.#clock.now(), () => {
+      this.#wakeAt = NEVER
+      const due = this.#clock.now() - this.#limit
+      let next = NEVER
       for (const waiter of this.#waiters) {
-        if (now - waiter.begun < this.#limit) break
-        this.#waiters.delete(waiter)
-        this.#unanswered(waiter, this.#limit)
+        if (waiter.begun > due) next = Math.min(next, waiter.begun + this.#limit)
+        else if (this.#waiters.delete(waiter)) this.#unanswered(waiter, this.#limit)
       }
-      this.#arm()
+      this.#wakeBy(next)
     })
   }
 }

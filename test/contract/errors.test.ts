@@ -9,7 +9,7 @@ import {
   LockTimeoutError,
 } from '../../src/index.ts'
 import { kindsHere } from '../kit/kinds.ts'
-import { aborted, reasonOf, rejection } from '../kit/outcomes.ts'
+import { aborted, collect, reasonOf, rejection } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { ownPlace, place } from '../kit/place.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
@@ -179,6 +179,30 @@ describe('LockTimeoutError', () => {
     expect(error.position).toBe(1)
   })
 
+  test('says the kind, how much is taken by how many, and the first holder', async () => {
+    const [holder, waiter] = [client({ label: 'the holder' }), client()]
+    const key = freshKey()
+    const first = await holder.semaphore(key, 3).lock({ permits: 2 })
+    await holder.semaphore(key, 3).lock({ label: 'another' })
+    for (const owner of ['a', 'b', 'c']) await holder.readWrite(key).read.lock({ owner })
+    await holder.readWrite(`${key} w`).write.lock()
+    const messages = async (fair: boolean) => {
+      const locks = [waiter.semaphore(key, 3), waiter.readWrite(key).write, waiter.readWrite(`${key} w`).read]
+      const calls = locks.map(lock => rejection(lock.lock({ timeout: 300, fair }), LockTimeoutError))
+      return (await Promise.all(calls)).map(({ message }) => message)
+    }
+    for (const fair of [false, true]) {
+      expect(await messages(fair)).toEqual([
+        expect.stringMatching(
+          /^semaphore .*; 3 of 3 permits are taken by 2 holders, the first is the holder for \d+ ms$/,
+        ),
+        expect.stringMatching(/^write lock .*; held by 3 readers, the first is the holder for \d+ ms$/),
+        expect.stringMatching(/^read lock .*; held by the writer the holder for \d+ ms$/),
+      ])
+    }
+    await first.release()
+  })
+
   test('with Redis out of reach: names no holder', async () => {
     const error = await rejection(
       client({}, place().sourceToNobody()).lock(freshKey(), { timeout: 100 }),
@@ -196,6 +220,26 @@ test('LockConnectionError has the socket’s own error as its cause', async () =
   expectNobodyThere(error)
 })
 
+test('LockLostError: a forced release and lost data do not read the same', async () => {
+  const own = await ownPlace()
+  const [holder, operator] = [client({ lease: 3_000 }, own.source()), client({}, own.source())]
+  const leases = await Promise.all([
+    holder.lock('a'),
+    holder.semaphore('a', 2).lock(),
+    holder.readWrite('a').read.lock(),
+  ])
+  for (const lock of [operator.mutex('a'), operator.semaphore('a', 2), operator.readWrite('a').read])
+    await operator.forceRelease(lock)
+  for (const { signal } of leases) {
+    await aborted(signal)
+    expect(signal.reason.message).toContain('it was taken away by a forced release')
+  }
+  const lease = await holder.lock('a')
+  await own.admin().each(redis => redis.flushall())
+  await aborted(lease.signal)
+  expect(lease.signal.reason.message).toContain('Redis no longer knows this hold')
+})
+
 test('LockLostError: Redis out of reach past the lease', async () => {
   const own = await ownPlace()
   const locks = client({ lease: 600, outageTimeout: 500 }, own.source())
@@ -205,7 +249,12 @@ test('LockLostError: Redis out of reach past the lease', async () => {
     await aborted(lease.signal)
     expect(lease.held).toBe(false)
   })
-  expect(await rejection(run, LockLostError)).toMatchObject({ key })
+  const lost = expect.stringMatching(/its lease ran out; Redis has been out of reach for \d+ ms: /)
+  expect(await rejection(run, LockLostError)).toMatchObject({
+    key,
+    message: lost,
+    cause: expect.any(LockConnectionError),
+  })
 })
 
 test('LockClosedError of a call without a key has no key', async () => {
@@ -219,4 +268,158 @@ test('LockArgumentError has option, value and accepted', async () => {
   const error = await rejection(client().lock(freshKey(), { timeout: -5 }), LockArgumentError)
   expect(error).toMatchObject({ option: 'timeout', value: -5, accepted: expect.any(String) })
   for (const part of ['timeout', '-5', error.accepted]) expect(error.message).toContain(part)
+})
+
+/** How a caller may await a call. */
+const awaiting: Record<string, (call: () => Promise<unknown>) => Promise<unknown>> = {
+  await: async function theCaller(call) {
+    await call()
+  },
+  'stored, and awaited later': async function theCaller(call) {
+    const stored = call()
+    await null
+    await stored
+  },
+  'Promise.all': async function theCaller(call) {
+    await Promise.all([call(), sleep(1)])
+  },
+  'Promise.allSettled': async function theCaller(call) {
+    const [settled] = await Promise.allSettled([call()])
+    if (settled.status === 'rejected') throw settled.reason
+  },
+  'then, catch, finally': async function theCaller(call) {
+    const caught = call()
+      .then(() => undefined)
+      .finally(() => undefined)
+      .catch(error => error)
+    throw await caught
+  },
+}
+
+/** Calls that reject, each made from what the test needs. Each may be made several times. */
+const rejecting: Record<string, (key: string) => Promise<() => Promise<unknown>>> = {
+  'lock: time-out': async key => {
+    await client().lock(key)
+    const locks = client()
+    return () => locks.lock(key, { timeout: 20 })
+  },
+  'lock: time-out in the queue': async key => {
+    await client().lock(key)
+    const locks = client()
+    return () => locks.lock(key, { timeout: 100, fair: true })
+  },
+  'lock: outage': async key => {
+    const locks = client({ outageTimeout: 300 }, place().sourceToNobody())
+    return () => locks.lock(key)
+  },
+  'lock: deadlock': async key => {
+    const { read, write } = client().readWrite(key)
+    await read.lock({ owner: 'me' })
+    return () => write.lock({ owner: 'me' })
+  },
+  'lock: closed while it waits': async key => {
+    await client().lock(key)
+    const locks = client()
+    locks.on('waiting', () => setTimeout(() => locks.close(), 50))
+    return () => locks.lock(key)
+  },
+  'lock: closed before': async key => {
+    const locks = client()
+    await locks.close()
+    return () => locks.lock(key)
+  },
+  'lock: wrong argument': async key => () => client().lock(key, { lease: -1 }),
+  'tryLock: known outage': async key => {
+    const locks = client({}, place().sourceToNobody())
+    await new Promise(resolve => locks.once('disconnected', resolve))
+    return () => locks.tryLock(key)
+  },
+  'tryLock: outage for as long as its time-out': async key => {
+    const locks = client({}, place().sourceToNobody())
+    return () => locks.tryLock(key, { timeout: 300 })
+  },
+  'using: time-out': async key => {
+    await client().lock(key)
+    const locks = client()
+    return () => locks.using(key, { timeout: 20 }, () => 'ran')
+  },
+  'using: lost': async key => () => client().using(`${key} ${Math.random()}`, { lease: 200 }, () => sleep(300)),
+  'using: the function throws the reason of the signal': async key => () =>
+    client().using(`${key} ${Math.random()}`, { lease: 200 }, async ({ signal }) => {
+      await aborted(signal)
+      signal.throwIfAborted()
+    }),
+  'using: closed': async key => () => {
+    const locks = client()
+    return locks.using(`${key} ${Math.random()}`, () => locks.close())
+  },
+  'wrap: lost': async key =>
+    client().wrap(
+      () => `${key} ${Math.random()}`,
+      () => sleep(300),
+      { lease: 200 },
+    ),
+  'wrap: outage': async key => client({ outageTimeout: 300 }, place().sourceToNobody()).wrap(key, () => 'ran'),
+  'semaphore: time-out': async key => {
+    await client().semaphore(key, 1).lock()
+    const locks = client()
+    return () => locks.semaphore(key, 1).lock({ timeout: 20 })
+  },
+  'all: time-out': async key => {
+    await client().lock(key)
+    const locks = client()
+    return () => locks.all([key, freshKey()]).lock({ timeout: 100 })
+  },
+  'all: outage': async key => {
+    const locks = client({ outageTimeout: 300 }, place().sourceToNobody())
+    return () => locks.all([key, freshKey()]).tryLock()
+  },
+  'all: lost': async key => () =>
+    client()
+      .all([`${key} ${Math.random()}`])
+      .using({ lease: 200 }, () => sleep(300)),
+  'renew: lost': async key => {
+    const lease = await client().lock(key, { lease: 100 })
+    await aborted(lease.signal)
+    return () => lease.renew()
+  },
+  'renew: lost meanwhile': async key => {
+    const { source, proxy } = await place().proxied()
+    const lease = await client({}, source).lock(key, { lease: 1_000 })
+    proxy.hold('down')
+    return () => lease.renew()
+  },
+  'release: outage': async key => {
+    const own = await ownPlace()
+    const locks = client({ outageTimeout: 600 }, own.source())
+    await locks.isLocked(key)
+    const leases = await Promise.all(Object.keys(awaiting).map((_, i) => locks.lock(`${key} ${i}`)))
+    await own.kill()
+    return () => leases.pop()!.release()
+  },
+  ...Object.fromEntries(
+    (['inspect', 'isLocked', 'forceRelease'] as const).map(name => [
+      `${name}: outage`,
+      async (key: string) => {
+        const locks = client({ outageTimeout: 300 }, place().sourceToNobody())
+        return () => locks[name](key)
+      },
+    ]),
+  ),
+  'list: outage': async () => {
+    const locks = client({ outageTimeout: 300 }, place().sourceToNobody())
+    return () => collect(locks.list())
+  },
+}
+
+describe.each(Object.entries(rejecting))('the stack of an error of %s', (_, make) => {
+  test('names the line that called, however the call is awaited', async () => {
+    const call = await make(freshKey())
+    const errors = Object.entries(awaiting).map(async ([way, caller]) => {
+      const error = await rejection(caller(call), LockError)
+      expect.soft(error.stack, way).toMatch(/theCaller.*errors\.test\.ts/)
+      expect.soft(error.stack, way).toContain(`: ${error.message}\n`)
+    })
+    await Promise.all(errors)
+  })
 })

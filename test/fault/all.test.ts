@@ -14,17 +14,6 @@ async function silenced() {
   return { locks: client({}, url), other: client({}, url), silence }
 }
 
-// This test fails if `timeout: 0, signal: both` becomes `timeout: 0, signal` in src/compose/all.ts: the call's timeout
-// does not end its first attempts, which may wait for the server for a second.
-test('I6 the timeout bounds the first attempts, too', async () => {
-  const { locks, silence } = await silenced()
-  await (await locks.lock('warm')).release()
-  await silence()
-  const call = locks.all([freshKey(), freshKey()]).lock({ timeout: 100 })
-  const error = await rejection(within(700, call), LockTimeoutError)
-  expect(error.waited).toBeGreaterThanOrEqual(99)
-})
-
 // This test fails if `leases.entries()) giveBack(` becomes `leases.entries()) await giveBack(` in src/compose/all.ts:
 // the calls do not end until the server answers.
 test('I6 locks that were taken are given back in the background', async () => {

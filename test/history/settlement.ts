@@ -14,6 +14,8 @@ import type { Attempt, History, Hold, Violation } from './history.ts'
 import { groupBy } from './lists.ts'
 
 const SLACK = 1_500
+/** A call's first attempt has this time for its answer, in ms, even if the call's timeout is shorter. */
+const ATTEMPT = 1_000
 /**
  * The tolerance for comparing a deadline with the time of a loss, in ms. The process reads its clock once for the
  * deadline and once for the loss, at slightly different moments.
@@ -45,7 +47,7 @@ function unsettled(
     return { invariant: 'I6', key, text: `${attempt} failed without a fault: ${end.error}`, events: [request, end] }
   }
   if (patience === undefined) return undefined
-  const late = settled - t - patience - SLACK
+  const late = settled - t - Math.max(patience, ATTEMPT) - SLACK
   if (late <= 0 || late <= history.disturbances.stalled(worker, t, settled)) return undefined
   const text = `${attempt} settled after ${Math.round(settled - t)} ms, with a patience of ${patience} ms`
   return { invariant: 'I6', key, text, events: [request] }

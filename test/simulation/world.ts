@@ -43,6 +43,8 @@ const POLL = 25
 const REST = 4_000
 /** How many ms `close` may take after the client's last request. In this time, the cleanup may pause for 1,000 ms. */
 const CLEANING = 1_200
+/** How many ms the first attempt of a call has for its answer, even if the call's timeout is shorter. */
+const ATTEMPT = 1_000
 /** How many ms a closing client waits for a Redis that does not answer its releases. */
 const CLOSE_PATIENCE = 2_000
 
@@ -152,7 +154,8 @@ export class World implements Stage {
           waitsFor: key,
           wants: request.wants,
           owner: request.owner,
-          ...(request.timeout !== undefined && { limit: request.timeout }),
+          // The first attempt has a second for its answer, in which the process runs.
+          ...(request.timeout !== undefined && { limit: Math.max(request.timeout, ATTEMPT), again: ATTEMPT }),
         }
     const open = this.#promises.begin(`lock ${key}`, client, this.timeline.now, terms)
     this.trace.note(client.process.name, () => `asks ${JSON.stringify({ ...call, at: undefined })}`)

@@ -66,6 +66,7 @@ export class HandingOn {
       released: ({ claim }) => this.#tell('released', claim.id),
       lost: ({ claim }) => this.#tell('lost', claim.id),
       failed: error => this.failures.push(error),
+      outage: () => undefined,
       ended: () => {},
     })
   }

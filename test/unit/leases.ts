@@ -41,6 +41,7 @@ export class Leases {
       renewed: hold => this.renewed.push(hold.claim.id),
       lost: hold => this.lost.push(hold.claim.id),
       remains: hold => this.remaining.push(hold.claim.id),
+      outage: () => undefined,
       forgotten: () => {},
       ended: () => {},
     })

@@ -11,7 +11,7 @@
  * Redis. So a client's unfair readers wait in a line of their own, and a waiting writer does not block a reader that
  * may enter.
  */
-import type { Inspection, KindDefinition, Parts } from '../../kind.ts'
+import type { Holder, Inspection, KindDefinition, Parts } from '../../kind.ts'
 import { QueuedKind } from '../queued-kind.ts'
 import type { LockState } from '../state.ts'
 import { type Found, firstOf, PermitsInspection } from './inspection.ts'
@@ -24,6 +24,7 @@ type ReadWriteDefinition = KindDefinition<LockState, typeof scripts, ReadWriteNa
 const ALL = 1_000_000_000
 
 class ReadWrite extends QueuedKind {
+  override readonly noun: string
   readonly shared: boolean
   readonly reentrant = true
   readonly inTurns = false
@@ -36,9 +37,17 @@ class ReadWrite extends QueuedKind {
 
   constructor(parts: Parts<typeof scripts, ReadWriteNames>, mode: 'read' | 'write') {
     super(parts)
+    this.noun = `${mode} lock`
     this.shared = mode === 'read'
     this.wants = mode === 'read' ? `1/${ALL - 1}` : `${ALL}/${ALL}`
     this.inspection = new PermitsInspection(parts, stateOfReadWrite, key => this.sweep(key))
+  }
+
+  heldBy({ taken }: Holder): string | undefined {
+    if (!taken) return undefined
+    const [readers] = taken
+    if (readers >= ALL) return 'held by the writer'
+    return readers > 1 ? `held by ${readers} readers, the first is` : 'held by the reader'
   }
 }
 

@@ -1,6 +1,6 @@
 /** The semaphore. It has a number of permits, and several owners may hold some of them at a time. */
 import { LockError } from '../../errors.ts'
-import type { Claim, KindDefinition, Parts } from '../../kind.ts'
+import type { Claim, Holder, KindDefinition, Parts } from '../../kind.ts'
 import { QueuedKind } from '../queued-kind.ts'
 import type { LockState } from '../state.ts'
 import { PermitsInspection, stateOfSemaphore } from './inspection.ts'
@@ -11,6 +11,7 @@ import { scripts } from './semaphore/scripts.generated.ts'
 const MOST_WARNED = 1_000
 
 export class Semaphore extends QueuedKind {
+  override readonly noun = 'semaphore'
   readonly shared = true
   readonly reentrant = false
   readonly inTurns = false
@@ -26,6 +27,12 @@ export class Semaphore extends QueuedKind {
     super(parts)
     this.#warn = parts.warn
     this.inspection = new PermitsInspection(parts, stateOfSemaphore, key => this.sweep(key))
+  }
+
+  heldBy({ taken }: Holder, { wants }: Claim): string | undefined {
+    if (!taken) return undefined
+    const [permits, holds] = taken
+    return `${permits} of ${wants?.split('/')[1]} permits are taken by${holds > 1 ? ` ${holds} holders, the first is` : ''}`
   }
 
   /**

@@ -46,7 +46,9 @@ describe('--permits', () => {
     await eventually(async () => (await semaphore.inspect()).waiters.length === 1, STARTUP)
     const none = await baton('run', key, '--permits', '3', '--take', '2', '--timeout', '2s', '--', 'true')
     expect(none).toMatchObject({ code: 124, output: '' })
-    expect(none.errors).toMatch(/^baton: .* was not granted within .*, held by two for .*\n$/)
+    expect(none.errors).toMatch(
+      /^baton: semaphore .* was not granted within .*; 2 of 3 permits are taken by two for .*\n$/,
+    )
     await end(two)
     await end(await begun(next))
   })
