@@ -33,6 +33,7 @@ import { LockClosedError, LockConnectionError } from '../errors.ts'
 import type { Destination } from './destination.ts'
 import { isDemoted, isFinal, isPassing, isReply, isUninvited, WrongServer } from './refusals.ts'
 import type { Answer, Request } from './request.ts'
+import { withoutArguments } from './without-arguments.ts'
 import { Writes } from './writes.ts'
 
 /** If the server answers "not now", the call is sent again after this pause, in ms. */
@@ -114,8 +115,10 @@ export class Connection {
     this.#listener = listener
     this.#destination = destination
     this.#writes = new Writes(redis)
-    redis.on('error', (error: Error & { lastNodeError?: Error }) => {
-      const { lastNodeError, cause } = error
+    redis.on('error', (raw: Error & { lastNodeError?: Error }) => {
+      const error = withoutArguments(raw)
+      const { cause } = error
+      const lastNodeError = raw.lastNodeError && withoutArguments(raw.lastNodeError)
       // ioredis reports this error at the end of its list of sentinels, even if it has asked none of them yet. So the
       // error proves nothing, and is ignored.
       if (/Retrying from scratch/.test(error.message)) return
@@ -216,7 +219,7 @@ export class Connection {
   reset(reason: Error): void {
     // If the connection has ended, a new attempt to connect is already planned.
     if (this.#torn || this.redis.status === 'end') return
-    this.#torn = reason
+    this.#torn = withoutArguments(reason)
     // If a cluster knows no node yet, ioredis does not emit 'end' after `disconnect`. So `#wentDown` is called below.
     const mute = 'nodes' in this.redis && this.redis.status === 'connecting' && this.redis.nodes().length === 0
     this.redis.disconnect()
@@ -276,7 +279,8 @@ export class Connection {
     }
   }
 
-  #unknownOrRefused(call: Call, error: Error): void {
+  #unknownOrRefused(call: Call, raw: Error): void {
+    const error = withoutArguments(raw)
     const wrong = this.#destination.wrongServer?.(this.redis, error)
     if (wrong) return this.reset(wrong)
     if (isReply(error) && !this.passes(error)) {

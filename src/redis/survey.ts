@@ -17,6 +17,7 @@ import {
   rightsFor,
   waitFor,
 } from './rights.ts'
+import { withoutArguments } from './without-arguments.ts'
 
 export class Survey {
   readonly #redis: Redis | Cluster
@@ -85,7 +86,7 @@ export class Survey {
  * All other errors give no warning, because ordinary calls fail with them and report them.
  */
 function refused(error: Error, at: string): LockError | undefined {
-  return /^NOPERM\b/.test(error.message) ? lacks('+eval', at, error) : undefined
+  return /^NOPERM\b/.test(error.message) ? lacks('+eval', at, withoutArguments(error)) : undefined
 }
 
 function lacks(rights: string, at: string, cause?: Error): LockError {
