@@ -1,4 +1,5 @@
 /** What the errors of a connection mean: a definite "no", "not now", or a failed connection. */
+import type { ClusterOptions, RedisOptions } from 'ioredis'
 import { LockConnectionError } from '../errors.ts'
 
 /**
@@ -79,4 +80,22 @@ export function isOfCluster(error: Error): boolean {
 /** Returns whether the next attempt to connect would end with the same error (password, rights, wrong server). */
 export function isFinal(error: Error): boolean {
   return error instanceof WrongServer || (isReply(error) && !isPassing(error) && !isDemoted(error))
+}
+
+/** How a connection fails if only the client uses TLS, and how it fails if only the server does. */
+const onlyClient =
+  /before secure TLS connection|wrong version number|packet length too long|handshake of the connection/
+const onlyServer = /ECONNRESET|EPIPE|closed\b|RESP type|Protocol error/
+
+/**
+ * If only one side seems to use TLS, adds a question to the message of the error, and returns the error. Call this only
+ * if the server has never answered.
+ */
+export function askingAboutTls(error: Error, options: RedisOptions | ClusterOptions): Error {
+  const { tls, path }: RedisOptions = 'redisOptions' in options ? (options.redisOptions ?? {}) : options
+  const sign = tls ? onlyClient : onlyServer
+  if (path || error.name === 'ReplyError' || !sign.test(error.message) || error.message.endsWith(' port?)'))
+    return error
+  error.message += ` (this client ${tls ? 'uses' : 'does not use'} TLS; is this the server's TLS port?)`
+  return error
 }

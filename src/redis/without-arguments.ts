@@ -20,17 +20,20 @@ const DEEPEST = 8
 
 /**
  * Returns a copy of an error of ioredis, of the same class and with the same stack, that has no arguments of a command.
- * An error of this package is returned unchanged, because its cause has gone through this function.
+ * An error of this package is returned unchanged, because its cause has gone through this function. The message of the
+ * copy contains the messages of the causes. If a host has several addresses, the error of the socket has no message of
+ * its own, but an error for each address.
  */
 export function withoutArguments<E extends Error>(error: E, depth = 0): E {
   if (error instanceof LockError) return error
-  const message = error.message.replace(echo, '').replace(unexpected, '')
   const inner = (each: unknown) => (each instanceof Error && depth < DEEPEST ? [withoutArguments(each, depth + 1)] : [])
-  const copy =
-    error instanceof AggregateError ? new AggregateError(error.errors.flatMap(inner), message) : new Error(message)
+  const errors = error instanceof AggregateError ? error.errors.flatMap(inner) : []
+  const [cause] = inner(error.cause)
+  const own = error.message.replace(echo, '').replace(unexpected, '') || errors.map(each => each.message).join('; ')
+  const message = cause && !own.includes(cause.message) ? `${own.replace(/:?\s*$/, '')}: ${cause.message}` : own
+  const copy = error instanceof AggregateError ? new AggregateError(errors, message) : new Error(message)
   Object.setPrototypeOf(copy, Object.getPrototypeOf(error))
   for (const name of kept) if (Object.hasOwn(error, name)) Object.assign(copy, { [name]: error[name as keyof E] })
-  const [cause] = inner(error.cause)
   if (cause) copy.cause = cause
   const frames = error.stack?.split('\n').filter(line => /^\s+at /.test(line)) ?? []
   copy.stack = [`${copy.name}: ${message}`, ...frames].join('\n')

@@ -14,6 +14,7 @@ export const OUTAGE = 15_000
 
 export class FakeRedis extends EventEmitter {
   status = 'wait'
+  readonly options = {}
   /** The times at which the client has tried to connect. */
   readonly connects: number[] = []
   readonly asked = new Calls<[], string>()
