@@ -350,8 +350,8 @@ export class Connection {
     this.#up = false
     this.#greeting?.cancel()
     if (this.#closed) return
-    this.#lastError ??= this.#reported(new Error('the connection to Redis was closed'))
-    const error = this.#torn ?? this.#lastError
+    if (!this.#torn) this.#lastError ??= this.#reported(new Error('the connection to Redis was closed'))
+    const error = (this.#torn ?? this.#lastError) as Error
     this.#putOff = undefined
     this.#refusal = isFinal(error) ? error : undefined
     if (this.#refusal) for (const call of this.#calls) this.#fail(call, refusedBy(error))
