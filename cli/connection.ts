@@ -88,7 +88,7 @@ export async function connected<T>(
  */
 function inFull({ message, cause }: Error): string {
   const reasons = cause instanceof AggregateError ? cause.errors.map(messageOf) : []
-  return [message, ...reasons].map(oneLine).join('; ')
+  return [message, ...reasons.filter(reason => !message.includes(reason))].map(oneLine).join('; ')
 }
 
 type Named =

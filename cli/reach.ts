@@ -7,6 +7,7 @@
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import { messageOf } from '../local-redis/error-message.ts'
+import { withoutArguments } from '../src/redis/without-arguments.ts'
 import type { Address, ClusterAddress, Credentials, Host, SentinelAddress, ServerAddress } from './address.ts'
 import { exitCodes, Failure } from './failure.ts'
 
@@ -202,7 +203,8 @@ async function firmly<T extends Redis | Cluster>(
   } catch (error) {
     if (redis.status !== 'end') redis.disconnect()
     // "Connection is closed" is only a consequence of an error that ioredis has reported before.
-    throw reason && /closed|None of startup nodes/.test(messageOf(error)) ? reason : error
+    const said = reason && /closed|None of startup nodes/.test(messageOf(error)) ? reason : error
+    throw said instanceof Error ? withoutArguments(said) : said
   }
 }
 

@@ -31,8 +31,9 @@ import type { Cluster, Redis } from 'ioredis'
 import { awake, type Clock, type Timer } from '../clock.ts'
 import { LockClosedError, LockConnectionError } from '../errors.ts'
 import type { Destination } from './destination.ts'
-import { isDemoted, isFinal, isPassing, isReply, isUninvited, WrongServer } from './refusals.ts'
+import { askingAboutTls, isDemoted, isFinal, isPassing, isReply, isUninvited, WrongServer } from './refusals.ts'
 import type { Answer, Request } from './request.ts'
+import { withoutArguments } from './without-arguments.ts'
 import { Writes } from './writes.ts'
 
 /** If the server answers "not now", the call is sent again after this pause, in ms. */
@@ -114,8 +115,10 @@ export class Connection {
     this.#listener = listener
     this.#destination = destination
     this.#writes = new Writes(redis)
-    redis.on('error', (error: Error & { lastNodeError?: Error }) => {
-      const { lastNodeError, cause } = error
+    redis.on('error', (raw: Error & { lastNodeError?: Error }) => {
+      const error = this.#reported(raw)
+      const { cause } = error
+      const lastNodeError = raw.lastNodeError && withoutArguments(raw.lastNodeError)
       // ioredis reports this error at the end of its list of sentinels, even if it has asked none of them yet. So the
       // error proves nothing, and is ignored.
       if (/Retrying from scratch/.test(error.message)) return
@@ -216,7 +219,7 @@ export class Connection {
   reset(reason: Error): void {
     // If the connection has ended, a new attempt to connect is already planned.
     if (this.#torn || this.redis.status === 'end') return
-    this.#torn = reason
+    this.#torn = this.#reported(reason)
     // If a cluster knows no node yet, ioredis does not emit 'end' after `disconnect`. So `#wentDown` is called below.
     const mute = 'nodes' in this.redis && this.redis.status === 'connecting' && this.redis.nodes().length === 0
     this.redis.disconnect()
@@ -276,7 +279,8 @@ export class Connection {
     }
   }
 
-  #unknownOrRefused(call: Call, error: Error): void {
+  #unknownOrRefused(call: Call, raw: Error): void {
+    const error = withoutArguments(raw)
     const wrong = this.#destination.wrongServer?.(this.redis, error)
     if (wrong) return this.reset(wrong)
     if (isReply(error) && !this.passes(error)) {
@@ -310,6 +314,12 @@ export class Connection {
     else call.reject(explained || error)
   }
 
+  /** Returns the error as it may be reported. If nothing has ever been answered, the port may be the wrong one. */
+  #reported(error: Error): Error {
+    const bare = withoutArguments(error)
+    return this.#answers > 0 ? bare : askingAboutTls(bare, this.redis.options)
+  }
+
   #greeted(): void {
     // `close` may have been called while credentials were fetched.
     if (this.#closed) return this.redis.disconnect()
@@ -340,7 +350,8 @@ export class Connection {
     this.#up = false
     this.#greeting?.cancel()
     if (this.#closed) return
-    const error = this.#torn ?? this.#lastError ?? new Error('the connection to Redis was closed')
+    if (!this.#torn) this.#lastError ??= this.#reported(new Error('the connection to Redis was closed'))
+    const error = (this.#torn ?? this.#lastError) as Error
     this.#putOff = undefined
     this.#refusal = isFinal(error) ? error : undefined
     if (this.#refusal) for (const call of this.#calls) this.#fail(call, refusedBy(error))

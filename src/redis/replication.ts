@@ -13,6 +13,7 @@ import type { Replicas } from '../options.ts'
 import type { Connection } from './connection.ts'
 import { isReply } from './refusals.ts'
 import type { Executor, ScriptRequest } from './scripts.ts'
+import { withoutArguments } from './without-arguments.ts'
 
 interface Unconfirmed {
   readonly request: ScriptRequest<unknown>
@@ -84,12 +85,12 @@ export class Replication implements Executor {
     })
     const [refused, counted] = reply[batch.length] as Result
     const missing = refused
-      ? new LockConnectionError('Redis refused to wait for its replicas', refused)
+      ? new LockConnectionError('Redis refused to wait for its replicas', withoutArguments(refused))
       : this.#missing(countOf(counted))
     for (const [i, { request, resolve, reject }] of batch.entries()) {
       const [error, answer] = reply[i] as Result
       if (error && request.rephrase(error)) this.#ask(batch[i] as Unconfirmed)
-      else if (error) reject(request.explain(new LockConnectionError('Redis refused', error)))
+      else if (error) reject(request.explain(new LockConnectionError('Redis refused', withoutArguments(error))))
       else if (missing) reject(missing)
       else resolve(request.read({ reply: answer, sent, repeated }))
     }

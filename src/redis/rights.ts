@@ -9,7 +9,7 @@
 import type { ScriptSet } from '../kind.ts'
 import type { Replicas } from '../options.ts'
 import { Namespace } from './keys.ts'
-import { commandsOf } from './scripts.ts'
+import { commandsOf, isAbsent } from './scripts.ts'
 
 export interface Rights {
   /** Every command that the user must be allowed to run, as a list of its words: `['HSET']`, `['CLUSTER', 'SLOTS']`. */
@@ -115,23 +115,28 @@ const bare = new Set([
 ])
 
 /**
- * A script that returns which commands the user may not run, the server's memory limit, and its eviction policy. The
- * script needs only the right to EVAL, because any user may call `redis.acl_check_cmd` inside a script (since version
- * 7.0). For the publish command, this call does not say whether the command or the channel is denied. So the script
- * runs the publish command and returns its error.
+ * A script that returns which commands the user may not run, which commands the server does not have, the server's
+ * memory limit, and its eviction policy. The script needs only the right to EVAL, because any user may call
+ * `redis.acl_check_cmd` inside a script (since version 7.0). For the publish command, this call does not say whether
+ * the command or the channel is denied. So the script runs the publish command and returns its error.
  */
 export const question = `
-local may, denied, refusal = redis.acl_check_cmd, {}, ''
-for i, words in ipairs(may and cjson.decode(ARGV[1]) or {}) do
+${isAbsent}
+local may, denied, refusal, lacking = redis.acl_check_cmd, {}, '', {}
+for i, words in ipairs(cjson.decode(ARGV[1])) do
   local known, allowed = pcall(may, unpack(words))
   if known and not allowed then
     denied[#denied + 1] = i
     if words[1] == ARGV[2] then refusal = redis.pcall(unpack(words)).err end
+  elseif not known and absent(words[1]) then
+    lacking[#lacking + 1] = words[1]
   end
 end
-local memory = (not may or may('INFO')) and redis.pcall('INFO', 'memory')
+local known, allowed = pcall(may, 'INFO')
+local memory = (not may or (known and allowed)) and redis.pcall('INFO', 'memory')
 memory = type(memory) == 'string' and memory or ''
-return { denied, refusal, string.match(memory, 'maxmemory:(%d+)'), string.match(memory, 'maxmemory_policy:(%S+)') }
+local limit, policy = string.match(memory, 'maxmemory:(%d+)'), string.match(memory, 'maxmemory_policy:(%S+)')
+return { denied, refusal, lacking, limit, policy }
 `
 
 /**
@@ -175,4 +180,10 @@ export function missing(
   return [...lacking.map(plusOf), ...(key ? [`~${pattern}`] : []), ...(channel ? [`&${pattern}`] : [])]
 }
 
-export type RightsAnswer = readonly [denied: readonly number[], refusal: string, maxmemory?: string, policy?: string]
+export type RightsAnswer = readonly [
+  denied: readonly number[],
+  refusal: string,
+  lacking: readonly string[],
+  maxmemory?: string,
+  policy?: string,
+]

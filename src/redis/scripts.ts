@@ -72,6 +72,26 @@ export function commandsOf({ lua }: Script, sharded: boolean): string[] {
   return [...new Set(names)].sort()
 }
 
+/** A function of Lua that returns whether the server lacks a command, because it was renamed for instance. */
+export const isAbsent = `
+local function absent(name)
+  -- Every command that the locks need has arguments or only reads, so this call changes nothing.
+  local reply = redis.pcall(name)
+  return type(reply) == 'table' and string.find(reply.err or '', 'Unknown Redis command', 1, true)
+end`
+
+/** A script that returns which of the commands in ARGV the server lacks. */
+const absentOnes = `${isAbsent}
+local lacking = {}
+for _, name in ipairs(ARGV) do if absent(name) then lacking[#lacking + 1] = name end end
+return lacking`
+
+/** Returns the error of a server that lacks these commands. `at`: which server, if there are several. */
+export function lackingCommands(names: readonly string[], at = '', cause?: unknown): LockConnectionError {
+  const what = `Redis${at} lacks ${[...new Set(names)].join(', ')}, which the locks need; a command must not be renamed`
+  return new LockConnectionError(what, cause)
+}
+
 export class Scripts<S extends ScriptSet> implements Runner<S> {
   readonly #executor: Executor
   readonly #loaded: { readonly [N in keyof S]: Loaded }
@@ -174,7 +194,15 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
 
   explain(error: LockConnectionError, server?: Server): LockConnectionError | Promise<never> {
     if (server && /\bWRONGTYPE\b/.test(error.message)) return this.#foreign(error, server)
+    if (server && /Unknown Redis command/.test(error.message)) return this.#lacking(error, server)
     return withRights(error, this.#script.commands(), this.#pattern)
+  }
+
+  /** Called when the server lacks a command that the script calls. Redis does not say which one, so it is asked. */
+  async #lacking(error: LockConnectionError, server: Server): Promise<never> {
+    const asked = server.run(redis => redis.eval(absentOnes, 0, ...this.#script.commands()) as Promise<string[]>)
+    const names = await asked.catch(() => [])
+    throw names.length > 0 ? lackingCommands(names, '', error.cause) : error
   }
 
   /**

@@ -14,6 +14,7 @@
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import type { SentinelClients } from './clients.ts'
 import { WrongServer } from './refusals.ts'
+import { withoutArguments } from './without-arguments.ts'
 
 /** The pause between attempts to reach a sentinel, in ms. It grows from `first` to `longest`. */
 const RETRY = { first: 100, longest: 2_000 }
@@ -83,7 +84,7 @@ export class Sentinels {
   #listenTo(sentinel: Redis): Redis {
     let master: string | undefined
     sentinel.on('error', error => {
-      this.#trouble = error
+      this.#trouble = withoutArguments(error)
     })
     sentinel.on('message', (_, text: string) => {
       const [name, , , host, port] = text.split(' ')
@@ -96,7 +97,7 @@ export class Sentinels {
       // the answer, a later one from a message.
       const asked = sentinel.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', this.#name)
       sentinel.subscribe('+switch-master').catch((error: Error) => {
-        if (/^NOPERM\b/.test(error.message)) this.#deaf(error)
+        if (/^NOPERM\b/.test(error.message)) this.#deaf(withoutArguments(error))
       })
       asked.then(
         address => {

@@ -1,6 +1,6 @@
 /**
- * Checks each server after a connection to it has come up, for two problems that cause no error at first: the user
- * lacks a right, or locks may be evicted. The check is one script call for each master, sent after all commands that
+ * Checks each server after a connection to it has come up, for problems that cause no error at first: the user
+ * lacks a right, the server lacks a command, or locks may be evicted. The check is one script call for each master, sent after all commands that
  * waited for the connection. No call waits for the check. If the server does not answer it, nothing is reported.
  */
 import type { Cluster, Redis } from 'ioredis'
@@ -17,6 +17,8 @@ import {
   rightsFor,
   waitFor,
 } from './rights.ts'
+import { lackingCommands } from './scripts.ts'
+import { withoutArguments } from './without-arguments.ts'
 
 export class Survey {
   readonly #redis: Redis | Cluster
@@ -68,8 +70,10 @@ export class Survey {
     const answer = redis.eval(question, 0, ...args) as Promise<RightsAnswer>
     const errors = await answer.then(
       found => {
-        const lacking = missing(rights, each, found).join(' ')
-        return [lacking ? lacks(lacking, at) : undefined, evicting(found, at)].filter(error => error !== undefined)
+        const denied = missing(rights, each, found).join(' ')
+        const [, , absent] = found
+        const gone = absent.length > 0 ? lackingCommands(absent, at) : undefined
+        return [denied ? lacks(denied, at) : undefined, gone, evicting(found, at)].filter(error => error !== undefined)
       },
       (error: Error) => [refused(error, at)].filter(found => found !== undefined),
     )
@@ -85,14 +89,14 @@ export class Survey {
  * All other errors give no warning, because ordinary calls fail with them and report them.
  */
 function refused(error: Error, at: string): LockError | undefined {
-  return /^NOPERM\b/.test(error.message) ? lacks('+eval', at, error) : undefined
+  return /^NOPERM\b/.test(error.message) ? lacks('+eval', at, withoutArguments(error)) : undefined
 }
 
 function lacks(rights: string, at: string, cause?: Error): LockError {
   return new LockConnectionError(`the Redis user${at} lacks the rights ${rights}`, cause)
 }
 
-function evicting([, , maxmemory, policy]: RightsAnswer, at: string): LockError | undefined {
+function evicting([, , , maxmemory, policy]: RightsAnswer, at: string): LockError | undefined {
   if (!policy || policy === 'noeviction' || Number(maxmemory) === 0) return undefined
   return new LockError(
     'ERR_LOCK_EVICTION',

@@ -1,4 +1,4 @@
-/** Tests a Redis that answers but refuses all commands that write, or all commands that need memory. */
+/** Tests a Redis that refuses all commands that write, all commands that need memory, or all new connections. */
 import { rm } from 'node:fs/promises'
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
@@ -128,6 +128,23 @@ describe.each(Object.entries(refusals))('%s', (_, { words, begin, end }) => {
     else expect(wordsOf(error)).toMatch(words)
     await nothingLeft(redis, holder, key)
   })
+})
+
+// This test fails if `'ERR max number of clients': 'not now',` is removed in src/redis/refusals.ts: new calls and the
+// unfair waiter are rejected at once.
+test('I4 I6: the server has too many connections for a while: calls, waiters and holders wait', async () => {
+  const { redis, key, holder, queuing, parking } = await scene()
+  const [held, free] = [await holder.lock(key), freshKey('free')]
+  const { lease: fair } = await parkQuietly(queuing, key, { fair: true })
+  const { lease: unfair } = await parkQuietly(parking, key)
+  await redis.config('SET', 'maxclients', 1)
+  for (const type of ['pubsub', 'normal']) await redis.call('CLIENT', 'KILL', 'TYPE', type)
+  const calls = [holder.lock(free), queuing.tryLock(freshKey(), { timeout: 10_000 })]
+  await eventually(async () => Number(/rejected_connections:(\d+)/.exec(await redis.info('stats'))?.[1]) > 20)
+  await redis.config('SET', 'maxclients', 1_000)
+  for (const lease of await within(5_000, Promise.all(calls))) expect(lease?.held).toBe(true)
+  expect(await held.release()).toBe(true)
+  for (const wait of [fair, unfair]) expect(await (await within(5_000, wait)).release()).toBe(true)
 })
 
 describe.each(kinds)('maxmemory is reached ($kind)', kind => {

@@ -152,7 +152,7 @@ describe('-LOADING, after a restart with data that takes two seconds to read', (
     return { url: server.url, redis, reload }
   }
 
-  // This test fails if `LOADING|` is removed in src/redis/refusals.ts: the call is refused instead of waiting.
+  // This test fails if `LOADING: 'not now',` is removed in src/redis/refusals.ts: the call is refused instead of waiting.
   test('I1 I2 I4 I6: saved holds and waiters are as before; calls wait until the data is loaded, or reject with LOADING as their cause', async () => {
     const { url, redis, reload } = await scene()
     const [holder, other, hasty] = [client({}, url), client({}, url), client({ outageTimeout: 1_200 }, url)]

@@ -13,8 +13,11 @@ import type { Listener, Server } from './server.ts'
 import type { Process, Timeline } from './timeline.ts'
 import type { Trace } from './trace.ts'
 
-/** The reply to the script `question`. It says that the client has all rights, and that the server evicts no key. */
-const MAY_ALL = [[], '', '0', 'noeviction']
+/**
+ * The reply to the script `question`. It says that the client has all rights, and that the server has all commands and
+ * evicts no key.
+ */
+const MAY_ALL = [[], '', [], '0', 'noeviction']
 
 /** The present faults of the network and the server. */
 export interface Weather {
@@ -157,6 +160,7 @@ class Session implements Listener {
 
 /** The part of an ioredis client that redis-baton uses. */
 export class SimulatedRedis extends EventEmitter {
+  readonly options = {}
   status: 'wait' | 'connecting' | 'ready' | 'disconnecting' | 'end' = 'wait'
   readonly process: Process
   readonly #net: Net

@@ -8,6 +8,8 @@ import { findServerSource, type RunningServer } from '../../local-redis/index.ts
 import { type ClientOptions, LockClient, LockConnectionError } from '../../src/index.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
 import { aclRule, sentinelRule } from '../../src/redis/rights.ts'
+import { heard, outcomeOf } from '../kit/outcomes.ts'
+import { client, ownServer } from '../kit/redis.ts'
 import { eventually } from '../kit/time.ts'
 import { limitedOptions, otherOptions, work } from './acl-work.ts'
 import { linesOf } from './operations.ts'
@@ -109,6 +111,27 @@ describe('without one of its rights', () => {
     await using at = await scene('several', rules)
     await eventually(() => at.warnings.length > 0)
     expect(at.warnings.map(({ message }) => message)).toEqual(['the Redis user lacks the rights +publish +time +zadd'])
+  })
+})
+
+describe('a server without one of the commands', () => {
+  const needed = rights.filter(right => right.startsWith('+')).map(right => right.slice(1).toUpperCase())
+
+  // This test fails if `elseif not known and absent(words[1]) then` becomes `elseif false then` in
+  // src/redis/rights.ts, or if `return this.#lacking(error, server)` is removed in src/redis/scripts.ts.
+  test.each(needed.filter(name => name !== 'SCAN'))('%s: an error names it', async name => {
+    const server = await ownServer('--rename-command', name, '')
+    const locks = client({ waiterTtl: 900 }, server.url)
+    const errors = heard(locks, 'error')
+    const call = await outcomeOf(locks.tryLock('key'))
+    const named = new RegExp(`lacks ${name}, which the locks need`)
+    if (name === 'TIME') expect(call.error?.message).toMatch(named)
+    if (name === 'EVAL') expect(call.error?.message).toMatch(/unknown command 'eval'$/i)
+    else {
+      await eventually(() => errors.length > 0)
+      await locks.isLocked('key').catch(() => {})
+      expect(errors.map(({ error }) => (error as Error).message)).toEqual([expect.stringMatching(named)])
+    }
   })
 })
 

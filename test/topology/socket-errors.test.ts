@@ -1,7 +1,12 @@
+import dns from 'node:dns'
 import { Redis } from 'ioredis'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { LockConnectionError } from '../../src/index.ts'
 import { clientsOf, ownConnectionTo } from '../../src/redis/clients.ts'
-import { redisUrl } from '../kit/redis.ts'
+import { heard, rejection } from '../kit/outcomes.ts'
+import { client, freshKey, redisUrl } from '../kit/redis.ts'
+
+type Found = (error: null, addresses: readonly { address: string; family: number }[]) => void
 
 /** The ways in which a lock client makes a connection to a server. */
 const made: Record<string, () => Redis> = {
@@ -29,3 +34,17 @@ test.each(Object.entries(made))(
     expect(errors).toEqual(['the first'])
   },
 )
+
+test('a name with two addresses: the error has the reasons of both', async () => {
+  const addresses = ['127.0.0.1', '127.0.0.2'].map(address => ({ address, family: 4 }))
+  const lookup = vi
+    .spyOn(dns, 'lookup')
+    .mockImplementation(((_name: string, _options: unknown, done: Found) => done(null, addresses)) as never)
+  onTestFinished(() => lookup.mockRestore())
+  const locks = client({ outageTimeout: 500 }, 'redis://two.test:1')
+  const down = heard(locks, 'disconnected')
+  const error = await rejection(locks.lock(freshKey()), LockConnectionError)
+  const reasons = 'connect ECONNREFUSED 127.0.0.1:1; connect ECONNREFUSED 127.0.0.2:1'
+  expect(error.message).toMatch(new RegExp(`: ${reasons}$`))
+  expect(`${down[0]?.error}`).toBe(`AggregateError: ${reasons}`)
+})

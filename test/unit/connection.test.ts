@@ -4,7 +4,7 @@ import { LockClosedError, LockConnectionError } from '../../src/errors.ts'
 import { Connected, OUTAGE, replyError } from './fake-redis.ts'
 import { now, quiet, settled } from './promises.ts'
 
-const socket = new Error('read ECONNRESET')
+const socket = new Error('read ETIMEDOUT')
 
 describe('a call', () => {
   test('waits for the connection, and reports when it was sent', async () => {
@@ -216,7 +216,7 @@ describe('a connection that is lost', () => {
     at.redis.break(new Error('connect ECONNREFUSED'))
     await at.clock.advance(50)
     await at.redis.ready()
-    expect(at.told).toEqual(['up', 'down: read ECONNRESET', 'down: connect ECONNREFUSED', 'up'])
+    expect(at.told).toEqual(['up', 'down: read ETIMEDOUT', 'down: connect ECONNREFUSED', 'up'])
   })
 
   test('I6 ends all calls at once if the server refuses it, because the server will refuse it again', async () => {

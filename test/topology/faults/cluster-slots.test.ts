@@ -19,7 +19,7 @@ async function errors(cluster: RedisCluster, name: string): Promise<number> {
 describe('a slot that moves', () => {
   // While a slot moves, its keys may be on two nodes. A script is then refused temporarily, or it runs on a node on
   // which no client has subscribed yet. Queue positions may be lost during the move, but nothing else may be lost.
-  // Locks in other slots must not be affected. This test fails if `|\bnon local key\b` is removed in
+  // Locks in other slots must not be affected. This test fails if `'non local key': 'not now',` is removed in
   // src/redis/refusals.ts: calls that are refused temporarily fail. Some of them are releases: their locks are granted
   // again only when the leases have ended.
   test('I1 I2 I4 to I8: moves back and forth, and to an added node', { timeout: 90_000 }, async () => {

@@ -85,7 +85,7 @@ async function valuesOf({ names }: Stage, redis: Cluster | Node['redis']): Promi
 // expiry, id) end` in lua/mutex/leave.lua: the script fails in the middle if a waiter leaves and its deadline was the
 // last one in the key.
 //
-// It also fails if `|\bnon local key\b` is removed in src/redis/refusals.ts: the client takes a temporary error for a
+// It also fails if `'non local key': 'not now',` is removed in src/redis/refusals.ts: the client takes a temporary error for a
 // final refusal, and rejects its callers instead of asking again.
 test.each([mutexes, semaphores, readWriteLocks])(
   'I1 I3 I5 I8: a script sees all keys that it needs, or none ($kind)',

@@ -9,7 +9,7 @@ import { client, freshKey } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 import { mistaken, scene } from './sentinel-scene.ts'
 
-// This test fails if `|\bcannot be used with replica\b` is removed in src/redis/refusals.ts: the client keeps asking
+// This test fails if `'cannot be used with replica': 'demoted',` is removed in src/redis/refusals.ts: the client keeps asking
 // the replica for confirmations. The replica refuses the command WAIT, so each grant is undone and retried, without
 // success.
 test('I4 I6: a sentinel names a replica: calls wait until it names the master, which confirms them', async () => {
