@@ -84,7 +84,7 @@ export class MultiLock {
         if (left() === 0) throw new LockTimeoutError(part.key, timeout)
         const lease = await part.lock({
           ...options,
-          timeout: timeout < Number.POSITIVE_INFINITY ? left() : undefined,
+          timeout: left(),
           signal: signals.length > 0 ? AbortSignal.any(signals) : undefined,
         })
         leases.push(lease)
