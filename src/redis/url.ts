@@ -18,12 +18,13 @@ export function serverUrl(text: string): { url: URL; options: RedisOptions } | u
   const address = text.replace(/^unix:\/\/([^/?#]*@)?(?=\/)/, 'redis://$1socket')
   if (!/^rediss?:\/\//.test(address) || !URL.canParse(address)) return undefined
   const url = new URL(address)
-  const { hash, search, pathname } = url
+  const { hash, search, pathname, searchParams } = url
   // If a password contains an unescaped / # or ?, the address is parsed wrongly: the user name becomes the host, and
   // the beginning of the password becomes the port, which error messages show. So such an address is refused.
   if (hash !== '' || search.includes('@')) return undefined
   const ofSocket = address !== text
   if (ofSocket ? pathname === '/' : !/^(\/\d*)?$/.test(pathname)) return undefined
+  if (['db', 'port'].some(name => !/^\d+$/.test(searchParams.get(name) ?? '0'))) return undefined
   try {
     return { url, options: ofSocket ? { ...common(url), path: decodeURIComponent(pathname) } : ofHost(url) }
   } catch {
