@@ -2,6 +2,7 @@
  * How the user names Redis: one server, a cluster (by some of its nodes), or a master (by the sentinels that watch it).
  *
  *      redis://[user:password@]host[:port][/database][?options of ioredis]
+ *      unix://[user:password@]/path of a Unix socket[?db=database]
  *      redis+cluster://[user:password@]host[:port][,host[:port]…]
  *      redis+sentinel://[user:password@]host[:port][,host[:port]…]/<master name>[/database][?sentinel_username=…&sentinel_password=…]
  *
@@ -10,7 +11,7 @@
  * too. And a sentinel should not receive the master's password: it needs at most the user and password in `sentinel_…`.
  */
 import { isIPv6 } from 'node:net'
-import { addressOf } from '../local-redis/redis-url.ts'
+import { serverUrl } from '../src/redis/url.ts'
 import { exitCodes, Failure } from './failure.ts'
 
 export interface Host {
@@ -65,6 +66,7 @@ const hostName = /^[\p{L}\p{N}_][\p{L}\p{N}._-]*$/u
 
 const forms = [
   'redis://[user:password@]host[:port][/database]',
+  'unix:///path of a Unix socket[?db=database]',
   'redis+cluster://[user:password@]host[:port][,host[:port]]',
   'redis+sentinel://[user:password@]host[:port][,host[:port]]/<master name>[/database]',
 ] as const
@@ -73,6 +75,7 @@ export const addressHelp = `
 The address of Redis is the value of --url, or else of $REDIS_URL. Other users of the machine can see the arguments of a program,
 but not its environment. So if the address contains a password, put it into $REDIS_URL.
   redis://user:password@host:port/database                      one server
+  unix://user:password@/path?db=database                        one server, by its Unix socket
   redis+cluster://user:password@host:port,host:port             a cluster; the hosts are some of its nodes
   redis+sentinel://user:password@host:port,host:port/name/0     database 0 of the master "name"; the hosts are its sentinels
 For a quorum, give --url three, five or seven times, each time with another independent server.
@@ -116,9 +119,9 @@ type Kind = keyof typeof usualPort
 export function checkedAddress(text: string, source: string): Address {
   const address = parseAddress(text)
   if (address) return address
-  const [server, cluster, sentinel] = forms
+  const [server, socket, cluster, sentinel] = forms
   throw new Failure(
-    `${source} is not an address of Redis; expected ${server}, ${cluster} or ${sentinel}, with rediss for TLS; in a password, percent-encode / ? # @ and % (for example, / as %2F)`,
+    `${source} is not an address of Redis; expected ${server}, ${socket}, ${cluster} or ${sentinel}, with rediss for TLS; in a password, percent-encode / ? # @ and % (for example, / as %2F)`,
     exitCodes.usage,
   )
 }
@@ -153,8 +156,9 @@ export function namedServer(urls: readonly string[] | undefined, command: string
   const source = urls ? '--url' : '$REDIS_URL'
   const address = checkedAddress(text ?? '', source)
   const several = urls !== undefined && urls.length > 1
-  if (address.kind === 'server' && !several) return address
-  const what = several ? `${urls.length} servers` : whatIs(address)
+  const isSocket = address.shown.startsWith('unix:')
+  if (address.kind === 'server' && !several && !isSocket) return address
+  const what = several ? `${urls.length} servers` : isSocket ? 'a Unix socket' : whatIs(address)
   const otherwise = urls ? 'leave --url out' : 'unset REDIS_URL'
   throw new Failure(
     `${command} works with one server, but ${source} names ${what}; give --url redis://host:port, or ${otherwise} so that baton starts a server`,
@@ -168,15 +172,16 @@ function whatIs({ kind }: Address): string {
 }
 
 function server(text: string): ServerAddress | undefined {
-  const url = addressOf(text)
-  if (!url) return undefined
-  const { protocol, host, hostname, port, pathname, username, password, search } = url
+  const found = serverUrl(text)
+  if (!found?.url.hostname) return undefined
+  const { protocol, host, hostname, port, pathname, username, password, search } = found.url
+  const { path } = found.options
   return {
     kind: 'server',
     url: text,
     tls: protocol === 'rediss:',
-    place: `${hostname}:${port || 6379}`,
-    shown: `${protocol}//${host}${pathname === '/' ? '' : pathname}`,
+    place: path ?? `${hostname}:${port || 6379}`,
+    shown: path ? `unix://${pathname}` : `${protocol}//${host}${pathname === '/' ? '' : pathname}`,
     hasSecrets: username !== '' || password !== '' || search !== '',
   }
 }

@@ -7,6 +7,7 @@
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import { messageOf } from '../local-redis/error-message.ts'
+import { serverUrl } from '../src/redis/url.ts'
 import { withoutArguments } from '../src/redis/without-arguments.ts'
 import type { Address, ClusterAddress, Credentials, Host, SentinelAddress, ServerAddress } from './address.ts'
 import { exitCodes, Failure } from './failure.ts'
@@ -51,7 +52,7 @@ export async function reach(address: Address): Promise<Redis | Cluster> {
 
 /** Like `reach`, for the commands of `baton` that work with a single server only. */
 export function reachServer(address: ServerAddress): Promise<Redis> {
-  return explained(address, open(address.url, {}, CONNECT_WITHIN, greet))
+  return explained(address, open(optionsOf(address), CONNECT_WITHIN, greet))
 }
 
 /**
@@ -66,7 +67,7 @@ export async function reachMost(servers: readonly ServerAddress[], away: (why: F
   try {
     await new Promise<void>((resolve, reject) => {
       for (const server of servers) {
-        const answer = open(server.url, {}, CONNECT_WITHIN, greet, { over: true, signal: over.signal })
+        const answer = open(optionsOf(server), CONNECT_WITHIN, greet, { over: true, signal: over.signal })
         explained(server, answer).then(
           () => {
             reached += 1
@@ -98,7 +99,7 @@ function tooFew(all: number, most: number, failures: readonly Failure[]): Failur
 async function reachCluster({ hosts, credentials, tls }: ClusterAddress): Promise<Cluster> {
   const [{ Cluster }, { heardOut }] = await Promise.all([import('ioredis'), import('../src/redis/clients.ts')])
   const ofNodes = { ...credentials, ...(tls && { tls: {} }) }
-  await first(hosts, host => open(undefined, { ...host, ...ofNodes }, EACH_WITHIN, hasSlots, { over: true }))
+  await first(hosts, host => open({ ...host, ...ofNodes }, EACH_WITHIN, hasSlots, { over: true }))
   const cluster = new Cluster([...hosts], {
     lazyConnect: true,
     enableReadyCheck: false,
@@ -127,7 +128,7 @@ async function reachMaster(address: SentinelAddress): Promise<Redis> {
   const knows = (sentinel: Redis) => masterAt(sentinel, name)
   // The first sentinel that answers becomes the first in the list, because ioredis tries one sentinel after the other.
   const answered = await first(hosts, host =>
-    open(undefined, { ...host, ...forSentinels, ...secure }, EACH_WITHIN, knows, { over: true }).catch(saidBySentinel),
+    open({ ...host, ...forSentinels, ...secure }, EACH_WITHIN, knows, { over: true }).catch(saidBySentinel),
   )
   const options = {
     sentinels: [answered, ...hosts.filter(host => host !== answered)],
@@ -138,7 +139,7 @@ async function reachMaster(address: SentinelAddress): Promise<Redis> {
     ...(tls && { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true }),
     sentinelCommandTimeout: 1_000,
   }
-  return open(undefined, options, CONNECT_WITHIN, connectedTo)
+  return open(options, CONNECT_WITHIN, connectedTo)
 }
 
 function sentinelCredentials({ username, password }: Credentials): Options {
@@ -165,17 +166,20 @@ interface Opening {
   readonly signal?: AbortSignal
 }
 
+/** The address has been checked before, so it can be parsed. */
+function optionsOf({ url }: ServerAddress): Options {
+  return serverUrl(url)!.options
+}
+
 /** Makes a connection to a server. `check` connects it, and tests the server. */
 async function open(
-  url: string | undefined,
   options: Options,
   milliseconds: number,
   check: (redis: Redis) => Promise<void>,
   { over, signal }: Opening = {},
 ): Promise<Redis> {
   const [{ Redis }, { heardOut }] = await Promise.all([import('ioredis'), import('../src/redis/clients.ts')])
-  const all = { ...options, ...once }
-  const redis = heardOut(url === undefined ? new Redis(all) : new Redis(url, all))
+  const redis = heardOut(new Redis({ ...options, ...once }))
   await firmly(redis, milliseconds, check, signal)
   if (over) redis.disconnect()
   return redis

@@ -21,7 +21,7 @@ export function namedRedis(value: string | undefined): LocalRedis | undefined {
 }
 
 /** Parses a server's address: `redis:` or `rediss:`, a host, and optionally a database number and a query. */
-export function addressOf(value: string): URL | undefined {
+function addressOf(value: string): URL | undefined {
   const url = URL.canParse(value) ? new URL(value) : undefined
   if (!url?.hostname || !['redis:', 'rediss:'].includes(url.protocol)) return undefined
   // If a password contains an unescaped / # or ?, the address is parsed wrongly: the user name becomes the host, and

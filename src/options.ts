@@ -12,7 +12,7 @@ import { LockArgumentError } from './errors.ts'
 export interface LockOptions {
   /**
    * The longest time to wait, in ms. After this time, `lock` rejects with LockTimeoutError, and `tryLock` resolves to
-   * null. With `0`, the call makes a single attempt.
+   * null. With `0`, the call makes a single attempt. With `Infinity`, the call waits without limit.
    * @defaultValue the client's `timeout`. If the client has none either, `lock` waits without limit and `tryLock` makes
    *   a single attempt
    * @since 0.1.0
@@ -157,7 +157,7 @@ export interface ClientOptions {
    */
   fairAfter?: number | undefined
   /**
-   * The default of the call option with the same name, in ms.
+   * The default of the call option with the same name, in ms. With `Infinity`, calls wait without limit.
    * @defaultValue none
    * @since 0.1.0
    */
@@ -285,7 +285,7 @@ const atLeastOne: Check = (name, value) => {
 const replicaChecks: Record<keyof Replicas, Check> = { min: atLeastOne, timeout: duration(1), fsync: flag }
 
 const lockChecks: Record<keyof LockOptions, Check> = {
-  timeout: duration(0),
+  timeout: durationOrNever,
   signal: abortSignal,
   lease: duration(1),
   renew: flag,
@@ -304,11 +304,13 @@ const clientChecks: Record<keyof ClientOptions, Check> = {
   tokenMemory: duration(0),
   fair: flag,
   fairAfter: durationOrNever,
-  timeout: duration(0),
+  timeout: durationOrNever,
   outageTimeout: duration(1),
   label: text(0),
   replicas: (name, value) => check(name, value, replicaChecks),
 }
+
+export const clientOptionNames: readonly string[] = Object.keys(clientChecks)
 
 const closeChecks: Record<keyof CloseOptions, Check> = { drain: duration(0) }
 

@@ -148,7 +148,7 @@ export class MultiLock {
         }
         const lease = await part[blocking ? 'lock' : 'tryLock']({
           ...options,
-          timeout: timeout < Number.POSITIVE_INFINITY ? left() : undefined,
+          timeout: left(),
           signal: signals.length > 0 ? AbortSignal.any(signals) : undefined,
         })
         if (!lease) throw new LockTimeoutError(part.key, timeout)

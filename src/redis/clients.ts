@@ -6,8 +6,9 @@
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
 import { LockArgumentError, LockError } from '../errors.ts'
+import { checkPlain, checkPorts, databaseOf, isInstance, optionsOfUrl } from './given.ts'
 import load from './ioredis.cjs'
-import { type Credentials, isNodeRedis, type NodeRedisInstance, readNodeRedis } from './node-redis.ts'
+import { isNodeRedis, type NodeRedisInstance, readNodeRedis, selectedBy } from './node-redis.ts'
 
 /**
  * An ioredis instance, a `Redis` or a `Cluster`, of version 5.4 or newer, or of version 6.
@@ -23,8 +24,9 @@ export interface IoredisInstance {
 }
 
 /**
- * The accepted sources of connections: an ioredis instance, ioredis options, a URL (`redis:`, `rediss:`), or a client
- * of node-redis. The caller closes an ioredis instance or a client of node-redis itself.
+ * The accepted sources of connections: an ioredis instance, ioredis options, a URL (`redis:`, `rediss:`, `unix:`), or a
+ * client of node-redis. The caller closes an ioredis instance or a client of node-redis itself. The locks are in the
+ * database in which the instance is when the lock client is made. User and password are read anew for each connection.
  * @since 0.1.0
  */
 export type RedisSource = IoredisInstance | NodeRedisInstance | RedisOptions | string
@@ -36,6 +38,8 @@ export interface Clients {
    */
   make(silence: number): Redis | Cluster
   readonly keyPrefix: string
+  /** The number of the database that has the locks. */
+  readonly database: number
   readonly cluster: boolean
   /** The sentinels that know which server is the master. Undefined: Redis has no sentinels. */
   readonly sentinels?: SentinelClients | undefined
@@ -103,59 +107,93 @@ const elsewhere = {
   Connector: undefined,
 }
 
-const accepted =
-  'an ioredis Redis or Cluster, its options, a redis:// URL, or a client, cluster or sentinel of node-redis 5 or 6'
+/** Returns user and password for a new connection. Called before each attempt to connect. */
+type Credentials = () => Logins | Promise<Logins>
+
+type Logins = Pick<RedisOptions, 'username' | 'password' | 'sentinelUsername' | 'sentinelPassword'>
 
 export function clientsOf(source: RedisSource): Clients {
-  const { pattern, credentials } = patternOf(source)
+  const { pattern, database, now, provider } = patternOf(source)
   const { keyPrefix = '' } = pattern.options
-  if ('nodes' in pattern) {
-    return { make: silence => duplicateCluster(pattern, silence, credentials), keyPrefix, cluster: true }
+  const known = () => loginsOf(now())
+  const fetched = async (fetch: NonNullable<typeof provider>) => {
+    const { username, password } = await fetch()
+    return { ...known(), username, password }
   }
-  const make = () => own(pattern.duplicate(manners), credentials)
+  const credentials = provider ? () => fetched(provider) : known
+  if ('nodes' in pattern) {
+    const make = (silence: number) => duplicateCluster(pattern, silence, credentials)
+    return { make, keyPrefix, database, cluster: true }
+  }
+  const make = () => own(pattern.duplicate({ ...manners, db: database }), credentials)
+  const ofSentinel = () => {
+    const { sentinelUsername: username, sentinelPassword: password } = now()
+    return { username, password }
+  }
   const { options } = pattern
-  const sentinel = (options: RedisOptions) => own(pattern.duplicate({ ...manners, ...elsewhere, ...options }))
-  return { make, keyPrefix, cluster: false, sentinels: options.sentinels && { options, make: sentinel } }
+  const sentinel = (of: RedisOptions) => own(pattern.duplicate({ ...manners, ...elsewhere, ...of }), ofSentinel)
+  const sentinels = options.sentinels && { options, make: sentinel }
+  return { make, keyPrefix, database, cluster: false, sentinels }
 }
 
-/** The ioredis instance to duplicate. It is either the caller's, or one that was made here and never connects. */
 interface Pattern {
+  /** The ioredis instance to duplicate. It is either the caller's, or one that was made here and never connects. */
   readonly pattern: Redis | Cluster
-  readonly credentials?: Credentials | undefined
+  readonly database: number
+  /** Returns the options of a connection as they are now. The caller may change a password at any time. */
+  now(): RedisOptions
+  /** Fetches the user and the password; undefined if `now` has them. */
+  readonly provider?: Credentials | undefined
 }
 
 function patternOf(source: RedisSource): Pattern {
-  if (typeof source === 'string') return { pattern: fromUrl(source) }
   if (isNodeRedis(source)) {
-    const { options, nodes, natMap, keyPrefix, credentials } = readNodeRedis(source)
-    if (!nodes) return { pattern: fromOptions(options), credentials }
-    const { Cluster } = installed()
+    const { options, nodes, natMap, keyPrefix, provider } = readNodeRedis(source)
+    const given = databaseOf(options)
+    const database = selectedBy(source) ?? given
+    const now = () => readNodeRedis(source).options
+    if (!nodes) return { pattern: fromOptions(options), database, now, provider }
     const redisOptions = { ...options, ...manners }
-    return { pattern: new Cluster(nodes, { lazyConnect: true, redisOptions, natMap, keyPrefix }), credentials }
+    const cluster = { lazyConnect: true, redisOptions, natMap, keyPrefix }
+    return { pattern: ofIoredis(({ Cluster }) => new Cluster(nodes, cluster)), database, now, provider }
   }
-  if (isInstance(source)) return { pattern: source }
-  if (!isPlain(source)) throw new LockArgumentError('redis', nameOf(source), accepted)
-  return { pattern: fromOptions(source) }
+  if (isInstance(source)) {
+    const now = () => ('nodes' in source ? (source.options.redisOptions ?? {}) : source.options)
+    checkPorts(source.options as RedisOptions)
+    return { pattern: source, database: databaseNow(source) ?? databaseOf(now()), now }
+  }
+  const options = typeof source === 'string' ? optionsOfUrl(source) : source
+  checkPlain(options)
+  return { pattern: fromOptions(options), database: databaseOf(options), now: () => options }
+}
+
+/**
+ * Returns the database that the instance has selected; undefined if it has not connected yet. While the instance
+ * reconnects, `prevCondition` has the database to which it will return.
+ */
+function databaseNow(redis: Redis | Cluster): number | undefined {
+  const { prevCondition, condition } = redis as Partial<Record<'prevCondition' | 'condition', { select?: number }>>
+  const { select } = prevCondition ?? condition ?? {}
+  return select === undefined ? undefined : databaseOf({ db: select })
+}
+
+function loginsOf({ username, password, sentinelUsername, sentinelPassword }: RedisOptions): Logins {
+  return { username, password, sentinelUsername, sentinelPassword }
 }
 
 function fromOptions(options: RedisOptions): Redis {
-  return new (installed().Redis)({ ...options, ...manners, keyPrefix: options.keyPrefix })
+  checkPorts(options)
+  return ofIoredis(({ Redis }) => new Redis({ ...options, ...manners, keyPrefix: options.keyPrefix }))
 }
 
-function fromUrl(url: string): Redis {
-  if (!/^rediss?:\/\//.test(url) || !URL.canParse(url)) {
-    // The error does not show the URL, because a mistyped URL may contain a password.
-    throw new LockArgumentError(
-      'redis',
-      '[hidden, because it may contain a password]',
-      'a URL that begins with redis:// or rediss://; for a cluster, pass an ioredis Cluster',
-    )
+/** Makes an instance of the installed ioredis. If ioredis refuses the options, its error becomes a LockArgumentError. */
+function ofIoredis<T>(make: (installed: ReturnType<typeof load>) => T): T {
+  const ioredis = installed()
+  try {
+    return make(ioredis)
+  } catch (error) {
+    throw new LockArgumentError('redis', 'options that ioredis refuses', `others: ${(error as Error).message}`)
   }
-  const own = new URL(url)
-  // In ioredis, a parameter in a URL overrides the option of the same name. So the parameters that `manners` sets are
-  // removed from the URL.
-  for (const name of Object.keys(manners)) if (name !== 'keyPrefix') own.searchParams.delete(name)
-  return new (installed().Redis)(own.href, manners)
 }
 
 function installed(): ReturnType<typeof load> {
@@ -182,7 +220,8 @@ export function ownConnectionTo(node: Redis): Redis {
  * it cannot see the connections to the single nodes. So each of these must itself detect that it is half-open
  * (`socketTimeout`).
  */
-function duplicateCluster(pattern: Cluster, silence: number, credentials?: Credentials): Cluster {
+function duplicateCluster(pattern: Cluster, silence: number, credentials: Credentials): Cluster {
+  const { username, password } = pattern.options.redisOptions ?? {}
   const cluster = pattern.duplicate([], {
     lazyConnect: true,
     clusterRetryStrategy: () => null,
@@ -202,14 +241,16 @@ function duplicateCluster(pattern: Cluster, silence: number, credentials?: Crede
     redisOptions: { ...pattern.options.redisOptions, ...manners, socketTimeout: silence },
   })
   cluster.on('error', error => tellWhy(cluster, error))
-  cluster.on('+node', node => own(node, credentials))
+  // A node from which the cluster is discovered may have a user and a password of its own.
+  const isUsual = ({ options }: Redis) => same(options.username, username) && same(options.password, password)
+  cluster.on('+node', node => (isUsual(node) ? own(node, credentials) : heardOut(node)))
   cluster.on('+node', hearOutAsking)
   return cluster
 }
 
-function own(redis: Redis, credentials?: Credentials): Redis {
-  if (credentials) askFirst(redis, credentials)
-  return heardOut(redis)
+/** Returns whether both are equal, or absent. ioredis replaces an absent option by null. */
+function same(one: string | null | undefined, other: string | null | undefined): boolean {
+  return (one ?? undefined) === (other ?? undefined)
 }
 
 /**
@@ -217,21 +258,21 @@ function own(redis: Redis, credentials?: Credentials): Redis {
  * ioredis has no option for this. But it waits for the method `connect` of its connector, so this method is replaced by
  * one that first calls `credentials`. If `credentials` fails, the attempt to connect fails.
  */
-function askFirst(redis: Redis, credentials: Credentials): void {
+function own(redis: Redis, credentials: Credentials): Redis {
   const { connector } = redis as unknown as { connector: { connect(tell: unknown): Promise<unknown> } }
   const connect = connector.connect.bind(connector)
   connector.connect = async tell => {
-    const { username, password } = await credentials()
-    Object.assign(redis.options, { username, password })
+    const asked = credentials()
+    // `disconnect` has no effect before `connect` is called. So only a provider of credentials is waited for.
+    const logins = asked instanceof Promise ? await asked : asked
+    const { username, password } = logins
+    Object.assign(redis.options, logins)
     Object.assign(redis.condition as object, { auth: username ? [username, password] : password })
     return connect(tell)
   }
   const duplicate = redis.duplicate.bind(redis)
-  redis.duplicate = override => {
-    const other = duplicate(override)
-    askFirst(other, credentials)
-    return other
-  }
+  redis.duplicate = override => own(duplicate(override), credentials)
+  return heardOut(redis)
 }
 
 /**
@@ -285,21 +326,4 @@ function tellWhy(cluster: Cluster, { lastNodeError }: Error & { lastNodeError?: 
     () => probe.disconnect(),
     () => {},
   )
-}
-
-function isInstance(value: unknown): value is Redis | Cluster {
-  return typeof value === 'object' && value !== null && 'duplicate' in value && 'options' in value
-}
-
-/** Describes a value without showing possible secrets. */
-function nameOf(value: unknown): unknown {
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
-  return isObject ? `an instance of ${value.constructor.name}` : value
-}
-
-/** Returns whether the value is a plain object. The object may come from another realm, as it does in Jest. */
-function isPlain(value: unknown): value is RedisOptions {
-  if (typeof value !== 'object' || value === null) return false
-  const prototype = Object.getPrototypeOf(value)
-  return prototype === null || (Object.getPrototypeOf(prototype) === null && !Array.isArray(value))
 }

@@ -25,7 +25,8 @@
  * find the reason (`Request.explain`). These have their own `outageTimeout`.
  *
  * The server may refuse the connection itself for a lasting reason: the password, the rights, or the wrong kind of
- * server. Then every call is rejected at once, until an attempt to connect has a different outcome.
+ * server. Then every call is rejected at once, until an attempt to connect has a different outcome. But if a password was
+ * accepted before, it may only have been changed. So its refusal counts as an outage.
  */
 import type { Cluster, Redis } from 'ioredis'
 import { awake, type Clock, type Timer } from '../clock.ts'
@@ -81,6 +82,8 @@ export class Connection {
   #reconnect: Timer | undefined
   #greeting: Timer | undefined
   #up = false
+  /** Whether the connection has been up before. */
+  #accepted = false
   #closed = false
   #attempts = 0
   #lastError: Error | undefined
@@ -208,11 +211,19 @@ export class Connection {
   }
 
   /**
-   * Returns whether a refused request can be sent again: the server answered "not now", or it is no longer the master
-   * and the next connection leads to the new master.
+   * Returns whether a refused request can be sent again: the server answered "not now", or the next connection has the
+   * new password, or leads to the new master.
    */
   passes(error: Error): boolean {
-    return isPassing(error) || (this.#destination.followsMaster === true && isDemoted(error))
+    return isPassing(error) || this.#isOutdated(error) || (this.#destination.followsMaster === true && isDemoted(error))
+  }
+
+  /**
+   * Returns whether the server refuses a password that it accepted before. The password has been changed, so the next
+   * connection may have the new one.
+   */
+  #isOutdated(error: Error): boolean {
+    return this.#accepted && isUninvited(error)
   }
 
   /** Drops the socket and connects again. Called when nothing arrives on this connection any longer. */
@@ -302,7 +313,7 @@ export class Connection {
       if (!this.#up || !this.#calls.has(call)) return
       // `#wentDown` would take the server's error for a lasting refusal, and reject every call. So `reset` gets a new
       // error, which does not count as a reply of the server.
-      if (isDemoted(error)) this.reset(new Error(error.message))
+      if (isDemoted(error) || isUninvited(error)) this.reset(new Error(error.message))
       else this.#send(call)
     })
   }
@@ -336,7 +347,7 @@ export class Connection {
   }
 
   #wentUp(): void {
-    this.#up = true
+    this.#up = this.#accepted = true
     this.#greeting?.cancel()
     this.#attempts = 0
     this.#lastError = undefined
@@ -353,7 +364,7 @@ export class Connection {
     if (!this.#torn) this.#lastError ??= this.#reported(new Error('the connection to Redis was closed'))
     const error = (this.#torn ?? this.#lastError) as Error
     this.#putOff = undefined
-    this.#refusal = isFinal(error) ? error : undefined
+    this.#refusal = isFinal(error) && !this.#isOutdated(error) ? error : undefined
     if (this.#refusal) for (const call of this.#calls) this.#fail(call, refusedBy(error))
     this.#listener.down(error)
     const pause = Math.min(RECONNECT.longest, RECONNECT.first * 2 ** this.#attempts++)

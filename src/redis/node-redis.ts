@@ -2,6 +2,7 @@
  * Reads the options of a node-redis client, and translates them into ioredis options. The node-redis client sends no
  * commands, and need not be connected.
  */
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { ClusterOptions, RedisOptions } from 'ioredis'
 import { LockArgumentError } from '../errors.ts'
 
@@ -23,8 +24,8 @@ export interface NodeRedisInstance {
   destroy(): unknown
 }
 
-/** Returns the credentials for a new connection. Called before each attempt to connect. */
-export type Credentials = () => Promise<{ username?: string | undefined; password?: string | undefined }>
+/** Fetches the user and the password for a new connection. */
+type FetchCredentials = () => Promise<{ username?: string | undefined; password?: string | undefined }>
 
 interface Address {
   readonly host: string
@@ -39,10 +40,10 @@ type Socket = Partial<Address> & {
 }
 
 type Provider =
-  | { readonly type: 'async-credentials-provider'; readonly credentials: Credentials }
+  | { readonly type: 'async-credentials-provider'; readonly credentials: FetchCredentials }
   | {
       readonly type: 'streaming-credentials-provider'
-      subscribe(listener: object): Promise<[Awaited<ReturnType<Credentials>>, { dispose(): void }]>
+      subscribe(listener: object): Promise<[Awaited<ReturnType<FetchCredentials>>, { dispose(): void }]>
     }
 
 interface ClientOptions {
@@ -74,7 +75,7 @@ export interface Reach {
   readonly nodes?: RedisOptions[]
   readonly natMap?: ClusterOptions['natMap']
   readonly keyPrefix?: string | undefined
-  readonly credentials?: Credentials | undefined
+  readonly provider?: FetchCredentials | undefined
 }
 
 export function isNodeRedis(value: unknown): value is NodeRedisInstance {
@@ -93,10 +94,10 @@ export function readNodeRedis(client: NodeRedisInstance): Reach {
       protocol,
     }))
     const { host, port, ...each } = reach(defaults)
-    return { options: { ...each, protocol }, nodes, natMap, keyPrefix, credentials: credentialsOf(defaults) }
+    return { options: { ...each, protocol }, nodes, natMap, keyPrefix, provider: providerOf(defaults) }
   }
   if (!sentinelRootNodes) {
-    return { options: { ...reach(options), protocol, keyPrefix }, credentials: credentialsOf(options) }
+    return { options: { ...reach(options), protocol, keyPrefix }, provider: providerOf(options) }
   }
   const { nodeClientOptions = {}, sentinelClientOptions = {} } = options
   if (sentinelClientOptions.credentialsProvider) {
@@ -124,7 +125,7 @@ export function readNodeRedis(client: NodeRedisInstance): Reach {
       updateSentinels: !nodeAddressMap,
       natMap,
     },
-    credentials: credentialsOf(nodeClientOptions),
+    provider: providerOf(nodeClientOptions),
   }
 }
 
@@ -149,6 +150,26 @@ function optionsOf(client: NodeRedisInstance): Options {
   const accepted =
     'a client or a cluster of node-redis 5 or 6, a sentinel of node-redis 6, or the ioredis options { sentinels: [{ host, port }], name }'
   throw new LockArgumentError('redis', `an instance of ${client.constructor.name}`, accepted)
+}
+
+/**
+ * Returns the database that the client has selected; undefined if it is of a cluster or of sentinels, or older than
+ * node-redis 5.12. The client keeps the number private. But for each command, it publishes the number on a channel of
+ * `node:diagnostics_channel`, before it finds that the command is aborted already. So nothing is sent.
+ */
+export function selectedBy(client: NodeRedisInstance): number | undefined {
+  const { rootNodes, sentinelRootNodes } = optionsOf(client)
+  if (rootNodes || sentinelRootNodes || !('sendCommand' in client)) return undefined
+  const { sendCommand } = client as { sendCommand(args: string[], options: object): Promise<unknown> }
+  const channel = 'tracing:node-redis:command:start'
+  let database: number | undefined
+  const learn = (command: unknown) => {
+    database ??= (command as { database?: number }).database
+  }
+  subscribe(channel, learn)
+  sendCommand.call(client, ['PING'], { abortSignal: AbortSignal.abort() }).catch(() => {})
+  unsubscribe(channel, learn)
+  return database
 }
 
 function reach(given: ClientOptions): RedisOptions {
@@ -178,7 +199,7 @@ function parsed(given: ClientOptions): ClientOptions {
   return { ...given, socket, username: decodeURIComponent(username), password: decodeURIComponent(password) }
 }
 
-function credentialsOf({ credentialsProvider: provider }: ClientOptions): Credentials | undefined {
+function providerOf({ credentialsProvider: provider }: ClientOptions): FetchCredentials | undefined {
   if (!provider) return undefined
   if (provider.type === 'async-credentials-provider') return () => provider.credentials()
   return async () => {

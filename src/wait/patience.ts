@@ -27,7 +27,7 @@ export function limit(
   giveUp: () => void,
 ): (() => void) | undefined {
   const leave = signal && onAbort(signal, giveUp)
-  if (timeout === undefined) return leave
+  if (timeout === undefined || timeout === Number.POSITIVE_INFINITY) return leave
   const timer = clock.after(timeout, giveUp)
   return () => {
     timer.cancel()

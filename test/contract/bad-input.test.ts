@@ -1,5 +1,6 @@
 /** Tests which arguments a client refuses with LockArgumentError, what the error says, and that nothing is sent. */
 import { inspect } from 'node:util'
+import { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { LockArgumentError, LockClient, type LockOptions } from '../../src/index.ts'
 import { promptly, rejection } from '../kit/outcomes.ts'
@@ -28,7 +29,7 @@ const notFlags = ['true', 0, 1, null]
 const notTexts = ['', 5, null, 'x'.repeat(1025), '\ud800']
 
 const badLockOptions: Record<keyof LockOptions, unknown[]> = {
-  timeout: notTimes,
+  timeout: notTimesOrNever,
   signal: [new AbortController(), {}, null, true],
   lease: [...notTimes, 0],
   renew: notFlags,
@@ -47,7 +48,7 @@ const badClientOptions: Record<string, unknown[]> = {
   tokenMemory: notTimes,
   fair: notFlags,
   fairAfter: notTimesOrNever,
-  timeout: notTimes,
+  timeout: notTimesOrNever,
   outageTimeout: notTimes,
   label: [5, null, {}],
 }
@@ -223,10 +224,88 @@ describe('a bad option of a client', () => {
     expect(inspect(error)).not.toContain('hunter2')
   })
 
-  test('an invalid URL is refused without its text, which may contain a password', () => {
-    const error = thrown(() => new LockClient('http://user:hunter2@localhost'))
+  test.each([
+    'http://user:hunter2@localhost',
+    'redis://user:12#hunter2@localhost',
+    'redis://user:12?hunter2@localhost',
+    'redis://user:%zhunter2@localhost',
+    'redis://localhost/hunter2',
+    'redis://localhost/1x',
+    'redis://localhost/-1',
+    'redis://localhost/run/redis.sock',
+    'redis://localhost?db=hunter2',
+    'redis://localhost?db=',
+    'redis://localhost?port=hunter2',
+    'unix://',
+    'unix:///',
+    'unix://user:hunter2@',
+    'unix://run/redis.sock',
+    'unix:///run/redis.sock?db=1.5',
+    'unix:///run/redis.sock#hunter2',
+    '/run/redis.sock',
+  ])('%s is refused without its text, which may contain a password, and the error names the forms', url => {
+    const error = thrown(() => new LockClient(url))
     expect(error.option).toBe('redis')
-    expect(error.message).not.toContain('hunter2')
+    expect(error.message).toMatch(/redis:\/\/.* unix:\/\/\/run\/redis\.sock or \{ path: '\/run\/redis\.sock' \}/)
+    expect(inspect(error)).not.toContain('hunter2')
+  })
+
+  test('the error names the socket that the URL may mean', () => {
+    const error = thrown(() => new LockClient('redis://localhost/var/run/r-1.sock'))
+    expect(error.accepted).toContain("unix:///var/run/r-1.sock or { path: '/var/run/r-1.sock' }")
+  })
+
+  const numbers = ['x', '1x', '', -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, true, {}]
+  test.each([...numbers.map(db => ({ db })), ...[...numbers, 0, 65_536].map(port => ({ port }))])(
+    '%o is refused, in options, an instance, or one server of a quorum',
+    given => {
+      const [[name, value]] = Object.entries(given) as [[string, unknown]]
+      const options = { host: '127.0.0.1', lazyConnect: true, ...given } as object
+      const good = 'redis://127.0.0.1:1'
+      for (const redis of [options, [good, good, options]])
+        expectTelling(
+          thrown(() => new LockClient(redis)),
+          `redis.${name}`,
+          value,
+        )
+      // ioredis itself reads a text as a number.
+      if (typeof value === 'number')
+        expectTelling(
+          thrown(() => new LockClient(new Redis(options))),
+          `redis.${name}`,
+          value,
+        )
+    },
+  )
+
+  test.each([
+    [{ sentinels: [{ host: 'a', port: 'x' }], name: 'm' }, 'redis.port', /65535/],
+    [{ sentinels: 'a', name: 'm' }, 'redis.sentinels', /array/],
+    [{ sentinels: [], name: 'm' }, 'redis', /at least one sentinel/],
+    [{ sentinels: [{ host: 'a' }] }, 'redis', /name of master/],
+    [{ url: 'redis://:hunter2@a' }, 'redis.url', /new LockClient\(url\)/],
+    [{ redis: 'redis://:hunter2@a' }, 'redis.redis', /new LockClient\(redis\)/],
+    [{ socket: { host: 'a' }, password: 'hunter2' }, 'redis.socket', /host/],
+    [{ host: 'a', database: 2 }, 'redis.database', /`db`/],
+    [{ rootNodes: [{ url: 'redis://:hunter2@a' }] }, 'redis.rootNodes', /Cluster/],
+    [{ host: 'a', lease: 5_000, prefix: 'x' }, 'redis.lease', /new LockClient\(redis, \{ lease \}\)/],
+    ['redis://a?timeout=5', 'redis.timeout', /new LockClient\(redis, \{ timeout \}\)/],
+  ])('the error of %o says what was meant', (redis, option, words) => {
+    const error = thrown(() => new LockClient(redis as never))
+    expect([error.option, error.accepted]).toEqual([option, expect.stringMatching(words)])
+    expect(inspect(error)).not.toContain('hunter2')
+  })
+
+  // Stand-ins with the properties by which ioredis-mock 8 and ioredis 4 differ from ioredis 5 and 6.
+  test.each([
+    ['ioredis-mock', { connected: true }, /ioredis-mock .* tests/],
+    ['a Redis of ioredis 4', { connector: {}, _addedScriptHashes: {} }, /5\.4/],
+    ['a Cluster of ioredis 4', { connectionPool: {}, isCluster: true, _addedScriptHashes: {} }, /5\.4/],
+  ])('an instance of %s is refused', (_, shape, words) => {
+    const instance = Object.assign(new EventTarget(), { options: { password: 'hunter2' }, duplicate() {} }, shape)
+    const error = thrown(() => new LockClient(instance as never))
+    expect([error.option, error.message]).toEqual(['redis', expect.stringMatching(words)])
+    expect(inspect(error)).not.toContain('hunter2')
   })
 })
 

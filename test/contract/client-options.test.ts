@@ -4,7 +4,7 @@ import { hostname } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type LockClient, LockClosedError, LockTimeoutError } from '../../src/index.ts'
-import { heard, rejection } from '../kit/outcomes.ts'
+import { heard, promptly, rejection, settles } from '../kit/outcomes.ts'
 import { park, queueOf } from '../kit/parking.ts'
 import { ownPlace, place } from '../kit/place.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
@@ -225,6 +225,29 @@ describe('defaults for the options of a call', () => {
     await lease.release()
     expect((await patient).held).toBe(true)
   })
+})
+
+test('timeout: Infinity means no limit, for a call whatever the client’s default, and for the client', async () => {
+  const [hasty, patient, holder] = [client({ timeout: 50 }), client({ timeout: Number.POSITIVE_INFINITY }), client()]
+  const endless = { timeout: Number.POSITIVE_INFINITY }
+  const [a, b] = [freshKey(), freshKey()]
+  const leases = [await holder.lock(a), await holder.semaphore(b, 1).lock(), await holder.lock(b)]
+  const calls: Promise<unknown>[] = [
+    hasty.lock(a, endless),
+    hasty.tryLock(a, endless),
+    hasty.using(a, endless, lease => lease.held),
+    hasty.wrap(a, async () => true, endless)(),
+    hasty.semaphore(b, 1).lock(endless),
+    hasty.all([a, b]).lock(endless),
+    hasty.all([a, b]).tryLock(endless),
+    patient.lock(a),
+    patient.tryLock(a),
+  ]
+  const release = (result: unknown) => (result as Partial<AsyncDisposable>)[Symbol.asyncDispose]?.()
+  const done = Promise.all(calls.map(call => call.then(async result => (await release(result)) ?? result)))
+  expect(await settles(Promise.race(calls), 500)).toBe(false)
+  for (const lease of leases) await lease.release()
+  expect(await promptly(done)).not.toContain(null)
 })
 
 test('label is shown to other clients for holders and waiters', async () => {

@@ -1,9 +1,14 @@
 /** Tests clients of a single server that are made from a URL or from options of ioredis. */
+import { join } from 'node:path'
 import { Redis } from 'ioredis'
+import { Redis as Redis5 } from 'ioredis-5'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { FaultProxy } from '../kit/fault-proxy.ts'
 import { promptly } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
-import { client, freshKey, keysWith, plainRedis, redisUrl } from '../kit/redis.ts'
+import { client, freshKey, keysWith, ownServer, plainRedis, redisUrl } from '../kit/redis.ts'
+import { emptyFolder } from '../kit/temp.ts'
+import { eventually } from '../kit/time.ts'
 
 test('a client is made from a URL', async () => {
   expect((await client({}, redisUrl()).lock(freshKey())).held).toBe(true)
@@ -22,6 +27,58 @@ test('a client is made from options of ioredis, which it does not change', async
   const key = freshKey()
   await client({}, options).lock(key)
   expect(await keysWith(plainRedis(`${redisUrl()}/3`), key)).toEqual([expect.stringMatching(/^y:lock:/)])
+})
+
+test('a client is made from the URL of a Unix socket, with a user and a database', async () => {
+  const path = join(await emptyFolder(), 'r é%d@is.sock')
+  const { url } = await ownServer('--unixsocket', path)
+  const admin = plainRedis(`${url}/3`)
+  await admin.acl('SETUSER', 'me/too', 'on', '>p:w@', '~*', '&*', '+@all')
+  const encoded = path.split('/').map(encodeURIComponent).join('/')
+  const key = freshKey()
+  await client({}, `unix://me%2Ftoo:p%3Aw%40@${encoded}?db=3`).lock(key)
+  expect(await keysWith(admin, key)).toHaveLength(1)
+  expect(await client({}, `unix://${encoded}`).isLocked(key)).toBe(false)
+  expect(await client({}, { path, db: 3 }).isLocked(key)).toBe(true)
+})
+
+describe.each([
+  ['6', Redis],
+  ['5', Redis5 as unknown as typeof Redis],
+])('I1: locks are in the database in which an instance of ioredis %s is', (_, Redis) => {
+  test('after it has selected one, also while it reconnects, and after it was closed', async () => {
+    const { url } = await ownServer()
+    const proxy = await FaultProxy.open(url)
+    const redis = new Redis(proxy.url, { db: 1, retryStrategy: () => 10 })
+    onTestFinished(async () => {
+      redis.disconnect()
+      await proxy.close()
+    })
+    redis.on('error', () => {})
+    const key = freshKey()
+    const locksIn = async (db: number) => (await keysWith(plainRedis(`${url}/${db}`), key)).length
+    await client({}, redis).tryLock(key)
+    expect([await locksIn(1), redis.options.db]).toEqual([1, 1])
+    await redis.select(2)
+    const second = client({}, redis)
+    await redis.select(3)
+    await second.tryLock(key)
+    expect([await locksIn(2), await locksIn(3)]).toEqual([1, 0])
+
+    proxy.swallow('down')
+    proxy.cut()
+    await eventually(() => redis.status === 'connect')
+    const third = client({}, redis)
+    proxy.heal()
+    proxy.cut()
+    await promptly(third.tryLock(key, { timeout: 2_000 }))
+    expect([await locksIn(1), await locksIn(3)]).toEqual([1, 1])
+
+    redis.select(4).catch(() => {})
+    redis.disconnect()
+    await client({}, redis).tryLock(key)
+    expect(await locksIn(4)).toBe(1)
+  })
 })
 
 describe('a URL with keyPrefix', () => {

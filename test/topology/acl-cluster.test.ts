@@ -1,5 +1,6 @@
 /** Tests the rights that a client needs on a cluster: on every master, and while a slot moves. */
 import { Cluster, Command } from 'ioredis'
+import { Cluster as Cluster5 } from 'ioredis-5'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type ClientOptions, LockClient, LockConnectionError } from '../../src/index.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
@@ -163,3 +164,35 @@ function without(right: string): string[] {
   const other = right.startsWith('+') ? right.replace('+', '-') : `${right[0]}others:*`
   return aclRule([mutex], { cluster: true }).map(rule => (rule === right ? other : rule))
 }
+
+test.each([
+  ['6', Cluster],
+  ['5', Cluster5 as unknown as typeof Cluster],
+])(
+  'the password is changed, and the client learns of the new one from its Cluster of ioredis %s',
+  async (version, Cluster) => {
+    const username = `rotating-${version}`
+    for (const redis of admins()) await redis.acl('SETUSER', username, 'on', '>first', '~*', '&*', '+@all')
+    const source = new Cluster(cluster.addresses, { lazyConnect: true, redisOptions: { username, password: 'first' } })
+    await using locks = new LockClient(source, { outageTimeout: 10_000 })
+    const keys = [freshKey('a'), freshKey('b'), freshKey('c')]
+    const held = await Promise.all(keys.map(key => locks.lock(key)))
+    const waiting = locks.lock(keys[0]!, { fair: true })
+    for (const redis of admins()) {
+      await redis.acl('SETUSER', username, 'resetpass', '>second')
+      await redis.call('CLIENT', 'KILL', 'USER', username)
+    }
+    const call = locks.lock(freshKey())
+    await eventually(async () => (await Promise.all(admins().map(redis => redis.acl('LOG')))).join().includes(username))
+    source.options.redisOptions!.password = 'second'
+    expect((await call).held).toBe(true)
+    expect(await Promise.all(held.map(lease => lease.release()))).toEqual([true, true, true])
+    expect((await waiting).held).toBe(true)
+    // Only the connections for messages are closed now.
+    await Promise.all(admins().map(redis => redis.call('CLIENT', 'KILL', 'TYPE', 'PUBSUB', 'SKIPME', 'yes')))
+    const next = locks.lock(keys[0]!, { fair: true })
+    await eventually(async () => (await locks.inspect(keys[0]!)).waiters.length === 1)
+    expect(await (await waiting).release()).toBe(true)
+    expect((await next).held).toBe(true)
+  },
+)

@@ -105,3 +105,28 @@ test.each([
     expect(at.warnings[0]?.message).toMatch(words)
   },
 )
+
+test('the passwords for servers and sentinels are changed, and the client learns of the new ones from its options', async () => {
+  const name = 'rotating'
+  for (const redis of everywhere()) await redis.acl('SETUSER', name, 'on', '>first', '~*', '&*', '+@all')
+  const logins = (password: string) => ({ password, sentinelPassword: password })
+  const given = { ...servers.options, username: name, sentinelUsername: name, ...logins('first') }
+  await using locks = new LockClient(given, { outageTimeout: 10_000 })
+  const held = await locks.lock(freshKey())
+  for (const redis of everywhere()) {
+    await redis.acl('SETUSER', name, 'resetpass', '>second')
+    await redis.call('CLIENT', 'KILL', 'USER', name)
+  }
+  const call = locks.lock(freshKey())
+  const denied = () => Promise.all(everywhere().map(redis => redis.acl('LOG')))
+  await eventually(async () => (await denied()).join().includes(name))
+  Object.assign(given, logins('second'))
+  expect((await call).held).toBe(true)
+  expect(await held.release()).toBe(true)
+  // The client listens to all sentinels again.
+  for (const server of servers.sentinels) {
+    await eventually(async () =>
+      /user=rotating/.test(String(await servers.direct(server).client('LIST', 'TYPE', 'PUBSUB'))),
+    )
+  }
+})

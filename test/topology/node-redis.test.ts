@@ -130,6 +130,31 @@ describe.each(versions)('node-redis %s', (_, { createClient, createCluster }) =>
     expect(await keysWith(plainRedis(`${url}/2`), 'lock:{')).toEqual([expect.stringMatching(/^(app:)?lock:/)])
   })
 
+  test('I1: the database that the client has selected, without sending a command on it', async () => {
+    const { url } = await ownServer()
+    const redis = createClient({ url: `${url}/1`, name: 'the-callers' })
+    redis.on('error', () => {})
+    await redis.connect()
+    const key = freshKey()
+    const locksIn = (db: number) => keysWith(plainRedis(`${url}/${db}`), key)
+    await redis.select(2)
+    const locks = client({}, redis)
+    expect(String(await plainRedis(url).client('LIST'))).toMatch(/name=the-callers .* cmd=select /)
+    await redis.select(3)
+    await locks.tryLock(key)
+    redis.destroy()
+    await client({}, redis).tryLock(key)
+    expect([await locksIn(1), await locksIn(2), await locksIn(3)]).toEqual([
+      [],
+      [expect.any(String)],
+      [expect.any(String)],
+    ])
+  })
+
+  test.each([Number.NaN, -1, 1.5])('I1: database %s is refused', database => {
+    expect(() => client({}, createClient({ database }))).toThrow(LockArgumentError)
+  })
+
   test('a cluster with a password, given by one of its nodes, through an address map', async () => {
     const cluster = await guarded()
     const [node] = cluster.addresses

@@ -60,7 +60,7 @@ describe('a call', () => {
     expect(await call).toMatchObject({ reply: 'yes', repeated: true })
   })
 
-  test.each(['NOPERM x', 'OOM x', 'READONLY x', 'WRONGTYPE x', 'NOAUTH x', 'ERR x', 'BUSYGROUP x'])(
+  test.each(['NOPERM x', 'OOM x', 'READONLY x', 'WRONGTYPE x', 'ERR x', 'BUSYGROUP x'])(
     'that the server refuses rejects with the refusal, and is not repeated: %s',
     async message => {
       const at = await Connected.up()
@@ -73,6 +73,20 @@ describe('a call', () => {
       expect(at.redis.asked.count).toBe(1)
     },
   )
+
+  test('that is refused for want of a password is sent on the next connection, because the password was accepted before', async () => {
+    const at = await Connected.up()
+    const call = at.ask()
+    await settled()
+    await at.redis.asked.next.fail(replyError('NOAUTH x'))
+    await at.clock.advance(100)
+    expect(at.redis.asked.count).toBe(1)
+    at.redis.emit('end')
+    await at.clock.advance(100)
+    await at.redis.ready()
+    await at.redis.asked.next.answer('yes')
+    expect(await call).toMatchObject({ reply: 'yes' })
+  })
 })
 
 describe('a call that was refused and can be asked in another way', () => {

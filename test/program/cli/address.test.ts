@@ -21,6 +21,13 @@ describe('what an address names', () => {
     expect(parseAddress('redis://[::1]:7000')).toMatchObject({ place: '[::1]:7000' })
   })
 
+  test('one server, by its Unix socket', () => {
+    const url = `unix://me:${encoded}@/run/a%20b/redis.sock?db=3`
+    const shown = { place: '/run/a b/redis.sock', shown: 'unix:///run/a%20b/redis.sock' }
+    expect(parseAddress(url)).toEqual({ kind: 'server', url, tls: false, hasSecrets: true, ...shown })
+    expect(parseAddress('unix:///r')).toMatchObject({ place: '/r', shown: 'unix:///r', hasSecrets: false })
+  })
+
   test('a cluster, by some of its nodes', () => {
     const shown = 'redis+cluster://10.0.0.1:7000,[fe80::1]:7001,[::1],db-2.internal'
     expect(parseAddress(shown.replace('//', `//me:${encoded}@`))).toEqual({
@@ -74,6 +81,15 @@ test.each([
   'redis://:s3cret%zz@127.0.0.1:1',
   'redis://:s3cret@',
   'redis://127.0.0.1:1/s3cret',
+  'redis://127.0.0.1:1?db=s3cret',
+  'redis://127.0.0.1:1/run/redis.sock',
+  'redis:///1',
+  'unix://user:1234/s3cret@/run/redis.sock',
+  'unix://:s3cret@run/redis.sock',
+  'unix:///run/redis.sock?db=s3cret',
+  'unix:///%zs3cret',
+  'unix:/run/redis.sock',
+  '/run/redis.sock',
   's3cret@127.0.0.1',
   'localhost:6379',
   'redis://127.0.0.1:99999',
@@ -115,7 +131,7 @@ test.each([
     message = (error as Error).message
   }
   expect(message).toMatch(
-    /^\$REDIS_URL is not an address of Redis; expected redis:\/\/.*redis\+cluster:\/\/.*redis\+sentinel:\/\//,
+    /^\$REDIS_URL is not an address of Redis; expected redis:\/\/.* unix:\/\/\/.*redis\+cluster:\/\/.*redis\+sentinel:\/\//,
   )
   for (const secret of secrets) expect(message).not.toContain(secret)
 })

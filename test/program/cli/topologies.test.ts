@@ -1,6 +1,8 @@
 /** Tests every command of `baton` with a cluster or sentinels, with passwords, with and without TLS. */
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { freshKey, redisUrl } from '../../kit/redis.ts'
+import { freshKey, ownServer, redisUrl } from '../../kit/redis.ts'
+import { emptyFolder } from '../../kit/temp.ts'
 import { eventually } from '../../kit/time.ts'
 import { type Guarded, guardedCluster, guardedSentinel, masterName, passwords } from '../../kit/topologies/guarded.ts'
 import { ask, openSite } from '../ui/site.ts'
@@ -164,6 +166,24 @@ describe.each(cases)('$kind, by TLS: $tls', ({ kind, tls }) => {
     const around = url.replace([first, ...rest].join(','), `127.0.0.1:1,no-such-host.invalid,${first}`)
     expect(await by(around, 'list')).toMatchObject({ code: 0, errors: '' })
   })
+})
+
+test('a Unix socket: run, inspect, and the reason if nobody listens on it', async () => {
+  const path = join(await emptyFolder(), 'the redis.sock')
+  await ownServer('--unixsocket', path, '--requirepass', passwords.data)
+  const url = `unix://:${encoded.data}@${encodeURI(path)}?db=2`
+  const key = freshKey()
+  const ran = noSecret(await start(['run', key, '--', 'echo', 'mine'], { REDIS_URL: url }).ended)
+  expect(ran).toMatchObject({ code: 0, output: 'mine\n', errors: '' })
+  const free = noSecret(await start(['inspect', key, '--url', url]).ended)
+  expect(free).toMatchObject({ code: 0, output: expect.stringContaining('is free'), errors: '' })
+  const away = noSecret(await start(['list'], { REDIS_URL: url.replace('the%20', '') }).ended)
+  expect(away).toMatchObject({
+    code: 69,
+    errors: expect.stringMatching(/^baton: Redis at \/.*\/redis\.sock cannot .* ENOENT/),
+  })
+  const bench = noSecret(await start(['bench'], { REDIS_URL: url }).ended)
+  expect(bench).toMatchObject({ code: 64, errors: expect.stringContaining('$REDIS_URL names a Unix socket') })
 })
 
 function noSecrets(text: string): void {
