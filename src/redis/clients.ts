@@ -36,6 +36,8 @@ export interface Clients {
    */
   make(silence: number): Redis | Cluster
   readonly keyPrefix: string
+  /** The database with the locks. redis/destination.ts selects it on each connection. */
+  readonly database: number
   readonly cluster: boolean
   /** The sentinels that know which server is the master. Undefined: Redis has no sentinels. */
   readonly sentinels?: SentinelClients | undefined
@@ -51,7 +53,7 @@ export interface SentinelClients {
 /**
  * Options for every connection. With these options, ioredis never sends a command twice on its own, and never leaves a
  * promise unsettled (redis/connection.ts has the reasons). `keyPrefix` is empty, because redis/keys.ts adds the prefix
- * to keys and channels.
+ * to keys and channels. `db` is not here, because a pattern must keep it (`Clients.database`).
  */
 const manners = {
   lazyConnect: true,
@@ -90,6 +92,12 @@ const manners = {
   disableClientInfo: true,
 } satisfies RedisOptions
 
+/**
+ * After this many ms without traffic, the operating system probes whether a connection still works. Load balancers drop
+ * connections that are idle for a minute or more. ioredis 5 leaves this to the system, which begins after two hours.
+ */
+const KEEP_ALIVE = 60_000
+
 /** Options that apply only to a connection to the master. For a connection to a sentinel, these values replace them. */
 const elsewhere = {
   sentinels: undefined,
@@ -98,7 +106,6 @@ const elsewhere = {
   username: undefined,
   password: undefined,
   tls: undefined,
-  db: undefined,
   connectionName: undefined,
   Connector: undefined,
 }
@@ -110,12 +117,21 @@ export function clientsOf(source: RedisSource): Clients {
   const { pattern, credentials } = patternOf(source)
   const { keyPrefix = '' } = pattern.options
   if ('nodes' in pattern) {
-    return { make: silence => duplicateCluster(pattern, silence, credentials), keyPrefix, cluster: true }
+    return { make: silence => duplicateCluster(pattern, silence, credentials), keyPrefix, database: 0, cluster: true }
   }
-  const make = () => own(pattern.duplicate(manners), credentials)
   const { options } = pattern
-  const sentinel = (options: RedisOptions) => own(pattern.duplicate({ ...manners, ...elsewhere, ...options }))
-  return { make, keyPrefix, cluster: false, sentinels: options.sentinels && { options, make: sentinel } }
+  const make = () => own(pattern.duplicate(mannersFor(options)), credentials)
+  const sentinel = (to: RedisOptions) => own(pattern.duplicate({ ...mannersFor(options), ...elsewhere, ...to }))
+  const sentinels = options.sentinels && { options, make: sentinel }
+  return { make, keyPrefix, database: options.db ?? 0, cluster: false, sentinels }
+}
+
+/**
+ * Returns `manners`, and the two options of a connection for which the pattern's own value counts. ioredis itself
+ * selects no database, because it would use database 0 if the server refuses (redis/destination.ts).
+ */
+function mannersFor({ keepAlive }: RedisOptions): typeof manners & RedisOptions {
+  return { ...manners, db: 0, keepAlive: Math.min(keepAlive || KEEP_ALIVE, KEEP_ALIVE) }
 }
 
 /** The ioredis instance to duplicate. It is either the caller's, or one that was made here and never connects. */
@@ -173,7 +189,7 @@ function installed(): ReturnType<typeof load> {
 
 /** Returns a new connection to a node of a cluster. The ioredis `Cluster` does not use this connection. */
 export function ownConnectionTo(node: Redis): Redis {
-  return heardOut(node.duplicate(manners))
+  return heardOut(node.duplicate(mannersFor(node.options)))
 }
 
 /**
@@ -183,6 +199,7 @@ export function ownConnectionTo(node: Redis): Redis {
  * (`socketTimeout`).
  */
 function duplicateCluster(pattern: Cluster, silence: number, credentials?: Credentials): Cluster {
+  const { redisOptions: ofNodes = {} } = pattern.options
   const cluster = pattern.duplicate([], {
     lazyConnect: true,
     clusterRetryStrategy: () => null,
@@ -199,10 +216,14 @@ function duplicateCluster(pattern: Cluster, silence: number, credentials?: Crede
     // This option is off because redis/shards.ts subscribes to the channels of shards.
     shardedSubscribers: false,
     keyPrefix: '',
-    redisOptions: { ...pattern.options.redisOptions, ...manners, socketTimeout: silence },
+    redisOptions: { ...ofNodes, ...mannersFor(ofNodes), socketTimeout: silence },
   })
   cluster.on('error', error => tellWhy(cluster, error))
-  cluster.on('+node', node => own(node, credentials))
+  cluster.on('+node', node => {
+    // If the caller's address of a node names a database, ioredis has put it into the options of this node.
+    node.options.db = 0
+    own(node, credentials)
+  })
   cluster.on('+node', hearOutAsking)
   return cluster
 }

@@ -6,7 +6,7 @@ import { LockConnectionError } from '../errors.ts'
  * the error of a script that needs a key while the key's slot moves to another node (lua/shared/all.lua).
  */
 const passing = /^(LOADING|BUSY|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|MOVED|ASK)\b|\bnon local key\b/
-/** Errors of a server that is no longer the master. With sentinels, a new connection leads to the new master. */
+/** Errors of a server that is no longer the master. A new connection to its address may lead to the new master. */
 const demoted = /\bREADONLY\b|\bcannot be used with replica\b/
 /** Errors that only a node of a cluster sends: the key is on another node, or the keys are in several slots. */
 const elsewhere = /^(MOVED|ASK|CROSSSLOT)\b/
@@ -44,5 +44,5 @@ export function isOfCluster(error: Error): boolean {
 
 /** Returns whether the next attempt to connect would end with the same error (password, rights, wrong server). */
 export function isFinal(error: Error): boolean {
-  return error instanceof WrongServer || (isReply(error) && !isPassing(error))
+  return error instanceof WrongServer || (isReply(error) && !isPassing(error) && !isDemoted(error))
 }

@@ -56,7 +56,7 @@ describe.each(rights)('the right is revoked: %s', (name, rules, words) => {
 
   // This test fails if `return this.#fail(call, refusedBy(error))` becomes `return this.#fail(call, new
   // LockConnectionError('no'))` in src/redis/connection.ts: the error does not name the missing right. It also fails if
-  // `this.#refusal = isFinal(error) ? error : undefined` is removed in src/redis/connection.ts: a refused login is
+  // `this.#reason = error` is removed in src/redis/connection.ts: a refused login is
   // reported only after outageTimeout.
   test('I6: every call is rejected soon, and the error names what is missing', async () => {
     const { redis, limited, key } = await scene()
