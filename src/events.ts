@@ -27,7 +27,8 @@ export interface ClientEvents {
   lost: { key: string; fencingToken: number; error: LockLostError | LockClosedError }
   /**
    * A connection of this client to Redis was lost, or over a quorum, the connections to a majority of the servers. The
-   * client is reconnecting.
+   * client is reconnecting. While the client neither holds nor waits, this is emitted only if the first attempt to
+   * connect again fails.
    * @since 0.1.0
    */
   disconnected: { error: Error }

@@ -85,9 +85,9 @@ export class Session {
       },
       entered: (lock, owner) => this.#about(lock, ({ acquirer }, key) => acquirer.entered(key, owner)),
       ends: (lock, ms) => this.#about(lock, ({ acquirer }, key) => acquirer.lookAgain(key, ms)),
-      down: error => {
-        this.#down = error
-        for (const { acquirer } of this.#all) acquirer.disconnected(error)
+      down: (error, brief) => {
+        this.#down = brief ? undefined : error
+        for (const { acquirer } of this.#all) acquirer.disconnected(error, brief)
       },
       up: () => {
         for (const { acquirer } of this.#all) acquirer.reconnected()

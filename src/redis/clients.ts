@@ -38,7 +38,7 @@ export interface Clients {
    */
   make(silence: number): Redis | Cluster
   readonly keyPrefix: string
-  /** The number of the database that has the locks. */
+  /** The database with the locks. redis/destination.ts selects it on each connection. */
   readonly database: number
   readonly cluster: boolean
   /** The sentinels that know which server is the master. Undefined: Redis has no sentinels. */
@@ -55,7 +55,7 @@ export interface SentinelClients {
 /**
  * Options for every connection. With these options, ioredis never sends a command twice on its own, and never leaves a
  * promise unsettled (redis/connection.ts has the reasons). `keyPrefix` is empty, because redis/keys.ts adds the prefix
- * to keys and channels.
+ * to keys and channels. `db` is not here, because a pattern must keep it (`Clients.database`).
  */
 const manners = {
   lazyConnect: true,
@@ -94,6 +94,12 @@ const manners = {
   disableClientInfo: true,
 } satisfies RedisOptions
 
+/**
+ * After this many ms without traffic, the operating system probes whether a connection still works. Load balancers drop
+ * connections that are idle for a minute or more. ioredis 5 leaves this to the system, which begins after two hours.
+ */
+const KEEP_ALIVE = 60_000
+
 /** Options that apply only to a connection to the master. For a connection to a sentinel, these values replace them. */
 const elsewhere = {
   sentinels: undefined,
@@ -102,7 +108,6 @@ const elsewhere = {
   username: undefined,
   password: undefined,
   tls: undefined,
-  db: undefined,
   connectionName: undefined,
   Connector: undefined,
 }
@@ -123,17 +128,26 @@ export function clientsOf(source: RedisSource): Clients {
   const credentials = provider ? () => fetched(provider) : known
   if ('nodes' in pattern) {
     const make = (silence: number) => duplicateCluster(pattern, silence, credentials)
-    return { make, keyPrefix, database, cluster: true }
+    return { make, keyPrefix, database: 0, cluster: true }
   }
-  const make = () => own(pattern.duplicate({ ...manners, db: database }), credentials)
+  const { options } = pattern
+  const make = () => own(pattern.duplicate(mannersFor(options)), credentials)
   const ofSentinel = () => {
     const { sentinelUsername: username, sentinelPassword: password } = now()
     return { username, password }
   }
-  const { options } = pattern
-  const sentinel = (of: RedisOptions) => own(pattern.duplicate({ ...manners, ...elsewhere, ...of }), ofSentinel)
+  const sentinel = (of: RedisOptions) =>
+    own(pattern.duplicate({ ...mannersFor(options), ...elsewhere, ...of }), ofSentinel)
   const sentinels = options.sentinels && { options, make: sentinel }
   return { make, keyPrefix, database, cluster: false, sentinels }
+}
+
+/**
+ * Returns `manners`, and the two options of a connection that depend on the pattern. ioredis itself selects no database,
+ * because it would use database 0 if the server refuses (redis/destination.ts).
+ */
+function mannersFor({ keepAlive }: RedisOptions): typeof manners & RedisOptions {
+  return { ...manners, db: 0, keepAlive: Math.min(keepAlive || KEEP_ALIVE, KEEP_ALIVE) }
 }
 
 interface Pattern {
@@ -211,7 +225,7 @@ function installed(): ReturnType<typeof load> {
 
 /** Returns a new connection to a node of a cluster. The ioredis `Cluster` does not use this connection. */
 export function ownConnectionTo(node: Redis): Redis {
-  return heardOut(node.duplicate(manners))
+  return heardOut(node.duplicate(mannersFor(node.options)))
 }
 
 /**
@@ -221,7 +235,8 @@ export function ownConnectionTo(node: Redis): Redis {
  * (`socketTimeout`).
  */
 function duplicateCluster(pattern: Cluster, silence: number, credentials: Credentials): Cluster {
-  const { username, password } = pattern.options.redisOptions ?? {}
+  const { redisOptions: ofNodes = {} } = pattern.options
+  const { username, password } = ofNodes
   const cluster = pattern.duplicate([], {
     lazyConnect: true,
     clusterRetryStrategy: () => null,
@@ -238,12 +253,17 @@ function duplicateCluster(pattern: Cluster, silence: number, credentials: Creden
     // This option is off because redis/shards.ts subscribes to the channels of shards.
     shardedSubscribers: false,
     keyPrefix: '',
-    redisOptions: { ...pattern.options.redisOptions, ...manners, socketTimeout: silence },
+    redisOptions: { ...ofNodes, ...mannersFor(ofNodes), socketTimeout: silence },
   })
   cluster.on('error', error => tellWhy(cluster, error))
   // A node from which the cluster is discovered may have a user and a password of its own.
   const isUsual = ({ options }: Redis) => same(options.username, username) && same(options.password, password)
-  cluster.on('+node', node => (isUsual(node) ? own(node, credentials) : heardOut(node)))
+  cluster.on('+node', node => {
+    // If the caller's address of a node names a database, ioredis has put it into the options of this node.
+    node.options.db = 0
+    if (isUsual(node)) own(node, credentials)
+    else heardOut(node)
+  })
   cluster.on('+node', hearOutAsking)
   return cluster
 }

@@ -11,9 +11,9 @@
  *      run ──▶ waiting for the connection ◀──┐
  *                 │ connection is up         │ "outcome unknown": the socket failed
  *                 ▼                          │ "not now": the server is loading or busy, or a slot is being moved
- *               sent ────────────────────────┘
+ *               sent ────────────────────────┘ "not here": the server is a replica now (READONLY)
  *                 ├──▶ answered
- *                 └──▶ refused: the server's definite "no" (NOPERM, OOM, READONLY, WRONGTYPE, …)
+ *                 └──▶ refused: the server's definite "no" (NOPERM, OOM, WRONGTYPE, …)
  *
  * After "outcome unknown" and "not now", the call is sent again. After "outcome unknown", the server may have executed
  * the call already, and executes it a second time. That is safe, because the second execution of a script changes
@@ -24,9 +24,16 @@
  * limits count only the time in which this process ran. If the server refuses a call, further commands may be needed to
  * find the reason (`Request.explain`). These have their own `outageTimeout`.
  *
- * The server may refuse the connection itself for a lasting reason: the password, the rights, or the wrong kind of
- * server. Then every call is rejected at once, until an attempt to connect has a different outcome. But if a password was
- * accepted before, it may only have been changed. So its refusal counts as an outage.
+ * A load balancer may drop an idle connection without a word. So after a long pause, the first call is given `EARLY` ms
+ * for its answer; without an answer, it is sent again on a new connection. There, it has all the time of other calls: the
+ * server may only be slow.
+ *
+ * If the server has become a replica, its address may lead to the new master by now. So all connections are made again.
+ * They count as up only when a server accepts a write; until then, the pauses between the attempts grow.
+ *
+ * The server may refuse the connection itself for a lasting reason: the password, the rights, the database, or the
+ * wrong kind of server. Then every call is rejected at once, until an attempt to connect has a different outcome. But if
+ * a password was accepted before, it may only have been changed. So its refusal counts as an outage.
  */
 import type { Cluster, Redis } from 'ioredis'
 import { awake, type Clock, type Timer } from '../clock.ts'
@@ -43,6 +50,13 @@ const PAUSE = 50
 const SHORTEST_GREETING = 1_000
 /** The first and the longest pause between attempts to connect, in ms. */
 const RECONNECT = { first: 10, longest: 1_000 }
+/** A connection on which nothing has arrived for this many ms may have been dropped without a word. */
+const IDLE = 15_000
+/**
+ * How long the first call after `IDLE` may be unanswered, in ms. A single attempt has 1 s in all. So most of this second
+ * is left for the second try.
+ */
+const EARLY = 400
 
 /** A call that has not settled. */
 interface Call extends Answer<unknown> {
@@ -63,8 +77,15 @@ interface Call extends Answer<unknown> {
 
 export interface ConnectionListener {
   up(): void
-  /** Called when the connection is gone, or another attempt to connect has failed. */
-  down(error: Error): void
+  /**
+   * Called when the connection is gone, or another attempt to connect has failed. `brief`: the connection has probably
+   * ended only because it was idle, and the first attempt to connect again is still to come.
+   */
+  down(error: Error, brief: boolean): void
+  /** Called when the server refuses to write, because it is a replica now. */
+  demoted?(error: Error): void
+  /** Returns whether a waiter or a hold depends on this connection. */
+  busy?(): boolean
 }
 
 export class Connection {
@@ -72,7 +93,8 @@ export class Connection {
   readonly #clock: Clock
   readonly #awake: Clock
   readonly #outageTimeout: number
-  readonly #answerLimit: number
+  readonly #slowest: number
+  readonly #early: number
   readonly #listener: ConnectionListener
   readonly #destination: Destination
   readonly #writes: Writes
@@ -92,8 +114,10 @@ export class Connection {
    * it.
    */
   #torn: Error | undefined
-  /** The lasting reason for which the server refuses the connection; undefined if there is none. */
-  #refusal: Error | undefined
+  /** Why there is no connection. Undefined: there is one, or the first attempt is still under way. */
+  #reason: Error | undefined
+  /** Whether the last server refused to write. If so, the next one has to accept a write before it is used. */
+  #demoted = false
   #putOff: Error | undefined
   #unanswered = 0
   #answers = 0
@@ -102,19 +126,26 @@ export class Connection {
    * no other command is unanswered. The clock counts only the time in which this process ran.
    */
   #lastAnswer = 0
+  /** When something last arrived: an answer, a message, or the confirmation of a new connection. In monotonic ms. */
+  #lastSign = 0
+  /** Whether the unanswered call is the first one after `IDLE`, so the connection may be dead. */
+  #doubtful = false
 
+  /** `blocks`: for how many ms the server may keep a request of this connection waiting on purpose. */
   constructor(
     redis: Redis | Cluster,
     clock: Clock,
     outageTimeout: number,
     listener: ConnectionListener,
     destination: Destination = {},
+    blocks = 0,
   ) {
     this.redis = redis
     this.#clock = clock
     this.#awake = awake(clock)
     this.#outageTimeout = outageTimeout
-    this.#answerLimit = answerLimit(outageTimeout, 'nodes' in redis)
+    this.#slowest = answerLimit(outageTimeout, 'nodes' in redis)
+    this.#early = Math.min(this.#slowest, EARLY + blocks)
     this.#listener = listener
     this.#destination = destination
     this.#writes = new Writes(redis)
@@ -133,6 +164,10 @@ export class Connection {
     })
     redis.on('ready', () => this.#greeted())
     redis.on('end', () => this.#wentDown())
+    const arrived = () => {
+      this.#lastSign = this.#clock.now()
+    }
+    redis.on('message', arrived).on('smessage', arrived)
   }
 
   get up(): boolean {
@@ -164,7 +199,7 @@ export class Connection {
     this.#reconnect = undefined
     this.#torn = undefined
     // ioredis limits the time for the TCP connection, but not the time for the handshake after it.
-    const limit = Math.max(SHORTEST_GREETING, this.#answerLimit)
+    const limit = Math.max(SHORTEST_GREETING, this.#slowest)
     this.#greeting = this.#awake.after(limit, () => {
       this.reset(new Error(`the handshake of the connection was not completed within ${Math.round(limit)} ms`))
     })
@@ -204,18 +239,18 @@ export class Connection {
         reject,
       }
       this.#calls.add(call)
-      if (this.#refusal) return this.#fail(call, refusedBy(this.#refusal))
-      this.#armSweep()
+      if (this.#reason && this.#refuses(this.#reason)) return this.#fail(call, refusedBy(this.#reason))
       if (this.#up) this.#send(call, call.begun)
+      this.#armSweep()
     })
   }
 
   /**
    * Returns whether a refused request can be sent again: the server answered "not now", or the next connection has the
-   * new password, or leads to the new master.
+   * new password, or may lead to the new master. (In a cluster, MOVED leads to the new master.)
    */
   passes(error: Error): boolean {
-    return isPassing(error) || this.#isOutdated(error) || (this.#destination.followsMaster === true && isDemoted(error))
+    return isPassing(error) || this.#isOutdated(error) || (isDemoted(error) && !('nodes' in this.redis))
   }
 
   /**
@@ -226,8 +261,14 @@ export class Connection {
     return this.#accepted && isUninvited(error)
   }
 
+  /** Returns whether the error is a lasting refusal of the connection. */
+  #refuses(error: Error): boolean {
+    return isFinal(error) && !this.#isOutdated(error)
+  }
+
   /** Drops the socket and connects again. Called when nothing arrives on this connection any longer. */
   reset(reason: Error): void {
+    this.#demoted ||= isDemoted(reason)
     // If the connection has ended, a new attempt to connect is already planned.
     if (this.#torn || this.redis.status === 'end') return
     this.#torn = this.#reported(reason)
@@ -255,7 +296,10 @@ export class Connection {
     call.underway = true
     call.sent = this.#clock.now()
     this.#writes.next()
-    if (this.#unanswered++ === 0) this.#lastAnswer = awakeNow
+    if (this.#unanswered++ === 0) {
+      this.#lastAnswer = awakeNow
+      this.#doubtful = call.sent - this.#lastSign >= IDLE
+    }
     call.request.send(this.redis).then(
       reply => {
         this.#answered(call)
@@ -273,6 +317,7 @@ export class Connection {
     call.underway = false
     this.#unanswered -= 1
     this.#lastAnswer = this.#awake.now()
+    this.#lastSign = this.#clock.now()
   }
 
   #taken(): void {
@@ -309,18 +354,21 @@ export class Connection {
     // completes. So only a failed connection sets `repeated`.
     if (!isReply(error)) call.repeated = true
     if (!this.#up) return
+    if (isDemoted(error)) {
+      this.reset(error)
+      return this.#listener.demoted?.(error)
+    }
     this.#clock.after(PAUSE, () => {
       if (!this.#up || !this.#calls.has(call)) return
-      // `#wentDown` would take the server's error for a lasting refusal, and reject every call. So `reset` gets a new
-      // error, which does not count as a reply of the server.
-      if (isDemoted(error) || isUninvited(error)) this.reset(new Error(error.message))
+      if (isUninvited(error)) this.reset(error)
       else this.#send(call)
     })
   }
 
   #fail(call: Call, error: Error): void {
     if (!this.#calls.delete(call)) return
-    const explained = error instanceof LockConnectionError && call.request.explain?.(error, this)
+    const ofCall = error instanceof LockConnectionError && !(error instanceof WrongServer)
+    const explained = ofCall && call.request.explain?.(error, this)
     if (explained instanceof Promise) call.resolve(explained)
     else call.reject(explained || error)
   }
@@ -335,11 +383,12 @@ export class Connection {
     // `close` may have been called while credentials were fetched.
     if (this.#closed) return this.redis.disconnect()
     if (this.redis.status !== 'ready') return
-    const checked = this.#destination.check?.(this.redis)
+    const checked = this.#destination.check?.(this.redis, this.#demoted)
     if (!checked) return this.#wentUp()
+    const greeting = this.#greeting
     checked.then(wrong => {
-      // The connection may have been lost during the check.
-      if (this.#closed || this.redis.status !== 'ready') return
+      // The connection may have been lost during the check, and even replaced.
+      if (this.#closed || this.redis.status !== 'ready' || this.#greeting !== greeting) return
       // If ioredis 5 has reported that the server refused the password, that error is the reason for the reset.
       if (wrong) this.reset(isUninvited(this.#lastError) ? this.#lastError : wrong)
       else this.#wentUp()
@@ -350,23 +399,24 @@ export class Connection {
     this.#up = this.#accepted = true
     this.#greeting?.cancel()
     this.#attempts = 0
-    this.#lastError = undefined
-    this.#torn = undefined
-    this.#refusal = undefined
+    this.#lastError = this.#torn = this.#reason = undefined
+    this.#demoted = this.#doubtful = false
+    this.#lastSign = this.#clock.now()
     for (const call of this.#calls) this.#send(call)
     this.#listener.up()
   }
 
   #wentDown(): void {
+    const brief = this.#up && (this.#torn ? this.#doubtful : this.#listener.busy?.() === false)
     this.#up = false
     this.#greeting?.cancel()
     if (this.#closed) return
     if (!this.#torn) this.#lastError ??= this.#reported(new Error('the connection to Redis was closed'))
     const error = (this.#torn ?? this.#lastError) as Error
     this.#putOff = undefined
-    this.#refusal = isFinal(error) && !this.#isOutdated(error) ? error : undefined
-    if (this.#refusal) for (const call of this.#calls) this.#fail(call, refusedBy(error))
-    this.#listener.down(error)
+    this.#reason = error
+    if (this.#refuses(error)) for (const call of this.#calls) this.#fail(call, refusedBy(error))
+    this.#listener.down(error, brief)
     const pause = Math.min(RECONNECT.longest, RECONNECT.first * 2 ** this.#attempts++)
     this.#reconnect = this.#clock.after(pause * (0.75 + Math.random() / 2), () => this.open())
   }
@@ -389,11 +439,17 @@ export class Connection {
     })
   }
 
+  /** How long a call may be unanswered before this class gives the connection up, in ms. */
+  get #answerLimit(): number {
+    return this.#doubtful ? this.#early : this.#slowest
+  }
+
   #giveUpOld(): void {
     const now = this.#awake.now()
     for (const call of this.#calls) {
       if (now - call.begun < this.#outageTimeout) break
-      const error = (this.#up ? call.error : (this.#lastError ?? call.error)) ?? new Error('the command got no reply')
+      const away = isReply(this.#reason) ? this.#reason : this.#lastError
+      const error = (this.#up ? call.error : (away ?? call.error)) ?? new Error('the command got no reply')
       const did = isReply(error) ? 'was not ready' : 'did not answer'
       this.#fail(call, new LockConnectionError(`Redis ${did} for ${this.#outageTimeout} ms`, error))
     }

@@ -1,46 +1,49 @@
 /**
- * Checks that the server at the address can store the locks. A node of a cluster has only a part of the keys, and a
- * sentinel has none. Calls to a node would fail with MOVED, and calls to a sentinel with "unknown command".
+ * Checks that the server at the address can store the locks, and selects the database. A node of a cluster has only a
+ * part of the keys, and a sentinel has none. Calls to a node would fail with MOVED, and calls to a sentinel with
+ * "unknown command".
  *
  * Each connection is checked before anything else is sent, because the address may lead to another server each time.
  * The check sends HELLO, which every user may send. If the server does not know HELLO, or if its answer cannot be read,
  * the server is accepted.
+ *
+ * The check also sends SELECT, because ioredis would use database 0 if the server refuses SELECT. A busy server does so.
+ * Then two clients would hold the same lock, in two databases (I1).
  */
 import type { Cluster, Redis } from 'ioredis'
-import { isOfCluster, isUninvited, WrongServer } from './refusals.ts'
+import { isDemoted, isFinal, isOfCluster, isUninvited, WrongServer } from './refusals.ts'
 
 /** The server that a connection should reach, and the checks of that server. */
 export interface Destination {
-  /** Whether each new connection may lead to a different server. This is so if sentinels name the master. */
-  readonly followsMaster?: boolean
   /**
-   * Checks the server at the other end of a new connection, before anything else is sent. If the server cannot be used,
-   * resolves to the reason, otherwise to undefined. Never rejects.
+   * Checks the server at the other end of a new connection, before anything else is sent. `demoted`: the address led to
+   * a replica, so the server also has to accept a write. If the server cannot be used, resolves to the reason, otherwise
+   * to undefined. Never rejects.
    */
-  check?(redis: Redis | Cluster): Promise<Error | undefined>
+  check?(redis: Redis | Cluster, demoted: boolean): Promise<Error | undefined>
   /** If a refusal shows that the server is the wrong one, returns the error that says so. */
   wrongServer?(redis: Redis | Cluster, refusal: Error): WrongServer | undefined
 }
 
 /** Returns the checks of a connection to a single server. `keyOf` returns the Redis key of the lock `name`. */
-export function singleServer(keyOf: (name: string) => string): Destination {
+export function singleServer(keyOf: (name: string) => string, database: number): Destination {
   return {
-    async check(redis) {
-      const mode = await modeOf(redis)
+    async check(redis, demoted) {
+      const [mode, refusal] = await Promise.all([modeOf(redis), select(redis, database)])
       if (mode instanceof Error) return mode
       if (mode === 'sentinel') return sentinel(redis)
-      if (mode !== 'cluster') return undefined
-      return (await parts(redis, keyOf('a'), keyOf('b'))) ? clusterNode(redis) : undefined
+      if (mode === 'cluster' && (await parts(redis, keyOf('a'), keyOf('b')))) return clusterNode(redis)
+      return refusal ?? (demoted ? refusedWrite(redis, keyOf('a')) : undefined)
     },
     wrongServer: (redis, error) => (isOfCluster(error) ? clusterNode(redis) : undefined),
   }
 }
 
 /**
- * The check of a server whose address came from a cluster or from sentinels. It checks only whether the server has
- * accepted the password, because ioredis 5 may report a connection as ready before that.
+ * The check of a node whose address came from a cluster. It checks only whether the node has accepted the password,
+ * because ioredis 5 may report a connection as ready before that.
  */
-export const namedServer: Destination = {
+export const clusterMember: Destination = {
   async check(redis) {
     const mode = await modeOf(redis)
     return mode instanceof Error ? mode : undefined
@@ -76,6 +79,30 @@ async function modeOf(redis: Redis | Cluster, refusal?: Error): Promise<unknown>
     // That answer says more than the first error.
     return refusal ? error : modeOf(redis, error)
   }
+}
+
+/**
+ * Selects the database. If the server refuses, resolves to the reason. A refusal that may pass is returned as it is. The
+ * command is in capitals, so that ioredis does not recognise it: ioredis would select the same database on the next
+ * connection, and would not handle a refusal there.
+ */
+async function select(redis: Redis | Cluster, database: number): Promise<Error | undefined> {
+  if (database === 0) return undefined
+  try {
+    await redis.call('SELECT', database)
+    return undefined
+  } catch (error) {
+    const lasting = isFinal(error as Error) && !isUninvited(error)
+    return lasting ? new WrongServer(`Redis refused database ${database}`, error) : (error as Error)
+  }
+}
+
+/** If the server refuses a write because it is a replica, resolves to this refusal. The write changes nothing. */
+function refusedWrite(redis: Redis | Cluster, key: string): Promise<Error | undefined> {
+  return redis.eval("return redis.call('HDEL', KEYS[1], '')", 1, key).then(
+    () => undefined,
+    (error: Error) => (isDemoted(error) ? error : undefined),
+  )
 }
 
 /** Returns a field of a map. In RESP2, a map arrives as one list in which names and values alternate. */

@@ -21,9 +21,9 @@ import { LockConnectionError, type LockError } from '../errors.ts'
 import type { Channel, Names, Parts, ScriptSet, Via } from '../kind.ts'
 import type { Settings } from '../options.ts'
 import { addressOf, enter, leave } from './census.ts'
-import { type Clients, clientsOf, type RedisSource } from './clients.ts'
+import { clientsOf, type RedisSource } from './clients.ts'
 import { answerLimit, Connection, type ConnectionListener } from './connection.ts'
-import { type Destination, namedServer, singleServer } from './destination.ts'
+import { singleServer } from './destination.ts'
 import { type Ids, randomIds } from './ids.ts'
 import { type Keys, lockOfChannel, Namespace, unlockChannel } from './keys.ts'
 import { listKeys } from './listing.ts'
@@ -43,8 +43,11 @@ export interface LinkListener {
   entered(lock: string, owner: string): void
   /** Called when the lease of a holder ends in `ms`, which is sooner than the lock's waiters may expect. */
   ends?(lock: string, ms: number): void
-  /** Called when the connection for commands is gone (`down`), or up again (`up`). */
-  down(error: Error): void
+  /**
+   * Called when the connection for commands is gone (`down`), or up again (`up`). `brief`: it will probably be up again
+   * at once.
+   */
+  down(error: Error, brief: boolean): void
   up(): void
   /**
    * Called when messages arrive again after a gap. Messages about `lock`, or about all locks if it is absent, may have
@@ -115,7 +118,8 @@ export class Link {
       clients.sentinels &&
       new Sentinels(
         clients.sentinels,
-        () => this.#moved(),
+        () =>
+          this.#moved(new Error('the sentinels have made a different server the master, so the client connects to it')),
         error =>
           this.#warn(
             new LockConnectionError(
@@ -124,8 +128,9 @@ export class Link {
             ),
           ),
       )
-    const destination = this.#destination(clients)
-    const connection = (listener: ConnectionListener) => {
+    const { cluster, database } = clients
+    const destination = cluster ? {} : singleServer(word => `${this.names.root}{${word}}`, database)
+    const connection = (listener: ConnectionListener, blocks?: number) => {
       const redis = clients.make(silence)
       this.#sentinels?.explain(redis)
       const up = () => {
@@ -134,7 +139,10 @@ export class Link {
         // arrive. A waiter would then join the queue, receive no messages, and be passed over.
         for (const other of this.#connections) other.hurry()
       }
-      const made = new Connection(redis, clock, settings.outageTimeout, { ...listener, up }, destination)
+      const demoted = (error: Error) => this.#moved(error)
+      const busy = () => this.#listener.busy()
+      const all = { ...listener, up, demoted, busy }
+      const made = new Connection(redis, clock, settings.outageTimeout, all, destination, blocks)
       this.#connections.push(made)
       return made
     }
@@ -145,12 +153,12 @@ export class Link {
         if (this.#crowded) this.#warn(this.#crowded)
         listener.up()
       },
-      down: error => {
-        this.#broken(error)
-        listener.down(error)
+      down: (error, brief) => {
+        if (!brief) this.#broken(error)
+        listener.down(error, brief)
       },
     })
-    if (clients.cluster) this.#ears = this.#shards = this.#listenToShards(settings.outageTimeout)
+    if (cluster) this.#ears = this.#shards = this.#listenToShards(settings.outageTimeout)
     else {
       this.#single = this.#listenToOne(connection)
       this.#ears = this.#single.subscriber
@@ -158,7 +166,7 @@ export class Link {
     if (!settings.replicas) return
     this.#replication = new Replication(
       // This connection needs no listener: if it is down, its requests fail, and thus report it.
-      connection({ up() {}, down() {} }),
+      connection({ up() {}, down() {} }, settings.replicas.timeout),
       settings.replicas,
       lock => this.names.placeOfLock(lock),
       settings.outageTimeout,
@@ -233,18 +241,13 @@ export class Link {
     for (const connection of this.#connections) connection.close()
   }
 
-  #destination({ cluster, sentinels }: Clients): Destination {
-    if (sentinels) return { ...namedServer, followsMaster: true }
-    return cluster ? {} : singleServer(word => `${this.names.root}{${word}}`)
-  }
-
   #listenToOne(connect: (listener: ConnectionListener) => Connection) {
     const connection = connect({
       up: () => subscriber.restore(),
-      down: error => {
+      down: (error, brief) => {
         this.#hears = false
         subscriber.deafen()
-        this.#broken(error)
+        if (!brief) this.#broken(error)
       },
     })
     const subscriber = new Subscriber(connection, this.#clock, {
@@ -358,8 +361,7 @@ export class Link {
   }
 
   /** Resets every connection, because another server is the master now. */
-  #moved(): void {
-    const reason = new Error('the sentinels have made a different server the master, so the client connects to it')
+  #moved(reason: Error): void {
     for (const connection of this.#connections) connection.reset(reason)
   }
 

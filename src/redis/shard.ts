@@ -6,7 +6,7 @@ import type { Redis } from 'ioredis'
 import type { Clock } from '../clock.ts'
 import { ownConnectionTo } from './clients.ts'
 import { Connection } from './connection.ts'
-import { namedServer } from './destination.ts'
+import { clusterMember } from './destination.ts'
 
 export interface ShardListener {
   message(channel: string, text: string): void
@@ -41,7 +41,7 @@ export class Shard {
       up: () => {},
       down: (error: Error) => listener.down(this, error),
     }
-    this.#connection = new Connection(redis, clock, outageTimeout, connectionListener, namedServer)
+    this.#connection = new Connection(redis, clock, outageTimeout, connectionListener, clusterMember)
     redis.on('smessage', (channel: string, text: string) => listener.message(channel, text))
     // ioredis emits 'moved' once for each channel whose subscription the server has ended. All these channels are
     // handled together.

@@ -16,6 +16,7 @@ import type { Cluster, Redis } from 'ioredis'
 import type { Clock, Timer } from '../clock.ts'
 import { LockConnectionError } from '../errors.ts'
 import type { Connection } from './connection.ts'
+import { WrongServer } from './refusals.ts'
 
 /** How long a channel is kept without a user, in ms. */
 const LINGER = 1_000
@@ -106,6 +107,7 @@ export class Subscriber {
           channel.confirmed = true
         },
         error => {
+          if (error instanceof WrongServer) throw error
           throw new LockConnectionError(`cannot subscribe to ${name}`, error.cause ?? error)
         },
       )

@@ -201,10 +201,11 @@ export class Acquirer {
 
   /**
    * Called when Redis is out of reach; `error` is the latest reason. A waiter gives up if its patience ends before
-   * there is a connection again. As soon as there is a connection, the state of every lock is read again.
+   * there is a connection again. As soon as there is a connection, the state of every lock is read again. `brief`: there
+   * will probably be one at once, so single attempts wait for it.
    */
-  disconnected(error: Error): void {
-    if (!this.#locks.closed && this.#outage.begin(error, true)) this.lookAgain()
+  disconnected(error: Error, brief = false): void {
+    if (!this.#locks.closed && this.#outage.begin(error, !brief)) this.lookAgain()
   }
 
   /**

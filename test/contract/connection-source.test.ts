@@ -1,10 +1,13 @@
 /** Tests clients that are made from an ioredis instance. A client must leave the instance of its caller unchanged. */
+
+import { Socket } from 'node:net'
 import type { Cluster, Redis } from 'ioredis'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { promptly } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { ownPlace, place } from '../kit/place.ts'
 import { client, freshKey } from '../kit/redis.ts'
+import { eventually } from '../kit/time.ts'
 import type { Source } from '../kit/topologies/source.ts'
 
 /** Returns all settings and state of an instance that a client could change. */
@@ -43,6 +46,18 @@ async function exercise(source: Source): Promise<void> {
   await one.close()
   await two.close()
 }
+
+test('each connection that stays open is kept alive, after a minute at most', async () => {
+  const { all, source } = place().instances()
+  await pings(all)
+  const kept = vi.spyOn(Socket.prototype, 'setKeepAlive')
+  onTestFinished(() => kept.mockRestore())
+  await client({}, source).lock(freshKey())
+  const { calls, contexts } = kept.mock
+  const open = () => calls.filter((_, i) => !(contexts[i] as Socket).destroyed).map(([, delay = 0]) => delay)
+  // A connection on which ioredis asks a sentinel for the master is closed at once.
+  await eventually(() => open().length >= 2 && open().every(delay => delay > 0 && delay <= 60_000))
+})
 
 describe('a client is made from', () => {
   test('an instance that is connected', async () => {

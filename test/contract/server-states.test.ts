@@ -19,13 +19,14 @@ async function server(
   return { own, admin: own.admin(), locks: client({}, own.source()), other: client({}, own.source()) }
 }
 
-test('READONLY: a replica refuses; the lock is taken once the server is the master again', async () => {
-  const { admin, locks } = await server()
+test('READONLY: a replica refuses after outageTimeout; the lock is taken once the server is the master again', async () => {
+  const { own, admin, other } = await server()
+  const locks = client({ outageTimeout: 1_000 }, own.source())
   const key = freshKey()
   await locks.isLocked(key)
   await admin.each(redis => redis.replicaof('127.0.0.1', 1))
   await refusesAll(locks, key, /^READONLY /)
-  expect(await locks.isLocked(key)).toBe(false)
+  expect(await other.isLocked(key)).toBe(false)
   await admin.each(redis => redis.replicaof('NO', 'ONE'))
   expect((await promptly(locks.lock(key))).held).toBe(true)
 })

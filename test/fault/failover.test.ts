@@ -1,17 +1,21 @@
-/** Tests a failover in which the master dies before its replica has the last writes. */
+/**
+ * Tests a failover in which the master dies before its replica has the last writes, and one in which the master lives on
+ * as a replica.
+ */
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { LockConnectionError } from '../../src/index.ts'
 import { kinds } from '../kit/kinds.ts'
-import { aborted, within } from '../kit/outcomes.ts'
+import { aborted, heard, rejection, within, wordsOf } from '../kit/outcomes.ts'
 import { parkQuietly } from '../kit/parking.ts'
 import { frameProxy, warm } from '../kit/proxies.ts'
-import { bluntRedis, freshKey, nothingLeft, ownServer, plainRedis } from '../kit/redis.ts'
+import { bluntRedis, client, freshKey, nothingLeft, ownServer, plainRedis } from '../kit/redis.ts'
 import { Replication } from '../kit/replication.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 const patient = { lease: 60_000, waiterTtl: 3_000 }
 
 /** Starts a master, a replica whose link can be cut, and two clients that each reach the master through a proxy. */
-async function scene({ client } = kinds[0]!) {
+async function scene({ client } = kinds[0]!, options = patient) {
   const master = await ownServer()
   const replica = await ownServer()
   const redis = plainRedis(replica.url)
@@ -21,7 +25,7 @@ async function scene({ client } = kinds[0]!) {
   )
   onTestFinished(() => replication.close())
   const [mine, theirs] = [await frameProxy(master.url), await frameProxy(master.url)]
-  const [holder, other] = [client(patient, mine.url), client(patient, theirs.url)]
+  const [holder, other] = [client(options, mine.url), client(options, theirs.url)]
   await warm(holder)
   await warm(other)
 
@@ -102,5 +106,52 @@ describe('failover to a replica that missed the grant', () => {
     await within(4_000, Promise.all(served))
     expect(order).toEqual([0, 1, 2, 3, 4])
     await nothingLeft(redis, other, key)
+  })
+})
+
+describe('the name of the master leads to a replica', () => {
+  // This test fails if `(isDemoted(error) && !('nodes' in this.redis))` becomes `false` in src/redis/connection.ts: calls
+  // are rejected, and the holds end with their leases. It also fails if `this.#listener.demoted?.(error)` becomes
+  // `undefined` in src/redis/connection.ts: messages still come from the old master, on which no script runs.
+  test.each(kinds)(
+    'the old one, and then to the new master: I4 I5, calls are granted there, holds go on, and messages arrive ($kind)',
+    async kind => {
+      const at = await scene(kind, { ...patient, lease: 2_400 })
+      const { master, replica, redis, mine, theirs, holder, other, key, loseWrites, promote } = at
+      const held = await holder.lock(key)
+      const { lease: wait } = await parkQuietly(other, key, { fair: true })
+      await loseWrites()
+      await promote()
+      await plainRedis(master.url).replicaof('127.0.0.1', new URL(replica.url).port)
+      // The connections that the clients have lead to the old master, and stay.
+      for (const proxy of [mine, theirs]) proxy.switchTo(replica.url, 'none')
+      const next = await within(3_000, holder.lock(freshKey()))
+      const inboxes = async () => (await redis.pubsub('CHANNELS', 'lock:inbox:*')).length
+      await eventually(async () => (await inboxes()) === 2)
+      await sleep(2_500)
+      expect([held.held, next.held]).toEqual([true, true])
+      await eventually(async () => (await other.inspect(key)).waiters.length === 1)
+      expect(await held.release()).toBe(true)
+      expect(await within(500, wait)).toMatchObject({ via: 'handoff' })
+    },
+  )
+
+  // This test fails if `this.#demoted ||= isDemoted(reason)` is removed in src/redis/connection.ts: each connection
+  // counts as up, so the next one is made without a pause.
+  test('for good: I6, calls reject with READONLY, and the client connects at most about once a second', async () => {
+    const { url } = await ownServer()
+    const redis = plainRedis(url)
+    await redis.replicaof('127.0.0.1', 1)
+    const locks = client({ outageTimeout: 3_000 }, url)
+    const [down, up] = [heard(locks, 'disconnected'), heard(locks, 'reconnected')]
+    const calls = [locks.lock('a'), locks.lock('a', { fair: true }), locks.tryLock('b', { timeout: 60_000 })]
+    const errors = await within(8_000, Promise.all(calls.map(call => rejection(call, LockConnectionError))))
+    for (const error of errors) expect(wordsOf(error)).toMatch(/^READONLY /)
+    expect([down.length, up.length]).toEqual([1, 0])
+    // Each of the two connections was tried after 10, 20, 40 … 640 ms, and then once a second.
+    const [, made] = /total_connections_received:(\d+)/.exec(await redis.info('stats')) ?? []
+    expect(Number(made)).toBeLessThan(40)
+    await redis.replicaof('NO', 'ONE')
+    expect((await within(3_000, locks.lock('a'))).held).toBe(true)
   })
 })

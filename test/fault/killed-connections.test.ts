@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import type { Lease, LockClient } from '../../src/index.ts'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
 import { type Kinds, kinds, kindsAndWays } from '../kit/kinds.ts'
-import { within } from '../kit/outcomes.ts'
+import { heard, within } from '../kit/outcomes.ts'
 import { park, parkQuietly } from '../kit/parking.ts'
 import { frameProxy, warm } from '../kit/proxies.ts'
 import { freshKey, nothingLeft, ownServer, plainRedis } from '../kit/redis.ts'
@@ -139,6 +139,21 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
       expect(rest).toEqual([...rest].sort((a, b) => a - b))
     },
   )
+})
+
+// This test fails if `this.#listener.busy?.() === false` becomes `false` in src/redis/connection.ts: the client emits both
+// events each time.
+test('timeout: an idle client connects again without an event, and its next call is served', async () => {
+  const { url } = await ownServer('--timeout', '1')
+  const redis = plainRedis(url)
+  const made = async () => Number(/total_connections_received:(\d+)/.exec(await redis.info('stats'))?.[1])
+  const locks = kinds[0]!.client({}, url)
+  const events = [heard(locks, 'disconnected'), heard(locks, 'reconnected')]
+  await warm(locks)
+  const before = await made()
+  await eventually(async () => (await made()) >= before + 3, 15_000)
+  expect((await locks.tryLock(freshKey()))?.held).toBe(true)
+  expect(events).toEqual([[], []])
 })
 
 // This test fails if `this.acquirer.lookAgain(key)` is removed in src/locks.ts: the client does not check its locks

@@ -1,9 +1,9 @@
 /** Tests a network that silently stops between a client and Redis, in one direction or in both. */
 import { describe, expect, test } from 'vitest'
-import { LockConnectionError, LockLostError } from '../../src/index.ts'
+import { type Lease, type LockClient, LockConnectionError, LockLostError } from '../../src/index.ts'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
 import { kinds, kindsAndWays } from '../kit/kinds.ts'
-import { aborted, outcomeOf, within } from '../kit/outcomes.ts'
+import { aborted, heard, outcomeOf, within } from '../kit/outcomes.ts'
 import { parkQuietly, ways } from '../kit/parking.ts'
 import { clientBehindProxy, type Direction, type FrameProxy } from '../kit/proxies.ts'
 import { client, freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
@@ -228,6 +228,34 @@ describe.each(directions)('a connection is half-open: data going %s is lost', di
     expect(await within(1_500, held.release())).toBe(true)
     expect(await client().isLocked(key)).toBe(false)
   })
+})
+
+// This test fails if `call.sent - this.#lastSign >= IDLE` becomes `false` in src/redis/connection.ts: single attempts are
+// rejected after a second, and other calls wait for 5 s.
+test('idle connections are dropped without a word: I6, the next calls are answered at once', {
+  timeout: 40_000,
+}, async () => {
+  const held = freshKey('held')
+  const theirs = await client().lock(held)
+  const calls: ((locks: LockClient) => Promise<Lease | null>)[] = [
+    locks => locks.tryLock(freshKey()),
+    locks => locks.lock(freshKey()),
+    locks => locks.lock(freshKey(), { fair: true }),
+    locks => locks.lock(held),
+  ]
+  const scenes = await Promise.all(calls.map(() => clientBehindProxy()))
+  const events = scenes.map(({ locks }) => heard(locks, 'disconnected'))
+  await sleep(16_000)
+  for (const { proxy } of scenes) for (const direction of directions) proxy.halfOpen(direction)
+  const asked = calls.map((call, i) => call(scenes[i]!.locks))
+  const leases = await within(3_000, Promise.all(asked.slice(0, 3)))
+  expect(leases.map(lease => lease?.held)).toEqual([true, true, true])
+  // The connection for messages was dropped, too. The waiter has to receive the message of this release.
+  const redis = plainRedis()
+  await eventually(async () => (await redis.pubsub('CHANNELS', `*${held}*`)).length > 0)
+  await theirs.release()
+  expect((await within(1_000, asked[3]!))?.held).toBe(true)
+  expect(events).toEqual([[], [], [], []])
 })
 
 describe('all data is lost, on old and new connections', () => {

@@ -7,9 +7,10 @@ import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { LockLostError } from '../../src/index.ts'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
-import { outcomeOf, within, wordsOf } from '../kit/outcomes.ts'
+import { kindsAndWays } from '../kit/kinds.ts'
+import { outcomeOf, settles, within, wordsOf } from '../kit/outcomes.ts'
 import { parkQuietly, ways } from '../kit/parking.ts'
-import { hasty } from '../kit/proxies.ts'
+import { frameProxy, hasty } from '../kit/proxies.ts'
 import { bluntRedis, client, freshKey, nothingLeft, ownServer, plainRedis, serverIn } from '../kit/redis.ts'
 import { emptyFolder } from '../kit/temp.ts'
 import { eventually, sleep } from '../kit/time.ts'
@@ -37,6 +38,35 @@ const stalls: Record<string, (redis: Redis) => Promise<unknown>> = {
  * sleeping server with unfair waiters.
  */
 const waysOf: Record<string, boolean[]> = { 'CLIENT PAUSE': [true], 'DEBUG SLEEP': [false] }
+
+describe('-BUSY, which refuses SELECT, while a client of database 3 connects', () => {
+  // This test fails if `refusal ?? (demoted` becomes `(demoted` in src/redis/destination.ts: the client uses database 0,
+  // where the lock is free.
+  test.each(kindsAndWays)(
+    'I1 I5: for the first time, or again: holds go on, and a lock that is held there is not granted ($kind, fair: $fair)',
+    async ({ client, fair }) => {
+      const server = await ownServer('--lua-time-limit', '50')
+      const [proxy, redis] = [await frameProxy(server.url), plainRedis(server.url)]
+      const history = new Memory()
+      const record = (name: string, url: string) =>
+        new RecordedClient(name, client({ lease: 6_000 }, `${url}/3`), history)
+      const [staying, cut] = [record('staying', server.url), record('cut', proxy.url)]
+      const [ours, theirs] = [freshKey('ours'), freshKey('theirs')]
+      const [held, kept] = [await staying.lock(ours), await cut.lock(theirs)]
+      const ended = stalls['-BUSY']!(redis)
+      await sleep(100)
+      proxy.cut()
+      const served = [cut, record('new', proxy.url)].map(async calls => calls.release(await calls.lock(ours, { fair })))
+      await ended
+      expect(await settles(Promise.any(served), 1_500)).toBe(false)
+      expect(await staying.release(held)).toBe(true)
+      expect(await within(5_000, Promise.all(served))).toEqual([true, true])
+      expect(await cut.release(kept)).toBe(true)
+      expect(violationsIn(history.events)).toEqual([])
+      expect(await redis.dbsize()).toBe(0)
+    },
+  )
+})
 
 describe.each(Object.entries(stalls))('%s for longer than the lease', (name, begin) => {
   // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 1_500` in src/clock.ts: the holder relies on

@@ -249,10 +249,10 @@ export class SimulatedClient implements Observer {
   #overheard(listener: LinkListener): LinkListener {
     return {
       ...listener,
-      down: error => {
+      down: (error, brief) => {
         this.#note(() => `down: ${error.message}`)
         this.outOfReach ??= this.#net.timeline.now
-        listener.down(error)
+        listener.down(error, brief)
       },
       up: () => {
         this.#note(() => 'up')

@@ -37,12 +37,18 @@ interface Scene extends AsyncDisposable {
  * Creates a user with these rights, and a client that logs in as this user. Several tests use the server at the same
  * time, so each test gives a different `name`.
  */
-async function scene(name: string, rules: readonly string[], at = server, options: ClientOptions = {}): Promise<Scene> {
+async function scene(
+  name: string,
+  rules: readonly string[],
+  at = server,
+  options: ClientOptions = {},
+  db = 0,
+): Promise<Scene> {
   const admin = new Redis(at.url)
   await admin.acl('SETUSER', name, 'on', '>pw', ...rules)
-  const way = { host: '127.0.0.1', port: at.port, username: name, password: 'pw' }
+  const way = { host: '127.0.0.1', port: at.port, username: name, password: 'pw', db }
   const limited = new LockClient(way, { ...limitedOptions, ...options })
-  const other = new LockClient(at.url, otherOptions)
+  const other = new LockClient(`${at.url}/${db}`, otherOptions)
   const warnings: Error[] = []
   limited.on('error', ({ error }) => warnings.push(error as Error))
   return {
@@ -68,12 +74,19 @@ function without(right: string): string[] {
   )
 }
 
-test('a user with these rights can do everything; the client asks for no other, and reports no error', async () => {
-  await using at = await scene('minimal', aclRule([mutex]), quiet)
-  expect(await work(at.limited, at.other, [at.admin], 'minimal')).toEqual([])
-  expect(at.warnings).toEqual([])
-  expect(await at.admin.acl('LOG')).toEqual([])
-})
+test.each([
+  [0, []],
+  [1, ['+select']],
+])(
+  'a user with these rights can do everything in database %i; the client asks for no other, and reports no error',
+  async (db, more) => {
+    const name = `minimal-${db}`
+    await using at = await scene(name, [...aclRule([mutex]), ...more], quiet, {}, db)
+    expect(await work(at.limited, at.other, [at.admin], name)).toEqual([])
+    expect(at.warnings).toEqual([])
+    expect(await at.admin.acl('LOG')).toEqual([])
+  },
+)
 
 test('docs/operations.md lists these rights', () => {
   const user = 'ACL SETUSER locks on >password'

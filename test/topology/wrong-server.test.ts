@@ -1,6 +1,6 @@
 /**
- * Tests clients whose address leads to a server that can serve no locks, or only some locks. Such a client notices the
- * mistake when it connects, and its error names the remedy.
+ * Tests clients whose address leads to a server that can serve no locks, or only some locks, or not in this database.
+ * Such a client notices the mistake when it connects, and its error names the remedy.
  */
 import { Cluster } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
@@ -13,6 +13,7 @@ import { eventually } from '../kit/time.ts'
 import { RedisCluster } from '../kit/topologies/redis-cluster.ts'
 import { RedisSentinel } from '../kit/topologies/redis-sentinel.ts'
 import { withSecondPort } from '../kit/topologies/second-port.ts'
+import type { Source } from '../kit/topologies/source.ts'
 
 let cluster: RedisCluster
 let sentinels: RedisSentinel
@@ -76,6 +77,24 @@ describe('a URL that leads to', () => {
 
   test('a sentinel', async () => {
     await refusesAll(client({}, sentinels.sentinels[0]!.url), isSentinel)
+  })
+
+  test('a database that does not exist, or that the user may not select', async () => {
+    const rights = ['allkeys', 'allchannels', '+@all', '-select']
+    const { url } = await ownServer('--databases', '2', '--user', 'guest', 'on', '>pw', ...rights)
+    const { sentinels: known = [], name } = sentinels.options
+    const range = 'ERR DB index is out of range'
+    const sources: [Source, string][] = [
+      [`${url}/5`, `5: ${range}`],
+      [{ sentinels: known, name, db: 99 }, `99: ${range}`],
+      [url.replace('//', '//guest:pw@').concat('/1'), '1: NOPERM'],
+    ]
+    for (const [source, words] of sources)
+      await refusesAll(client({}, source), new RegExp(`^lock "[^"]+": Redis refused database ${words}`))
+    const redis = plainRedis(url)
+    expect(await redis.dbsize()).toBe(0)
+    await redis.acl('SETUSER', 'guest', '+select')
+    expect((await client({}, sources[2]![0]).lock(freshKey())).held).toBe(true)
   })
 
   test('a server that does not know HELLO is recognised when it refuses', async () => {

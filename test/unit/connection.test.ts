@@ -60,7 +60,7 @@ describe('a call', () => {
     expect(await call).toMatchObject({ reply: 'yes', repeated: true })
   })
 
-  test.each(['NOPERM x', 'OOM x', 'READONLY x', 'WRONGTYPE x', 'ERR x', 'BUSYGROUP x'])(
+  test.each(['NOPERM x', 'OOM x', 'NOREPLICAS x', 'WRONGTYPE x', 'ERR x', 'BUSYGROUP x'])(
     'that the server refuses rejects with the refusal, and is not repeated: %s',
     async message => {
       const at = await Connected.up()
@@ -341,6 +341,32 @@ test('a server that answers slowly does not count as dead', async () => {
     await at.redis.asked.next.answer('yes')
   }
   expect(at.redis.connects.length).toBe(1)
+})
+
+describe('the first call after a long pause', () => {
+  test('I6 is sent again on a new connection if no answer comes soon; there it has as much time as other calls', async () => {
+    const at = await Connected.up()
+    await at.clock.advance(60_000)
+    const call = at.ask()
+    await at.clock.advance(500)
+    expect(at.redis.connects.length).toBe(2)
+    await at.redis.ready()
+    await at.clock.advance(4_500)
+    expect(at.redis.connects.length).toBe(2)
+    await at.redis.asked.next.answer('yes')
+    expect(await now(call)).toMatchObject({ reply: 'yes', repeated: true })
+  })
+
+  test('has as much time as other calls if a message has arrived shortly before', async () => {
+    const at = await Connected.up()
+    await at.clock.advance(60_000)
+    at.redis.emit('message', 'channel', 'text')
+    await at.clock.advance(5_000)
+    const call = at.ask()
+    await at.clock.advance(4_500)
+    await at.redis.asked.next.answer('yes')
+    expect(await now(call)).toMatchObject({ reply: 'yes', repeated: false })
+  })
 })
 
 describe('close', () => {

@@ -10,7 +10,7 @@ export class Member {
   readonly index: number
   readonly server: Server
   readonly standing: Standing
-  /** Why the last connection ended or could not be made; undefined: neither has happened yet. */
+  /** Why there is no connection; undefined: one is being made, and will probably be up soon. */
   down: Error | undefined
   /** How often a connection was lost or could not be made. Each time, the server may have been restarted. */
   epoch = 0
@@ -41,9 +41,9 @@ export class Member {
     return path || `${host}:${port}`
   }
 
-  /** Records that the connection has ended, or could not be made. */
-  lost(error: Error): void {
-    this.down = error
+  /** Records that the connection has ended, or could not be made. `brief`: the next one will probably be up at once. */
+  lost(error: Error, brief: boolean): void {
+    this.down = brief ? undefined : error
     this.epoch += 1
     this.standing.forget()
   }

@@ -245,8 +245,8 @@ export class Quorum implements Backend {
         if (name !== undefined) listener.ends?.(name, ms)
       },
       entered: (lock, owner) => said(`entered ${owner}`, lock, name => listener.entered(name, owner)),
-      down: error => {
-        member().lost(error)
+      down: (error, brief) => {
+        member().lost(error, brief)
         this.#changed()
       },
       up: () => {
@@ -304,7 +304,7 @@ export class Quorum implements Backend {
       this.#whole = whole
       const error = whole ? undefined : this.trouble
       if (whole) this.#listener.up()
-      else if (error && this.#lacking) this.#listener.down(error)
+      else if (error && this.#lacking) this.#listener.down(error, false)
     }
     this.#report()
     this.#ballots?.reconsider()

@@ -63,7 +63,7 @@ test('I7: a closed client leaves no connection to the sentinels, even if its mas
   }
 })
 
-// This test fails if `(this.#destination.followsMaster === true && isDemoted(error))` becomes `false` in
+// This test fails if `(isDemoted(error) && !('nodes' in this.redis))` becomes `false` in
 // src/redis/connection.ts: the calls are rejected.
 test('I6: a sentinel names a replica: calls wait until it names the master; after outageTimeout they reject with READONLY as the cause', async () => {
   const at = await scene()

@@ -40,11 +40,11 @@ test('OOM: a lock is refused as a whole, and so is a fair waiter; holds can be r
   expect((await promptly(locks.lock(free))).held).toBe(true)
 })
 
-test('READONLY: a replica refuses; the lock is taken once the server is the master again', async () => {
-  const { redis, locks } = await server()
+test('READONLY: a replica refuses after outageTimeout; the lock is taken once the server is the master again', async () => {
+  const { redis, locks, other } = await server()
   const key = freshKey()
   await redis.replicaof('127.0.0.1', 1)
-  await refused(locks.lock(key), 'READONLY', key)
+  await refused(other.lock(key), 'READONLY', key)
   await redis.replicaof('NO', 'ONE')
   expect((await promptly(locks.lock(key))).held).toBe(true)
 })
