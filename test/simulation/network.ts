@@ -157,6 +157,7 @@ class Session implements Listener {
 
 /** The part of an ioredis client that redis-baton uses. */
 export class SimulatedRedis extends EventEmitter {
+  readonly options = {}
   status: 'wait' | 'connecting' | 'ready' | 'disconnecting' | 'end' = 'wait'
   readonly process: Process
   readonly #net: Net
