@@ -15,8 +15,11 @@ async function down() {
   const made: FakeRedis[] = []
   const source = {
     options: {},
+    connector: {},
+    isCluster: false,
     duplicate() {
-      const redis = Object.assign(new FakeRedis(clock), { subscribe: () => new Promise(nobody) })
+      const more = { subscribe: () => new Promise(nobody), connector: { connect: nobody } }
+      const redis = Object.assign(new FakeRedis(clock), more)
       made.push(redis)
       return redis
     },
