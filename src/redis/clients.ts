@@ -143,8 +143,8 @@ export function clientsOf(source: RedisSource): Clients {
 }
 
 /**
- * Returns `manners`, and the two options of a connection that depend on the pattern. ioredis itself selects no database,
- * because it would use database 0 if the server refuses (redis/destination.ts).
+ * Returns `manners`, and the two options of a connection for which the pattern's own value counts. ioredis itself
+ * selects no database, because it would use database 0 if the server refuses (redis/destination.ts).
  */
 function mannersFor({ keepAlive }: RedisOptions): typeof manners & RedisOptions {
   return { ...manners, db: 0, keepAlive: Math.min(keepAlive || KEEP_ALIVE, KEEP_ALIVE) }

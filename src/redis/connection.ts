@@ -25,8 +25,8 @@
  * find the reason (`Request.explain`). These have their own `outageTimeout`.
  *
  * A load balancer may drop an idle connection without a word. So after a long pause, the first call is given `EARLY` ms
- * for its answer; without an answer, it is sent again on a new connection. There, it has all the time of other calls: the
- * server may only be slow.
+ * for its answer; without an answer, it is sent again on a new connection. There, it has all the time of other calls,
+ * because the server may only be slow.
  *
  * If the server has become a replica, its address may lead to the new master by now. So all connections are made again.
  * They count as up only when a server accepts a write; until then, the pauses between the attempts grow.
@@ -53,8 +53,8 @@ const RECONNECT = { first: 10, longest: 1_000 }
 /** A connection on which nothing has arrived for this many ms may have been dropped without a word. */
 const IDLE = 15_000
 /**
- * How long the first call after `IDLE` may be unanswered, in ms. A single attempt has 1 s in all. So most of this second
- * is left for the second try.
+ * How long the first call after `IDLE` may be unanswered, in ms. A single attempt has 1 s in all. So this leaves most of
+ * that second for the second try.
  */
 const EARLY = 400
 

@@ -7,7 +7,7 @@
  * The check sends HELLO, which every user may send. If the server does not know HELLO, or if its answer cannot be read,
  * the server is accepted.
  *
- * The check also sends SELECT, because ioredis would use database 0 if the server refuses SELECT. A busy server does so.
+ * The check also sends SELECT, because ioredis would use database 0 if the server refuses SELECT, as a busy server does.
  * Then two clients would hold the same lock, in two databases (I1).
  */
 import type { Cluster, Redis } from 'ioredis'
@@ -17,8 +17,8 @@ import { isDemoted, isFinal, isOfCluster, isUninvited, WrongServer } from './ref
 export interface Destination {
   /**
    * Checks the server at the other end of a new connection, before anything else is sent. `demoted`: the address led to
-   * a replica, so the server also has to accept a write. If the server cannot be used, resolves to the reason, otherwise
-   * to undefined. Never rejects.
+   * a replica, so the server also has to accept a write. If the server cannot be used, resolves to the reason,
+   * otherwise to undefined. Never rejects.
    */
   check?(redis: Redis | Cluster, demoted: boolean): Promise<Error | undefined>
   /** If a refusal shows that the server is the wrong one, returns the error that says so. */
@@ -82,8 +82,8 @@ async function modeOf(redis: Redis | Cluster, refusal?: Error): Promise<unknown>
 }
 
 /**
- * Selects the database. If the server refuses, resolves to the reason. A refusal that may pass is returned as it is. The
- * command is in capitals, so that ioredis does not recognise it: ioredis would select the same database on the next
+ * Selects the database. If the server refuses, resolves to the reason. A refusal that may pass is returned as it is.
+ * The command is in capitals, so that ioredis does not recognise it: ioredis would select the same database on the next
  * connection, and would not handle a refusal there.
  */
 async function select(redis: Redis | Cluster, database: number): Promise<Error | undefined> {

@@ -1,6 +1,6 @@
 /**
- * Tests a failover in which the master dies before its replica has the last writes, and one in which the master lives on
- * as a replica.
+ * Tests a failover in which the master dies before its replica has the last writes, and one in which the master lives
+ * on as a replica.
  */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { LockConnectionError } from '../../src/index.ts'
@@ -110,9 +110,8 @@ describe('failover to a replica that missed the grant', () => {
 })
 
 describe('the name of the master leads to a replica', () => {
-  // This test fails if `(isDemoted(error) && !('nodes' in this.redis))` becomes `false` in src/redis/connection.ts: calls
-  // are rejected, and the holds end with their leases. It also fails if `this.#listener.demoted?.(error)` becomes
-  // `undefined` in src/redis/connection.ts: messages still come from the old master, on which no script runs.
+  // This test fails if `(isDemoted(error) && !('nodes' in this.redis))` becomes `false` in src/redis/connection.ts:
+  // calls are rejected, and the holds end with their leases.
   test.each(kinds)(
     'the old one, and then to the new master: I4 I5, calls are granted there, holds go on, and messages arrive ($kind)',
     async kind => {
