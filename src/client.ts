@@ -297,12 +297,12 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * Closes the client. New calls and waiting calls reject with LockClosedError. Then the client ends all holds, and
    * closes the connections.
    *
-   * With `drain`, holders first get that many ms to release their locks, and their leases are renewed meanwhile. The
-   * drain ends early when nothing is held any more. After the drain, every remaining lease is lost: `held` is false,
-   * `signal` aborts with LockClosedError, and `lost` is emitted with LockClosedError. A `using` whose function still
-   * runs rejects with LockClosedError, too. After that, the holds are released in Redis. If `close` is called again
-   * during a drain, the second call can make the drain shorter, but not longer. So `close()` without `drain` ends a
-   * drain at once.
+   * With `drain`, holders first get that many ms to release their locks. Their leases are renewed meanwhile, and calls
+   * that re-enter a hold of this client are granted as before. The drain ends early when nothing is held any more.
+   * After the drain, every remaining lease is lost: `held` is false, `signal` aborts with LockClosedError, and `lost` is
+   * emitted with LockClosedError. A `using` whose function still runs rejects with LockClosedError, too. After that, the
+   * holds are released in Redis. If `close` is called again during a drain, the second call can make the drain shorter,
+   * but not longer. So `close()` without `drain` ends a drain at once.
    * @returns a promise that settles when Redis contains no hold and no waiter of this client any more. If a release
    *   fails, an `error` event reports it. That hold then ends when its lease ends
    * @throws LockArgumentError when an option is wrong; the client then stays open. The promise rejects with no other

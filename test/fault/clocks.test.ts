@@ -1,6 +1,6 @@
 /**
- * Tests jumps of the time of day. Nothing depends on a client's time of day. But Redis measures leases by the server's
- * time of day.
+ * Tests jumps of the time of day. If a client's time of day jumps, it asks Redis about its holds. Redis measures leases
+ * by the server's time of day.
  */
 import { describe, expect, test } from 'vitest'
 import { violationsIn } from '../history/recorded.ts'
@@ -10,15 +10,15 @@ import { park, parkQuietly, queueOf } from '../kit/parking.ts'
 import { Peer } from '../kit/peer.ts'
 import { client, freshKey, nothingLeft, plainRedis } from '../kit/redis.ts'
 import { steppedServer } from '../kit/stepped-server.ts'
-import { sleep } from '../kit/time.ts'
+import { eventually, sleep } from '../kit/time.ts'
 
 const DAY = 86_400_000
 const STEP = 60_000
 
-// This test fails if `now: () => performance.now()` becomes `now: () => Date.now()` in src/clock.ts: a jump forward
-// ends the leases.
+// This test fails if `return now + this.#suspended` becomes `return Date.now()` in src/clock.ts: a jump forward ends the
+// leases.
 test.each([DAY, -DAY])(
-  'the time of day of a process is off by %i ms, and jumps while it holds and waits: I1 I2 I3 I4, this has no effect',
+  'the time of day of a process is off by %i ms, and jumps while it holds and waits: I1 I2 I3 I4, no lock is lost, and no order is',
   async jump => {
     const lease = 1_200
     const [peer, locks, last] = [await Peer.start({ lease, waiterTtl: 900 }), client(), client()]
@@ -51,6 +51,23 @@ test.each([DAY, -DAY])(
     expect(await (await within(1_000, behind)).release()).toBe(true)
     expect(violationsIn(await peer.history())).toEqual([])
     await nothingLeft(plainRedis(), locks, held)
+  },
+)
+
+// This test fails if `if (this.#behind(since) > 0) this.doubtAll(this.#locks.holds)` is removed in src/lease/renewal.ts:
+// the holder of the fixed lease does not learn of its loss.
+test.each(kinds)(
+  'the time of day of a process jumps past its leases: I8, it asks Redis about every hold at once ($kind)',
+  async ({ peer: start, nameOf }) => {
+    const key = freshKey()
+    const [peer, redis] = [await start(), plainRedis()]
+    const [kept, gone] = [await peer.lock(freshKey()), await peer.lock(key, { lease: STEP })]
+    await redis.del(await redis.keys(`${nameOf(key)}*`))
+    await peer.jump(DAY)
+    await eventually(async () => (await peer.state(gone.id)).aborted)
+    await eventually(async () => (await peer.state(kept.id)).held)
+    expect(await peer.state(kept.id)).toMatchObject({ aborted: false, lost: 1 })
+    expect(await peer.release(kept.id)).toBe(true)
   },
 )
 

@@ -48,7 +48,8 @@ describe.each([
   ['fixed', { lease }],
 ])('the holder of a %s lease is stopped', (_, terms) => {
   // This test fails if `- Math.min(ttl / 10, 2 + ttl / 1000)` becomes `+ 5_000` in src/clock.ts: the holder does not
-  // know that its lease has ended.
+  // know that its lease has ended. It also fails if `if (now >= this.#rereadAt || Math.abs(Date.now() - now - this.#day)
+  // > JUMP) this.#read(now)` is removed in src/clock.ts: the time of a suspension does not count.
   test.each(pauses.flatMap(by => kindsAndWays.map(each => ({ ...each, by }))))(
     'by $by: I1 I2 I8, another caller gets the lock when the lease ends; late operations change nothing ($kind, fair: $fair)',
     async ({ by, fair, client, peer: start }) => {
@@ -139,7 +140,8 @@ test.each(kinds)(
 // This test fails if `redis.call('ZADD', queue, unpack(joins))` is removed in lua/mutex/tend.lua and
 // `redis.call('ZRANK', queue, waiters[i]) + 1` becomes `1` in lua/mutex/tend.lua: the waiter never joins the queue
 // again. It also fails if `newer && deadline - now >= lease / 2` becomes `true` in src/local/waiter.ts: the waiter
-// believes the message about its lapsed grant.
+// believes the message about its lapsed grant. It also fails if `up > error` becomes `false` in src/clock.ts, for the
+// same reason.
 test.each(pauses.flatMap(by => kinds.map(each => ({ ...each, by }))))(
   'a fair waiter is stopped by $by when its turn comes: I1 I4, this costs the others one lease; when the waiter runs again, it continues to wait ($kind)',
   async ({ by, client, peer: start }) => {
