@@ -6,6 +6,7 @@
 -- the queue first, whichever client makes this call (I3, I4).
 -- If the lock's key is new or was lost (clock 0), its queue may still exist. So the script looks for the queue's key.
 -- If the deadlines were lost, all holds are lost too (lua/shared/lapse.lua).
+-- Lapsed holds end even if enough permits are free without theirs. So the records of dead holders do not pile up (I7).
 -- HSET is the first write of a plain grant. So a server without free memory (maxmemory) refuses the grant as a whole.
 --
 -- KEYS
@@ -35,7 +36,8 @@ local nested = not waits
 
 -- Fast path: the usual case returns here, before the work that only rarer cases need.
 local usual = not record and not queued and clock ~= NO_CLOCK and taken + wants <= of + 0
-if usual and (taken == 0 or redis.call('EXISTS', deadlines) == 1) then
+local first = usual and taken > 0 and redis.call('ZRANGE', deadlines, 0, 0, 'WITHSCORES')[2]
+if usual and (taken == 0 or first and first + 0 >= now) then
   taken = taken + wants
   -- include: clock
   -- include: hold { token = tick }

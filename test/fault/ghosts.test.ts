@@ -116,9 +116,9 @@ describe('a request arrives after its client has given up the connection', () =>
   )
 
   // This test fails if `stamp .. ' ' .. claim` becomes `string.format('%.0f', stamp + 8000 * lease) .. ' ' .. claim` in
-  // lua/shared/grant.lua: the hold outlasts its lease. It also fails if `now + claim:match(LEASE, TERMS_AT)` becomes
-  // `now + 9 * claim:match(LEASE, TERMS_AT)` in lua/shared/hold.lua, for the same reason. Redis cannot tell an unwanted
-  // hold from any other hold. So the test checks only that the hold ends with its lease.
+  // lua/shared/grant.lua: the hold outlasts its lease. It also fails if `now + lease` becomes `now + 9 * lease` in
+  // lua/shared/hold.lua, for the same reason. Redis cannot tell an unwanted hold from any other hold. So the test
+  // checks only that the hold ends with its lease.
   test.each(kinds)(
     'an acquire of a free lock, after its caller has left: I4, the unwanted hold ends with its lease ($kind)',
     async ({ client, clientBehindProxy }) => {

@@ -152,7 +152,7 @@ test('the reply of a release that admits several waiters of its own client is lo
   await allFree(client(), key, 3)
 })
 
-// This test fails if `if redis.call('HMGET', lock, 'forced')[1] == request then return 'released' end` is removed in
+// This test fails if `if forced == request then return 'released' end` is removed in
 // lua/permits/force-release.lua: the second execution also takes the permits from the next holders.
 test('the reply of a forced release is lost: I5 I8, the repeated request takes no permits from the next holders', async () => {
   const key = freshKey()
@@ -194,7 +194,7 @@ test('SIGKILL of a process that holds several permits and waits for more: I1 I3 
   await allFree(other, key, 5)
 })
 
-// This test fails if `if usual and (taken == 0 or redis.call('EXISTS', deadlines) == 1) then` becomes `if usual then`
+// This test fails if `if usual and (taken == 0 or first and first + 0 >= now) then` becomes `if usual then`
 // in lua/permits/acquire.lua: the dead holder's permits stay taken as long as any other caller holds.
 test('the deadlines are lost, and the holder is dead: I4, its permits come back while others come and go', async () => {
   const key = freshKey()

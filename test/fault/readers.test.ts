@@ -4,11 +4,12 @@
  */
 import { expect, test } from 'vitest'
 import type { Lease, Lock, LockOptions } from '../../src/index.ts'
+import { CLIENT_ID_LENGTH } from '../../src/kind.ts'
 import { PROMPT, within } from '../kit/outcomes.ts'
 import { parkAt, ways } from '../kit/parking.ts'
 import { Peer } from '../kit/peer.ts'
 import { clientBehindProxy } from '../kit/proxies.ts'
-import { client, clients, freshKey } from '../kit/redis.ts'
+import { client, clients, freshKey, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 /** With these options, no heartbeat comes and no lease ends during a test. */
@@ -50,8 +51,9 @@ test('SIGKILL of some readers, while others read: I1 I4, a writer gets the lock 
 })
 
 // This test fails if `reply[#reply + 1] = enters and -position or position` becomes `reply[#reply + 1] = position` in
-// lua/permits/tend.lua, or if `if (waiter.wish.mayReenter) this.#owner.reenter(waiter)` becomes `if (false)
-// this.#owner.reenter(waiter)` in src/local/line.ts: the call waits until its owner and the next writer have ended.
+// lua/permits/tend.lua: the call waits until its owner and the next writer have ended. It also fails if `if
+// (waiter.wish.mayReenter) this.#owner.reenter(waiter)` becomes `if (false) this.#owner.reenter(waiter)` in
+// src/local/line.ts, for the same reason.
 test.each(ways)(
   'the message that an owner has entered is lost: I4, its other call re-enters by the next heartbeat (fair: %s)',
   async fair => {
@@ -70,7 +72,8 @@ test.each(ways)(
     // The client has no connection at the moment of the grant.
     proxy.refuse()
     proxy.cut()
-    await eventually(() => proxy.connections('messages') === 0)
+    const inbox = `lock:inbox:${(await lock.inspect()).waiters[2]!.id.slice(0, CLIENT_ID_LENGTH)}`
+    if (fair) await eventually(async () => (await plainRedis().pubsub('NUMSUB', inbox))[1] === 0)
     await writer.release()
     const reading = [await first.lease, await named.lease]
     proxy.accept()
@@ -87,9 +90,9 @@ test.each(ways)(
 test('SIGKILL of a reader that began after a writer was refused: I4, the writer writes when the last lease is over', async () => {
   const key = freshKey()
   const [one, two] = [client(patient).readWrite(key), client(patient).readWrite(key)]
-  const peer = await Peer.start(patient)
   const held = await one.read.lock()
-  const { lease: writing } = await parkAt(two.write, 0, { fairAfter: Number.POSITIVE_INFINITY })
+  const { lease: writing } = await parkAt(two.write, 0, { fair: false, fairAfter: Number.POSITIVE_INFINITY })
+  const peer = await Peer.start(patient)
   await peer.read(key, { lease: 1_500 })
   await peer.kill()
   await held.release()

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
-import { freedBy, lockOnOwnServer, sharedLock } from './test-lock.ts'
+import { freedBy, lockOnOwnServer, MEMORY, sharedLock } from './test-lock.ts'
 
 describe('a release that finds no such hold', () => {
   const [ada, ben] = [caller('ada'), caller('ben')]

@@ -285,6 +285,15 @@ describe('force-release', () => {
   })
 })
 
+test('I7 the next call ends lapsed holds, even if enough permits are free without theirs', async () => {
+  const semaphore = await TestSemaphore.on()
+  const [dead, next] = [asker(caller('dead'), '1/3'), asker(caller('next'), '1/3')]
+  await semaphore.acquire(dead)
+  await semaphore.lapse(dead)
+  expect((await semaphore.acquire(next)).status).toBe('succeeded')
+  expect(await semaphore.state()).toMatchObject({ taken: 1, holders: [next.id], deadlines: [next.id] })
+})
+
 test('further calls continue if there are more lapsed holds than one call may end', async () => {
   const semaphore = await TestSemaphore.on()
   const first = asker(caller('ada'), '1/600')
