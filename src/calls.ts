@@ -3,7 +3,7 @@
  * call, and releases the lease when a `using` ends. A client has one `Calls` for each kind in use. All `Lock` objects
  * of that kind share this `Calls`.
  */
-import { about, LockClosedError, LockTimeoutError, named } from './errors.ts'
+import { about, type HolderInfo, LockClosedError, LockTimeoutError, named } from './errors.ts'
 import type { Inspection } from './kind.ts'
 import type { Lease } from './lease/lease.ts'
 import type { Waiter } from './local/waiter.ts'
@@ -40,6 +40,9 @@ export interface Spectator {
   under<T>(lease: Lease, fn: () => T): () => T
 }
 
+/** Receives the holder because of which a call got no lease; undefined if the holder is not known. */
+export type Refused = (holder: HolderInfo | undefined) => void
+
 export class Calls<State = unknown> {
   /** The same object for all locks of one client. Another client has another object. */
   readonly caller: Caller
@@ -69,20 +72,21 @@ export class Calls<State = unknown> {
 
   /**
    * Resolves to the lease. If another owner has the lock and the call is not `blocking`, resolves to null. `permits` is
-   * how many permits the semaphore has. This is not an async function, because thousands of calls may wait, and each
-   * would keep an async frame in memory.
+   * how many permits the semaphore has. `refused` is called with the holder before a call resolves to null. This is not
+   * an async function, because thousands of calls may wait, and each would keep an async frame in memory.
    */
   acquire(
     key: string,
     options: SemaphoreOptions | undefined,
     blocking: boolean,
     permits?: number,
+    refused?: Refused,
   ): Promise<Lease | null> {
     const { spectator } = this.caller
-    if (!spectator) return this.#acquire(key, options, blocking, permits)
+    if (!spectator) return this.#acquire(key, options, blocking, permits, refused)
     // This is a `bind` and not a closure. For a closure, V8 would copy the arguments to the heap in every call, even if
     // there is no spectator.
-    const make = this.#acquire.bind(this, key, options, blocking, permits)
+    const make = this.#acquire.bind(this, key, options, blocking, permits, refused)
     return spectator.call(this, blocking ? 'lock' : 'tryLock', key, options, make)
   }
 
@@ -91,6 +95,7 @@ export class Calls<State = unknown> {
     options: SemaphoreOptions | undefined,
     blocking: boolean,
     permits: number | undefined,
+    refused: Refused | undefined,
   ): Promise<Lease | null> {
     try {
       checkKey(key)
@@ -98,7 +103,7 @@ export class Calls<State = unknown> {
       const usual = options === undefined && permits === undefined
       const call = usual ? this.#usual : callTermsOf(options === undefined ? {} : options, settings, permits)
       const once = blocking ? call.timeout === 0 : !call.timeout
-      const without = blocking ? this.#rejects : this.#resolvesNull
+      const without = blocking ? this.#rejects : refused ? this.#without(false, refused) : this.#resolvesNull
       return this.#locks.acquire(key, call.owner ?? reentry.ownerOf(this.kind, key), call, once, without)
     } catch (error) {
       return Promise.reject(error)
@@ -130,7 +135,7 @@ export class Calls<State = unknown> {
     return this.#locks.kind.inspection
   }
 
-  #without(blocking: boolean): Without<null> {
+  #without(blocking: boolean, told?: Refused): Without<null> {
     const failed = (error: unknown, key: string) => {
       this.caller.session.without('failed')
       return named(key, error)
@@ -139,6 +144,7 @@ export class Calls<State = unknown> {
       const unanswered = !blocking && this.#locks.acquirer.unanswered(waiter)
       if (unanswered) return failed(unanswered, waiter.claim.key) as Error
       this.caller.session.without(waiter.wish.mode === 'once' ? 'refused' : 'timedOut')
+      told?.(this.#locks.holder(waiter))
       return blocking ? this.#outOfTime(waiter) : null
     }
     return { failed, refused }
