@@ -40,6 +40,11 @@ export interface Backend {
   close(): void
   /** Resolves when Redis has answered all requests that run in the background. Only `close` waits for this. */
   rest(): Promise<unknown>
+  /**
+   * The requests of this turn of the event loop that follow belong together: each server gets them in one write. So the
+   * server usually runs them without a request of another client in between.
+   */
+  together(): void
   /** Makes this client's `Kind` from its definition. `warn` receives errors that no call reports. */
   make<State, S extends ScriptSet, N extends Names>(
     kind: KindDefinition<State, S, N>,

@@ -4,7 +4,7 @@
  * of that kind share this `Calls`.
  */
 import { systemClock } from './clock.ts'
-import { about, LockClosedError, LockTimeoutError, named } from './errors.ts'
+import { about, type HolderInfo, LockClosedError, LockTimeoutError, named } from './errors.ts'
 import type { Inspection } from './kind.ts'
 import type { Lease } from './lease/lease.ts'
 import type { Waiter } from './local/waiter.ts'
@@ -41,6 +41,9 @@ export interface Spectator {
   under<T>(lease: Lease, fn: () => T): () => T
 }
 
+/** Receives the holder because of which a call got no lease; undefined if the holder is not known. */
+export type Refused = (holder: HolderInfo | undefined) => void
+
 export class Calls<State = unknown> {
   /** The same object for all locks of one client. Another client has another object. */
   readonly caller: Caller
@@ -70,20 +73,21 @@ export class Calls<State = unknown> {
 
   /**
    * Resolves to the lease. If another owner has the lock and the call is not `blocking`, resolves to null. `permits` is
-   * how many permits the semaphore has. This is not an async function, because thousands of calls may wait, and each
-   * would keep an async frame in memory.
+   * how many permits the semaphore has. `refused` is called with the holder before a call resolves to null. This is not
+   * an async function, because thousands of calls may wait, and each would keep an async frame in memory.
    */
   acquire(
     key: string,
     options: SemaphoreOptions | undefined,
     blocking: boolean,
     permits?: number,
+    refused?: Refused,
   ): Promise<Lease | null> {
     const { spectator } = this.caller
-    if (!spectator) return this.#acquire(key, options, blocking, permits)
+    if (!spectator) return this.#acquire(key, options, blocking, permits, refused)
     // This is a `bind` and not a closure. For a closure, V8 would copy the arguments to the heap in every call, even if
     // there is no spectator.
-    const make = this.#acquire.bind(this, key, options, blocking, permits)
+    const make = this.#acquire.bind(this, key, options, blocking, permits, refused)
     return spectator.call(this, blocking ? 'lock' : 'tryLock', key, options, make)
   }
 
@@ -92,6 +96,7 @@ export class Calls<State = unknown> {
     options: SemaphoreOptions | undefined,
     blocking: boolean,
     permits: number | undefined,
+    refused: Refused | undefined,
   ): Promise<Lease | null> {
     try {
       checkKey(key)
@@ -99,7 +104,7 @@ export class Calls<State = unknown> {
       const usual = options === undefined && permits === undefined
       const call = usual ? this.#usual : callTermsOf(options === undefined ? {} : options, settings, permits)
       const once = blocking ? call.timeout === 0 : !call.timeout
-      const without = blocking ? this.#rejects : this.#resolvesNull
+      const without = blocking ? this.#rejects : refused ? this.#without(false, refused) : this.#resolvesNull
       return this.#locks.acquire(key, call.owner ?? reentry.ownerOf(this.kind, key), call, once, without)
     } catch (error) {
       return Promise.reject(error)
@@ -131,7 +136,7 @@ export class Calls<State = unknown> {
     return this.#locks.kind.inspection
   }
 
-  #without(blocking: boolean): Without<null> {
+  #without(blocking: boolean, told?: Refused): Without<null> {
     const failed = (error: unknown, key: string) => {
       this.caller.session.without('failed')
       return named(key, error)
@@ -140,6 +145,7 @@ export class Calls<State = unknown> {
       const unanswered = this.#locks.acquirer.unanswered(waiter)
       if (unanswered && !blocking) return failed(unanswered, waiter.claim.key) as Error
       this.caller.session.without(waiter.wish.mode === 'once' ? 'refused' : 'timedOut')
+      told?.(this.#locks.holder(waiter))
       return blocking ? this.#outOfTime(waiter, this.#locks.acquirer.outage ?? unanswered) : null
     }
     return { failed, refused }

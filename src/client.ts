@@ -215,7 +215,8 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * whatever the order of `parts`, so callers of `all` never wait for each other in a circle.
    * @param parts locks of this client, or keys of mutexes. A lock that is given twice is taken once. If both sides of a
    *   read-write lock are given, the write lock is taken
-   * @throws LockArgumentError when `parts` is empty, or a lock belongs to another client
+   * @throws LockArgumentError when `parts` is empty, a lock belongs to another client, or a semaphore is given with two
+   *   numbers of permits
    * @since 0.1.0
    */
   all(parts: readonly (string | Lock)[]): MultiLock {
@@ -223,7 +224,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
       throw new LockArgumentError('parts', parts, 'an array of at least one key or lock')
     return new MultiLock(
       parts.map(part => this.#lockOf('parts', part)),
-      this.#settings,
+      this.#caller,
     )
   }
 

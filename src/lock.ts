@@ -1,5 +1,5 @@
 /** A lock as an object: one key of one kind, with the calls that every kind has. */
-import type { Calls } from './calls.ts'
+import type { Calls, Refused } from './calls.ts'
 import type { LockState } from './kinds/state.ts'
 import type { Lease } from './lease/lease.ts'
 import { callTermsOf, type LockOptions, type SemaphoreOptions } from './options.ts'
@@ -84,20 +84,21 @@ export class KeyedLock implements Lock<SemaphoreOptions>, Holdable<Lease, Semaph
   readonly key: string
   readonly calls: Calls<LockState>
   /** How many permits a semaphore has; undefined for other kinds of lock. */
-  readonly #permits: number | undefined
+  readonly permits: number | undefined
 
   constructor(calls: Calls<LockState>, key: string, permits?: number) {
     this.calls = calls
     this.key = key
-    this.#permits = permits
+    this.permits = permits
   }
 
   lock(options?: SemaphoreOptions): Promise<Lease> {
-    return this.calls.acquire(this.key, options, true, this.#permits) as Promise<Lease>
+    return this.calls.acquire(this.key, options, true, this.permits) as Promise<Lease>
   }
 
-  tryLock(options?: SemaphoreOptions): Promise<Lease | null> {
-    return this.calls.acquire(this.key, options, false, this.#permits)
+  /** `refused` is called with the holder before the call resolves to null. */
+  tryLock(options?: SemaphoreOptions, refused?: Refused): Promise<Lease | null> {
+    return this.calls.acquire(this.key, options, false, this.permits, refused)
   }
 
   using<T>(...args: Using<Lease, T, SemaphoreOptions>): Promise<T> {
@@ -108,7 +109,7 @@ export class KeyedLock implements Lock<SemaphoreOptions>, Holdable<Lease, Semaph
     fn: (this: This, ...args: Args) => R | PromiseLike<R>,
     options: SemaphoreOptions = {},
   ): (this: This, ...args: Args) => Promise<R> {
-    callTermsOf(options, this.calls.caller.settings, this.#permits)
+    callTermsOf(options, this.calls.caller.settings, this.permits)
     return wrapped(fn, call => this.using(options, call))
   }
 

@@ -158,6 +158,11 @@ export class Session {
     this.#stats[how] += 1
   }
 
+  /** The requests of this turn of the event loop that follow belong together. */
+  together(): void {
+    this.#backend.together()
+  }
+
   stats(): ClientStats {
     return this.#stats.snapshot(this.#waiting, this.#held)
   }

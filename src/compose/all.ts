@@ -5,27 +5,27 @@
  * waits for a part never holds a later one, and callers cannot wait for each other in a circle (Havender, "Avoiding
  * deadlock in multitasking systems", 1968).
  *
- *   1. All parts are tried at once. If they are all free, this takes one round trip.
+ *   1. All parts are tried at once, in one write. If they are all free, this takes one round trip.
  *   2. The parts before the first refused part are kept, and all later parts are given back. If later parts were kept,
  *      two callers could wait for each other for ever: A was refused x and keeps the later part y, while B has x and
  *      waits for y.
- *   3. The missing parts are waited for one after the other, within the rest of the timeout.
+ *   3. The missing parts are waited for one after the other, within the rest of the timeout. A single attempt does not
+ *      wait. It only asks for each of them again, for a moment (insistence.ts).
  *
  * If a part is lost while another is waited for, the wait ends. Whenever a wait fails, the parts that were taken before
  * are given back in the background.
  */
-import { LockConnectionError, LockTimeoutError } from '../errors.ts'
+import type { Caller } from '../calls.ts'
+import { LockArgumentError, LockConnectionError, LockTimeoutError } from '../errors.ts'
 import type { Lease } from '../lease/lease.ts'
 import type { KeyedLock } from '../lock.ts'
-import { callTermsOf, type LockOptions, type Settings } from '../options.ts'
+import { callTermsOf, type LockOptions } from '../options.ts'
 import { type Holdable, type Using, using, wrapped } from '../using.ts'
+import { Follower } from './follower.ts'
+import { attempt, Insistence, type Tried } from './insistence.ts'
 import { MultiLease } from './multi-lease.ts'
 
-/** One of the locks that are taken together, and its lease. */
-interface Taken {
-  readonly lock: KeyedLock
-  readonly lease: Lease
-}
+const NEVER = Number.POSITIVE_INFINITY
 
 /**
  * Several locks, of any kind, that are taken together. Made by `LockClient.all`.
@@ -34,27 +34,35 @@ interface Taken {
 export class MultiLock {
   /** Each lock once, in the order in which the locks are taken. */
   readonly #parts: readonly KeyedLock[]
-  readonly #settings: Settings
+  readonly #caller: Caller
   readonly #holdable: Holdable<MultiLease> = {
     lock: options => this.lock(options),
     within: <T>({ leases }: MultiLease, fn: () => T) => {
       const inside = leases.reduce((run, lease, i) => () => this.#parts[i]!.within(lease, run), fn)
       return inside()
     },
-    giveBack: async ({ leases }) => {
-      const ended = await Promise.all(leases.map((lease, i) => giveBack({ lock: this.#parts[i]!, lease })))
-      return ended.every(Boolean)
-    },
+    giveBack: async ({ leases }) => (await Promise.all(this.#giveBack(leases))).every(Boolean),
   }
 
   /** @internal */
-  constructor(parts: readonly KeyedLock[], settings: Settings) {
+  constructor(parts: readonly KeyedLock[], caller: Caller) {
     const byOrder = new Map<string, KeyedLock>()
-    // If the same read-write lock is given twice, once to read and once to write, only the write part is kept. A writer
-    // may read, too.
-    for (const part of parts) if (byOrder.get(part.order)?.calls.shared !== false) byOrder.set(part.order, part)
+    for (const part of parts) {
+      const { order, key, permits } = part
+      const same = byOrder.get(order)
+      if (same && same.permits !== permits) {
+        throw new LockArgumentError(
+          'parts',
+          [same.permits, permits],
+          `one number of permits for the semaphore "${key}"`,
+        )
+      }
+      // If the same read-write lock is given twice, once to read and once to write, only the write part is kept. A
+      // writer may read, too.
+      if (same?.calls.shared !== false) byOrder.set(order, part)
+    }
     this.#parts = [...byOrder.keys()].sort().map(order => byOrder.get(order)!)
-    this.#settings = settings
+    this.#caller = caller
   }
 
   /**
@@ -71,19 +79,14 @@ export class MultiLock {
   }
 
   /**
-   * Makes one attempt at each lock. With `timeout`, waits for all of them together, for at most that time.
+   * Makes one attempt at all of the locks. If several such attempts come at the same moment, and nobody else has these
+   * locks, one of them gets them. With `timeout`, waits for all of the locks together, for at most that time.
    * @returns a lease of all of them, or null if one of them is taken
    * @throws what `lock` throws, except LockTimeoutError
    * @since 0.1.0
    */
   async tryLock(options: LockOptions = {}): Promise<MultiLease | null> {
-    const { timeout } = callTermsOf(options, this.#settings)
-    if (timeout) return this.#acquire(options, false)
-    const taken = await this.#tryAll(options, true)
-    const granted = taken.filter(isTaken)
-    if (granted.length === taken.length) return new MultiLease(granted.map(({ lease }) => lease))
-    for (const part of granted) giveBack(part)
-    return null
+    return this.#acquire(options, false)
   }
 
   /**
@@ -118,7 +121,7 @@ export class MultiLock {
     fn: (this: This, ...args: Args) => R | PromiseLike<R>,
     options: LockOptions = {},
   ): (this: This, ...args: Args) => Promise<R> {
-    callTermsOf(options, this.#settings)
+    callTermsOf(options, this.#caller.settings)
     return wrapped(fn, call => this.using(options, call))
   }
 
@@ -128,72 +131,77 @@ export class MultiLock {
    */
   async #acquire(options: LockOptions, blocking: boolean): Promise<MultiLease | null> {
     const begun = performance.now()
-    const { timeout = Number.POSITIVE_INFINITY, signal } = callTermsOf(options, this.#settings)
-    const left = () => Math.max(0, timeout - (performance.now() - begun))
-    const tried = await this.#tryAll(options, timeout === 0)
-    const missing = tried.findIndex(part => !isTaken(part))
-    const kept = tried.slice(0, missing < 0 ? undefined : missing) as Taken[]
-    const leases = kept.map(({ lease }) => lease)
-    for (const part of tried.slice(kept.length)) if (isTaken(part)) giveBack(part)
-    const refused = tried.includes(null)
-    const unanswered = refused ? undefined : (tried[missing] as LockConnectionError | undefined)
+    const waited = () => performance.now() - begun
+    const { timeout = blocking ? NEVER : 0, signal } = callTermsOf(options, this.#caller.settings)
+    const end = new Follower()
+    if (signal) end.follow(signal)
+    const leases: Lease[] = []
+    let refused = false
     try {
-      for (const part of this.#parts.slice(leases.length)) {
-        const signals = leases.map(({ signal }) => signal)
-        if (signal) signals.push(signal)
+      const tries = await this.#tryAll(options, timeout === 0)
+      const first = tries.findIndex(({ lease }) => !lease)
+      const missing = first < 0 ? [] : tries.slice(first)
+      for (const { part, lease } of missing) if (lease) part.giveBack(lease)
+      for (const { lease } of tries.slice(0, tries.length - missing.length)) leases.push(lease as Lease)
+      if (missing.length === 0) return new MultiLease(leases)
+      refused = missing.some(({ lease, error }) => !lease && !error)
+      const unanswered = refused ? undefined : missing[0]?.error
+      for (const { signal } of leases) end.follow(signal)
+      const insistence = timeout === 0 ? new Insistence(options, waited(), end) : undefined
+      insistence?.check(missing)
+      for (const { part } of missing) {
+        const left = Math.max(0, timeout - waited())
         // The first attempt did not get this part, and no time is left to ask for it again.
-        if (left() === 0) {
+        if (!insistence && left === 0) {
           if (unanswered && !blocking) throw unanswered
           throw new LockTimeoutError(part.key, timeout, undefined, undefined, unanswered?.of())
         }
-        const lease = await part[blocking ? 'lock' : 'tryLock']({
-          ...options,
-          timeout: left(),
-          signal: signals.length > 0 ? AbortSignal.any(signals) : undefined,
-        })
+        const waits = { ...options, timeout: left, signal: end.signal }
+        const lease = await (insistence?.ask(part, leases.length > 0) ?? part[blocking ? 'lock' : 'tryLock'](waits))
         if (!lease) throw new LockTimeoutError(part.key, timeout)
         leases.push(lease)
+        end.follow(lease.signal)
       }
       return new MultiLease(leases)
     } catch (error) {
       // The leases are given back in the background, because a Redis that does not answer must not delay the caller
       // (I6).
-      for (const [i, lease] of leases.entries()) giveBack({ lock: this.#parts[i]!, lease })
-      const late = error instanceof LockConnectionError && refused && left() === 0
+      this.#giveBack(leases)
+      const late = error instanceof LockConnectionError && refused && waited() >= timeout
       if (!blocking && (late || error instanceof LockTimeoutError)) return null
       if (!(error instanceof LockTimeoutError)) throw error
-      throw error.after(performance.now() - begun)
+      throw error.after(waited())
+    } finally {
+      end.stop()
     }
   }
 
   /**
-   * Makes a single attempt at each part, all at the same time. The result for a part is null if the part is taken. If
-   * Redis does not answer for a part, the result is the error, or, if the call makes these attempts only (`once`), the
-   * promise rejects with it. Rejects with any other error.
+   * Makes a single attempt at each part, all at the same time. If the call makes no more than these attempts (`once`),
+   * rejects if Redis does not answer for a part. Otherwise such a part counts as refused. Rejects with any other error.
    */
-  async #tryAll(options: LockOptions, once: boolean): Promise<(Taken | LockConnectionError | null)[]> {
-    const tries = await Promise.allSettled(this.#parts.map(lock => lock.tryLock({ ...options, timeout: 0 })))
-    const taken = tries.map((tried, i) => {
-      if (tried.status === 'rejected') return tried.reason
-      return tried.value && { lock: this.#parts[i]!, lease: tried.value }
-    })
-    for (const tried of tries) {
-      if (tried.status === 'fulfilled' || (!once && tried.reason instanceof LockConnectionError)) continue
-      for (const part of taken) if (isTaken(part)) giveBack(part)
-      throw tried.reason
-    }
-    return taken
+  async #tryAll(options: LockOptions, once: boolean): Promise<Tried[]> {
+    this.#caller.session.together()
+    const tries = await Promise.allSettled(
+      this.#parts.map(part =>
+        attempt(part, options).catch((error): Tried => {
+          if (once || !(error instanceof LockConnectionError)) throw error
+          return { part, lease: null, holder: undefined, age: 0, error }
+        }),
+      ),
+    )
+    const taken = tries.flatMap(tried => (tried.status === 'fulfilled' ? tried.value : []))
+    const failed = tries.find(tried => tried.status === 'rejected')
+    if (!failed) return taken
+    for (const { part, lease } of taken) if (lease) part.giveBack(lease)
+    throw failed.reason
   }
-}
 
-function isTaken(part: Taken | Error | null): part is Taken {
-  return part !== null && 'lease' in part
-}
-
-/**
- * Gives the part back. Never rejects. The caller need not wait for the promise: if it takes the part again, Redis runs
- * this release first.
- */
-function giveBack({ lock, lease }: Taken): Promise<boolean> {
-  return lock.giveBack(lease)
+  /**
+   * Gives back these leases of the first parts. The promises never reject. The caller need not wait for them: if it
+   * takes a part again, Redis runs this release first.
+   */
+  #giveBack(leases: readonly Lease[]): Promise<boolean>[] {
+    return leases.map((lease, i) => this.#parts[i]!.giveBack(lease))
+  }
 }

@@ -1,4 +1,5 @@
 import type { Lease } from '../lease/lease.ts'
+import { Follower } from './follower.ts'
 
 /**
  * A hold of several locks that were granted together. Made by a `MultiLock`; `await using` releases it.
@@ -9,7 +10,7 @@ export class MultiLease implements AsyncDisposable {
   readonly leases: readonly Lease[]
   /** The fencing token of each lock, by its key. @since 0.1.0 */
   readonly fencingTokens: ReadonlyMap<string, number>
-  #signal: AbortSignal | undefined
+  #lost: Follower | undefined
 
   /** @internal */
   constructor(leases: readonly Lease[]) {
@@ -33,8 +34,11 @@ export class MultiLease implements AsyncDisposable {
 
   /** Aborts as soon as one of the leases is lost, with the abort reason of that lease. @since 0.1.0 */
   get signal(): AbortSignal {
-    this.#signal ??= AbortSignal.any(this.leases.map(({ signal }) => signal))
-    return this.#signal
+    if (!this.#lost) {
+      this.#lost = new Follower()
+      for (const { signal } of this.leases) this.#lost.follow(signal)
+    }
+    return this.#lost.signal
   }
 
   /**

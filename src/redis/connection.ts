@@ -223,6 +223,11 @@ export class Connection {
     return this.ask({ send, read: ({ reply }) => reply as T })
   }
 
+  /** The requests of this turn of the event loop that follow are sent in one write. */
+  together(): void {
+    this.#writes.together()
+  }
+
   /** Runs a request. `run` is the short form for a request that has only `send`. */
   ask<T>(request: Request<T>): Promise<T> {
     if (this.#closed) return Promise.reject(new LockClosedError())

@@ -59,6 +59,10 @@ export class Server implements Backend {
 
   async rest(): Promise<void> {}
 
+  together(): void {
+    this.link.commands.together()
+  }
+
   make<State, S extends ScriptSet, N extends Names>(
     kind: KindDefinition<State, S, N>,
     warn: (error: LockError) => void,

@@ -32,6 +32,12 @@ export class Writes {
     else if (this.#inTurn === AT_ONCE + 1) this.#heldBack = this.#holdBack()
   }
 
+  /** Called before requests that belong together: they share a write, with what else is asked in this turn. */
+  together(): void {
+    if (this.#inTurn === 0) process.nextTick(this.#turnIsOver)
+    this.#inTurn = Math.max(this.#inTurn, AT_ONCE)
+  }
+
   /** This function is made only once. A new function in each turn of the event loop would cost time. */
   readonly #turnIsOver = () => {
     this.#inTurn = 0

@@ -36,7 +36,7 @@ export function limit(
 }
 
 /** Calls `tell` when the signal aborts. Returns a function that cancels this. */
-function onAbort(signal: AbortSignal, tell: () => void): () => void {
+export function onAbort(signal: AbortSignal, tell: () => void): () => void {
   const audience = audiences.get(signal) ?? new Audience()
   if (audience.size === 0) {
     audiences.set(signal, audience)

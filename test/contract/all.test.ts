@@ -1,6 +1,7 @@
 /** Tests `all`, which takes several locks in one call. */
 import { describe, expect, test } from 'vitest'
 import {
+  type Lock,
   LockArgumentError,
   type LockClient,
   LockConnectionError,
@@ -9,6 +10,7 @@ import {
 } from '../../src/index.ts'
 import { aborted, promptly, rejection } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
+import { place } from '../kit/place.ts'
 import { client, clients, freshKey } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
@@ -53,6 +55,38 @@ describe('the lease of several locks', () => {
     await rejection(lease.renew(), LockLostError)
     expect(await lease.release()).toBe(false)
     expect(await other!.isLocked(a)).toBe(false)
+  })
+})
+
+describe('I4 of single attempts at one moment, for locks that nobody else has, one succeeds', () => {
+  type PartsOf = (locks: LockClient, key: string, caller: number, callers: number) => (string | Lock)[]
+  const mutexes: Record<string, PartsOf> = {
+    'the same mutexes': (_, key) => [1, 2, 3, 4, 5].map(i => `${key}:${i}`),
+    'mutexes in a ring': (_, key, caller, callers) => [0, 1, 2].map(i => `${key}:${(caller + i) % callers}`),
+  }
+  const allKinds: Record<string, PartsOf> = {
+    'all kinds of locks': (locks, key, caller) => [
+      key,
+      locks.readWrite(`${key}:rw`)[caller % 3 === 0 ? 'read' : 'write'],
+      locks.semaphore(`${key}:a`, 1),
+      locks.semaphore(`${key}:b`, 2),
+    ],
+  }
+  // A quorum has mutexes only.
+  const cases = { ...mutexes, ...(place().parts > 1 ? {} : allKinds) }
+
+  test.each(Object.entries(cases))('%s', async (_, partsOf) => {
+    const all = clients(10)
+    for (let round = 0; round < 30; round++) {
+      const callers = [2, 5, 10][round % 3]!
+      const key = freshKey()
+      const calls = all.slice(0, callers).map((locks, i) => locks.all(partsOf(locks, key, i, callers)).tryLock())
+      const winners = (await Promise.all(calls)).filter(lease => lease !== null)
+      expect(winners.length, `${callers} callers, round ${round}`).toBeGreaterThan(0)
+      const held = winners.flatMap(({ leases }) => leases.map(lease => lease.key))
+      expect(new Set(held).size).toBe(held.length)
+      await Promise.all(winners.map(lease => lease.release()))
+    }
   })
 })
 
@@ -196,6 +230,7 @@ test('bad arguments are reported before anything is sent', async () => {
   for (const parts of [[], 'ab', [''], [1], [other!.mutex('a')], [{}], undefined]) {
     expect(() => locks!.all(parts as never)).toThrow(LockArgumentError)
   }
+  expect(() => locks!.all([locks!.semaphore('k', 1), locks!.semaphore('k', 5)])).toThrow(LockArgumentError)
   const both = locks!.all(freshKeys(2))
   expect(() => both.wrap('no function' as never)).toThrow(LockArgumentError)
   await rejection(both.lock({ lease: 0 }), LockArgumentError)

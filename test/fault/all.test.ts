@@ -1,8 +1,14 @@
-/** Tests `all`, which takes several locks, on a server that stops answering. */
+/**
+ * Tests `all`, which takes several locks: on a server that stops answering, beside callers that give parts back, and
+ * with one signal for very many calls.
+ */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
-import { LockTimeoutError } from '../../src/index.ts'
+import { type Lock, type LockClient, LockTimeoutError } from '../../src/index.ts'
 import { promptly, rejection, within } from '../kit/outcomes.ts'
-import { bluntRedis, client, freshKey, ownServer } from '../kit/redis.ts'
+import { bluntRedis, client, clients, freshKey, ownServer } from '../kit/redis.ts'
+import { eventually, sleep } from '../kit/time.ts'
 
 /** How long the server does not answer, in ms. Each tested call has to end before this time is over. */
 const SILENCE = 6_000
@@ -14,8 +20,8 @@ async function silenced() {
   return { locks: client({}, url), other: client({}, url), silence }
 }
 
-// This test fails if `leases.entries()) giveBack(` becomes `leases.entries()) await giveBack(` in src/compose/all.ts:
-// the calls do not end until the server answers.
+// This test fails if `      this.#giveBack(leases)` becomes `      await Promise.all(this.#giveBack(leases))` in
+// src/compose/all.ts: the calls do not end until the server answers.
 test('I6 locks that were taken are given back in the background', async () => {
   const { locks, other, silence } = await silenced()
   const [a, b] = [freshKey(), freshKey()].sort() as [string, string]
@@ -31,3 +37,71 @@ test('I6 locks that were taken are given back in the background', async () => {
   await rejection(within(2_000, calls[0]!), LockTimeoutError)
   expect(await calls[1]).toBeNull()
 })
+
+// This test fails if `left > 0 &&` becomes `left < 0 &&` in src/compose/insistence.ts: the attempt does not ask again.
+test('I4 a single attempt gets a part that another caller gives back at once', async () => {
+  const [locks, other] = clients(2)
+  for (const at of [0, 1]) {
+    const keys = [freshKey(), freshKey(), freshKey()].sort()
+    const taken = await other!.lock(keys[at]!)
+    const call = locks!.all(keys).tryLock()
+    await taken.release()
+    await (await call)!.release()
+  }
+})
+
+// This test fails if `age > this.#keeping` becomes `age > 60_000` in src/compose/insistence.ts: the attempt asks again for
+// a part that its holder keeps.
+test('I9 a single attempt does not ask again for a part that another caller has had for long', async () => {
+  const [locks, other] = clients(2)
+  const keys = [freshKey(), freshKey()].sort()
+  for (const [i, key] of keys.entries()) {
+    const taken = await other!.lock(key)
+    await sleep(2_500)
+    expect(await locks!.all(keys).tryLock()).toBeNull()
+    expect(locks!.stats().refused).toBe(i + 1)
+    await taken.release()
+  }
+})
+
+setFlagsFromString('--expose-gc')
+const collect: () => void = runInNewContext('gc')
+const kindsOf = (locks: LockClient, key: string): Record<string, Lock> => ({
+  mutex: locks.mutex(key),
+  read: locks.readWrite(`${key}:read`).read,
+  write: locks.readWrite(key).write,
+  semaphore: locks.semaphore(key, 1),
+  all: locks.all([`${key}:all`, locks.semaphore(key, 1)]) as unknown as Lock,
+})
+
+// This test fails if `for (const leave of this.#left.splice(0)) leave()` is removed in src/compose/follower.ts: each call
+// of `all` leaves an entry on the signal.
+test.each(['mutex', 'read', 'write', 'semaphore', 'all'])(
+  'I7 calls that share one signal leave nothing on it, and nothing in memory: %s',
+  async kind => {
+    const [locks, other] = clients(2)
+    const { signal } = new AbortController()
+    const taken = freshKey()
+    const { mutex, write, semaphore } = kindsOf(other!, taken) as Record<string, Lock>
+    for (const lock of [mutex!, write!, semaphore!, other!.readWrite(`${taken}:read`).write]) await lock.lock()
+    const ended: WeakRef<AbortSignal>[] = []
+    for (let i = 0; i < 100; i++) {
+      const free = kindsOf(locks!, freshKey())[kind]!
+      const held = kindsOf(locks!, taken)[kind]!
+      await free.using({ signal, timeout: 10_000 }, lease => {
+        lease.signal.addEventListener('abort', () => {})
+        ended.push(new WeakRef(lease.signal))
+      })
+      await Promise.all([held.tryLock({ signal }), held.tryLock({ signal, timeout: 5 }).catch(() => {})])
+    }
+    // What a signal keeps, it keeps in collections: its listeners, and in Node 20 also the signals that follow it.
+    const kept = Object.getOwnPropertySymbols(signal).map(name => (signal as unknown as Record<symbol, unknown>)[name])
+    const sizes = kept.flatMap(value => (value instanceof Map || value instanceof Set ? value.size : []))
+    expect(sizes).toEqual(sizes.map(() => 0))
+    // The promises of the last call may still be on the stack.
+    await eventually(async () => {
+      collect()
+      return ended.filter(signal => signal.deref()).length <= 1
+    })
+  },
+)

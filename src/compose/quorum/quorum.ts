@@ -99,6 +99,10 @@ export class Quorum implements Backend {
     await this.#ballots?.clearing.rest()
   }
 
+  together(): void {
+    for (const { server } of this.#members) server.together()
+  }
+
   make<State, S extends ScriptSet, N extends Names>(
     kind: KindDefinition<State, S, N>,
     warn: (error: LockError) => void,
