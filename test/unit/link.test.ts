@@ -18,7 +18,7 @@ async function down() {
     connector: {},
     isCluster: false,
     duplicate() {
-      const more = { subscribe: () => new Promise(nobody), connector: { connect: nobody } }
+      const more = { subscribe: () => new Promise(nobody), duplicate: nobody, connector: { connect: nobody } }
       const redis = Object.assign(new FakeRedis(clock), more)
       made.push(redis)
       return redis
