@@ -48,7 +48,7 @@ describe.each(Object.entries(losses))('%s', (name, lose) => {
   // waiter asks before the time at which the lost lease would have ended (I4). It also fails if `return
   // this.#lose(hold, 'Redis no longer knows this hold')` becomes `renewed = this.#clock.now() + question.ms` in
   // src/lease/renewal.ts: a missing hold counts as renewed, and the holder is never notified (I8). It also fails if
-  // `elseif redis.call('EXISTS', deadlines) == 0 then` becomes `elseif false then` in lua/shared/lapse.lua: a hold
+  // `elseif holds == 0 then` becomes `elseif false then` in lua/shared/lapse.lua: a hold
   // without a deadline never ends.
   test.each(losing(name))(
     'I2 I4 I5 I8: the next caller is granted a larger token; the holder is notified and harms no other caller ($kind, fair: $fair)',
