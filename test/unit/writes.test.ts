@@ -43,6 +43,19 @@ test('the first two requests of a turn of the event loop are sent at once, the o
   expect(server.writes).toEqual(['a', 'b', 'cde'])
 })
 
+test('requests that belong together share a write, even if they are the first of their turn', async () => {
+  const server = new Server()
+  const writes = new Writes(server as unknown as Redis)
+  const ask = asking(server, writes)
+  for (const first of ['', 'a', 'b']) {
+    if (first) ask(first)
+    writes.together()
+    ask('c', 'd')
+    await settled()
+  }
+  expect(server.writes).toEqual(['cd', 'a', 'cd', 'b', 'cd'])
+})
+
 test('each turn is counted on its own', async () => {
   const server = new Server()
   const ask = asking(server, new Writes(server as unknown as Redis))
