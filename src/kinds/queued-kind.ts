@@ -100,11 +100,17 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
    * floor. `block`: how many tokens a grant reserves, after its own token, for hand-offs within the client.
    */
   protected acquire(claim: Claim, mode: 'queue' | undefined, block: number): Promise<Granted | Refused>
-  protected acquire(claim: Claim, mode: Mode, block: number, floor: number | undefined): Promise<Vote>
-  protected acquire(claim: Claim, mode: Mode, block: number, floor?: number): Promise<Vote> {
-    const args = { claim: this.text(claim), mode, floor }
+  protected acquire(
+    claim: Claim,
+    mode: Mode,
+    block: number,
+    floor: number | undefined,
+    returned?: number,
+  ): Promise<Vote>
+  protected acquire(claim: Claim, mode: Mode, block: number, floor?: number, returned?: number): Promise<Vote> {
+    const args = { claim: this.text(claim), mode, floor, returned }
     return this.#scripts.run('acquire', this.#keys.of(claim.key), args, ({ status, values, sent }) => {
-      if (status === 'unfinished') return this.acquire(claim, mode, block, floor)
+      if (status === 'unfinished') return this.acquire(claim, mode, block, floor, returned)
       if (status === 'absent') return undefined
       if (status === 'refused') return this.#refused(claim, values as string[], sent)
       if (status === 'deadlock') return Promise.reject(new LockDeadlockError(claim.key))

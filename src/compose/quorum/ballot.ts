@@ -42,6 +42,13 @@ export class Seat {
   seen: Sight | undefined
   /** Position in this server's queue, from 1; 0: not queued. */
   position = 0
+  /**
+   * The claim's place in this server's order: its ticket in the queue, or the token of the vote that the server gave at
+   * once. Undefined: the server has not answered, or the order does not matter to the claim, as for a re-entry.
+   */
+  ticket: number | undefined
+  /** Whether the server is being told the ticket that the claim has on all servers (`Ballots.#order`). */
+  ordering = false
   /** How many requests of the claim this server has not answered. */
   asked = 0
   /** When the server reported that it no longer has the hold, in monotonic ms. */
@@ -117,6 +124,11 @@ export function untilMajority(ends: readonly number[], majority: number): number
   return ends.length < majority ? 0 : [...ends].sort((a, b) => b - a)[majority - 1]!
 }
 
+/** Returns the latest place that a server has given the claim in its order. */
+export function latestTicket({ seats }: Ballot): string {
+  return String(Math.max(0, ...seats.flatMap(({ ticket }) => ticket ?? [])))
+}
+
 export type Answer = Granted | Refused | undefined | Error
 
 /** The part of `Ballots` that looks.ts uses. */
@@ -129,6 +141,11 @@ export interface BallotBox {
   votes(ballot: Ballot): Granted[]
   /** Returns the valid votes for the claim whose leases have not ended. */
   live(ballot: Ballot): Granted[]
+  /**
+   * Gives the claim its ticket on the server. If the server has voted for the claim, the vote is given back, and the
+   * server votes for its first waiter again.
+   */
+  place(ballot: Ballot, server: number): void
   /** Records that the caller of the claim still waits. */
   waits(waiter: Queued): void
   /** Records that the server has granted the claim. */

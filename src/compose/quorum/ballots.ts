@@ -132,7 +132,9 @@ export class Ballots implements BallotBox {
       this.changed(ballot)
       if (seat.asked === 0) seat.idle?.()
     }
-    ;(this.places[server] as Place).voting.vote(ballot.claim, mode, floor).then(settled, settled)
+    const returned = mode === 'place' ? seat.vote?.token : undefined
+    if (returned !== undefined) seat.vote = undefined
+    ;(this.places[server] as Place).voting.vote(ballot.claim, mode, floor, returned).then(settled, settled)
   }
 
   /** Records that the server has granted the claim, or confirmed the grant, with a lease of `lease` ms. */
@@ -296,12 +298,14 @@ export class Ballots implements BallotBox {
     if (answer instanceof Error) {
       // It is unknown whether the server has run the request. If the request replaces the vote's token, the token is
       // unknown, too.
-      if (mode === 'raise' || mode === 'same') seat.vote = undefined
+      if (mode !== 'try' && mode !== 'queue') seat.vote = undefined
       if (ballot.over) this.clearing.clear(ballot, server)
     } else if (answer?.granted) {
+      if (mode === 'queue' && answer.via !== 'reentry') seat.ticket ??= answer.token
       this.voted(ballot, server, answer)
     } else if (answer) {
-      if (mode === 'queue' && ballot.over && !seat.clearing) this.clearing.clear(ballot, server)
+      if (mode === 'queue') seat.ticket = Number(answer.ticket)
+      if ((mode === 'queue' || mode === 'place') && ballot.over && !seat.clearing) this.clearing.clear(ballot, server)
       else this.refused(ballot, server, answer, answer.position)
     } else if (seat.vote && seat.votedAt < sent) seat.vote = undefined
   }
@@ -311,12 +315,46 @@ export class Ballots implements BallotBox {
     this.#elect(ballot)
     // A vote that arrives after the grant may have another token. `#agree` replaces that token.
     if (ballot.granted) this.#agree(ballot, ballot.granted.token, true)
+    else this.#order(ballot)
     const watchers = this.#watchers.get(ballot)
     if (watchers) for (const changed of [...watchers]) changed()
     else if (ballot.granted && !ballot.reported) {
       ballot.reported = true
       this.#listener.won(ballot.claim, ballot.granted)
     } else if (ballot.ticket !== undefined && !ballot.granted && !ballot.over) this.looks.hope(ballot)
+  }
+
+  /**
+   * Makes the servers agree on the order of waiters (I3). Two requests that cross on their way get different tickets on
+   * each server: server 1 queues A before B, server 2 queues B before A. When the lock becomes free, each of the two
+   * servers votes for its own first waiter. If only these two servers are alive, neither waiter gets a majority.
+   *
+   * So as soon as the join is answered, every server is told the latest of the claim's tickets. All servers then have
+   * the same ticket for each claim, and so the same order. A vote that a server gave by an earlier ticket may belong to
+   * a claim that is before this one by now. So such a vote is given back, and the claim queues again with its ticket.
+   */
+  #order(ballot: Ballot): void {
+    const { ticket, over, polls, token } = ballot
+    if (ticket === undefined || over || polls > 0 || token !== undefined) return
+    for (const [i, seat] of ballot.seats.entries()) {
+      if (seat.ticket === undefined || seat.ticket === Number(ticket)) continue
+      this.place(ballot, i)
+    }
+  }
+
+  place(ballot: Ballot, server: number): void {
+    const seat = ballot.seats[server] as Seat
+    if (seat.ordering) return
+    const ticket = Number(ballot.ticket)
+    const { vote } = seat
+    seat.ordering = true
+    this.ask(ballot, server, 'place', ticket, answer => {
+      seat.ordering = false
+      // If the server does not answer, the next heartbeat sends the ticket. If the server has voted in the meantime by
+      // the earlier ticket, `#order` gives this vote back, too.
+      if (answer instanceof Error) seat.ticket = undefined
+      else if (vote || !answer?.granted) seat.ticket = ticket
+    })
   }
 
   /**

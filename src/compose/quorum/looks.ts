@@ -43,14 +43,14 @@ export class Looks {
       if (few()) {
         ballot.looks += 1
         const round = new Round(this.#ballots.members, this.#ballots.majority, this.#clock)
-        for (const i of ballot.seats.keys()) round.expect(i, this.#look(ballot, i), () => !few())
+        for (const i of ballot.seats.keys()) round.expect(i, this.look(ballot, i), () => !few())
         // If no majority of the servers has answered, no waiter can get a majority of votes now. Then this waiter keeps
         // its votes.
         const looked = await round.over.catch(() => undefined)
         if (looked && few()) {
           ballot.putBack += 1
           ballot.looks = 0
-          for (const [i, seat] of ballot.seats.entries()) if (seat.vote) this.#clearing.clear(ballot, i)
+          for (const [i, seat] of ballot.seats.entries()) if (seat.vote) this.#ballots.place(ballot, i)
         }
       }
       this.#hoping.delete(ballot)
@@ -60,11 +60,11 @@ export class Looks {
 
   /** Asks one server about a waiter now. If the server does not answer, the next heartbeat asks it again. */
   lookSoon(ballot: Ballot, server: number): void {
-    this.#look(ballot, server).catch(() => {})
+    this.look(ballot, server).catch(() => {})
   }
 
   /** Asks one server whether it has granted or queued a waiter. Does nothing if the waiter has no ticket. */
-  async #look(ballot: Ballot, server: number): Promise<void> {
+  async look(ballot: Ballot, server: number): Promise<void> {
     const { ticket, claim } = ballot
     if (ticket === undefined) return
     ;(ballot.seats[server] as Seat).announced = false
@@ -95,11 +95,14 @@ export class Looks {
     }
     try {
       const tended = await queue.tend(some[0]!.claim.key, some)
-      for (const [i, { ballot }] of some.entries()) {
+      for (const [i, { ballot, seat, ticket }] of some.entries()) {
         const found = tended.waiters[i]
         if (typeof found === 'object') this.#ballots.voted(ballot, server, found)
         else if (ballot.over) this.#clearing.clear(ballot, server)
-        else this.#ballots.refused(ballot, server, tended, found)
+        else {
+          this.#ballots.refused(ballot, server, tended, found)
+          seat.ticket = Number(ticket)
+        }
       }
       return tended
     } finally {

@@ -13,7 +13,7 @@
  */
 import type { Clock, Timer } from '../../clock.ts'
 import type { Granted, Refused, VoteMode } from '../../kind.ts'
-import { type Answer, type Ballot, tellOutcome } from './ballot.ts'
+import { type Answer, type Ballot, latestTicket, tellOutcome } from './ballot.ts'
 import type { Ballots } from './ballots.ts'
 import { type Member, noMajority, reasonOf } from './member.ts'
 import { graceAfter, merged } from './round.ts'
@@ -136,9 +136,10 @@ export class Poll {
     // The ticket has to be set before this poll ends. Other calls may wait for the same claim, and end at the same
     // moment. The last of them would take the claim back from the servers if the claim had no ticket
     // (`QuorumKind.#putBack`).
-    if (this.#mode === 'queue') ballot.ticket = answer.ticket
+    if (this.#mode === 'queue') ballot.ticket ??= latestTicket(ballot)
     tellOutcome(ballot.claim, voted > 0 ? 'split' : 'refused')
-    this.#end(() => this.#resolve({ answer, split: voted > 0 }))
+    const { ticket = answer.ticket } = ballot
+    this.#end(() => this.#resolve({ answer: { ...answer, ticket }, split: voted > 0 }))
   }
 
   /**
