@@ -215,9 +215,10 @@ export interface Confirmation {
  * What one server of a quorum is asked to do for a claim. 'try': make a single attempt. 'queue': make an attempt; if it
  * is refused, queue the claim. 'raise': if the server has granted this claim, raise the token of its hold to at least
  * `floor`. 'same' is for a hold that a majority has already granted: give the hold exactly the token `floor`; if the
- * lock is free on the server, create the hold.
+ * lock is free on the server, create the hold. 'place': queue the claim with exactly the ticket `floor`; if the server
+ * has voted for this claim with the token `returned`, give this vote back first.
  */
-export type VoteMode = 'try' | 'queue' | 'raise' | 'same'
+export type VoteMode = 'try' | 'queue' | 'raise' | 'same' | 'place'
 
 /** The answer of one server of a quorum. For 'raise' and 'same', undefined means: the id has no hold on that server. */
 export type Vote = Granted | Refused | undefined
@@ -228,7 +229,7 @@ export interface Voting {
    * Asks the server for a vote. `floor`: the smallest token or ticket that the server may issue for this vote. Tokens
    * and tickets come from the server's clock, so the floor is a time too: a whole number of µs.
    */
-  vote(claim: Claim, mode: VoteMode, floor: number): Promise<Vote>
+  vote(claim: Claim, mode: VoteMode, floor: number, returned?: number): Promise<Vote>
 }
 
 /** Reads locks without taking them, and takes a lock away from its holders. `State`: the description of a lock. */

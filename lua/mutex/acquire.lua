@@ -22,13 +22,18 @@
 -- token may be smaller than this server's clock, which never goes back (I2). So in this mode, and in no other, a hold
 -- may get a token that is smaller than the clock.
 -- 'raise' and 'same' do not interfere with the queue: they do not hand the lock to a waiter, and do not join.
+-- Requests that cross on their way get different tickets on each server, so the servers would vote for different
+-- waiters. So the client gives the waiter the same ticket on each server ('place'). If the server has voted for the
+-- waiter by an earlier ticket, the waiter gives this vote back and queues, and the server votes for its first waiter
+-- again (I3). The waiter names the token of the vote, because a repeated request must not give a later vote back (I5).
 --
 -- KEYS
 --   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua)
 -- ARGV
 --   claim       string  the caller, and what it asks for (lua/shared/claim.lua)
---   mode?       string  'queue': join the queue if refused. 'try', or absent: do not join. 'raise': if the id holds, raise its token to the floor, unless it is larger already; never take the lock. 'same': if the id holds or may re-enter, set the token to exactly the floor; take the lock only if it is free and nobody is queued; never join the queue
---   floor?      string  µs, a whole number: every token or ticket issued here is at least this. Required for 'raise' and 'same', as a token of 16 digits
+--   mode?       string  'queue': join the queue if refused. 'try', or absent: do not join. 'raise': if the id holds, raise its token to the floor, unless it is larger already; never take the lock. 'same': if the id holds or may re-enter, set the token to exactly the floor; take the lock only if it is free and nobody is queued; never join the queue. 'place': as 'queue', but with exactly the ticket `floor`; if the id holds with the token `returned`, end that hold first
+--   floor?      string  µs, a whole number: every token or ticket issued here is at least this. Required for 'raise', 'same' and 'place', as a token of 16 digits
+--   returned?   string  for 'place': the token of the hold to give back
 -- Replies
 --   granted     token, if the lock was free; token and ttl ms, if an earlier call with this id was granted the lock
 --   succeeded   token: the previous holder's lease had lapsed
@@ -63,7 +68,10 @@ local id = claim:sub(1, ID_END)
 local held = holder and ends >= now
 if held then
   -- include: live
-  if lives and lives >= now then
+  if lives and lives >= now and mode == 'place' and token == returned and not holds then
+    redis.call('HDEL', lock, 'holder')
+    holder, held = false, false
+  elseif lives and lives >= now then
     if queued then redis.call('ZREM', queue, claim) end
     if mode == 'same' or mode == 'raise' and tonumber(floor) > tonumber(token) then
       -- include: agree
@@ -131,11 +139,19 @@ if floor then
 end
 
 local ticket, position = NO_TICKET, NOT_QUEUED
-if mode == 'queue' and (held or queued) then
+local joins = mode == 'queue' or mode == 'place'
+if joins and (held or queued) then
   local ttl, headStart = claim:match(WAITING, TERMS_AT)
   -- include: clock
   ticket = headStart == '0' and tick or string.format('%.0f', clock - headStart)
-  local joined = redis.call('ZADD', queue, 'NX', ticket, claim) == 1
+  -- A waiter of which no heartbeat is recorded counts as alive for its `waiterTtl` after its ticket. A ticket that other
+  -- servers have issued may be older than that. So the call counts as a heartbeat, as that of a waiter in the queue does.
+  local joined
+  if mode == 'place' then
+    redis.call('ZADD', queue, floor, claim)
+  else
+    joined = redis.call('ZADD', queue, 'NX', ticket, claim) == 1
+  end
   position = redis.call('ZRANK', queue, claim) + 1
   -- include: enqueue { fresh = position == 1 }
   if not joined then
@@ -165,8 +181,8 @@ if not held then
     -- include: grant
   end
   if hold == id then return taken .. token end
-  if leftBehind and mode ~= 'queue' then redis.call('HSET', lock, 'queued', queued) end
-  if mode == 'queue' then position = redis.call('ZRANK', queue, claim) + 1 end
+  if leftBehind and not joins then redis.call('HSET', lock, 'queued', queued) end
+  if joins then position = redis.call('ZRANK', queue, claim) + 1 end
 end
 
 -- `known` becomes the field `clock` of the reply: a lower bound for the tokens of later grants. It is the larger of the

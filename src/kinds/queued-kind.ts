@@ -46,6 +46,15 @@ const WAITERS_PER_CALL = 500
 
 type Mode = VoteMode | undefined
 
+interface Waits {
+  readonly waits?: boolean | undefined
+}
+
+interface Asks {
+  readonly floor?: number
+  readonly returned?: number | undefined
+}
+
 export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   readonly queue: FairQueue = this
   readonly noun?: string
@@ -89,31 +98,32 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   /** How many tokens, after its own token, a grant may reserve for hand-offs within the client. */
   protected abstract readonly block: number
 
-  attempt(claim: Claim, reserve: number, waits = false): Promise<Granted | Refused> {
-    return this.acquire(claim, undefined, Math.min(reserve, this.block), undefined, waits)
+  attempt(claim: Claim, reserve: number, waits?: boolean): Promise<Granted | Refused> {
+    return this.acquire(claim, undefined, Math.min(reserve, this.block), { waits })
   }
 
-  join(claim: Claim, waits = false): Promise<Granted | Refused> {
-    return this.acquire(claim, 'queue', 0, undefined, waits)
+  join(claim: Claim, waits?: boolean): Promise<Granted | Refused> {
+    return this.acquire(claim, 'queue', 0, { waits })
   }
 
   /**
-   * Makes an attempt. For `mode`, `floor` and `waits`, see the headers of lua/mutex/acquire.lua and
-   * lua/permits/acquire.lua; only the mutex's script takes a floor, and only the other one takes `waits`. `block`: how
-   * many tokens a grant reserves, after its own token, for hand-offs within the client.
+   * Makes an attempt. For `mode` and `asks`, see the headers of lua/mutex/acquire.lua and lua/permits/acquire.lua; only
+   * the mutex's script takes `Asks`, and only the other one takes `Waits`. `block`: how many tokens a grant reserves,
+   * after its own token, for hand-offs within the client.
    */
-  protected acquire(
-    claim: Claim,
-    mode: 'queue' | undefined,
-    block: number,
-    floor: undefined,
-    waits: boolean,
-  ): Promise<Granted | Refused>
-  protected acquire(claim: Claim, mode: Mode, block: number, floor: number | undefined): Promise<Vote>
-  protected acquire(claim: Claim, mode: Mode, block: number, floor?: number, waits = false): Promise<Vote> {
-    const args = { claim: this.text(claim), mode: waits ? (mode ?? 'try') : mode, floor, waits: waits ? 1 : undefined }
+  protected acquire(claim: Claim, mode: 'queue' | undefined, block: number, asks: Waits): Promise<Granted | Refused>
+  protected acquire(claim: Claim, mode: Mode, block: number, asks: Waits & Asks): Promise<Vote>
+  protected acquire(claim: Claim, mode: Mode, block: number, asks: Waits & Asks): Promise<Vote> {
+    const { waits, floor, returned } = asks
+    const args = {
+      claim: this.text(claim),
+      mode: waits ? (mode ?? 'try') : mode,
+      floor,
+      returned,
+      waits: waits ? 1 : undefined,
+    }
     return this.#scripts.run('acquire', this.#keys.of(claim.key), args, ({ status, values, sent }) => {
-      if (status === 'unfinished') return this.acquire(claim, mode, block, floor)
+      if (status === 'unfinished') return this.acquire(claim, mode, block, asks)
       if (status === 'absent') return undefined
       if (status === 'refused') return this.#refused(claim, values as string[], sent)
       if (status === 'deadlock') return Promise.reject(new LockDeadlockError(claim.key))

@@ -38,6 +38,8 @@ export interface Asking {
   readonly mode?: VoteMode
   /** The smallest token or ticket that may be issued, µs. */
   readonly floor?: number
+  /** The token of the vote that the caller gives back. */
+  readonly returned?: number
 }
 
 export interface Message {
@@ -131,13 +133,14 @@ export class TestLock {
 
   /**
    * Makes one attempt. With `queue`, a refused caller joins the queue. A client sends a `floor`, or the `mode` 'raise'
-   * or 'same', only if several servers keep the lock (lua/mutex/acquire.lua).
+   * 'same' or 'place', only if several servers keep the lock (lua/mutex/acquire.lua).
    */
-  async acquire(who: Caller, { queue = false, mode, floor }: Asking = {}) {
+  async acquire(who: Caller, { queue = false, mode, floor, returned }: Asking = {}) {
     const { status, values } = await this.scripts.run('acquire', this.names, {
       claim: claimOf(who),
       mode: queue ? 'queue' : mode,
       floor,
+      returned,
     })
     if (status === 'unfinished' || status === 'absent') return { status }
     if (status !== 'refused') return { status, token: Number(values[0]), ttl: Number(values[1] ?? who.lease) }

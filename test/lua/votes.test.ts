@@ -1,11 +1,12 @@
 /**
- * If several servers keep one lock, a grant by one of them is a vote, and all votes must have the same token. Tests two
- * modes of lua/mutex/acquire.lua, with which the client makes the votes agree. 'raise' raises the token of a vote.
- * 'same' gives the hold, with the token of the other votes, to a server that has missed the grant.
+ * If several servers keep one lock, a grant by one of them is a vote, and all votes must have the same token. Tests
+ * three modes of lua/mutex/acquire.lua, with which the client makes the servers agree. 'raise' raises the token of a
+ * vote. 'same' gives the hold, with the token of the other votes, to a server that has missed the grant. 'place' gives
+ * a waiter the ticket that it has on the other servers.
  */
 import { describe, expect, test } from 'vitest'
 import { Mutex } from '../../src/kinds/mutex/mutex.ts'
-import { again, type Caller, caller } from './callers.ts'
+import { again, type Caller, caller, claimOf } from './callers.ts'
 import { lockOnOwnServer, sharedLock } from './test-lock.ts'
 import { agreed, ahead, HOUR, unchanged } from './votes.ts'
 
@@ -183,6 +184,65 @@ describe("'same'", () => {
     await lock.redis.del(lock.names.lock)
 
     expect(await unchanged(lock, ada, 'same', await ahead(lock))).toEqual({ status: 'absent' })
+  })
+})
+
+describe("'place'", () => {
+  test('I3: replaces the ticket of a waiter, or queues it with that ticket; a repeated call changes nothing', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: cyd, waiters: [ada, ben] })
+    const floor = Number(await lock.redis.zscore(lock.names.queue, claimOf(ben)))
+
+    expect(await lock.acquire(ada, { mode: 'place', floor: floor + 5 })).toMatchObject({
+      status: 'refused',
+      position: 2,
+    })
+    const dan = caller('dan')
+    const placed = { status: 'refused', position: 2, ticket: floor + 3 }
+    expect(await lock.acquire(dan, { mode: 'place', floor: floor + 3 })).toMatchObject(placed)
+    expect(await lock.acquire(dan, { mode: 'place', floor: floor + 3 })).toMatchObject(placed)
+  })
+
+  test('I3: gives a vote back to a waiter with an earlier ticket; a repeated call gives back no later vote', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada, waiters: [ben] })
+    await lock.listen(ada, ben)
+    const { token } = await agreed(lock)
+    const place = { mode: 'place', floor: await ahead(lock), returned: token! } as const
+
+    expect(await lock.acquire(ada, place)).toMatchObject({ status: 'refused', position: 1, label: 'ben' })
+    expect(await lock.acquire(ada, place)).toMatchObject({ status: 'refused', position: 1, label: 'ben' })
+    await lock.release(ben)
+    const anew = await lock.acquire(ada, place)
+    expect(anew).toMatchObject({ status: 'granted' })
+    expect(anew.token).toBeGreaterThan(place.floor)
+    expect(await lock.acquire(ada, place)).toMatchObject({ status: 'granted', token: anew.token })
+  })
+
+  test('I4: keeps the lock with a new token, if no waiter has an earlier ticket', async () => {
+    const lock = await sharedLock()
+    await lock.given({ holder: ada, waiters: [ben] })
+    await lock.listen(ben)
+    const { token } = await agreed(lock)
+    const placed = await lock.acquire(ada, { mode: 'place', floor: token! - HOUR, returned: token! })
+
+    expect(placed).toMatchObject({ status: 'granted' })
+    expect(placed.token).toBeGreaterThan(token!)
+    expect((await lock.hash())['hold']).toBe(ada.id)
+  })
+
+  test.each([
+    { state: 'has another token', given: { holder: ada, waiters: [ben] }, by: 1 },
+    { state: 'has been re-entered', given: { holder: ada, reentries: [again(ada)], waiters: [ben] }, by: 0 },
+  ])('I5: does not give back a hold that $state', async ({ given, by }) => {
+    const lock = await sharedLock()
+    await lock.given(given)
+    await lock.listen(ben)
+    const token = (await agreed(lock)).token!
+
+    const asked = { mode: 'place', floor: await ahead(lock), returned: token + by } as const
+    expect(await lock.acquire(ada, asked)).toMatchObject({ status: 'granted', token })
+    expect((await lock.hash())['hold']).toBe(ada.id)
   })
 })
 

@@ -2,7 +2,7 @@
 import type { Clock } from '../../src/clock.ts'
 import { Ballots } from '../../src/compose/quorum/ballots.ts'
 import { Floor } from '../../src/compose/quorum/floor.ts'
-import type { Place } from '../../src/compose/quorum/place.ts'
+import type { Place } from '../../src/compose/quorum/member.ts'
 
 /**
  * `places` are fake servers that the test has made. The floor never reads the servers' clocks, so the client knows no

@@ -1,6 +1,6 @@
 /** Tests which of several servers' refusals decide what a refused caller learns. */
 import { expect, test } from 'vitest'
-import { merged } from '../../src/compose/quorum/poll.ts'
+import { merged } from '../../src/compose/quorum/round.ts'
 import type { Refused } from '../../src/kind.ts'
 
 function refusalBy(label: string, since: number): Refused {

@@ -1,7 +1,7 @@
 /** Tests the heartbeat of waiters on a quorum, with fake servers that answer when the test says so. */
 import { expect, test } from 'vitest'
-import type { Place } from '../../src/compose/quorum/place.ts'
-import { tendAll } from '../../src/compose/quorum/tending.ts'
+import type { Place } from '../../src/compose/quorum/member.ts'
+
 import type { Claim, Tended } from '../../src/kind.ts'
 import { ballotsOver } from './ballots.ts'
 import { FakeClock } from './fake-clock.ts'
@@ -68,7 +68,7 @@ async function takenBack() {
   await clock.advance(0)
   const ended = ballots.end(ballot)
   ended.catch(() => {})
-  return { clock, servers, tended: tendAll(ballots, [{ claim, ticket: '1' }], clock) }
+  return { clock, servers, tended: ballots.looks.tendAll([{ claim, ticket: '1' }]) }
 }
 
 test('while a waiter is being taken back, its heartbeat waits until a majority of servers has done that, and asks these', async () => {

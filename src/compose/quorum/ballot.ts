@@ -10,9 +10,9 @@
  * the server has answered. Otherwise an answer from before the clearing could be mistaken for an answer from after the
  * clearing.
  */
-import type { Claim, Granted, Refused, VoteMode } from '../../kind.ts'
-import type { Member } from './member.ts'
-import type { Place } from './place.ts'
+import { channel } from 'node:diagnostics_channel'
+import type { Claim, Granted, Queued, Refused } from '../../kind.ts'
+import type { Member, Place } from './member.ts'
 
 /**
  * A server's refusal of a claim. A later message may report that the server has granted the claim. If the token of this
@@ -34,7 +34,7 @@ export class Seat {
   votedAt = 0
   /**
    * Whether the vote is valid. Before the claim is granted, a vote is valid if the server voted at a time when its
-   * votes counted (standing.ts). After the grant, a vote is valid if it has the token of the hold.
+   * votes counted (`Standing`). After the grant, a vote is valid if it has the token of the hold.
    */
   counted = false
   /** `Member.epoch` when the server voted. Identifies the connection on which the vote came. */
@@ -42,6 +42,13 @@ export class Seat {
   seen: Sight | undefined
   /** Position in this server's queue, from 1; 0: not queued. */
   position = 0
+  /**
+   * The claim's place in this server's order: its ticket in the queue, or the token of the vote that the server gave at
+   * once. Undefined: the server has not answered, or the order does not matter to the claim, as for a re-entry.
+   */
+  ticket: number | undefined
+  /** Whether the server is being told the ticket that the claim has on all servers (`Ballots.#order`). */
+  ordering = false
   /** How many requests of the claim this server has not answered. */
   asked = 0
   /** When the server reported that it no longer has the hold, in monotonic ms. */
@@ -89,7 +96,7 @@ export class Ballot {
   token: number | undefined
   /**
    * The time until which this client waits for missing votes before it grants the claim, in monotonic ms
-   * (`Election.#mayShare`).
+   * (`Ballots.#mayShare`).
    */
   sharesUntil: number | undefined
   /** Whether the caller has received the grant. */
@@ -117,23 +124,51 @@ export function untilMajority(ends: readonly number[], majority: number): number
   return ends.length < majority ? 0 : [...ends].sort((a, b) => b - a)[majority - 1]!
 }
 
+/** Returns the latest place that a server has given the claim in its order. */
+export function latestTicket({ seats }: Ballot): string {
+  return String(Math.max(0, ...seats.flatMap(({ ticket }) => ticket ?? [])))
+}
+
 export type Answer = Granted | Refused | undefined | Error
 
-/** The part of `Ballots` that election.ts and looks.ts use. */
+/** The part of `Ballots` that looks.ts uses. */
 export interface BallotBox {
   readonly places: readonly Place[]
   readonly members: readonly Member[]
   readonly majority: number
-  readonly all: Iterable<Ballot>
   get(id: string): Ballot | undefined
-  /** Returns whether the votes of the server count now (standing.ts). */
-  counts(server: number): boolean
-  /** Asks one server for its vote. Calls `answered` after the answer has taken effect on the ballot. */
-  ask(ballot: Ballot, server: number, mode: VoteMode, floor: number, answered?: (answer: Answer) => void): void
+  /** Returns the valid votes for the claim (`Seat.counted`). */
+  votes(ballot: Ballot): Granted[]
+  /** Returns the valid votes for the claim whose leases have not ended. */
+  live(ballot: Ballot): Granted[]
+  /**
+   * Gives the claim its ticket on the server. If the server has voted for the claim, the vote is given back, and the
+   * server votes for its first waiter again.
+   */
+  place(ballot: Ballot, server: number): void
+  /** Records that the caller of the claim still waits. */
+  waits(waiter: Queued): void
   /** Records that the server has granted the claim. */
   voted(ballot: Ballot, server: number, grant: Granted): void
   /** Records that the server has refused the claim, or queued it at `position`. */
   refused(ballot: Ballot, server: number, seen: Sight, position?: number): void
   /** Checks again whether the claim can be granted. Called after its votes or its state have changed. */
   changed(ballot: Ballot): void
+}
+
+/**
+ * `granted`: a majority has voted; `secondRound` tells whether its servers had to agree on a token first. `refused`: no
+ * server has voted for this claim. `split`: only a minority has voted for it, so perhaps no claim has a majority.
+ * `failed`: no majority has answered.
+ */
+type Outcome = 'granted' | 'refused' | 'split' | 'failed'
+
+const polls = channel('redis-baton:poll')
+
+/**
+ * Publishes the outcome of each poll of all servers on `node:diagnostics_channel` as `redis-baton:poll`. A subscriber
+ * sees, for instance, how often votes are split. Without a subscriber, nothing is published.
+ */
+export function tellOutcome({ key, label }: Claim, outcome: Outcome, secondRound = false): void {
+  if (polls.hasSubscribers) polls.publish({ key, label, outcome, secondRound })
 }

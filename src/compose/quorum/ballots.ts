@@ -13,21 +13,21 @@
  * release, servers 1 and 3 might grant the lock to B. These two servers know only of token 5, so B might get token 6,
  * which is smaller than 9. So A holds the lock only once a majority has token 9.
  *
- * election.ts has rules 2 and 3, clearing.ts takes claims back, looks.ts asks the servers about waiters, and poll.ts
- * has the calls that wait for a grant.
+ * clearing.ts takes claims back, looks.ts asks the servers about waiters, and poll.ts has the calls that wait for a
+ * grant.
  */
 import { type Clock, surelyUntil } from '../../clock.ts'
 import type { Claim, Granted, HoldName, Queued, Refused, Via, VoteMode } from '../../kind.ts'
-import { type Answer, Ballot, type BallotBox, type Seat } from './ballot.ts'
+import { type Answer, Ballot, type BallotBox, type Seat, tellOutcome, untilMajority } from './ballot.ts'
 import { Clearing } from './clearing.ts'
-import { Election } from './election.ts'
 import type { Floor } from './floor.ts'
 import { Looks } from './looks.ts'
-import type { Member } from './member.ts'
-import type { Place } from './place.ts'
+import type { Member, Place } from './member.ts'
 
 /** How far the servers' clocks may drift in the course of a lease, as a fraction of the lease. */
 const DRIFT = 0.01
+/** How long this client waits for missing votes before it grants a claim, in ms (`#mayShare`). */
+const SHARING = 20
 
 export interface BallotsListener {
   /** Called when a claim has been granted while no call waited for it. */
@@ -40,10 +40,10 @@ export class Ballots implements BallotBox {
   readonly places: readonly Place[]
   readonly members: readonly Member[]
   readonly majority: number
-  readonly election: Election
   readonly clearing: Clearing
   readonly looks: Looks
   readonly #clock: Clock
+  readonly #floor: Floor
   readonly #listener: BallotsListener
   readonly #all = new Map<string, Ballot>()
   readonly #watchers = new Map<Ballot, Set<() => void>>()
@@ -53,9 +53,9 @@ export class Ballots implements BallotBox {
     this.members = places.map(({ member }) => member)
     this.majority = Math.floor(places.length / 2) + 1
     this.#clock = clock
-    this.election = new Election(this, clock, floor)
+    this.#floor = floor
     this.clearing = new Clearing(places, clock, waiterTtl, ballot => this.#forget(ballot))
-    this.looks = new Looks(this, clock, this.election, this.clearing)
+    this.looks = new Looks(this, clock, this.clearing)
     this.#listener = listener
   }
 
@@ -132,7 +132,9 @@ export class Ballots implements BallotBox {
       this.changed(ballot)
       if (seat.asked === 0) seat.idle?.()
     }
-    ;(this.places[server] as Place).voting.vote(ballot.claim, mode, floor).then(settled, settled)
+    const returned = mode === 'place' ? seat.vote?.token : undefined
+    if (returned !== undefined) seat.vote = undefined
+    ;(this.places[server] as Place).voting.vote(ballot.claim, mode, floor, returned).then(settled, settled)
   }
 
   /** Records that the server has granted the claim, or confirmed the grant, with a lease of `lease` ms. */
@@ -217,7 +219,7 @@ export class Ballots implements BallotBox {
     ballot.ticket ??= ticket
     if (!ballot.granted) return
     ballot.reported = false
-    if (this.election.until(ballot) <= this.#clock.now()) ballot.granted = undefined
+    if (this.until(ballot) <= this.#clock.now()) ballot.granted = undefined
   }
 
   /** Called when a message of the server has reported that the hold is lost. */
@@ -296,24 +298,210 @@ export class Ballots implements BallotBox {
     if (answer instanceof Error) {
       // It is unknown whether the server has run the request. If the request replaces the vote's token, the token is
       // unknown, too.
-      if (mode === 'raise' || mode === 'same') seat.vote = undefined
+      if (mode !== 'try' && mode !== 'queue') seat.vote = undefined
       if (ballot.over) this.clearing.clear(ballot, server)
     } else if (answer?.granted) {
+      if (mode === 'queue' && answer.via !== 'reentry') seat.ticket ??= answer.token
       this.voted(ballot, server, answer)
     } else if (answer) {
-      if (mode === 'queue' && ballot.over && !seat.clearing) this.clearing.clear(ballot, server)
+      if (mode === 'queue') seat.ticket = Number(answer.ticket)
+      if ((mode === 'queue' || mode === 'place') && ballot.over && !seat.clearing) this.clearing.clear(ballot, server)
       else this.refused(ballot, server, answer, answer.position)
     } else if (seat.vote && seat.votedAt < sent) seat.vote = undefined
   }
 
   changed(ballot: Ballot): void {
-    this.election.changed(ballot)
+    this.#askYoung(ballot)
+    this.#elect(ballot)
+    // A vote that arrives after the grant may have another token. `#agree` replaces that token.
+    if (ballot.granted) this.#agree(ballot, ballot.granted.token, true)
+    else this.#order(ballot)
     const watchers = this.#watchers.get(ballot)
     if (watchers) for (const changed of [...watchers]) changed()
     else if (ballot.granted && !ballot.reported) {
       ballot.reported = true
       this.#listener.won(ballot.claim, ballot.granted)
     } else if (ballot.ticket !== undefined && !ballot.granted && !ballot.over) this.looks.hope(ballot)
+  }
+
+  /**
+   * Makes the servers agree on the order of waiters (I3). Two requests that cross on their way get different tickets on
+   * each server: server 1 queues A before B, server 2 queues B before A. When the lock becomes free, each of the two
+   * servers votes for its own first waiter. If only these two servers are alive, neither waiter gets a majority.
+   *
+   * So as soon as the join is answered, every server is told the latest of the claim's tickets. All servers then have
+   * the same ticket for each claim, and so the same order. A vote that a server gave by an earlier ticket may belong to
+   * a claim that is before this one by now. So such a vote is given back, and the claim queues again with its ticket.
+   */
+  #order(ballot: Ballot): void {
+    const { ticket, over, polls, token } = ballot
+    if (ticket === undefined || over || polls > 0 || token !== undefined) return
+    for (const [i, seat] of ballot.seats.entries()) {
+      if (seat.ticket === undefined || seat.ticket === Number(ticket)) continue
+      this.place(ballot, i)
+    }
+  }
+
+  place(ballot: Ballot, server: number): void {
+    const seat = ballot.seats[server] as Seat
+    if (seat.ordering) return
+    const ticket = Number(ballot.ticket)
+    const { vote } = seat
+    seat.ordering = true
+    this.ask(ballot, server, 'place', ticket, answer => {
+      seat.ordering = false
+      // If the server does not answer, the next heartbeat sends the ticket. If the server has voted in the meantime by
+      // the earlier ticket, `#order` gives this vote back, too.
+      if (answer instanceof Error) seat.ticket = undefined
+      else if (vote || !answer?.granted) seat.ticket = ticket
+    })
+  }
+
+  /**
+   * Returns the time until which a majority has granted the claim, as far as this client knows; 0: no majority has
+   * granted it.
+   */
+  until(ballot: Ballot): number {
+    const votes = this.votes(ballot)
+    return untilMajority(
+      votes.map(({ deadline }) => deadline),
+      this.majority,
+    )
+  }
+
+  /** Returns the valid votes for the claim (`Seat.counted`). */
+  votes({ seats }: Ballot): Granted[] {
+    return seats.flatMap(({ vote, counted }) => (vote && counted ? [vote] : []))
+  }
+
+  /** Returns the valid votes for the claim whose leases have not ended. */
+  live(ballot: Ballot): Granted[] {
+    const now = this.#clock.now()
+    return this.votes(ballot).filter(({ deadline }) => deadline > now)
+  }
+
+  /** Grants the claim if a majority has voted with the same token. If their tokens differ, makes the servers agree. */
+  #elect(ballot: Ballot): void {
+    if (ballot.over || ballot.granted) return
+    // A server whose vote has lapsed may have granted the lock to another claim since, so only live votes count.
+    const votes = this.live(ballot)
+    const { token: before } = ballot
+    ballot.token = undefined
+    if (votes.length < this.majority) return
+    const shared = this.#sharedToken(ballot)
+    const token = shared ?? this.#largest(votes)
+    const agreed = votes.filter(vote => vote.token === token)
+    if (agreed.length >= this.majority) {
+      const deadline = untilMajority(
+        agreed.map(vote => vote.deadline),
+        this.majority,
+      )
+      ballot.granted = { granted: true, token, deadline, via: viaOf(votes) }
+      ballot.putBack = ballot.looks = 0
+      tellOutcome(ballot.claim, 'granted', before !== undefined)
+      for (const seat of ballot.seats) seat.counted = seat.vote?.token === token
+    } else if (shared !== undefined || !this.#mayShare(ballot)) {
+      ballot.token = token
+      this.#agree(ballot, token, shared !== undefined)
+    }
+  }
+
+  /**
+   * Grants a claim although the leases of some of its votes have ended. The deadline of the grant shows whether the
+   * leases of a majority still run.
+   */
+  grantLapsed(ballot: Ballot): void {
+    const votes = this.votes(ballot)
+    ballot.granted = { granted: true, token: this.#largest(votes), deadline: this.until(ballot), via: viaOf(votes) }
+  }
+
+  /**
+   * Writes the token to the servers that have voted with a smaller one. If `lower` is set, also replaces larger tokens.
+   * A caller may set `lower` only when a majority has the token already. Before that, the servers with larger tokens
+   * may be the only ones that know of the latest grant.
+   */
+  #agree(ballot: Ballot, token: number, lower: boolean): void {
+    for (const [i, seat] of ballot.seats.entries()) {
+      const { vote } = seat
+      if (!vote || vote.token === token || seat.agreeing || (vote.token > token && !lower)) continue
+      seat.agreeing = true
+      this.ask(ballot, i, vote.token < token ? 'raise' : 'same', token, () => {
+        seat.agreeing = false
+      })
+    }
+  }
+
+  /**
+   * Returns the token for the grant. Once a majority of the servers has this token, every later grant by any majority
+   * has a larger one. If a majority of the servers has already voted with the same token, returns that token. Otherwise
+   * returns the largest token of all votes.
+   */
+  #largest(votes: readonly Granted[]): number {
+    const tokens = votes.map(({ token }) => token)
+    const most = tokens.find(token => tokens.filter(same => same === token).length >= this.majority)
+    return most ?? Math.max(...tokens)
+  }
+
+  /**
+   * Looks for another claim of the same owner for which a majority has voted. Returns its token, or undefined if there
+   * is no such claim.
+   */
+  #sharedToken(ballot: Ballot): number | undefined {
+    const { id, key, owner } = ballot.claim
+    if (owner === id) return undefined
+    for (const other of this.#all.values()) {
+      const token = other.granted?.token ?? other.token
+      if (other === ballot || other.over || token === undefined) continue
+      if (other.claim.key === key && other.claim.owner === owner && this.until(other) > this.#clock.now()) return token
+    }
+    return undefined
+  }
+
+  /**
+   * Returns whether this client waits for missing votes before it grants the claim, for at most SHARING ms. At the same
+   * moment, another client may get the lock for the same owner. All holds of an owner have the same token, so both
+   * clients have to choose the same one. They do so if both know the votes of all servers.
+   */
+  #mayShare(ballot: Ballot): boolean {
+    const { claim, seats } = ballot
+    if (claim.owner === claim.id || seats.every(({ vote }, i) => vote || !this.members[i]?.up)) return false
+    const now = this.#clock.now()
+    if (ballot.sharesUntil === undefined) {
+      ballot.sharesUntil = now + SHARING
+      this.#clock.after(SHARING, () => this.changed(ballot))
+    }
+    return now < ballot.sharesUntil
+  }
+
+  /**
+   * Makes early votes valid once the votes of their servers count. A vote is early if the server gave it while its
+   * votes did not count (`Standing`). This method first renews the vote, because most of its lease may have passed.
+   * Then it raises the token of the vote to the floor. This is necessary because the server may have lost its data: the
+   * token of the vote may be smaller than a token that the server had issued before (I2).
+   */
+  #askYoung(ballot: Ballot): void {
+    if (ballot.over || ballot.granted) return
+    for (const [i, seat] of ballot.seats.entries()) {
+      if (!seat.vote || seat.counted || seat.agreeing || !this.counts(i)) continue
+      const { epoch, standing } = this.members[i] as Member
+      if (seat.epoch === epoch && standing.countedAt(seat.votedAt)) {
+        seat.counted = true
+        continue
+      }
+      const floor = this.#floor.next
+      // The floor is unknown, because no server's clock has been read yet. Once a clock has been read, `changed` calls
+      // this method again.
+      if (floor === 0) return
+      seat.agreeing = true
+      const raise = () => {
+        this.ask(ballot, i, 'raise', floor, () => {
+          seat.agreeing = false
+        })
+      }
+      const hold = { key: ballot.claim.key, id: ballot.claim.id }
+      const { kind } = this.places[i] as Place
+      kind.renew([{ hold, token: seat.vote.token, ms: ballot.claim.lease }]).then(raise, raise)
+    }
   }
 
   #forget(ballot: Ballot): void {
@@ -331,4 +519,9 @@ export class Ballots implements BallotBox {
  */
 function confirmedDeadline(vote: Granted, ends: number, asked: number, now: number): number {
   return Math.min(ends - (ends - now) * DRIFT, Math.max(asked, vote.deadline))
+}
+
+function viaOf(votes: readonly Granted[]): Via {
+  for (const via of ['reentry', 'expiry', 'handoff'] as const) if (votes.some(vote => vote.via === via)) return via
+  return 'immediate'
 }

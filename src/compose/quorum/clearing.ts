@@ -7,7 +7,7 @@
 import type { Clock } from '../../clock.ts'
 import { LockClosedError } from '../../errors.ts'
 import type { Ballot, Seat } from './ballot.ts'
-import type { Place } from './place.ts'
+import type { Place } from './member.ts'
 
 /** The pause between two attempts to take a claim back, in ms. */
 const PAUSE = 1_000

@@ -6,12 +6,11 @@
  * the other does. The server of that vote can then vote for the other waiter.
  */
 import type { Clock } from '../../clock.ts'
-import type { Queued, Tended } from '../../kind.ts'
+import type { Queued, Refused, Tended } from '../../kind.ts'
 import type { Ballot, BallotBox, Seat } from './ballot.ts'
 import type { Clearing } from './clearing.ts'
-import type { Election } from './election.ts'
-import type { Place } from './place.ts'
-import { Round } from './round.ts'
+import type { Place } from './member.ts'
+import { merged, Round } from './round.ts'
 
 /**
  * A waiter that has votes but no majority asks the servers again after a random pause, and the pauses grow. `first`:
@@ -22,15 +21,13 @@ const PATIENCE = { first: 10, longest: 250 }
 export class Looks {
   readonly #ballots: BallotBox
   readonly #clock: Clock
-  readonly #election: Election
   readonly #clearing: Clearing
   /** Waiters with votes but no majority, about which the servers will be asked again soon. */
   readonly #hoping = new Set<Ballot>()
 
-  constructor(ballots: BallotBox, clock: Clock, election: Election, clearing: Clearing) {
+  constructor(ballots: BallotBox, clock: Clock, clearing: Clearing) {
     this.#ballots = ballots
     this.#clock = clock
-    this.#election = election
     this.#clearing = clearing
   }
 
@@ -41,24 +38,19 @@ export class Looks {
     const looks = Math.max(ballot.putBack, ballot.looks)
     const pause = Math.min(PATIENCE.longest, PATIENCE.first * 2 ** looks) * (0.5 + Math.random())
     const waits = () => !ballot.over && !ballot.granted && ballot.polls === 0
-    const few = () => waits() && this.#election.live(ballot).length < this.#ballots.majority
+    const few = () => waits() && this.#ballots.live(ballot).length < this.#ballots.majority
     this.#clock.after(pause, async () => {
       if (few()) {
         ballot.looks += 1
         const round = new Round(this.#ballots.members, this.#ballots.majority, this.#clock)
-        for (const i of ballot.seats.keys()) {
-          this.#look(ballot, i).then(
-            () => round.answered(i, !few()),
-            error => round.failed(i, error),
-          )
-        }
+        for (const i of ballot.seats.keys()) round.expect(i, this.look(ballot, i), () => !few())
         // If no majority of the servers has answered, no waiter can get a majority of votes now. Then this waiter keeps
         // its votes.
         const looked = await round.over.catch(() => undefined)
         if (looked && few()) {
           ballot.putBack += 1
           ballot.looks = 0
-          for (const [i, seat] of ballot.seats.entries()) if (seat.vote) this.#clearing.clear(ballot, i)
+          for (const [i, seat] of ballot.seats.entries()) if (seat.vote) this.#ballots.place(ballot, i)
         }
       }
       this.#hoping.delete(ballot)
@@ -68,15 +60,15 @@ export class Looks {
 
   /** Asks one server about a waiter now. If the server does not answer, the next heartbeat asks it again. */
   lookSoon(ballot: Ballot, server: number): void {
-    this.#look(ballot, server).catch(() => {})
+    this.look(ballot, server).catch(() => {})
   }
 
   /** Asks one server whether it has granted or queued a waiter. Does nothing if the waiter has no ticket. */
-  async #look(ballot: Ballot, server: number): Promise<void> {
+  async look(ballot: Ballot, server: number): Promise<void> {
     const { ticket, claim } = ballot
     if (ticket === undefined) return
     ;(ballot.seats[server] as Seat).announced = false
-    await this.tend(server, [{ claim, ticket }])
+    await this.#tend(server, [{ claim, ticket }])
   }
 
   /**
@@ -84,7 +76,7 @@ export class Looks {
    * this server. If all of the claims are being taken back, waits until this is done for one of them. Resolves to
    * undefined if no caller wants any of the claims any more.
    */
-  async tend(server: number, waiters: readonly Queued[]): Promise<Tended | undefined> {
+  async #tend(server: number, waiters: readonly Queued[]): Promise<Tended | undefined> {
     const { queue } = (this.#ballots.places[server] as Place).kind
     const waiting = waiters.flatMap(waiter => {
       const ballot = this.#ballots.get(waiter.claim.id)
@@ -95,7 +87,7 @@ export class Looks {
     const some = waiting.filter(({ seat }) => !seat.clearing)
     if (some.length === 0) {
       await Promise.race(waiting.map(({ seat: { trying, clearing } }) => Promise.all([trying, clearing])))
-      return this.tend(server, waiters)
+      return this.#tend(server, waiters)
     }
     for (const { seat } of some) {
       seat.asked += 1
@@ -103,11 +95,14 @@ export class Looks {
     }
     try {
       const tended = await queue.tend(some[0]!.claim.key, some)
-      for (const [i, { ballot }] of some.entries()) {
+      for (const [i, { ballot, seat, ticket }] of some.entries()) {
         const found = tended.waiters[i]
         if (typeof found === 'object') this.#ballots.voted(ballot, server, found)
         else if (ballot.over) this.#clearing.clear(ballot, server)
-        else this.#ballots.refused(ballot, server, tended, found)
+        else {
+          this.#ballots.refused(ballot, server, tended, found)
+          seat.ticket = Number(ticket)
+        }
       }
       return tended
     } finally {
@@ -117,6 +112,52 @@ export class Looks {
         if (seat.asked === 0) seat.idle?.()
       }
       for (const { ballot } of some) this.#ballots.changed(ballot)
+    }
+  }
+
+  /**
+   * Sends the heartbeat of waiters to all servers of a quorum. The heartbeat queues a waiter again on servers where it is
+   * missing, writes the waiter's ticket to all servers, and finds grants whose messages were lost.
+   */
+  async tendAll(waiters: readonly Queued[]): Promise<Tended> {
+    const ballots = this.#ballots
+    const { places, members, majority } = ballots
+    const answers: (Tended | undefined)[] = places.map(() => undefined)
+    // The callers of these waiters still wait. If a ballot says that its claim was granted or taken back, `waits`
+    // corrects the ballot.
+    for (const waiter of waiters) ballots.waits(waiter)
+    const round = new Round(members, majority, this.#clock)
+    // While a waiter has votes but no majority, the round waits for the other servers, because their answers may be
+    // votes.
+    const settled = ({ claim }: Queued) => {
+      const ballot = ballots.get(claim.id)
+      return !ballot || ballot.granted !== undefined || ballots.votes(ballot).length === 0
+    }
+    for (const i of places.keys()) {
+      const tended = this.#tend(i, waiters).then(answer => {
+        answers[i] = answer
+      })
+      round.expect(i, tended, () => waiters.every(settled))
+    }
+    await round.over
+    const said = answers.filter(answer => answer !== undefined)
+    const refusals = said.map(answer => ({ ...answer, granted: false, position: 0, ticket: '0' }) satisfies Refused)
+    const { sent, ttl, holder, owner } = merged(refusals, places.length - majority, this.#clock.now())
+    return {
+      sent,
+      ttl,
+      holder: holder ?? { label: '', since: sent },
+      owner,
+      clock: 0,
+      waiters: waiters.map(({ claim }) => {
+        const ballot = ballots.get(claim.id)
+        if (ballot?.granted && !ballot.reported) {
+          ballot.reported = true
+          return ballot.granted
+        }
+        const found = (ballot?.seats ?? []).flatMap(({ position }) => position || []).sort((a, b) => a - b)
+        return found[found.length >> 1] ?? 1
+      }),
     }
   }
 }

@@ -13,11 +13,10 @@
  */
 import type { Clock, Timer } from '../../clock.ts'
 import type { Granted, Refused, VoteMode } from '../../kind.ts'
-import type { Answer, Ballot } from './ballot.ts'
+import { type Answer, type Ballot, latestTicket, tellOutcome } from './ballot.ts'
 import type { Ballots } from './ballots.ts'
 import { type Member, noMajority, reasonOf } from './member.ts'
-import { tellOutcome } from './outcomes.ts'
-import { graceAfter } from './round.ts'
+import { graceAfter, merged } from './round.ts'
 
 export interface Outcome {
   readonly answer: Granted | Refused
@@ -43,7 +42,7 @@ export class Poll {
   #late = false
   /**
    * For how long the poll waits for servers whose votes do not count yet, in ms from the start of the poll
-   * (standing.ts).
+   * (`Standing`).
    */
   #patience = 0
   #counting: Timer | undefined
@@ -51,7 +50,7 @@ export class Poll {
 
   /**
    * Starts a poll. `patience`: for how long the poll waits for servers whose votes do not count yet, in ms
-   * (standing.ts).
+   * (`Standing`).
    */
   static ask(
     ballots: Ballots,
@@ -137,9 +136,10 @@ export class Poll {
     // The ticket has to be set before this poll ends. Other calls may wait for the same claim, and end at the same
     // moment. The last of them would take the claim back from the servers if the claim had no ticket
     // (`QuorumKind.#putBack`).
-    if (this.#mode === 'queue') ballot.ticket = answer.ticket
+    if (this.#mode === 'queue') ballot.ticket ??= latestTicket(ballot)
     tellOutcome(ballot.claim, voted > 0 ? 'split' : 'refused')
-    this.#end(() => this.#resolve({ answer, split: voted > 0 }))
+    const { ticket = answer.ticket } = ballot
+    this.#end(() => this.#resolve({ answer: { ...answer, ticket }, split: voted > 0 }))
   }
 
   /**
@@ -163,7 +163,7 @@ export class Poll {
     // Servers are asked again only once. If the lease is shorter than the round trip, each new vote would lapse as
     // well.
     if (this.#askedAgain) {
-      this.#ballots.election.grantLapsed(this.#ballot)
+      this.#ballots.grantLapsed(this.#ballot)
       return this.#judge()
     }
     this.#askedAgain = true
@@ -209,43 +209,4 @@ export class Poll {
     this.#unwatch()
     settle()
   }
-}
-
-/**
- * Merges the refusals of several servers. `spare`: how many more servers the quorum has than a majority needs. `since`:
- * when the servers were asked, in monotonic ms.
- */
-export function merged(refusals: readonly Refused[], spare: number, since: number): Refused {
-  const byEnd = [...refusals].sort((a, b) => a.ttl - b.ttl)
-  const places = refusals.map(({ position }) => position).sort((a, b) => a - b)
-  const tickets = refusals.map(({ ticket }) => Number(ticket))
-  // A server that has voted for a waiter names this waiter as its holder. Such a vote is later than the grant of the
-  // hold. So if equally many servers name two holders, the earlier one counts.
-  const byGrant = [...refusals].sort((a, b) => (a.holder?.since ?? 0) - (b.holder?.since ?? 0))
-  const says = mostFrequent(byGrant, ({ holder }) => holder?.label ?? '')
-  return {
-    granted: false,
-    sent: refusals.length > 0 ? Math.min(...refusals.map(({ sent }) => sent)) : since,
-    // After `ttl` ms, the holder's lease may have ended on a majority of the servers.
-    ttl: byEnd[Math.max(0, byEnd.length - 1 - spare)]?.ttl ?? 0,
-    position: places[places.length >> 1] ?? 0,
-    ticket: String(Math.max(0, ...tickets)),
-    holder: says?.holder,
-    owner: says?.owner,
-    // `clock` is not used here: a server's message is compared with the clock in that server's own refusal
-    // (`Seat.seen`).
-    clock: 0,
-  }
-}
-
-/** Returns the value with the most frequent name; of several, the one that reaches this frequency first. */
-function mostFrequent<T>(values: readonly T[], nameOf: (value: T) => string): T | undefined {
-  const counts = new Map<string, number>()
-  let best: T | undefined
-  for (const value of values) {
-    const count = (counts.get(nameOf(value)) ?? 0) + 1
-    counts.set(nameOf(value), count)
-    if (best === undefined || count > (counts.get(nameOf(best)) ?? 0)) best = value
-  }
-  return best
 }

@@ -6,9 +6,8 @@ import type { Clock } from '../../clock.ts'
 import type { Inspection } from '../../kind.ts'
 import type { HolderState, LockState, WaiterState } from '../../kinds/state.ts'
 import { untilMajority } from './ballot.ts'
-import type { Place } from './place.ts'
-import { Round } from './round.ts'
-import { Tally } from './tally.ts'
+import type { Place } from './member.ts'
+import { Round, Tally } from './round.ts'
 
 /**
  * A forced release waits for slow servers for at least this many ms. So does an inspection, if the answers so far do
@@ -89,14 +88,11 @@ export class QuorumInspection implements Inspection<LockState> {
     const members = this.#places.map(({ member }) => member)
     const round = new Round(members, this.#majority, this.#clock, () => least(answers))
     for (const [i, place] of this.#places.entries()) {
-      ask(place, i).then(
-        answer => {
-          answers[i] = answer
-          answered += 1
-          round.answered(i, decided(answered))
-        },
-        error => round.failed(i, error),
-      )
+      const asked = ask(place, i).then(answer => {
+        answers[i] = answer
+        answered += 1
+      })
+      round.expect(i, asked, () => decided(answered))
     }
     await round.over
     return [...answers]

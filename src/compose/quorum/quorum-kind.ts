@@ -25,9 +25,7 @@ import type { Floor } from './floor.ts'
 import { Poll } from './poll.ts'
 import { QuorumInspection } from './quorum-inspection.ts'
 import { Renewals } from './renewals.ts'
-import { Round } from './round.ts'
-import { Tally } from './tally.ts'
-import { tendAll } from './tending.ts'
+import { Round, Tally } from './round.ts'
 
 /**
  * An attempt is repeated if the votes were split between several claims. `attempts`: how many attempts are made.
@@ -55,7 +53,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
    */
   readonly #pausing = new Set<{ readonly id: string; left: boolean }>()
 
-  /** `patience`: for how long a call waits for servers whose votes do not count yet, in ms (standing.ts). */
+  /** `patience`: for how long a call waits for servers whose votes do not count yet, in ms (`Standing`). */
   constructor(ballots: Ballots, floor: Floor, clock: Clock, patience: number) {
     this.#ballots = ballots
     this.#floor = floor
@@ -92,7 +90,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
   async #poll(claim: Claim, mode: 'try' | 'queue') {
     const ballot = this.#ballots.of(claim)
     // An earlier grant of this claim came too late to be used, so the caller asks again.
-    if (ballot.granted && this.#ballots.election.until(ballot) <= this.#clock.now()) ballot.granted = undefined
+    if (ballot.granted && this.#ballots.until(ballot) <= this.#clock.now()) ballot.granted = undefined
     try {
       return await Poll.ask(this.#ballots, ballot, mode, this.#floor.next, this.#clock, this.#patience)
     } catch (error) {
@@ -113,7 +111,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
   }
 
   async tend(_key: string, waiters: readonly Queued[]): Promise<Tended> {
-    return tendAll(this.#ballots, waiters, this.#clock)
+    return this.#ballots.looks.tendAll(waiters)
   }
 
   async leave(claim: Claim): Promise<void> {
@@ -185,7 +183,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
       if (!seat.vote || raising?.via !== 'reentry') continue
       seat.vote = { ...seat.vote, deadline: Math.max(seat.vote.deadline, raising.deadline) }
     }
-    return this.#ballots.election.until(ballot)
+    return this.#ballots.until(ballot)
   }
 
   placeOf(key: string): string {

@@ -20,12 +20,9 @@ import type { Calling } from '../../redis/rights.ts'
 import { Server } from '../../redis/server.ts'
 import { Ballots } from './ballots.ts'
 import { Floor } from './floor.ts'
-import { Member, noMajority } from './member.ts'
-import { Openings } from './openings.ts'
-import type { Place } from './place.ts'
+import { Member, noMajority, Openings, type Place, Standing } from './member.ts'
 import { QuorumKind } from './quorum-kind.ts'
 import { Round } from './round.ts'
-import { Standing } from './standing.ts'
 
 export class Quorum implements Backend {
   readonly ids: Ids = randomIds()
@@ -151,10 +148,7 @@ export class Quorum implements Backend {
         pattern,
       )
       const first = pages.next()
-      first.then(
-        () => round.answered(i, false),
-        error => round.failed(i, error),
-      )
+      round.expect(i, first, () => false)
       return { pages, first }
     })
     const errors = [...(await round.over)]
@@ -182,12 +176,7 @@ export class Quorum implements Backend {
   /** Resolves when a majority of the servers has confirmed the subscription. */
   async #heard(hearing: readonly Promise<void>[]): Promise<void> {
     const round = new Round(this.#members, this.#majority, this.#clock)
-    for (const [i, each] of hearing.entries()) {
-      each.then(
-        () => round.answered(i, true),
-        error => round.failed(i, error),
-      )
-    }
+    for (const [i, each] of hearing.entries()) round.expect(i, each, () => true)
     await round.over
   }
 

@@ -60,7 +60,7 @@ export class Renewals {
       outdated: false,
     }))
     const decided = ({ ballot, prolonged }: Question) =>
-      !ballot?.granted || prolonged >= majority || this.#ballots.election.votes(ballot).length < majority
+      !ballot?.granted || prolonged >= majority || this.#ballots.votes(ballot).length < majority
     const unanswered = new Set(places.keys())
     const open = (question: Question) => !decided(question) && question.prolonged + unanswered.size >= majority
     const round = new Round(members, majority, this.#clock, () => this.#patience(questions.filter(open)))
@@ -88,7 +88,7 @@ export class Renewals {
     const renewed = questions.map((question): Renewed => {
       const { ballot } = question
       if (!ballot?.granted) return undefined
-      const until = decided(question) ? this.#ballots.election.until(ballot) : 'unknown'
+      const until = decided(question) ? this.#ballots.until(ballot) : 'unknown'
       if (until === 0) {
         this.#ballots.endLost(ballot)
         return undefined
@@ -106,7 +106,7 @@ export class Renewals {
    */
   #patience(open: readonly Question[]): number | undefined {
     if (open.length === 0) return undefined
-    const ends = open.map(({ ballot }) => this.#ballots.election.until(ballot as Ballot))
+    const ends = open.map(({ ballot }) => this.#ballots.until(ballot as Ballot))
     const left = Math.max(0, Math.min(...ends) - this.#clock.now())
     return Math.min(PATIENCE.most, left * PATIENCE.fraction)
   }
@@ -170,7 +170,7 @@ export class Renewals {
     return new Promise(resolve => {
       let unanswered = servers.length
       const judge = () => {
-        if (unanswered === 0 || this.#ballots.election.until(ballot) > 0) resolve()
+        if (unanswered === 0 || this.#ballots.until(ballot) > 0) resolve()
       }
       for (const i of servers) {
         this.#ballots.ask(ballot, i, mode, token, () => {

@@ -5,6 +5,7 @@
  * way, so that the error can name the reason of each failure. Usually the servers fail at about the same moment.
  */
 import type { Clock, Timer } from '../../clock.ts'
+import type { Refused } from '../../kind.ts'
 import { type Member, noMajority, reasonOf } from './member.ts'
 
 /** The time limit of a round for the last servers, in ms: `times` × the time that the round has taken, plus `least`. */
@@ -46,6 +47,17 @@ export class Round {
     this.over.catch(() => {})
   }
 
+  /**
+   * Records the answer of a server, or its failure, when the promise settles. `decided` returns whether no further
+   * answer can change the result. It is called after the answer has arrived.
+   */
+  expect(server: number, answer: Promise<unknown>, decided: () => boolean): void {
+    answer.then(
+      () => this.answered(server, decided()),
+      error => this.failed(server, error),
+    )
+  }
+
   /** Records that the server has answered. `decided`: whether no further answer can change the result. */
   answered(server: number, decided: boolean): void {
     this.#outcomes[server] = 'answered'
@@ -84,4 +96,75 @@ export class Round {
 
 function missing(outcome: Error | 'answered' | undefined, member: Member): Error | undefined {
   return outcome === 'answered' ? undefined : (outcome ?? reasonOf(member))
+}
+
+/** Counts the servers on which a hold was ended, and the servers on which the hold was gone already. */
+export class Tally {
+  readonly #servers: number
+  readonly #majority: number
+  #ended = 0
+  #gone = 0
+
+  constructor(servers: number, majority: number) {
+    this.#servers = servers
+    this.#majority = majority
+  }
+
+  add(outcome: 'ended' | 'gone'): void {
+    if (outcome === 'ended') this.#ended += 1
+    else this.#gone += 1
+  }
+
+  /**
+   * Whether the release has ended a hold that may still have had a majority: at least one server has ended the hold,
+   * and enough servers for a majority may have had it until then. A server may have had the hold unless it has reported
+   * that the hold was gone already.
+   */
+  get ended(): boolean {
+    return this.#ended > 0 && this.#servers - this.#gone >= this.#majority
+  }
+
+  /** Whether `ended` keeps its value, whatever the other servers answer. */
+  get decided(): boolean {
+    return this.#ended >= this.#majority || this.#servers - this.#gone < this.#majority
+  }
+}
+
+/**
+ * Merges the refusals of several servers. `spare`: how many more servers the quorum has than a majority needs. `since`:
+ * when the servers were asked, in monotonic ms.
+ */
+export function merged(refusals: readonly Refused[], spare: number, since: number): Refused {
+  const byEnd = [...refusals].sort((a, b) => a.ttl - b.ttl)
+  const places = refusals.map(({ position }) => position).sort((a, b) => a - b)
+  const tickets = refusals.map(({ ticket }) => Number(ticket))
+  // A server that has voted for a waiter names this waiter as its holder. Such a vote is later than the grant of the
+  // hold. So if equally many servers name two holders, the earlier one counts.
+  const byGrant = [...refusals].sort((a, b) => (a.holder?.since ?? 0) - (b.holder?.since ?? 0))
+  const says = mostFrequent(byGrant, ({ holder }) => holder?.label ?? '')
+  return {
+    granted: false,
+    sent: refusals.length > 0 ? Math.min(...refusals.map(({ sent }) => sent)) : since,
+    // After `ttl` ms, the holder's lease may have ended on a majority of the servers.
+    ttl: byEnd[Math.max(0, byEnd.length - 1 - spare)]?.ttl ?? 0,
+    position: places[places.length >> 1] ?? 0,
+    ticket: String(Math.max(0, ...tickets)),
+    holder: says?.holder,
+    owner: says?.owner,
+    // `clock` is not used here: a server's message is compared with the clock in that server's own refusal
+    // (`Seat.seen`).
+    clock: 0,
+  }
+}
+
+/** Returns the value with the most frequent name; of several, the one that reaches this frequency first. */
+function mostFrequent<T>(values: readonly T[], nameOf: (value: T) => string): T | undefined {
+  const counts = new Map<string, number>()
+  let best: T | undefined
+  for (const value of values) {
+    const count = (counts.get(nameOf(value)) ?? 0) + 1
+    counts.set(nameOf(value), count)
+    if (best === undefined || count > (counts.get(nameOf(best)) ?? 0)) best = value
+  }
+  return best
 }

@@ -38,8 +38,8 @@ export class Mutex extends QueuedKind implements HandOff, Voting {
     this.inspection = new MutexInspection(parts, key => this.sweep(key))
   }
 
-  vote(claim: Claim, mode: VoteMode, floor: number): Promise<Vote> {
-    return this.acquire(claim, mode, 0, floor)
+  vote(claim: Claim, mode: VoteMode, floor: number, returned?: number): Promise<Vote> {
+    return this.acquire(claim, mode, 0, { floor, returned })
   }
 
   async pass({ key, id }: HoldName, heir: Heir, token: number): Promise<Passed | undefined> {

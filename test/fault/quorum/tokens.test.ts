@@ -20,7 +20,7 @@ function pollsOf(key: string): unknown[] {
 }
 
 // This test fails if `tellOutcome(ballot.claim, 'granted', before !== undefined)` becomes `tellOutcome(ballot.claim,
-// 'granted')` in src/compose/quorum/election.ts: no grant is reported as having needed a second round.
+// 'granted')` in src/compose/quorum/ballots.ts: no grant is reported as having needed a second round.
 test('redis-baton:poll reports whether the servers had to agree on a token before the grant', async () => {
   const scene = await quorumScene()
   const locks = scene.client({ label: 'mine' })
@@ -47,7 +47,7 @@ test('redis-baton:poll reports whether the servers had to agree on a token befor
 })
 
 // This test fails if `return most ?? Math.max(...tokens)` becomes `return most ?? Math.min(...tokens)` in
-// src/compose/quorum/election.ts: the client proposes the smallest token, but servers never lower a token, so they
+// src/compose/quorum/ballots.ts: the client proposes the smallest token, but servers never lower a token, so they
 // never agree.
 test('I2: an owner does not get the token of a hold that has ended, even if a server does not answer', async () => {
   const scene = await quorumScene()

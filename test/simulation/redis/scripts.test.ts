@@ -157,13 +157,15 @@ class Sequence {
           claim,
           mode: random.pick([undefined, undefined, undefined, 'queue', 'queue']),
           floor: undefined,
+          returned: undefined,
         })
       case 11: {
         const floor = (random.chance(0.5) ? token : pair.clock.micros) + random.int(-5_000, 5_000)
         return this.#acquire({
           claim,
-          mode: random.pick(['try', 'queue', 'raise', 'same']),
+          mode: random.pick(['try', 'queue', 'raise', 'same', 'place']),
           floor: Math.max(floor, pair.clock.micros - 60_000_000),
+          returned: random.pick([undefined, token]),
         })
       }
       case 3:
@@ -267,7 +269,7 @@ test('replies agree even if one call cannot pass all dead waiters', async () => 
     forceRelease: ({ run }) => run('forceRelease', { request: 'x', only: undefined }),
     async acquire({ run, pass }) {
       await pass(500)
-      return run('acquire', { claim: claimOf(heir), mode: 'queue', floor: undefined })
+      return run('acquire', { claim: claimOf(heir), mode: 'queue', floor: undefined, returned: undefined })
     },
     async tend({ run, pass }, ticket) {
       await pass(500)
@@ -279,10 +281,10 @@ test('replies agree even if one call cannot pass all dead waiters', async () => 
     const { clock, run, pass } = pair
     await ear.subscribe(...pair.channels(heardOf))
     await pass(1)
-    await run('acquire', { claim: claimOf(holder), mode: undefined, floor: undefined })
+    await run('acquire', { claim: claimOf(holder), mode: undefined, floor: undefined, returned: undefined })
     const waiters = crowd.flatMap((id, i) => [claimOf(id), clock.micros + i])
     await run('tend', { ttl: TTL, waiters })
-    const queued = await run('acquire', { claim: claimOf(heir), mode: 'queue', floor: undefined })
+    const queued = await run('acquire', { claim: claimOf(heir), mode: 'queue', floor: undefined, returned: undefined })
     expect([await find(pair, String(queued).split(' ')[3]!)].flat()).toEqual(['unfinished'])
     expect(await run('sweep', {})).toBe('unfinished')
     expect(await run('sweep', {})).toBe('swept')
