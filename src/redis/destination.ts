@@ -97,9 +97,12 @@ async function select(redis: Redis | Cluster, database: number): Promise<Error |
   }
 }
 
+/** A script with a write that changes nothing. */
+export const idleWrite = "return redis.call('HDEL', KEYS[1], '')"
+
 /** If the server refuses a write because it is a replica, resolves to this refusal. The write changes nothing. */
 function refusedWrite(redis: Redis | Cluster, key: string): Promise<Error | undefined> {
-  return redis.eval("return redis.call('HDEL', KEYS[1], '')", 1, key).then(
+  return redis.eval(idleWrite, 1, key).then(
     () => undefined,
     (error: Error) => (isDemoted(error) ? error : undefined),
   )

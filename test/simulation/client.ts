@@ -148,6 +148,8 @@ export class SimulatedClient implements Observer {
     const made: SimulatedRedis[] = []
     const source = {
       options: {},
+      connector: {},
+      isCluster: false,
       duplicate: () => {
         made.push(new SimulatedRedis(net, process))
         return made.at(-1)

@@ -5,6 +5,7 @@
  * redis-baton must work even then.
  */
 import { EventEmitter } from 'node:events'
+import { idleWrite } from '../../src/redis/destination.ts'
 import { question } from '../../src/redis/rights.ts'
 import type { Random } from '../kit/random.ts'
 import type { Reply } from './redis/lua.ts'
@@ -161,6 +162,9 @@ class Session implements Listener {
 /** The part of an ioredis client that redis-baton uses. */
 export class SimulatedRedis extends EventEmitter {
   readonly options = {}
+  /** The parts of ioredis to which the client gives its credentials. No simulated connection has any. */
+  readonly connector = { connect() {} }
+  readonly duplicate = () => this
   status: 'wait' | 'connecting' | 'ready' | 'disconnecting' | 'end' = 'wait'
   readonly process: Process
   readonly #net: Net
@@ -258,6 +262,7 @@ export class SimulatedRedis extends EventEmitter {
   #run(script: string, count: number, parameters: string[]): Reply {
     const { server, weather, trace } = this.#net
     if (weather.refusal) throw new ErrorReply(weather.refusal)
+    if (script === idleWrite) return 0
     const [keys, argv] = [parameters.slice(0, count), parameters.slice(count)]
     const known = server.scriptOf(script)
     const reply = server.run(known, keys, argv)

@@ -50,7 +50,13 @@ export class Looks {
         if (looked && few()) {
           ballot.putBack += 1
           ballot.looks = 0
-          for (const [i, seat] of ballot.seats.entries()) if (seat.vote) this.#ballots.place(ballot, i)
+          const refusals = ballot.seats.filter(({ vote }, i) => !vote && round.has(i)).length
+          for (const [i, { vote }] of ballot.seats.entries()) {
+            // If a majority has another holder, the holder needs this server too (renewals.ts), and cannot get it from
+            // a waiter that queues there again at once.
+            if (vote && refusals >= this.#ballots.majority) this.#clearing.clear(ballot, i)
+            else if (vote) this.#ballots.place(ballot, i)
+          }
         }
       }
       this.#hoping.delete(ballot)
