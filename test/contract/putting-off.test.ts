@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest'
 import { type ClientOptions, type LockClient, LockConnectionError, LockTimeoutError } from '../../src/index.ts'
 import { everyCall, PROMPT, rejection } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
-import { place } from '../kit/place.ts'
 import { refusingProxy } from '../kit/proxies.ts'
 import { client, freshKey, ownServer } from '../kit/redis.ts'
 import { errorReply } from '../kit/refusing-proxy.ts'
@@ -16,8 +15,6 @@ const OUTAGE = 2_000
  */
 const LATE = 2_500
 
-const readOnly = "READONLY You can't write against a read only replica."
-
 /** Temporary refusals: the client repeats the call until outageTimeout. */
 const passing = [
   'LOADING Redis is loading the dataset in memory',
@@ -25,15 +22,13 @@ const passing = [
   'TRYAGAIN Multiple keys request during rehashing of slot',
   'CLUSTERDOWN Hash slot not served',
   'MASTERDOWN Link with MASTER is down',
-  // The name of a single server may lead to its new master soon. A cluster says MOVED instead.
-  ...(place().isCluster ? [] : [readOnly]),
+  "READONLY You can't write against a read only replica.",
 ]
 
 /** Permanent refusals: the client rejects the call at once. */
 const definite = [
   "NOPERM this user has no permissions to run the 'evalsha' command",
   "OOM command not allowed when used memory > 'maxmemory'.",
-  ...(place().isCluster ? [readOnly] : []),
   'NOREPLICAS Not enough good replicas to write.',
   'MISCONF Redis is configured to save RDB snapshots',
   "ERR unknown command 'evalsha'",
