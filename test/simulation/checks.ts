@@ -71,7 +71,7 @@ export class Checks implements Watcher, ClientWatcher {
     this.#now = now
     this.#failed = failed
     this.#runs = new Runs(failed)
-    this.reentries = new Reentries(plan.kinds.size === 0, failed, id => {
+    this.reentries = new Reentries(Number.isFinite(plan.prompt), failed, id => {
       const { is } = this.#holds.get(id)?.state ?? {}
       return is === 'releasing' || is === 'released'
     })

@@ -9,7 +9,7 @@ import type { Answer } from './witness.ts'
 export class Reentries {
   readonly #failed: (invariant: string, what: string) => void
   readonly #isReleased: (id: string) => boolean
-  /** Whether every answer reaches its client. */
+  /** Whether every answer reaches its client, and in time. */
   readonly #answersArrive: boolean
   /** The calls that were refused, and not as a deadlock. None of them may be refused as a deadlock later. */
   readonly #waiting = new Set<string>()

@@ -22,6 +22,8 @@
  *     has no timer (I4)
  *   src/local/local-locks.ts
  *     `waiter` does not find a waiter before its request is answered (I1)
+ *   src/wait/requests.ts
+ *     does not say that a call was waiting before its owner began to read (re-entry)
  *   src/wait/outage.ts
  *     never ends a wait because of an outage (I6)
  *   src/lease/renewal.ts
@@ -69,8 +71,8 @@
  *     admits readers beside other readers while a writer waits (I3)
  *   lua/permits/read-write/re-enter.lua
  *     lets no owner re-enter; gives a re-entry a new token; lets a reader re-enter to write; queues the request of a
- *     reader that asks to write; refuses a request to write that was queued before its owner began to read (all:
- *     re-entry)
+ *     reader that asks to write; refuses a request to write that was queued before its owner began to read; takes a
+ *     hold whose lease has ended for one that exists (all: re-entry)
  *   lua/permits/read-write/own.lua
  *     does not notify an owner's other waiters that the owner holds the lock (I4)
  *   lua/permits/read-write/disown.lua
