@@ -53,10 +53,10 @@ export function databaseOf({ db }: Pick<RedisOptions, 'db'>): number {
   return wholeNumber('redis.db', db ?? 0, 0, 2 ** 31 - 1)
 }
 
-/** Checks the ports: of the server, unless it has a Unix socket, and of the sentinels. */
+/** Checks the ports: of the server, unless it has a Unix socket or sentinels name it, and of the sentinels. */
 export function checkPorts({ port, path, sentinels }: RedisOptions): void {
   if (sentinels && !Array.isArray(sentinels)) throw new LockArgumentError('redis.sentinels', sentinels, 'an array')
-  for (const each of [{ port: path ? undefined : port }, ...(sentinels ?? [])]) {
+  for (const each of sentinels ?? [{ port: path ? undefined : port }]) {
     wholeNumber('redis.port', each?.port ?? 6_379, 1, 65_535)
   }
 }

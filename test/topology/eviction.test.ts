@@ -62,6 +62,8 @@ describe('one server', () => {
   test('after a reconnect, only a changed setting is reported again', async () => {
     await redis.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru')
     await using at = await used()
+    // Without a hold and without a waiter, the client would connect again without a word.
+    await at.locks.lock(freshKey())
     const again = async () => {
       const back = new Promise(resolve => at.locks.once('reconnected', resolve))
       await redis.call('CLIENT', 'KILL', 'TYPE', 'NORMAL', 'SKIPME', 'YES')

@@ -148,7 +148,8 @@ describe('events without a call', () => {
     const telemetry = new Telemetry()
     const { source, proxy } = await place().proxied()
     const { locks } = telemetry.client({}, {}, source)
-    await locks.using(freshKey(), () => {})
+    // Without a hold and without a waiter, the client would connect again without a word.
+    await locks.lock(freshKey())
     let back = 0
     locks.on('reconnected', () => {
       back += 1

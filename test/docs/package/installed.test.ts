@@ -54,7 +54,7 @@ describe('the packed package', () => {
     LIMIT,
   )
 
-  test('installs no more than 15 packages and 4 MB, ioredis included', async () => {
+  test('installs no more than 15 packages and 4.2 MB, ioredis included', async () => {
     const installed = join(folder, 'node_modules')
     const { packages } = JSON.parse(await readFile(join(installed, '.package-lock.json'), 'utf8'))
     expect(Object.keys(packages)).toEqual(expect.arrayContaining(['node_modules/redis-baton', 'node_modules/ioredis']))
@@ -62,7 +62,7 @@ describe('the packed package', () => {
     const files = await readdir(installed, { recursive: true, withFileTypes: true })
     const sizes = files.filter(file => file.isFile()).map(file => stat(join(file.parentPath, file.name)))
     const bytes = (await Promise.all(sizes)).reduce((sum, { size }) => sum + size, 0)
-    expect(bytes).toBeLessThanOrEqual(4_000_000)
+    expect(bytes).toBeLessThanOrEqual(4_200_000)
   })
 
   test('includes the licence of each package that is bundled, and of none that is installed', async () => {

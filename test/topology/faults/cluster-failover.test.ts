@@ -59,7 +59,7 @@ describe('CLUSTER FAILOVER', () => {
 describe('SIGKILL of a master', () => {
   // The replica of a master that has died may lack the master's last writes. So I1 and I3 are not guaranteed for that
   // master's keys: holds from before the promotion may overlap with later holds, and queue positions may be lost. For
-  // all other keys, I1 and I3 are guaranteed. This test fails if `if (this.#up && this.#calls.has(call)) this.#send(call)` is removed in
+  // all other keys, I1 and I3 are guaranteed. This test fails if `else this.#send(call)` is removed in
   // src/redis/connection.ts: interrupted requests are not sent again.
   test('I1 to I8: all callers are served again; lost holds are signalled', { timeout: 90_000 }, async () => {
     const cluster = await ownCluster()
