@@ -1,4 +1,7 @@
-/** Tests messages of grants on a quorum that arrive after newer answers, because messages have their own connection. */
+/**
+ * Tests messages and answers of a quorum's servers that do not fit together: messages of grants arrive after newer
+ * answers, because messages have their own connection; and requests that cross get different tickets.
+ */
 import { expect, test } from 'vitest'
 import type { Claim, Granted } from '../../src/kind.ts'
 import { ballotsOver } from './ballots.ts'
@@ -25,8 +28,8 @@ function scene() {
       },
     },
     voting: {
-      vote: (_: Claim, mode: string) => {
-        asked.push(`${mode} ${server}`)
+      vote: (_: Claim, mode: string, floor: number, returned?: number) => {
+        asked.push([mode, server, ...(mode === 'place' ? [floor, returned] : [])].join(' '))
         return new Promise(() => {})
       },
     },
@@ -93,4 +96,28 @@ test('I2: the `via` of a vote changes only if the server votes anew', () => {
   expect(ballot.seats[0]!.vote!.via).toBe('handoff')
   ballots.voted(ballot, 0, { ...granted(AGREED), via: 'reentry' })
   expect(ballot.seats[0]!.vote!.via).toBe('reentry')
+})
+
+/**
+ * Two requests cross on their way: server 0 queues this claim before the other one, server 1 after it. If each server
+ * voted for its own first waiter, and server 2 were dead, neither claim would get a majority.
+ */
+test('I3, I4: a waiter with different tickets tells the latest to each server, and gives back a vote by an earlier one', () => {
+  const { ballots, ballot, granted, asked } = scene()
+  const [early, late] = [5, 9]
+  for (const [server, ticket] of [early, late].entries()) ballot.seats[server]!.ticket = ticket
+  ballot.ticket = String(late)
+  ballots.queued(ballot)
+  expect(asked).toEqual([`place 0 ${late} `])
+  ballots.voted(ballot, 1, granted(AGREED))
+  ballots.changed(ballot)
+  expect(asked).toHaveLength(1)
+
+  const other = scene()
+  for (const [server, ticket] of [early, late].entries()) other.ballot.seats[server]!.ticket = ticket
+  other.ballot.ticket = String(late)
+  other.ballots.voted(other.ballot, 0, granted(OLD))
+  other.ballots.changed(other.ballot)
+  expect(other.asked).toEqual([`place 0 ${late} ${OLD}`])
+  expect(other.ballots.votes(other.ballot)).toEqual([])
 })
