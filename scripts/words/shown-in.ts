@@ -51,6 +51,8 @@ export function shownIn(node: ts.Expression): ts.Expression | 'inserted' | undef
     const called = name === undefined ? undefined : functionNamed(node.getSourceFile(), name)
     const parameter = called?.parameters[parent.arguments.indexOf(whole)]?.name
     if (!called || !parameter || !ts.isIdentifier(parameter)) return undefined
+    // A function that calls itself shows the text elsewhere.
+    for (let at: ts.Node = parent; at; at = at.parent) if (at === called) return undefined
     const next = shownOf(uses(called, parameter.text).filter(each => each !== parameter))
     return next === 'inserted' ? undefined : next
   }

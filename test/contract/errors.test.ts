@@ -183,7 +183,7 @@ describe('LockTimeoutError', () => {
     const [holder, waiter] = [client({ label: 'the holder' }), client()]
     const key = freshKey()
     const first = await holder.semaphore(key, 3).lock({ permits: 2 })
-    await holder.semaphore(key, 3).lock({ label: 'another' })
+    await holder.semaphore(key, 3).lock({ label: 'another', lease: 60_000 })
     for (const owner of ['a', 'b', 'c']) await holder.readWrite(key).read.lock({ owner })
     await holder.readWrite(`${key} w`).write.lock()
     const messages = async (fair: boolean) => {

@@ -74,6 +74,7 @@ describe.each([
     await promptly(third.tryLock(key, { timeout: 2_000 }))
     expect([await locksIn(1), await locksIn(3)]).toEqual([1, 1])
 
+    await eventually(() => redis.status === 'ready')
     redis.select(4).catch(() => {})
     redis.disconnect()
     await client({}, redis).tryLock(key)
