@@ -104,7 +104,7 @@ export class Connection {
   #reconnect: Timer | undefined
   #greeting: Timer | undefined
   #up = false
-  /** Whether the connection has been up before. */
+  /** Whether the server has accepted the password before. */
   #accepted = false
   #closed = false
   #attempts = 0
@@ -309,6 +309,7 @@ export class Connection {
       reply => {
         this.#answered(call)
         this.#taken()
+        this.#accepted = true
         if (this.#calls.delete(call)) this.#settle(call, reply)
       },
       error => {
@@ -401,7 +402,9 @@ export class Connection {
   }
 
   #wentUp(): void {
-    this.#up = this.#accepted = true
+    this.#up = true
+    // A cluster counts as up although its nodes may still refuse the password. Other connections were checked before.
+    this.#accepted ||= !('nodes' in this.redis)
     this.#greeting?.cancel()
     this.#attempts = 0
     this.#lastError = this.#torn = this.#reason = undefined
@@ -416,8 +419,7 @@ export class Connection {
     this.#up = false
     this.#greeting?.cancel()
     if (this.#closed) return
-    if (!this.#torn) this.#lastError ??= this.#reported(new Error('the connection to Redis was closed'))
-    const error = (this.#torn ?? this.#lastError) as Error
+    const error = this.#torn ?? this.#lastError ?? this.#reported(new Error('the connection to Redis was closed'))
     this.#putOff = undefined
     this.#reason = error
     if (this.#refuses(error)) for (const call of this.#calls) this.#fail(call, refusedBy(error))

@@ -50,11 +50,12 @@ export class Looks {
         if (looked && few()) {
           ballot.putBack += 1
           ballot.looks = 0
-          const refusals = ballot.seats.filter(({ vote }, i) => !vote && round.has(i)).length
+          const { members, majority } = this.#ballots
+          const refusals = ballot.seats.filter(({ vote }, i) => !vote && (round.has(i) || !members[i]?.problem)).length
           for (const [i, { vote }] of ballot.seats.entries()) {
-            // If a majority has another holder, the holder needs this server too (renewals.ts), and cannot get it from
-            // a waiter that queues there again at once.
-            if (vote && refusals >= this.#ballots.majority) this.#clearing.clear(ballot, i)
+            // If a majority may have another holder, the holder needs this server too (renewals.ts), and cannot get it
+            // from a waiter that queues there again at once.
+            if (vote && refusals >= majority) this.#clearing.clear(ballot, i)
             else if (vote) this.#ballots.place(ballot, i)
           }
         }
