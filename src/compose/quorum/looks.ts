@@ -2,8 +2,9 @@
  * Asks the servers whether they have granted or queued this client's waiters. This happens with each heartbeat, when a
  * message reports a grant but does not prove that its lease still runs, and when a waiter has votes but no majority. A
  * waiter without a majority pauses for a random time, asks all servers, and gives its votes back if they are still too
- * few. The pauses grow with each attempt. So if two waiters have one vote each, one waiter gives its vote back before
- * the other does. The server of that vote can then vote for the other waiter.
+ * few. The pauses grow with each attempt. If a majority may have another holder, the waiter leaves the queues of these
+ * servers until its next request, so that the holder can have them. Otherwise it keeps its place there, and the server
+ * votes for its first waiter again (`Ballots.place`).
  */
 import type { Clock } from '../../clock.ts'
 import type { Queued, Refused, Tended } from '../../kind.ts'
