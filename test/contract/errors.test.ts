@@ -225,7 +225,7 @@ test('LockConnectionError has the socket’s own error as its cause', async () =
 
 test('LockLostError: a forced release and lost data do not read the same', async () => {
   const own = await ownPlace()
-  const [holder, operator] = [client({ lease: 3_000 }, own.source()), client({}, own.source())]
+  const [holder, operator] = [client({ lease: 9_000 }, own.source()), client({}, own.source())]
   const locksOf = (locks: LockClient) =>
     kindsHere.length > 1 ? [locks.mutex('a'), locks.semaphore('a', 2), locks.readWrite('a').read] : [locks.mutex('a')]
   const leases = await Promise.all(locksOf(holder).map(lock => lock.lock()))

@@ -1,5 +1,4 @@
 /** Tests clients of a single server that are made from a URL or from options of ioredis. */
-import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { Redis as Redis5 } from 'ioredis-5'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -7,7 +6,6 @@ import { FaultProxy } from '../kit/fault-proxy.ts'
 import { promptly } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { client, freshKey, keysWith, ownServer, plainRedis, redisUrl } from '../kit/redis.ts'
-import { emptyFolder } from '../kit/temp.ts'
 import { eventually } from '../kit/time.ts'
 
 test('a client is made from a URL', async () => {
@@ -27,19 +25,6 @@ test('a client is made from options of ioredis, which it does not change', async
   const key = freshKey()
   await client({}, options).lock(key)
   expect(await keysWith(plainRedis(`${redisUrl()}/3`), key)).toEqual([expect.stringMatching(/^y:lock:/)])
-})
-
-test('a client is made from the URL of a Unix socket, with a user and a database', async () => {
-  const path = join(await emptyFolder(), 'r é%d@is.sock')
-  const { url } = await ownServer('--unixsocket', path)
-  const admin = plainRedis(`${url}/3`)
-  await admin.acl('SETUSER', 'me/too', 'on', '>p:w@', '~*', '&*', '+@all')
-  const encoded = path.split('/').map(encodeURIComponent).join('/')
-  const key = freshKey()
-  await client({}, `unix://me%2Ftoo:p%3Aw%40@${encoded}?db=3`).lock(key)
-  expect(await keysWith(admin, key)).toHaveLength(1)
-  expect(await client({}, `unix://${encoded}`).isLocked(key)).toBe(false)
-  expect(await client({}, { path, db: 3 }).isLocked(key)).toBe(true)
 })
 
 describe.each([

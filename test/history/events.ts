@@ -87,8 +87,11 @@ interface Kinds {
   }
   /** The process has renewed the hold, and now relies on it until this later deadline. */
   renewed: { worker: string; id: string; deadline: number }
-  /** The process calls `release`. `held` is the value of `lease.held` at that moment. */
-  release: { worker: string; id: string; held: boolean }
+  /**
+   * The process calls `release`. `held` is the value of `lease.held` at that moment. `doubt`: it is false only because
+   * the time of day has jumped, and the lease has not ended.
+   */
+  release: { worker: string; id: string; held: boolean; doubt?: boolean }
   released: { worker: string; id: string; result: boolean | string }
   lost: { worker: string; id: string }
   /**

@@ -94,7 +94,8 @@ export class RecordedClient {
     siblings?.delete(lease)
     if (siblings?.size === 0) this.#leases.delete(name)
     const t = now()
-    this.#recording.record('release', { worker, id, held: lease.held }, t)
+    const { held, lasts } = lease
+    this.#recording.record('release', { worker, id, held, ...(lasts && !held && { doubt: true }) }, t)
     try {
       const result = await lease.release()
       this.#recording.record('released', { worker, id, result })

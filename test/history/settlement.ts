@@ -116,7 +116,7 @@ export function checkNotice(history: History): Violation[] {
       violations.push({ invariant: 'I8', key: grant.key, text: `${grant.id} ${text}`, events })
     if (!release) report('was neither released nor lost')
     else if (!released) report('was released, which never settled')
-    else if (released.result === false && !(release.held && released.t >= deadline)) {
+    else if (released.result === false && !((release.held || release.doubt) && released.t >= deadline)) {
       report('had ended before its release, and nothing said so')
     }
   }
