@@ -28,6 +28,8 @@ import { Renewal } from './renewal.ts'
 const AFTER_LAPSE = 30
 const FORGOTTEN =
   'the program has dropped its lease without a release, so the lock stays taken until this process ends, or `forceRelease` takes it away'
+const UNCONFIRMED =
+  'the client was closed before Redis had confirmed the release, so the lock may become free only when its lease ends'
 
 const yes = Promise.resolve(true)
 
@@ -273,11 +275,7 @@ export class Holds {
 
   #notReleased(key: string, error: unknown): void {
     const closed = error instanceof LockClosedError
-    this.#listener.failed(
-      closed
-        ? new LockConnectionError('the release failed, so the lock becomes free only when its lease ends', error, key)
-        : named(key, error),
-    )
+    this.#listener.failed(closed ? new LockConnectionError(UNCONFIRMED, undefined, key) : named(key, error))
   }
 
   #heldFor(hold: Hold): number {
