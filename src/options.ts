@@ -356,6 +356,10 @@ export function checkKey(key: unknown): asserts key is string {
   text(1)('key', key)
 }
 
+export function checkFn(fn: unknown): void {
+  if (typeof fn !== 'function') throw new LockArgumentError('fn', fn, 'a function')
+}
+
 export function checkOwner(owner: unknown): asserts owner is string {
   text(1)('owner', owner)
 }

@@ -333,8 +333,13 @@ describe('a bad option of a client', () => {
 })
 
 describe('other arguments', () => {
-  test('using and wrap refuse a missing function', async () => {
+  test('using, wrap and runAs refuse a missing function', async () => {
     const locks = client({}, place().sourceToNobody())
+    expectTelling(
+      thrown(() => locks.runAs('me', undefined as never)),
+      'fn',
+      undefined,
+    )
     await promptly(rejection(locks.using('k', undefined as never), LockArgumentError))
     await promptly(rejection(locks.using('k', {}, 'fn' as never), LockArgumentError))
     thrown(() => locks.wrap('k', undefined as never))
