@@ -336,6 +336,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   #lockOf(option: string, lock: string | Lock): KeyedLock {
     const own = typeof lock === 'string' ? this.mutex(lock) : lock
     if (own instanceof KeyedLock && own.calls.caller === this.#caller) return own
-    throw new LockArgumentError(option, lock, 'a key, or a lock made by this client')
+    const accepted = 'a key, or a lock made by this client (of a read-write lock, its `read` or `write`)'
+    throw new LockArgumentError(option, lock, accepted)
   }
 }
