@@ -327,6 +327,14 @@ function permitsOf(most: number): Check {
   }
 }
 
+/** How other libraries name an option, and its name here. */
+const alike: readonly (readonly [RegExp, string])[] = [
+  [/^(time|retr|wait|max_?wait|acquire_?[ta])/i, 'timeout'],
+  [/^(ttl|px|expir|duration|lease|lock_?t)/i, 'lease'],
+  [/^(refresh|extend|auto)/i, 'renew'],
+  [/^identifier/i, 'owner'],
+]
+
 /** Checks every option that is present. An option that is undefined counts as absent. */
 function check(what: string, options: unknown, checks: Readonly<Record<string, Check>>): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
@@ -335,13 +343,21 @@ function check(what: string, options: unknown, checks: Readonly<Record<string, C
   for (const name of Object.keys(options)) {
     const value: unknown = options[name as keyof typeof options]
     const known = Object.hasOwn(checks, name) ? checks[name] : undefined
-    if (!known) throw new LockArgumentError(name, value, `only these options: ${Object.keys(checks).join(', ')}`)
+    if (!known) {
+      const ours = alike.find(([others, own]) => others.test(name) && Object.hasOwn(checks, own))?.[1]
+      const which = ours ? `\`${ours}\`, or another of` : 'only'
+      throw new LockArgumentError(name, value, `${which} these options: ${Object.keys(checks).join(', ')}`)
+    }
     if (value !== undefined) known(name, value)
   }
 }
 
 export function checkKey(key: unknown): asserts key is string {
   text(1)('key', key)
+}
+
+export function checkFn(fn: unknown): void {
+  if (typeof fn !== 'function') throw new LockArgumentError('fn', fn, 'a function')
 }
 
 export function checkOwner(owner: unknown): asserts owner is string {

@@ -12,7 +12,7 @@
  * end of the turn. By then A is a waiter, so B hands the lock on to A.
  */
 import type { Clock, Timer } from '../clock.ts'
-import { LockClosedError, LockConnectionError, LockError, named } from '../errors.ts'
+import { LockConnectionError, LockError } from '../errors.ts'
 import type { Granted, Holder, HoldName, Kind, Released } from '../kind.ts'
 import { type Asked, Hold } from '../local/hold.ts'
 import type { LocalLocks } from '../local/local-locks.ts'
@@ -28,6 +28,7 @@ import { Renewal } from './renewal.ts'
 const AFTER_LAPSE = 30
 const FORGOTTEN =
   'the program has dropped its lease without a release, so the lock stays taken until this process ends, or `forceRelease` takes it away'
+const UNCONFIRMED = 'Redis did not confirm the release, so the lock may become free only when its lease ends'
 
 const yes = Promise.resolve(true)
 
@@ -272,12 +273,8 @@ export class Holds {
   }
 
   #notReleased(key: string, error: unknown): void {
-    const closed = error instanceof LockClosedError
-    this.#listener.failed(
-      closed
-        ? new LockConnectionError('the release failed, so the lock becomes free only when its lease ends', error, key)
-        : named(key, error),
-    )
+    const ours = error instanceof LockError
+    this.#listener.failed(ours ? new LockConnectionError(UNCONFIRMED, error.cause, key) : error)
   }
 
   #heldFor(hold: Hold): number {
