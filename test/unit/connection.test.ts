@@ -357,6 +357,19 @@ describe('the first call after a long pause', () => {
     expect(await now(call)).toMatchObject({ reply: 'yes', repeated: true })
   })
 
+  test('and its answer give the calls after it as much time as other calls, even if one of them is already under way', async () => {
+    const at = await Connected.up()
+    await at.clock.advance(20_000)
+    const first = at.ask()
+    const second = quiet(at.ask())
+    await at.redis.asked.next.answer('yes')
+    await first
+    await at.clock.advance(1_000)
+    expect(at.redis.connects).toHaveLength(1)
+    await at.redis.asked.next.answer('yes')
+    expect(await second).toMatchObject({ reply: 'yes', repeated: false })
+  })
+
   test('has as much time as other calls if a message has arrived shortly before', async () => {
     const at = await Connected.up()
     await at.clock.advance(60_000)
