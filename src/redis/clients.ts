@@ -5,6 +5,7 @@
  * duplicates it. This instance never connects.
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
+import pTimeout from 'p-timeout'
 import { LockArgumentError, LockError } from '../errors.ts'
 import { checkPlain, checkPorts, databaseOf, isInstance, optionsOfUrl } from './given.ts'
 import load from './ioredis.cjs'
@@ -122,8 +123,17 @@ export function clientsOf(source: RedisSource): Clients {
   const { keyPrefix = '' } = pattern.options
   const known = () => loginsOf(now())
   const fetched = async (fetch: NonNullable<typeof provider>) => {
-    const { username, password } = await fetch()
-    return { ...known(), username, password }
+    try {
+      // A provider that never answers would keep the client from ever connecting again.
+      const { username, password } = await pTimeout(fetch(), {
+        milliseconds: manners.connectTimeout,
+        message: `the credentialsProvider did not answer within ${manners.connectTimeout} ms`,
+      })
+      return { ...known(), username, password }
+    } catch (reason) {
+      // ioredis emits the reason as it is, and the listeners of errors need an Error.
+      throw reason instanceof Error ? reason : new Error(String(reason))
+    }
   }
   const credentials = provider ? () => fetched(provider) : known
   if ('nodes' in pattern) {
