@@ -9,7 +9,7 @@ import pTimeout from 'p-timeout'
 import { LockArgumentError, LockError } from '../errors.ts'
 import { checkPlain, checkPorts, databaseOf, isInstance, optionsOfUrl } from './given.ts'
 import load from './ioredis.cjs'
-import { isNodeRedis, type NodeRedisInstance, readNodeRedis, selectedBy } from './node-redis.ts'
+import { isNodeRedis, type NodeRedisInstance, type Reach, readNodeRedis, selectedBy } from './node-redis.ts'
 
 /**
  * An ioredis instance, a `Redis` or a `Cluster`, of version 5.4 or newer, or of version 6.
@@ -167,7 +167,7 @@ interface Pattern {
   /** Returns the options of a connection as they are now. The caller may change a password at any time. */
   now(): RedisOptions
   /** Fetches the user and the password; undefined if `now` has them. */
-  readonly provider?: Credentials | undefined
+  readonly provider?: Reach['provider']
 }
 
 function patternOf(source: RedisSource): Pattern {
