@@ -104,7 +104,7 @@ export class Connection {
   #reconnect: Timer | undefined
   #greeting: Timer | undefined
   #up = false
-  /** Whether the server has accepted the password before. */
+  /** Whether a server was up before, and so has accepted the password. */
   #accepted = false
   #closed = false
   #attempts = 0
@@ -384,10 +384,10 @@ export class Connection {
     else call.reject(explained || error)
   }
 
-  /** Returns the error as it may be reported. If nothing has ever been answered, the port may be the wrong one. */
+  /** Returns the error as it may be reported. If the server was never up, the port may be the wrong one. */
   #reported(error: Error): Error {
     const bare = withoutArguments(error)
-    return this.#answers > 0 ? bare : askingAboutTls(bare, this.redis.options)
+    return this.#accepted ? bare : askingAboutTls(bare, this.redis.options)
   }
 
   #greeted(): void {

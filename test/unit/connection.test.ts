@@ -230,7 +230,10 @@ describe('a connection that is lost', () => {
     at.redis.break(new Error('connect ECONNREFUSED'))
     await at.clock.advance(50)
     await at.redis.ready()
-    expect(at.told).toEqual(['up', 'down: read ETIMEDOUT', 'down: connect ECONNREFUSED', 'up'])
+    // The server was up, so the message does not ask whether its port is one for TLS.
+    at.redis.break()
+    const closed = 'down: the connection to Redis was closed'
+    expect(at.told).toEqual(['up', 'down: read ETIMEDOUT', 'down: connect ECONNREFUSED', 'up', closed])
   })
 
   test('I6 ends all calls at once if the server refuses it, because the server will refuse it again', async () => {
