@@ -1,7 +1,7 @@
 /**
  * Takes several locks together: all of them or none. Each of these locks is called a part.
  *
- * The parts are always taken in the order of their names in Redis, whatever order the caller gave. So a caller that
+ * The parts are always taken in one order, by kind and then by key, whatever order the caller gave. So a caller that
  * waits for a part never holds a later one, and callers cannot wait for each other in a circle (Havender, "Avoiding
  * deadlock in multitasking systems", 1968).
  *

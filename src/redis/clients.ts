@@ -56,7 +56,7 @@ export interface SentinelClients {
 /**
  * Options for every connection. With these options, ioredis never sends a command twice on its own, and never leaves a
  * promise unsettled (redis/connection.ts has the reasons). `keyPrefix` is empty, because redis/keys.ts adds the prefix
- * to keys and channels. `db` is not here, because a pattern must keep it (`Clients.database`).
+ * to keys and channels.
  */
 const manners = {
   lazyConnect: true,
@@ -73,6 +73,9 @@ const manners = {
   connectTimeout: 5_000,
   disconnectTimeout: 200,
   keyPrefix: '',
+  // ioredis itself selects no database, because it would go on in database 0 if the server refuses
+  // (redis/destination.ts).
+  db: 0,
   stringNumbers: false,
   replyMapping: 'legacy',
   monitor: false,
@@ -152,12 +155,9 @@ export function clientsOf(source: RedisSource): Clients {
   return { make, keyPrefix, database, cluster: false, sentinels }
 }
 
-/**
- * Returns `manners`, and the two options of a connection for which the pattern's own value counts. ioredis itself
- * selects no database, because it would use database 0 if the server refuses (redis/destination.ts).
- */
+/** Returns `manners`, and the `keepAlive` of the pattern if that is shorter than `KEEP_ALIVE`. */
 function mannersFor({ keepAlive }: RedisOptions): typeof manners & RedisOptions {
-  return { ...manners, db: 0, keepAlive: Math.min(keepAlive || KEEP_ALIVE, KEEP_ALIVE) }
+  return { ...manners, keepAlive: Math.min(keepAlive || KEEP_ALIVE, KEEP_ALIVE) }
 }
 
 interface Pattern {
