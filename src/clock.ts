@@ -44,7 +44,7 @@ const JUMPS = 8
  * time of day, and reads the uptime if the two have moved apart, or if the last reading is old.
  *
  * - The uptime shows a suspension: `now()` jumps ahead by its length, so leases and timers count it.
- * - Only the time of day has jumped ahead: somebody may have set it. But a virtual machine that was paused, or continued
+ * - Only the time of day has jumped ahead: it may have been set. But a virtual machine that was paused, or continued
  *   from a snapshot, looks the same once its time of day has been corrected. So `now()` does not jump, but `behind` says
  *   by how much it may be wrong. Redis then has to be asked about holds.
  * - The time of day was set back: this means nothing.

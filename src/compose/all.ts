@@ -79,8 +79,8 @@ export class MultiLock {
   }
 
   /**
-   * Makes one attempt at all of the locks. If several such attempts come at the same moment, and nobody else has these
-   * locks, one of them gets them. With `timeout`, waits for all of the locks together, for at most that time.
+   * Makes one attempt at all of the locks. If several such attempts come at the same moment, and no other caller has
+   * these locks, one of them gets them. With `timeout`, waits for all of the locks together, for at most that time.
    * @returns a lease of all of them, or null if one of them is taken
    * @throws what `lock` throws, except LockTimeoutError
    * @since 0.1.0
