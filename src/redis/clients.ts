@@ -126,17 +126,12 @@ export function clientsOf(source: RedisSource): Clients {
   const { keyPrefix = '' } = pattern.options
   const known = () => loginsOf(now())
   const fetched = async (fetch: NonNullable<typeof provider>) => {
-    try {
-      // A provider that never answers would keep the client from ever connecting again.
-      const { username, password } = await pTimeout(fetch(), {
-        milliseconds: manners.connectTimeout,
-        message: `the credentialsProvider did not answer within ${manners.connectTimeout} ms`,
-      })
-      return { ...known(), username, password }
-    } catch (reason) {
-      // ioredis emits the reason as it is, and the listeners of errors need an Error.
-      throw reason instanceof Error ? reason : new Error(String(reason))
-    }
+    // A provider that never answers would keep the client from ever connecting again.
+    const { username, password } = await pTimeout(fetch(), {
+      milliseconds: manners.connectTimeout,
+      message: `the credentialsProvider did not answer within ${manners.connectTimeout} ms`,
+    })
+    return { ...known(), username, password }
   }
   const credentials = provider ? () => fetched(provider) : known
   if ('nodes' in pattern) {
@@ -292,13 +287,18 @@ function own(redis: Redis, credentials: Credentials): Redis {
   const { connector } = redis as unknown as { connector: { connect(tell: unknown): Promise<unknown> } }
   const connect = connector.connect.bind(connector)
   connector.connect = async tell => {
-    const asked = credentials()
-    // `disconnect` has no effect before `connect` is called. So only a provider of credentials is waited for.
-    const logins = asked instanceof Promise ? await asked : asked
-    const { username, password } = logins
-    Object.assign(redis.options, logins)
-    Object.assign(redis.condition as object, { auth: username ? [username, password] : password })
-    return connect(tell)
+    try {
+      const asked = credentials()
+      // `disconnect` has no effect before `connect` is called. So only a provider of credentials is waited for.
+      const logins = asked instanceof Promise ? await asked : asked
+      const { username, password } = logins
+      Object.assign(redis.options, logins)
+      Object.assign(redis.condition as object, { auth: username ? [username, password] : password })
+      return await connect(tell)
+    } catch (reason) {
+      // ioredis emits the reason as it is, and the listeners of errors need an Error.
+      throw reason instanceof Error ? reason : new Error(String(reason))
+    }
   }
   const duplicate = redis.duplicate.bind(redis)
   redis.duplicate = override => own(duplicate(override), credentials)

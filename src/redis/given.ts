@@ -55,10 +55,11 @@ export function databaseOf({ db }: Pick<RedisOptions, 'db'>): number {
 
 /** Checks the ports: of the server, unless it has a Unix socket or sentinels name it, and of the sentinels. */
 export function checkPorts({ port, path, sentinels }: RedisOptions): void {
-  if (sentinels && !Array.isArray(sentinels)) throw new LockArgumentError('redis.sentinels', sentinels, 'an array')
-  for (const each of sentinels ?? [{ port: path ? undefined : port }]) {
-    wholeNumber('redis.port', each?.port ?? 6_379, 1, 65_535)
+  const places = sentinels ?? [{ port: path ? undefined : port }]
+  if (!Array.isArray(places) || places.some(each => typeof each !== 'object')) {
+    throw new LockArgumentError('redis.sentinels', sentinels, 'an array of addresses { host, port }')
   }
+  for (const each of places) wholeNumber('redis.port', each?.port ?? 6_379, 1, 65_535)
 }
 
 function wholeNumber(name: string, value: unknown, least: number, most: number): number {
