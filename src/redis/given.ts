@@ -57,7 +57,8 @@ export function databaseOf({ db }: Pick<RedisOptions, 'db'>): number {
 export function checkPorts({ port, path, sentinels }: RedisOptions): void {
   const places = sentinels ?? [{ port: path ? undefined : port }]
   if (!Array.isArray(places) || places.some(each => typeof each !== 'object')) {
-    throw new LockArgumentError('redis.sentinels', sentinels, 'an array of addresses { host, port }')
+    // The value may contain a password, so the error does not show it.
+    throw new LockArgumentError('redis.sentinels', 'given', 'an array of addresses { host, port }')
   }
   for (const each of places) wholeNumber('redis.port', each?.port ?? 6_379, 1, 65_535)
 }

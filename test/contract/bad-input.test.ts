@@ -280,8 +280,8 @@ describe('a bad option of a client', () => {
 
   test.each([
     [{ sentinels: [{ host: 'a', port: 'x' }], name: 'm' }, 'redis.port', /65535/],
-    [{ sentinels: 'a', name: 'm' }, 'redis.sentinels', /array/],
-    [{ sentinels: ['a:26379'], name: 'm' }, 'redis.sentinels', /host, port/],
+    [{ sentinels: 'redis://:hunter2@a', name: 'm' }, 'redis.sentinels', /array/],
+    [{ sentinels: ['redis://:hunter2@a'], name: 'm' }, 'redis.sentinels', /host, port/],
     [{ sentinels: [], name: 'm' }, 'redis', /at least one sentinel/],
     [{ sentinels: [{ host: 'a' }] }, 'redis', /name of master/],
     [{ url: 'redis://:hunter2@a' }, 'redis.url', /new LockClient\(url\)/],
