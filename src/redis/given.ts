@@ -85,8 +85,8 @@ export function isInstance(value: unknown): value is Redis | Cluster {
 
 /** Describes a value without showing possible secrets. */
 function nameOf(value: unknown): unknown {
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
-  return isObject ? `an instance of ${value.constructor.name || 'a class'}` : value
+  const isObject = typeof value === 'object' && value !== null
+  return isObject ? `an instance of ${value.constructor?.name || 'a class'}` : value
 }
 
 /** Returns whether the value is a plain object. The object may come from another realm, as it does in Jest. */
