@@ -164,7 +164,7 @@ export class Connection {
     })
     redis.on('ready', () => this.#greeted())
     redis.on('end', () => this.#wentDown())
-    const arrived = () => this.#arrived()
+    const arrived = () => this.arrived()
     redis.on('message', arrived).on('smessage', arrived)
   }
 
@@ -269,6 +269,12 @@ export class Connection {
     return isFinal(error) && !this.#isOutdated(error)
   }
 
+  /** Called when something has arrived, so the connection works. */
+  arrived(): void {
+    this.#lastSign = this.#clock.now()
+    this.#doubtful = false
+  }
+
   /** Drops the socket and connects again. Called when nothing arrives on this connection any longer. */
   reset(reason: Error): void {
     this.#demoted ||= isDemoted(reason)
@@ -306,14 +312,14 @@ export class Connection {
     call.request.send(this.redis).then(
       reply => {
         this.#answered(call)
-        this.#arrived()
+        this.arrived()
         this.#taken()
         this.#accepted = true
         if (this.#calls.delete(call)) this.#settle(call, reply)
       },
       error => {
         this.#answered(call)
-        if (isReply(error)) this.#arrived()
+        if (isReply(error)) this.arrived()
         if (this.#calls.has(call)) this.#unknownOrRefused(call, error)
       },
     )
@@ -323,12 +329,6 @@ export class Connection {
     call.underway = false
     this.#unanswered -= 1
     this.#lastAnswer = this.#awake.now()
-  }
-
-  /** Called when something has arrived, so the connection works. */
-  #arrived(): void {
-    this.#lastSign = this.#clock.now()
-    this.#doubtful = false
   }
 
   #taken(): void {
@@ -414,7 +414,7 @@ export class Connection {
     this.#attempts = 0
     this.#lastError = this.#torn = this.#reason = undefined
     this.#demoted = false
-    this.#arrived()
+    this.arrived()
     for (const call of this.#calls) this.#send(call)
     this.#listener.up()
   }

@@ -347,6 +347,7 @@ export class Link {
    * of this client's inbox, and pass over its waiters.
    */
   #counted(listeners: number): void {
+    this.commands.arrived()
     if (listeners !== 0 || !this.#whole) return
     this.#beat.heard = this.#beat.sent
     this.#single?.connection.reset(
