@@ -9,7 +9,7 @@ import pTimeout from 'p-timeout'
 import { LockArgumentError, LockError } from '../errors.ts'
 import { checkPlain, checkPorts, databaseOf, isInstance, optionsOfUrl } from './given.ts'
 import load from './ioredis.cjs'
-import { isNodeRedis, type NodeRedisInstance, type Reach, readNodeRedis, selectedBy } from './node-redis.ts'
+import { type FetchCredentials, isNodeRedis, type NodeRedisInstance, readNodeRedis, selectedBy } from './node-redis.ts'
 
 /**
  * An ioredis instance, a `Redis` or a `Cluster`, of version 5.4 or newer, or of version 6.
@@ -124,16 +124,15 @@ type Logins = Pick<RedisOptions, 'username' | 'password' | 'sentinelUsername' | 
 export function clientsOf(source: RedisSource): Clients {
   const { pattern, database, now, provider } = patternOf(source)
   const { keyPrefix = '' } = pattern.options
-  const known = () => loginsOf(now())
-  const fetched = async (fetch: NonNullable<typeof provider>) => {
+  const fetched = async (provider: FetchCredentials) => {
     // A provider that never answers would keep the client from ever connecting again.
-    const { username, password } = await pTimeout(fetch(), {
+    const { username, password } = await pTimeout(provider(), {
       milliseconds: manners.connectTimeout,
-      message: `the credentialsProvider did not answer within ${manners.connectTimeout} ms`,
+      message: 'the credentialsProvider is silent',
     })
-    return { ...known(), username, password }
+    return { ...now(), username, password }
   }
-  const credentials = provider ? () => fetched(provider) : known
+  const credentials = provider ? () => fetched(provider) : now
   if ('nodes' in pattern) {
     const make = (silence: number) => duplicateCluster(pattern, silence, credentials)
     return { make, keyPrefix, database: 0, cluster: true }
@@ -162,7 +161,7 @@ interface Pattern {
   /** Returns the options of a connection as they are now. The caller may change a password at any time. */
   now(): RedisOptions
   /** Fetches the user and the password; undefined if `now` has them. */
-  readonly provider?: Reach['provider']
+  readonly provider?: FetchCredentials | undefined
 }
 
 function patternOf(source: RedisSource): Pattern {
@@ -179,7 +178,7 @@ function patternOf(source: RedisSource): Pattern {
   if (isInstance(source)) {
     const now = () => ('nodes' in source ? (source.options.redisOptions ?? {}) : source.options)
     checkPorts(source.options as RedisOptions)
-    return { pattern: source, database: databaseNow(source) ?? databaseOf(now()), now }
+    return { pattern: source, database: databaseOf({ db: databaseNow(source) ?? now().db }), now }
   }
   const options = typeof source === 'string' ? optionsOfUrl(source) : source
   checkPlain(options)
@@ -192,12 +191,7 @@ function patternOf(source: RedisSource): Pattern {
  */
 function databaseNow(redis: Redis | Cluster): number | undefined {
   const { prevCondition, condition } = redis as Partial<Record<'prevCondition' | 'condition', { select?: number }>>
-  const { select } = prevCondition ?? condition ?? {}
-  return select === undefined ? undefined : databaseOf({ db: select })
-}
-
-function loginsOf({ username, password, sentinelUsername, sentinelPassword }: RedisOptions): Logins {
-  return { username, password, sentinelUsername, sentinelPassword }
+  return (prevCondition ?? condition)?.select
 }
 
 function fromOptions(options: RedisOptions): Redis {
@@ -275,7 +269,7 @@ function duplicateCluster(pattern: Cluster, silence: number, credentials: Creden
 
 /** Returns whether both are equal, or absent. ioredis replaces an absent option by null. */
 function same(one: string | null | undefined, other: string | null | undefined): boolean {
-  return (one ?? undefined) === (other ?? undefined)
+  return (one ?? '') === (other ?? '')
 }
 
 /**
@@ -290,14 +284,13 @@ function own(redis: Redis, credentials: Credentials): Redis {
     try {
       const asked = credentials()
       // `disconnect` has no effect before `connect` is called. So only a provider of credentials is waited for.
-      const logins = asked instanceof Promise ? await asked : asked
-      const { username, password } = logins
-      Object.assign(redis.options, logins)
+      const { username, password, sentinelUsername, sentinelPassword } = asked instanceof Promise ? await asked : asked
+      Object.assign(redis.options, { username, password, sentinelUsername, sentinelPassword })
       Object.assign(redis.condition as object, { auth: username ? [username, password] : password })
       return await connect(tell)
     } catch (reason) {
       // ioredis emits the reason as it is, and the listeners of errors need an Error.
-      throw reason instanceof Error ? reason : new Error(String(reason))
+      throw reason instanceof Error ? reason : new Error(`${reason}`)
     }
   }
   const duplicate = redis.duplicate.bind(redis)

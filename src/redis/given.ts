@@ -55,12 +55,11 @@ export function databaseOf({ db }: Pick<RedisOptions, 'db'>): number {
 
 /** Checks the ports: of the server, unless it has a Unix socket or sentinels name it, and of the sentinels. */
 export function checkPorts({ port, path, sentinels }: RedisOptions): void {
-  const places = sentinels ?? [{ port: path ? undefined : port }]
-  if (!Array.isArray(places) || places.some(each => typeof each !== 'object')) {
-    // The value may contain a password, so the error does not show it.
-    throw new LockArgumentError('redis.sentinels', 'given', 'an array of addresses { host, port }')
+  for (const each of [sentinels ?? { port: path ? undefined : port }].flat()) {
+    // A text may contain a password, so the error does not show it.
+    if (typeof each === 'string') throw new LockArgumentError('redis.sentinels', 'given', 'an array: [{ host, port }]')
+    wholeNumber('redis.port', each?.port ?? 6_379, 1, 65_535)
   }
-  for (const each of places) wholeNumber('redis.port', each?.port ?? 6_379, 1, 65_535)
 }
 
 function wholeNumber(name: string, value: unknown, least: number, most: number): number {
@@ -85,8 +84,7 @@ export function isInstance(value: unknown): value is Redis | Cluster {
 
 /** Describes a value without showing possible secrets. */
 function nameOf(value: unknown): unknown {
-  const isObject = typeof value === 'object' && value !== null
-  return isObject ? `an instance of ${value.constructor?.name || 'a class'}` : value
+  return typeof value === 'object' && value !== null ? `an instance of ${value.constructor?.name || 'a class'}` : value
 }
 
 /** Returns whether the value is a plain object. The object may come from another realm, as it does in Jest. */
