@@ -94,6 +94,8 @@ export class Ballot {
   polls = 0
   /** The token that this client is writing to servers, so that a majority has the same token; otherwise undefined. */
   token: number | undefined
+  /** The largest token that this client has asked servers to write; 0: none. */
+  raised = 0
   /**
    * The time until which this client waits for missing votes before it grants the claim, in monotonic ms
    * (`Ballots.#mayShare`).

@@ -389,7 +389,7 @@ export class Ballots implements BallotBox {
     ballot.token = undefined
     if (votes.length < this.majority) return
     const shared = this.#sharedToken(ballot)
-    const token = shared ?? this.#largest(votes)
+    const token = shared ?? Math.max(ballot.raised, this.#largest(votes))
     const agreed = votes.filter(vote => vote.token === token)
     if (agreed.length >= this.majority) {
       const deadline = untilMajority(
@@ -402,6 +402,9 @@ export class Ballots implements BallotBox {
       for (const seat of ballot.seats) seat.counted = seat.vote?.token === token
     } else if (shared !== undefined || !this.#mayShare(ballot)) {
       ballot.token = token
+      // Servers that are asked to raise their token may have it before they answer. So from now on, a smaller token is
+      // no longer granted, although a majority may vote with it: soon no majority would have it.
+      ballot.raised = Math.max(ballot.raised, token)
       this.#agree(ballot, token, shared !== undefined)
     }
   }
