@@ -44,7 +44,7 @@ export class Seat {
    * votes counted (`Standing`). After the grant, a vote is valid if it has the token of the hold.
    */
   counted = false
-  /** `Member.keepsSince` when the vote was found to count. */
+  /** `Member.keepsSince` when the server voted, or when its vote was found to count. */
   keepsSince = Number.NEGATIVE_INFINITY
   /** `Member.epoch` when the server voted. Identifies the connection on which the vote came. */
   epoch = 0

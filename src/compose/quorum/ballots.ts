@@ -396,7 +396,7 @@ export class Ballots implements BallotBox {
    * of this server does not count until that lease is over, or the other server votes as well (I1).
    */
   mayHaveForgotten({ granted, seats }: Ballot, server: number): boolean {
-    const { keepsSince } = this.members[server] as Member
+    const { keepsSince } = seats[server] as Seat
     if (granted || keepsSince === Number.NEGATIVE_INFINITY) return false
     const now = this.#clock.now()
     return seats.some(({ vote, seen }) => !vote && seen && seen.ends > now && seen.begun < keepsSince)
@@ -500,7 +500,7 @@ export class Ballots implements BallotBox {
    */
   #awaitsRefusals(ballot: Ballot): boolean {
     const lately = this.#clock.now() - LATELY
-    if (!ballot.seats.some(({ vote, keepsSince }) => vote && keepsSince > lately)) return false
+    if (!ballot.seats.some(({ vote, counted, keepsSince }) => vote && counted && keepsSince > lately)) return false
     return this.#awaits(ballot, REFUSING, ({ vote, asked }) => !vote && asked > 0)
   }
 
