@@ -111,10 +111,10 @@ export class Ballot {
   /** The largest token that this client has asked servers to write; 0: none. */
   raised = 0
   /**
-   * The time until which this client waits for missing votes before it grants the claim, in monotonic ms
+   * Since when this client has waited for missing answers although a majority has voted, in monotonic ms
    * (`Ballots.#awaits`).
    */
-  awaitsUntil: number | undefined
+  awaitsSince: number | undefined
   /** Whether the caller has received the grant. */
   reported = false
   /** Whether no caller wants the claim any more. */

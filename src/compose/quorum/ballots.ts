@@ -247,7 +247,7 @@ export class Ballots implements BallotBox {
   /** Takes the claim back from every server. Resolves once a majority has neither a vote nor a queue entry for it. */
   end(ballot: Ballot): Promise<void> {
     ballot.over = true
-    ballot.granted = ballot.token = ballot.ticket = ballot.awaitsUntil = undefined
+    ballot.granted = ballot.token = ballot.ticket = ballot.awaitsSince = undefined
     ballot.reported = false
     this.changed(ballot)
     const clears = ballot.seats.map((_, i) => this.clearing.clear(ballot, i))
@@ -514,12 +514,10 @@ export class Ballots implements BallotBox {
   #awaits(ballot: Ballot, most: number, missing: (seat: Seat) => boolean): boolean {
     const awaited = ({ up, problem }: Member) => up && !problem
     if (!ballot.seats.some((seat, i) => missing(seat) && awaited(this.members[i] as Member))) return false
-    const now = this.#clock.now()
-    if (ballot.awaitsUntil === undefined) {
-      ballot.awaitsUntil = now + most
-      this.#clock.after(most, () => this.changed(ballot))
-    }
-    return now < ballot.awaitsUntil
+    ballot.awaitsSince ??= this.#clock.now()
+    const left = ballot.awaitsSince + most - this.#clock.now()
+    if (left > 0) this.#clock.after(left, () => this.changed(ballot))
+    return left > 0
   }
 
   /**

@@ -65,7 +65,8 @@ export class Renewals {
     this.#ballots.asks(ms)
     const most = Math.max(ballot.claim.lease, Math.floor((this.#clock.now() - ballot.keepsSince) / DRIFT))
     if (ms <= most) return undefined
-    const { cause } = noMajority(this.#ballots.members.map(({ counts, problem }) => (counts ? undefined : problem)))
+    const reasons = this.#ballots.members.flatMap(({ counts, problem }) => (counts ? [] : (problem ?? [])))
+    const cause = new AggregateError(reasons, 'too few servers have been up for longer, or persist every write')
     return { ms: most, error: new LockConnectionError(`prolonged by ${most} ms only, not by ${ms} ms`, cause) }
   }
 
