@@ -287,6 +287,11 @@ export interface Kind<State = unknown> {
    */
   renew(asked: readonly Prolonging[]): Promise<Renewed[]>
   /**
+   * Returns for how many ms, at most, the hold may be renewed now, and the error that says why. Undefined: for `ms`. If
+   * this method is absent, each hold may be renewed for any time.
+   */
+  shortfall?(hold: HoldName, ms: number): { readonly ms: number; readonly error: LockError } | undefined
+  /**
    * Called after an owner has re-entered with a longer lease than that of its first hold, and Redis has prolonged the
    * first hold. Returns the time until which the first hold now lasts, in monotonic ms. If this method is absent, the
    * client prolongs the first hold to the deadline of the new hold.

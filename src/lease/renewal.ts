@@ -186,7 +186,7 @@ export class Renewal {
 
   /**
    * Makes one hold last until `ms` from now. Rejects with LockLostError if the hold has ended, and with
-   * LockConnectionError if Redis does not answer.
+   * LockConnectionError if Redis does not answer, or if the kind may not renew the hold for that long (`shortfall`).
    */
   async renew(hold: Hold, ms: number): Promise<void> {
     this.expire(hold)
@@ -198,7 +198,8 @@ export class Renewal {
         state.is === 'lost' ? state.loss : undefined,
       )
     }
-    const question = hold.renew(ms, this.#clock.now())
+    const short = this.#kind.shortfall?.(hold.name, ms)
+    const question = hold.renew(short?.ms ?? ms, this.#clock.now())
     const asked = this.#kind.renew([question]).finally(() => hold.renewed())
     const patience = { milliseconds: Number.POSITIVE_INFINITY, signal: hold.signal }
     const [renewed] = await pTimeout(asked, patience).catch(error => {
@@ -210,6 +211,7 @@ export class Renewal {
     if (hold.remaining(this.#clock.now()) === 0) {
       throw new LockLostError(hold.key, 'its lease ended before Redis had confirmed the renewal')
     }
+    if (short) throw traced(named(hold.key, short.error))
   }
 
   /** Ends the hold if its deadline has passed. The timer also does this, but it may be late. */

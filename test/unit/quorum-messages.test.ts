@@ -37,7 +37,8 @@ function scene() {
   const ballots = ballotsOver(places, clock)
   const ballot = ballots.of(claim)
   const granted = (token: number): Granted => ({ granted: true, token, deadline: clock.now() + 30_000, via: 'handoff' })
-  for (const server of places.keys()) ballots.refused(ballot, server, { sent: clock.now(), clock: OLD - 1 }, 1)
+  for (const server of places.keys())
+    ballots.refused(ballot, server, { sent: clock.now(), clock: OLD - 1, ttl: 0, holder: undefined }, 1)
   return { ballots, ballot, granted, asked }
 }
 

@@ -23,7 +23,14 @@ export interface Sight {
   readonly sent: number
   /** The server's counter of tokens at the refusal. Every later grant has a larger token. */
   readonly clock: number
+  /** When the lease of the holder that the server named may have begun, at the earliest, in monotonic ms. */
+  readonly begun: number
+  /** When that lease ends, at the latest, in monotonic ms. */
+  readonly ends: number
 }
+
+/** What the server said when it refused a claim. */
+export type Refusal = Pick<Refused, 'sent' | 'clock' | 'ttl' | 'holder'>
 
 /** One server's vote and queue entry for a claim, as far as this client knows. */
 export class Seat {
@@ -37,6 +44,8 @@ export class Seat {
    * votes counted (`Standing`). After the grant, a vote is valid if it has the token of the hold.
    */
   counted = false
+  /** `Member.keepsSince` when the server voted, or when its vote was found to count. */
+  keepsSince = Number.NEGATIVE_INFINITY
   /** `Member.epoch` when the server voted. Identifies the connection on which the vote came. */
   epoch = 0
   seen: Sight | undefined
@@ -90,15 +99,22 @@ export class Ballot {
   readonly seats: readonly Seat[]
   /** The grant that the caller receives; undefined while the claim is not granted. */
   granted: Granted | undefined
+  /**
+   * Since when the majority that has granted the claim has lost no data (`Member.keepsSince`). Before that time, these
+   * servers may have granted the lock to a caller with a longer lease.
+   */
+  keepsSince = Number.NEGATIVE_INFINITY
   /** How many calls wait for the outcome of the claim (poll.ts). */
   polls = 0
   /** The token that this client is writing to servers, so that a majority has the same token; otherwise undefined. */
   token: number | undefined
+  /** The largest token that this client has asked servers to write; 0: none. */
+  raised = 0
   /**
-   * The time until which this client waits for missing votes before it grants the claim, in monotonic ms
-   * (`Ballots.#mayShare`).
+   * Since when this client has waited for missing answers although a majority has voted, in monotonic ms
+   * (`Ballots.#awaits`).
    */
-  sharesUntil: number | undefined
+  awaitsSince: number | undefined
   /** Whether the caller has received the grant. */
   reported = false
   /** Whether no caller wants the claim any more. */
@@ -151,7 +167,7 @@ export interface BallotBox {
   /** Records that the server has granted the claim. */
   voted(ballot: Ballot, server: number, grant: Granted): void
   /** Records that the server has refused the claim, or queued it at `position`. */
-  refused(ballot: Ballot, server: number, seen: Sight, position?: number): void
+  refused(ballot: Ballot, server: number, refusal: Refusal, position?: number): void
   /** Checks again whether the claim can be granted. Called after its votes or its state have changed. */
   changed(ballot: Ballot): void
 }

@@ -17,8 +17,8 @@
  * grant.
  */
 import { type Clock, surelyUntil } from '../../clock.ts'
-import type { Claim, Granted, HoldName, Queued, Refused, Via, VoteMode } from '../../kind.ts'
-import { type Answer, Ballot, type BallotBox, type Seat, tellOutcome, untilMajority } from './ballot.ts'
+import type { Claim, Granted, HoldName, Queued, Via, VoteMode } from '../../kind.ts'
+import { type Answer, Ballot, type BallotBox, type Refusal, type Seat, tellOutcome, untilMajority } from './ballot.ts'
 import { Clearing } from './clearing.ts'
 import type { Floor } from './floor.ts'
 import { Looks } from './looks.ts'
@@ -26,13 +26,20 @@ import type { Member, Place } from './member.ts'
 
 /** How far the servers' clocks may drift in the course of a lease, as a fraction of the lease. */
 const DRIFT = 0.01
-/** How long this client waits for missing votes before it grants a claim, in ms (`#mayShare`). */
+/**
+ * How long this client waits for missing votes before it grants a claim for which other clients may call too, in ms
+ * (`#awaits`).
+ */
 const SHARING = 20
+/** A server that may have lost data was started lately if it has been up for less than this, in ms. */
+const LATELY = 3_600_000
+/** How long this client waits for missing answers if a server was started lately, in ms. */
+const REFUSING = 500
 
 export interface BallotsListener {
   /** Called when a claim has been granted while no call waited for it. */
   won(claim: Claim, grant: Granted): void
-  /** Called with the length of each claim's lease, in ms, before the servers are asked for their votes. */
+  /** Called with the length of each claim's lease and of each renewal, in ms, before the servers are asked. */
   asks(lease: number): void
 }
 
@@ -67,9 +74,14 @@ export class Ballots implements BallotBox {
     return this.#all.get(id)
   }
 
+  /** Records that this client asks for a hold of `lease` ms. */
+  asks(lease: number): void {
+    this.#listener.asks(lease)
+  }
+
   of(claim: Claim): Ballot {
     let ballot = this.#all.get(claim.id)
-    this.#listener.asks(claim.lease)
+    this.asks(claim.lease)
     if (!ballot) {
       ballot = new Ballot(claim, this.places.length)
       this.#all.set(claim.id, ballot)
@@ -150,10 +162,11 @@ export class Ballots implements BallotBox {
       return
     }
     const { vote } = seat
-    const { epoch } = (this.places[server] as Place).member
+    const { epoch, keepsSince } = (this.places[server] as Place).member
     const confirms = vote !== undefined && seat.counted && seat.epoch === epoch
     seat.counted = ballot.granted ? grant.token === ballot.granted.token : confirms || this.counts(server)
     seat.epoch = epoch
+    seat.keepsSince = keepsSince
     // An answer that only confirms the vote, or only changes its token, is not a new grant. So the vote keeps its
     // `via`.
     const via = vote && (vote.token === grant.token || seat.agreeing) ? vote.via : grant.via
@@ -165,10 +178,11 @@ export class Ballots implements BallotBox {
     seat.votedAt = now
   }
 
-  refused(ballot: Ballot, server: number, { sent, clock }: Pick<Refused, 'sent' | 'clock'>, position = 0): void {
+  refused(ballot: Ballot, server: number, { sent, clock, ttl, holder }: Refusal, position = 0): void {
     const seat = ballot.seats[server] as Seat
     if (seat.clearing) return
-    seat.seen = { sent, clock }
+    const begun = Math.min(sent - ttl, holder?.since ?? sent)
+    seat.seen = { sent, clock, begun, ends: this.#clock.now() + ttl * (1 + DRIFT) }
     seat.position = position
     // A vote that arrived after the request was sent may be newer than this refusal. It may have come in a message
     // while the request was under way. Only an older vote is removed.
@@ -233,7 +247,7 @@ export class Ballots implements BallotBox {
   /** Takes the claim back from every server. Resolves once a majority has neither a vote nor a queue entry for it. */
   end(ballot: Ballot): Promise<void> {
     ballot.over = true
-    ballot.granted = ballot.token = ballot.ticket = ballot.sharesUntil = undefined
+    ballot.granted = ballot.token = ballot.ticket = ballot.awaitsSince = undefined
     ballot.reported = false
     this.changed(ballot)
     const clears = ballot.seats.map((_, i) => this.clearing.clear(ballot, i))
@@ -370,8 +384,22 @@ export class Ballots implements BallotBox {
   }
 
   /** Returns the valid votes for the claim (`Seat.counted`). */
-  votes({ seats }: Ballot): Granted[] {
-    return seats.flatMap(({ vote, counted }) => (vote && counted ? [vote] : []))
+  votes(ballot: Ballot): Granted[] {
+    return ballot.seats.flatMap(({ vote, counted }, i) =>
+      vote && counted && !this.mayHaveForgotten(ballot, i) ? [vote] : [],
+    )
+  }
+
+  /**
+   * Returns whether the server may have lost the hold of another caller: another server still reports a hold whose lease
+   * may have begun before this server's start. This client does not know for how long that caller has asked. So a vote
+   * of this server does not count until that lease is over, or the other server votes as well (I1).
+   */
+  mayHaveForgotten({ granted, seats }: Ballot, server: number): boolean {
+    const { keepsSince } = seats[server] as Seat
+    if (granted || keepsSince === Number.NEGATIVE_INFINITY) return false
+    const now = this.#clock.now()
+    return seats.some(({ vote, seen }) => !vote && seen && seen.ends > now && seen.begun < keepsSince)
   }
 
   /** Returns the valid votes for the claim whose leases have not ended. */
@@ -385,11 +413,11 @@ export class Ballots implements BallotBox {
     if (ballot.over || ballot.granted) return
     // A server whose vote has lapsed may have granted the lock to another claim since, so only live votes count.
     const votes = this.live(ballot)
-    const { token: before } = ballot
+    const { token: before, claim } = ballot
     ballot.token = undefined
-    if (votes.length < this.majority) return
+    if (votes.length < this.majority || this.#awaitsRefusals(ballot)) return
     const shared = this.#sharedToken(ballot)
-    const token = shared ?? this.#largest(votes)
+    const token = shared ?? Math.max(ballot.raised, this.#largest(votes))
     const agreed = votes.filter(vote => vote.token === token)
     if (agreed.length >= this.majority) {
       const deadline = untilMajority(
@@ -397,11 +425,20 @@ export class Ballots implements BallotBox {
         this.majority,
       )
       ballot.granted = { granted: true, token, deadline, via: viaOf(votes) }
+      const starts = ballot.seats.flatMap(({ vote, keepsSince }) => (vote?.token === token ? [-keepsSince] : []))
+      ballot.keepsSince = -untilMajority(starts, this.majority)
       ballot.putBack = ballot.looks = 0
       tellOutcome(ballot.claim, 'granted', before !== undefined)
       for (const seat of ballot.seats) seat.counted = seat.vote?.token === token
-    } else if (shared !== undefined || !this.#mayShare(ballot)) {
+    } else if (
+      shared !== undefined ||
+      claim.owner === claim.id ||
+      !this.#awaits(ballot, SHARING, ({ vote }) => !vote)
+    ) {
       ballot.token = token
+      // Servers that are asked to raise their token may have it before they answer. So from now on, a smaller token is
+      // no longer granted, although a majority may vote with it: soon no majority would have it.
+      ballot.raised = Math.max(ballot.raised, token)
       this.#agree(ballot, token, shared !== undefined)
     }
   }
@@ -458,19 +495,29 @@ export class Ballots implements BallotBox {
   }
 
   /**
-   * Returns whether this client waits for missing votes before it grants the claim, for at most SHARING ms. At the same
-   * moment, another client may get the lock for the same owner. All holds of an owner have the same token, so both
-   * clients have to choose the same one. They do so if both know the votes of all servers.
+   * A server that was started lately may have lost a hold that another server still has. If the other server's refusal
+   * came after the grant, it would be too late (`mayHaveForgotten`). So this client waits for the missing answers.
    */
-  #mayShare(ballot: Ballot): boolean {
-    const { claim, seats } = ballot
-    if (claim.owner === claim.id || seats.every(({ vote }, i) => vote || !this.members[i]?.up)) return false
-    const now = this.#clock.now()
-    if (ballot.sharesUntil === undefined) {
-      ballot.sharesUntil = now + SHARING
-      this.#clock.after(SHARING, () => this.changed(ballot))
-    }
-    return now < ballot.sharesUntil
+  #awaitsRefusals(ballot: Ballot): boolean {
+    const lately = this.#clock.now() - LATELY
+    if (!ballot.seats.some(({ vote, counted, keepsSince }) => vote && counted && keepsSince > lately)) return false
+    return this.#awaits(ballot, REFUSING, ({ vote, asked }) => !vote && asked > 0)
+  }
+
+  /**
+   * Returns whether this client waits for missing answers before it grants the claim, for at most `most` ms. `missing`
+   * returns whether the answer of a server is missing.
+   *
+   * One reason to wait: at the same moment, another client may get the lock for the same owner. All holds of an owner
+   * have the same token, so both clients have to choose the same one. They do so if both know the votes of all servers.
+   */
+  #awaits(ballot: Ballot, most: number, missing: (seat: Seat) => boolean): boolean {
+    const awaited = ({ up, problem }: Member) => up && !problem
+    if (!ballot.seats.some((seat, i) => missing(seat) && awaited(this.members[i] as Member))) return false
+    ballot.awaitsSince ??= this.#clock.now()
+    const left = ballot.awaitsSince + most - this.#clock.now()
+    if (left > 0) this.#clock.after(left, () => this.changed(ballot))
+    return left > 0
   }
 
   /**
@@ -486,6 +533,7 @@ export class Ballots implements BallotBox {
       const { epoch, standing } = this.members[i] as Member
       if (seat.epoch === epoch && standing.countedAt(seat.votedAt)) {
         seat.counted = true
+        seat.keepsSince = standing.keepsSince
         continue
       }
       const floor = this.#floor.next

@@ -24,7 +24,7 @@ interface Account {
 const LOADING = 100
 
 /** The largest factor by which a server's clock may run faster than this client's clock. */
-const DRIFT = 1.01
+export const DRIFT = 1.01
 
 export class Member {
   readonly index: number
@@ -71,6 +71,14 @@ export class Member {
   /** Whether this server's votes count now (`Standing`). */
   get counts(): boolean {
     return this.standing.counts === true
+  }
+
+  /**
+   * Since when this server has lost no data, in monotonic ms: at the latest since its start. −∞: it persists every
+   * write. ∞: the server has not reported about itself yet.
+   */
+  get keepsSince(): number {
+    return this.standing.keepsSince
   }
 
   /**
@@ -160,6 +168,12 @@ export class Standing {
   get counts(): boolean | undefined {
     if (this.#error) return false
     return this.#account && this.wait === 0
+  }
+
+  /** See `Member`. */
+  get keepsSince(): number {
+    if (!this.#account) return Number.POSITIVE_INFINITY
+    return this.#account.persists ? Number.NEGATIVE_INFINITY : this.#account.since
   }
 
   /** Returns whether the server's votes counted already at `time`, according to its latest report. */

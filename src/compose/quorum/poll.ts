@@ -115,6 +115,7 @@ export class Poll {
       const answer = this.#answers[i]
       if (seat?.vote) {
         if (seat.agreeing) agreeing += member.up && !this.#late ? 1 : 0
+        else if (seat.counted && this.#ballots.mayHaveForgotten(ballot, i)) refused += 1
         else if (seat.counted) voted += 1
         else if (this.#awaits(member)) open += 1
         else failed += 1

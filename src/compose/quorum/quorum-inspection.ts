@@ -6,7 +6,7 @@ import type { Clock } from '../../clock.ts'
 import type { Inspection } from '../../kind.ts'
 import type { HolderState, LockState, WaiterState } from '../../kinds/state.ts'
 import { untilMajority } from './ballot.ts'
-import type { Place } from './member.ts'
+import { type Place, reasonOf } from './member.ts'
 import { Round, Tally } from './round.ts'
 
 /**
@@ -49,19 +49,23 @@ export class QuorumInspection implements Inspection<LockState> {
    * server for its majority (I5). If the holder releases the lock before the requests arrive, they take nothing, and
    * the next holder is looked up.
    *
-   * If no holder has a majority, votes of clients that have died may block the lock. Then each server is asked to take
-   * the lock from the holder that this server itself has reported. `Tally.ended` defines the result.
+   * If no holder has a majority, votes of clients that have died may block the lock, or the holder has it on a server
+   * that does not answer. Then each other server is asked to take the lock from the holder that this server itself has
+   * reported. `Tally.ended` defines the result.
    */
   async forceRelease(key: string, only?: string): Promise<boolean> {
     for (let attempt = 1; ; attempt++) {
       const states = await this.#ask(({ kind }) => kind.inspection.inspect(key), this.#unclear)
-      const [holder] = this.#merged(key, states).holders
+      const [most] = this.#merged(key, states).holders
+      const holder = most ?? states.flatMap(state => state?.holders ?? []).find(({ id }) => id === only)
       if (only !== undefined && holder?.id !== only) return false
       const names = states.map(state => nameOn(state, holder))
       if (names.every(name => name === undefined)) return false
       const tally = new Tally(this.#places.length, this.#majority)
-      const take = async ({ kind }: Place, i: number) => {
+      const take = async ({ kind, member }: Place, i: number) => {
         const name = names[i]
+        // A server that has not answered may have the hold.
+        if (name === undefined && !states[i]) throw reasonOf(member)
         tally.add(name !== undefined && (await kind.inspection.forceRelease(key, name)) ? 'ended' : 'gone')
       }
       await this.#ask(

@@ -170,6 +170,10 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
     return this.#renewals.renew(asked)
   }
 
+  shortfall(hold: HoldName, ms: number) {
+    return this.#renewals.shortfall(hold, ms)
+  }
+
   /**
    * When a server grants a re-entry, it also prolongs the owner's first hold. This method raises the deadline of the
    * first hold on each server that has granted the re-entry. It treats each server separately, because the re-entry and
