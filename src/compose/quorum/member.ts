@@ -45,6 +45,11 @@ export class Member {
     return this.server.up
   }
 
+  /** How often a request to this server was sent again. */
+  get resends(): number {
+    return this.server.link.commands.resends
+  }
+
   /** Whether there is no connection now, and the last one ended or could not be made. */
   get away(): boolean {
     return !this.up && this.down !== undefined
