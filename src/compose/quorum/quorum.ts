@@ -224,7 +224,7 @@ export class Quorum implements Backend {
     return {
       granted: (id, token, via, lock) => {
         const { places } = this.#ballots as Ballots
-        if (this.#ballots?.announced(i, id, token, via)) return
+        if (this.#ballots?.looks.announced(i, id, token, via)) return
         const key = places[i]?.keys.keyOf(lock)
         if (key !== undefined) places[i]?.kind.giveBack({ key, id }).catch(() => {})
       },

@@ -75,7 +75,7 @@ test.each([
 })
 
 // This test fails if `return most ?? Math.max(...tokens)` becomes `return most ?? Math.min(...tokens)` in
-// src/compose/quorum/ballots.ts: the client proposes the smallest token, but servers never lower a token, so they
+// src/compose/quorum/ballot.ts: the client proposes the smallest token, but servers never lower a token, so they
 // never agree.
 test('I2: an owner does not get the token of a hold that has ended, even if a server does not answer', async () => {
   const scene = await quorumScene()
