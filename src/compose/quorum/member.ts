@@ -55,17 +55,6 @@ export class Member {
     return !this.up && this.down !== undefined
   }
 
-  /**
-   * `host:port` or a path. Undefined for a cluster and for a server behind sentinels, because they have several
-   * addresses.
-   */
-  get address(): string | undefined {
-    const { redis } = this.server.link.commands
-    if ('nodes' in redis || redis.options.sentinels) return undefined
-    const { path, host, port } = redis.options
-    return path || `${host}:${port}`
-  }
-
   /** Records that the connection has ended, or could not be made. `brief`: the next one will probably be up at once. */
   lost(error: Error, brief: boolean): void {
     this.down = brief ? undefined : error
