@@ -69,9 +69,8 @@ test.each([
     await everyoneAnswers()
     return scriptCalls(await admin.calls(before))
   }
-  // At first the client is still connecting, and reads the servers' clocks.
-  await eventually(async () => (await requests(1)) === 2 * scene.size, 15_000)
-  expect(await requests(20)).toBeLessThan(20 * 2 * scene.size * 1.1)
+  // At first the client is still connecting, and reads the servers' clocks. And on a busy machine, a request may be late.
+  await eventually(async () => (await requests(5)) === 5 * 2 * scene.size, 15_000)
 })
 
 // This test fails if `return most ?? Math.max(...tokens)` becomes `return most ?? Math.min(...tokens)` in
