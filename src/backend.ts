@@ -1,6 +1,7 @@
 /**
  * The interface between a session and its Redis. There are two implementations. redis/server.ts is for a single Redis.
- * compose/quorum/quorum.ts is for a quorum, in which several independent servers act as one.
+ * compose/quorum/quorum.ts is for a quorum, in which several independent servers act as one; late-quorum.ts stands in
+ * for it until it is loaded.
  */
 import type { LockError } from './errors.ts'
 import type { Channels, Granted, Kind, KindDefinition, Names, ScriptSet } from './kind.ts'

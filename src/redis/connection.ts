@@ -121,6 +121,7 @@ export class Connection {
   #putOff: Error | undefined
   #unanswered = 0
   #answers = 0
+  #resends = 0
   /**
    * The moment from which the server's silence is counted. It is set by each answer, and when a command is sent while
    * no other command is unanswered. The clock counts only the time in which this process ran.
@@ -188,6 +189,11 @@ export class Connection {
   /** How many calls the server has answered. An answer "not now" (loading, busy, moving a slot) does not count. */
   get answers(): number {
     return this.#answers
+  }
+
+  /** How often a call was sent again. Calls that are sent once reach the server in their order. */
+  get resends(): number {
+    return this.#resends
   }
 
   /** Starts to connect, and keeps the connection until `close`. */
@@ -303,6 +309,7 @@ export class Connection {
   #send(call: Call, awakeNow = this.#awake.now()): void {
     if (call.underway) return
     call.underway = true
+    if (call.sent > 0) this.#resends += 1
     call.sent = this.#clock.now()
     this.#writes.next()
     if (this.#unanswered++ === 0) {

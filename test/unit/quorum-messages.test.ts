@@ -57,7 +57,7 @@ test('I2, I5: the late message of a grant does not replace a vote that has recei
   ballots.voted(ballot, 1, granted(AGREED))
   ballots.changed(ballot)
   expect(ballot.granted?.token).toBe(AGREED)
-  expect(ballots.announced(1, claim.id, OLD, 'handoff')).toBe(true)
+  expect(ballots.looks.announced(1, claim.id, OLD, 'handoff')).toBe(true)
   expect(ballots.votes(ballot).map(({ token }) => token)).toEqual([AGREED, AGREED])
 })
 
@@ -68,7 +68,7 @@ test('I2, I5: nor one whose token was lowered since to that of the majority', ()
   expect(ballot.granted?.token).toBe(OLD)
   ballots.voted(ballot, 2, granted(AGREED))
   ballots.voted(ballot, 2, granted(OLD))
-  expect(ballots.announced(2, claim.id, AGREED, 'handoff')).toBe(true)
+  expect(ballots.looks.announced(2, claim.id, AGREED, 'handoff')).toBe(true)
   expect(ballots.votes(ballot)).toHaveLength(3)
 })
 
@@ -81,7 +81,7 @@ test('I4: a message with a small token makes the client ask a server whose vote 
   ballot.ticket = '1'
   ballots.voted(ballot, 1, granted(AGREED))
   ballots.taken(1, claim.id, AGREED)
-  expect(ballots.announced(1, claim.id, OLD, 'handoff')).toBe(true)
+  expect(ballots.looks.announced(1, claim.id, OLD, 'handoff')).toBe(true)
   expect(asked).toEqual(['tend 1'])
 })
 
@@ -108,7 +108,7 @@ test('I3, I4: a waiter with different tickets tells the latest to each server, a
   const [early, late] = [5, 9]
   for (const [server, ticket] of [early, late].entries()) ballot.seats[server]!.ticket = ticket
   ballot.ticket = String(late)
-  ballots.queued(ballot)
+  ballots.looks.queued(ballot)
   expect(asked).toEqual([`place 0 ${late} `])
   ballots.voted(ballot, 1, granted(AGREED))
   ballots.changed(ballot)

@@ -11,7 +11,7 @@
  * clearing.
  */
 import { channel } from 'node:diagnostics_channel'
-import type { Claim, Granted, Queued, Refused } from '../../kind.ts'
+import type { Claim, Granted, Queued, Refused, Via, VoteMode } from '../../kind.ts'
 import type { Member, Place } from './member.ts'
 
 /**
@@ -31,6 +31,9 @@ export interface Sight {
 
 /** What the server said when it refused a claim. */
 export type Refusal = Pick<Refused, 'sent' | 'clock' | 'ttl' | 'holder'>
+
+/** How far the servers' clocks may drift in the course of a lease, as a fraction of the lease. */
+export const DRIFT = 0.01
 
 /** One server's vote and queue entry for a claim, as far as this client knows. */
 export class Seat {
@@ -56,7 +59,7 @@ export class Seat {
    * once. Undefined: the server has not answered, or the order does not matter to the claim, as for a re-entry.
    */
   ticket: number | undefined
-  /** Whether the server is being told the ticket that the claim has on all servers (`Ballots.#order`). */
+  /** Whether the server is being told the ticket that the claim has on all servers (`Looks.order`). */
   ordering = false
   /** How many requests of the claim this server has not answered. */
   asked = 0
@@ -128,7 +131,9 @@ export class Ballot {
 
   constructor(claim: Claim, servers: number) {
     this.claim = claim
-    this.seats = Array.from({ length: servers }, () => new Seat())
+    const seats: Seat[] = []
+    while (seats.length < servers) seats.push(new Seat())
+    this.seats = seats
   }
 }
 
@@ -138,6 +143,32 @@ export class Ballot {
  */
 export function untilMajority(ends: readonly number[], majority: number): number {
   return ends.length < majority ? 0 : [...ends].sort((a, b) => b - a)[majority - 1]!
+}
+
+/**
+ * Returns the token for a grant with these votes. Once a majority of the servers has this token, every later grant by any majority
+ * has a larger one. If a majority of the servers has already voted with the same token, returns that token. Otherwise
+ * returns the largest token of all votes.
+ */
+export function commonToken(votes: readonly Granted[], majority: number): number {
+  const tokens = votes.map(({ token }) => token)
+  const most = tokens.find(token => tokens.filter(same => same === token).length >= majority)
+  return most ?? Math.max(...tokens)
+}
+
+/**
+ * Returns the new deadline of a vote that the server has confirmed: the end of the lease as the server reports it
+ * (`ends`), minus a margin for the drift of the clocks. But the deadline is never later than the end of the longest
+ * lease that this client has asked for. For the present request, that end is `asked`. If an earlier renewal asked for
+ * more, that end is the present deadline of the vote.
+ */
+export function confirmedDeadline(vote: Granted, ends: number, asked: number, now: number): number {
+  return Math.min(ends - (ends - now) * DRIFT, Math.max(asked, vote.deadline))
+}
+
+export function viaOf(votes: readonly Granted[]): Via {
+  for (const via of ['reentry', 'expiry', 'handoff'] as const) if (votes.some(vote => vote.via === via)) return via
+  return 'immediate'
 }
 
 /** Returns the latest place that a server has given the claim in its order. */
@@ -157,11 +188,8 @@ export interface BallotBox {
   votes(ballot: Ballot): Granted[]
   /** Returns the valid votes for the claim whose leases have not ended. */
   live(ballot: Ballot): Granted[]
-  /**
-   * Gives the claim its ticket on the server. If the server has voted for the claim, the vote is given back, and the
-   * server votes for its first waiter again.
-   */
-  place(ballot: Ballot, server: number): void
+  /** Sends a request of the claim to the server. Calls `answered` with the answer, or with the error. */
+  ask(ballot: Ballot, server: number, mode: VoteMode, floor: number, answered?: (answer: Answer) => void): void
   /** Records that the caller of the claim still waits. */
   waits(waiter: Queued): void
   /** Records that the server has granted the claim. */

@@ -17,15 +17,26 @@
  * grant.
  */
 import { type Clock, surelyUntil } from '../../clock.ts'
-import type { Claim, Granted, HoldName, Queued, Via, VoteMode } from '../../kind.ts'
-import { type Answer, Ballot, type BallotBox, type Refusal, type Seat, tellOutcome, untilMajority } from './ballot.ts'
+import type { Claim, Granted, HoldName, Queued, VoteMode } from '../../kind.ts'
+import {
+  type Answer,
+  Ballot,
+  type BallotBox,
+  commonToken,
+  confirmedDeadline,
+  DRIFT,
+  type Refusal,
+  type Seat,
+  tellOutcome,
+  untilMajority,
+  viaOf,
+} from './ballot.ts'
 import { Clearing } from './clearing.ts'
 import type { Floor } from './floor.ts'
 import { Looks } from './looks.ts'
 import type { Member, Place } from './member.ts'
+import { mostOf } from './round.ts'
 
-/** How far the servers' clocks may drift in the course of a lease, as a fraction of the lease. */
-const DRIFT = 0.01
 /**
  * How long this client waits for missing votes before it grants a claim for which other clients may call too, in ms
  * (`#awaits`).
@@ -189,41 +200,6 @@ export class Ballots implements BallotBox {
     if (seat.vote && seat.votedAt < sent) seat.vote = undefined
   }
 
-  /** Handles a message from the server that reports a grant. Returns false if this client does not know the claim. */
-  announced(server: number, id: string, token: number, via: Via): boolean {
-    const ballot = this.#all.get(id)
-    if (!ballot) return false
-    const seat = ballot.seats[server] as Seat
-    const { lease } = ballot.claim
-    // This client already knows of the reported grant, or of a later one.
-    if (token <= seat.latest) {
-      // If this client no longer has the vote, the server may have lost its data, and may have granted the claim again
-      // with a smaller token. So the server is asked.
-      if (!seat.vote && !ballot.granted && !ballot.over) this.looks.lookSoon(ballot, server)
-      return true
-    }
-    const now = this.#clock.now()
-    const deadline = seat.seen && surelyUntil(seat.seen.sent, lease)
-    if (ballot.over || seat.clearing) this.voted(ballot, server, { granted: true, token, deadline: 0, via })
-    else if (deadline && token > (seat.seen?.clock ?? 0) && deadline - now >= lease / 2) {
-      this.voted(ballot, server, { granted: true, token, deadline, via })
-      this.changed(ballot)
-    } else {
-      seat.announced = true
-      this.looks.lookSoon(ballot, server)
-    }
-    return true
-  }
-
-  /**
-   * Called when the claim has received its ticket. Before that, messages may have reported grants without proving their
-   * leases. The servers of these messages are asked only now, because such a request contains the ticket.
-   */
-  queued(ballot: Ballot): void {
-    for (const [i, { announced }] of ballot.seats.entries()) if (announced) this.looks.lookSoon(ballot, i)
-    this.changed(ballot)
-  }
-
   /**
    * Records that the caller of the claim still waits. If the claim is granted all the same, the caller has not received
    * the grant. Then the grant is reported to the caller once more. But if its lease has ended, the grant is forgotten.
@@ -254,7 +230,7 @@ export class Ballots implements BallotBox {
     // `#forget` comes after the calls of `clear`, so that it keeps the ballot while the claim is being taken back. A
     // new attempt with the same claim finds this ballot, and waits until the claim has been taken back.
     this.#forget(ballot)
-    return this.most(clears)
+    return mostOf(clears, this.majority)
   }
 
   /**
@@ -270,19 +246,6 @@ export class Ballots implements BallotBox {
       })
     })
     for (const i of this.places.keys()) this.clearing.releasing(i, ended.then())
-  }
-
-  /** Resolves once a majority of `parts` has resolved, and rejects once no majority can resolve any more. */
-  most(parts: readonly Promise<unknown>[]): Promise<void> {
-    return new Promise((resolve, reject) => {
-      let [done, failed] = [0, 0]
-      for (const part of parts) {
-        part.then(
-          () => ++done === this.majority && resolve(),
-          error => ++failed > parts.length - this.majority && reject(error),
-        )
-      }
-    })
   }
 
   /** Records that the hold has been released on this server. */
@@ -329,46 +292,13 @@ export class Ballots implements BallotBox {
     this.#elect(ballot)
     // A vote that arrives after the grant may have another token. `#agree` replaces that token.
     if (ballot.granted) this.#agree(ballot, ballot.granted.token, true)
-    else this.#order(ballot)
+    else this.looks.order(ballot)
     const watchers = this.#watchers.get(ballot)
     if (watchers) for (const changed of [...watchers]) changed()
     else if (ballot.granted && !ballot.reported) {
       ballot.reported = true
       this.#listener.won(ballot.claim, ballot.granted)
     } else if (ballot.ticket !== undefined && !ballot.granted && !ballot.over) this.looks.hope(ballot)
-  }
-
-  /**
-   * Makes the servers agree on the order of waiters (I3). Two requests that cross on their way get different tickets on
-   * each server: server 1 queues A before B, server 2 queues B before A. When the lock becomes free, each of the two
-   * servers votes for its own first waiter. If only these two servers are alive, neither waiter gets a majority.
-   *
-   * So as soon as the join is answered, every server is told the latest of the claim's tickets. All servers then have
-   * the same ticket for each claim, and so the same order. A vote that a server gave by an earlier ticket may belong to
-   * a claim that is before this one by now. So such a vote is given back, and the claim queues again with its ticket.
-   */
-  #order(ballot: Ballot): void {
-    const { ticket, over, polls, token } = ballot
-    if (ticket === undefined || over || polls > 0 || token !== undefined) return
-    for (const [i, seat] of ballot.seats.entries()) {
-      if (seat.ticket === undefined || seat.ticket === Number(ticket)) continue
-      this.place(ballot, i)
-    }
-  }
-
-  place(ballot: Ballot, server: number): void {
-    const seat = ballot.seats[server] as Seat
-    if (seat.ordering) return
-    const ticket = Number(ballot.ticket)
-    const { vote } = seat
-    seat.ordering = true
-    this.ask(ballot, server, 'place', ticket, answer => {
-      seat.ordering = false
-      // If the server does not answer, the next heartbeat sends the ticket. If the server has voted in the meantime by
-      // the earlier ticket, `#order` gives this vote back, too.
-      if (answer instanceof Error) seat.ticket = undefined
-      else if (vote || !answer?.granted) seat.ticket = ticket
-    })
   }
 
   /**
@@ -417,7 +347,7 @@ export class Ballots implements BallotBox {
     ballot.token = undefined
     if (votes.length < this.majority || this.#awaitsRefusals(ballot)) return
     const shared = this.#sharedToken(ballot)
-    const token = shared ?? Math.max(ballot.raised, this.#largest(votes))
+    const token = shared ?? Math.max(ballot.raised, commonToken(votes, this.majority))
     const agreed = votes.filter(vote => vote.token === token)
     if (agreed.length >= this.majority) {
       const deadline = untilMajority(
@@ -449,7 +379,12 @@ export class Ballots implements BallotBox {
    */
   grantLapsed(ballot: Ballot): void {
     const votes = this.votes(ballot)
-    ballot.granted = { granted: true, token: this.#largest(votes), deadline: this.until(ballot), via: viaOf(votes) }
+    ballot.granted = {
+      granted: true,
+      token: commonToken(votes, this.majority),
+      deadline: this.until(ballot),
+      via: viaOf(votes),
+    }
   }
 
   /**
@@ -466,17 +401,6 @@ export class Ballots implements BallotBox {
         seat.agreeing = false
       })
     }
-  }
-
-  /**
-   * Returns the token for the grant. Once a majority of the servers has this token, every later grant by any majority
-   * has a larger one. If a majority of the servers has already voted with the same token, returns that token. Otherwise
-   * returns the largest token of all votes.
-   */
-  #largest(votes: readonly Granted[]): number {
-    const tokens = votes.map(({ token }) => token)
-    const most = tokens.find(token => tokens.filter(same => same === token).length >= this.majority)
-    return most ?? Math.max(...tokens)
   }
 
   /**
@@ -557,19 +481,4 @@ export class Ballots implements BallotBox {
     if (!over || polls > 0 || seats.some(({ clearing, asked }) => clearing || asked > 0)) return
     if (this.#all.get(claim.id) === ballot) this.#all.delete(claim.id)
   }
-}
-
-/**
- * Returns the new deadline of a vote that the server has confirmed: the end of the lease as the server reports it
- * (`ends`), minus a margin for the drift of the clocks. But the deadline is never later than the end of the longest
- * lease that this client has asked for. For the present request, that end is `asked`. If an earlier renewal asked for
- * more, that end is the present deadline of the vote.
- */
-function confirmedDeadline(vote: Granted, ends: number, asked: number, now: number): number {
-  return Math.min(ends - (ends - now) * DRIFT, Math.max(asked, vote.deadline))
-}
-
-function viaOf(votes: readonly Granted[]): Via {
-  for (const via of ['reentry', 'expiry', 'handoff'] as const) if (votes.some(vote => vote.via === via)) return via
-  return 'immediate'
 }

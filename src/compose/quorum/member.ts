@@ -45,20 +45,14 @@ export class Member {
     return this.server.up
   }
 
+  /** How often a request to this server was sent again. */
+  get resends(): number {
+    return this.server.link.commands.resends
+  }
+
   /** Whether there is no connection now, and the last one ended or could not be made. */
   get away(): boolean {
     return !this.up && this.down !== undefined
-  }
-
-  /**
-   * `host:port` or a path. Undefined for a cluster and for a server behind sentinels, because they have several
-   * addresses.
-   */
-  get address(): string | undefined {
-    const { redis } = this.server.link.commands
-    if ('nodes' in redis || redis.options.sentinels) return undefined
-    const { path, host, port } = redis.options
-    return path || `${host}:${port}`
   }
 
   /** Records that the connection has ended, or could not be made. `brief`: the next one will probably be up at once. */

@@ -103,7 +103,8 @@ export class Poll {
     const { majority, places } = this.#ballots
     const ballot = this.#ballot
     if (this.#done) return
-    // The caller has given up.
+    // The caller has given up. Other callers of this client rely on a refusal, so there is none without a majority.
+    if (ballot.over && this.#refusals.length < majority) return this.#fail()
     if (ballot.over) return this.#end(() => this.#resolve({ answer: this.#refusal(), split: false }))
     if (ballot.granted) {
       ballot.reported = true
@@ -194,12 +195,13 @@ export class Poll {
     this.#end(() => this.#reject(noMajority(reasons)))
   }
 
+  get #refusals(): Refused[] {
+    return this.#answers.filter((answer): answer is Refused => !!answer && 'granted' in answer && !answer.granted)
+  }
+
   /** Returns the refusals of the servers, merged into one. */
   #refusal(): Refused {
-    const refusals = this.#answers.filter(
-      (answer): answer is Refused => !!answer && 'granted' in answer && !answer.granted,
-    )
-    return merged(refusals, this.#ballots.places.length - this.#ballots.majority, this.#begun)
+    return merged(this.#refusals, this.#ballots.places.length - this.#ballots.majority, this.#begun)
   }
 
   #end(settle: () => void): void {

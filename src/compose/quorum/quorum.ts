@@ -25,7 +25,7 @@ import { QuorumKind } from './quorum-kind.ts'
 import { Round } from './round.ts'
 
 export class Quorum implements Backend {
-  readonly ids: Ids = randomIds()
+  readonly ids: Ids
   readonly #members: readonly Member[]
   readonly #majority: number
   readonly #clock: Clock
@@ -46,8 +46,15 @@ export class Quorum implements Backend {
   /** For each server whose votes do not count yet, the timer of `#waitFor`. */
   readonly #waits = new Map<Standing, Timer>()
 
-  constructor(sources: readonly RedisSource[], settings: Settings, clock: Clock, listener: BackendListener) {
+  constructor(
+    sources: readonly RedisSource[],
+    settings: Settings,
+    clock: Clock,
+    listener: BackendListener,
+    ids = randomIds(),
+  ) {
     const now = () => clock.now()
+    this.ids = ids
     this.#clock = clock
     this.#settings = settings
     this.#listener = listener
@@ -59,10 +66,6 @@ export class Quorum implements Backend {
       const server = Server.at(source, settings, clock, this.#listenTo(i), this.ids)
       return new Member(i, server, new Standing(clock, () => this.#longest))
     })
-    const addresses = this.#members.flatMap(({ address }) => address ?? [])
-    const twice = addresses.find((address, i) => addresses.indexOf(address) !== i)
-    if (twice !== undefined)
-      throw new LockArgumentError('redis', `an array with ${twice} twice`, 'servers at different addresses')
   }
 
   get inboxPerLock(): boolean {
@@ -224,7 +227,7 @@ export class Quorum implements Backend {
     return {
       granted: (id, token, via, lock) => {
         const { places } = this.#ballots as Ballots
-        if (this.#ballots?.announced(i, id, token, via)) return
+        if (this.#ballots?.looks.announced(i, id, token, via)) return
         const key = places[i]?.keys.keyOf(lock)
         if (key !== undefined) places[i]?.kind.giveBack({ key, id }).catch(() => {})
       },

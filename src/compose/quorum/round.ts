@@ -98,6 +98,19 @@ function missing(outcome: Error | 'answered' | undefined, member: Member): Error
   return outcome === 'answered' ? undefined : (outcome ?? reasonOf(member))
 }
 
+/** Resolves once a majority of `parts` has resolved, and rejects once no majority can resolve any more. */
+export function mostOf(parts: readonly Promise<unknown>[], majority: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let [done, failed] = [0, 0]
+    for (const part of parts) {
+      part.then(
+        () => ++done === majority && resolve(),
+        error => ++failed > parts.length - majority && reject(error),
+      )
+    }
+  })
+}
+
 /** Counts the servers on which a hold was ended, and the servers on which the hold was gone already. */
 export class Tally {
   readonly #servers: number

@@ -49,8 +49,8 @@ test('I7: a waiter that joins the queue again after its leave is removed from it
  * attempt again, with the script's text. This second attempt arrives after the leave, whose script the server knows,
  * and the server grants it. The replies to the leave and to the second attempt arrive together.
  */
-// This test fails if `seat.asked === 0 && !seat.late` becomes `seat.asked === 0` in src/compose/quorum/clearing.ts: the
-// client sends only one leave.
+// This test fails if `seat.asked === 0 && !(seat.late && member.resends > resends)` becomes `seat.asked === 0` in
+// src/compose/quorum/clearing.ts: the client sends only one leave.
 test('I7: a vote that a server grants after the leave is withdrawn', async () => {
   const scene = await quorumScene()
   const holder = scene.client()
@@ -72,7 +72,9 @@ test('I7: a vote that a server grants after the leave is withdrawn', async () =>
     await left.happened
     // During this time, the replies to the leave and to the second attempt arrive.
     await sleep(400)
-    await eventually(async () => !(await scene.at(last).isLocked(key)), 2_000)
+    // If the holder was correcting its token there, the server may have granted it the lock again.
+    const others = async () => (await scene.at(last).inspect(key)).holders.filter(({ id }) => id !== held.id)
+    await eventually(async () => (await others()).length === 0, 2_000)
   }
 })
 

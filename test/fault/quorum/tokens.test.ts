@@ -1,6 +1,7 @@
 /** Tests I2 and I5 with servers that have different tokens for the same hold, or do not answer. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { expect, onTestFinished, test } from 'vitest'
+import { scriptCalls } from '../../kit/command-stats.ts'
 import { promptly } from '../../kit/outcomes.ts'
 import { forgetful, quorumScene } from '../../kit/quorum-scene.ts'
 import { client, freshKey } from '../../kit/redis.ts'
@@ -46,8 +47,34 @@ test('redis-baton:poll reports whether the servers had to agree on a token befor
   expect(other).toBeGreaterThan(same)
 })
 
+/**
+ * `delays`: how long a request takes to each server, and an answer from it, in ms. For each use of a lock, each server
+ * should receive two requests, because further requests would only correct tokens.
+ */
+// This test fails if `const SLOWEST = 400` becomes `const SLOWEST = 20` in src/compose/quorum/floor.ts: requests reach
+// distant servers after the time that is their floor.
+test.each([
+  { far: '300 ms away', delays: [150, 150, 150] },
+  { far: '1, 20 and 80 ms away', delays: [0, 10, 40] },
+])('I9: servers that are $far issue the same token for a grant, in one round trip', async ({ delays }) => {
+  const scene = await quorumScene()
+  const locks = scene.client()
+  for (const [i, delay] of delays.entries()) scene.delay(i, delay)
+  const admin = scene.admin()
+  const everyoneAnswers = () => sleep(2 * Math.max(...delays) + 100)
+  const requests = async (uses: number) => {
+    const before = await admin.calls()
+    const use = () => locks.using(freshKey(), everyoneAnswers)
+    await Promise.all(Array.from({ length: uses }, use))
+    await everyoneAnswers()
+    return scriptCalls(await admin.calls(before))
+  }
+  // At first the client is still connecting, and reads the servers' clocks. And on a busy machine, a request may be late.
+  await eventually(async () => (await requests(5)) === 5 * 2 * scene.size, 15_000)
+})
+
 // This test fails if `return most ?? Math.max(...tokens)` becomes `return most ?? Math.min(...tokens)` in
-// src/compose/quorum/ballots.ts: the client proposes the smallest token, but servers never lower a token, so they
+// src/compose/quorum/ballot.ts: the client proposes the smallest token, but servers never lower a token, so they
 // never agree.
 test('I2: an owner does not get the token of a hold that has ended, even if a server does not answer', async () => {
   const scene = await quorumScene()
