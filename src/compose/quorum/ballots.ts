@@ -16,7 +16,7 @@
  * clearing.ts takes claims back, looks.ts asks the servers about waiters, and poll.ts has the calls that wait for a
  * grant.
  */
-import { type Clock, surelyUntil } from '../../clock.ts'
+import type { Clock } from '../../clock.ts'
 import type { Claim, Granted, HoldName, Queued, VoteMode } from '../../kind.ts'
 import {
   type Answer,
