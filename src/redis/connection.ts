@@ -66,6 +66,8 @@ interface Call extends Answer<unknown> {
   reply: unknown
   /** When the call was last sent, in monotonic ms. */
   sent: number
+  /** When the call was last sent, on the clock of `begun`. */
+  sentAwake: number
   /** Whether the call has been sent and its outcome has not arrived yet. A call is never in flight twice. */
   underway: boolean
   repeated: boolean
@@ -187,6 +189,17 @@ export class Connection {
     return this.#unanswered > 0 ? this.#awake.now() - this.#lastAnswer : 0
   }
 
+  /** For how many ms the oldest call that was sent has been unanswered; 0 if none is unanswered. */
+  get lag(): number {
+    const [oldest] = this.#calls
+    return oldest?.underway ? this.#awake.now() - oldest.sentAwake : 0
+  }
+
+  /** Whether a new call is rejected at once: the client was closed, or the server refuses the connection for good. */
+  get rejects(): boolean {
+    return this.#closed || (this.#reason !== undefined && this.#refuses(this.#reason))
+  }
+
   /** How many calls the server has answered. An answer "not now" (loading, busy, moving a slot) does not count. */
   get answers(): number {
     return this.#answers
@@ -237,6 +250,7 @@ export class Connection {
         begun: this.#awake.now(),
         reply: undefined,
         sent: 0,
+        sentAwake: 0,
         underway: false,
         repeated: false,
         error: undefined,
@@ -300,6 +314,7 @@ export class Connection {
     if (call.underway) return
     call.underway = true
     call.sent = this.#clock.now()
+    call.sentAwake = awakeNow
     this.#writes.next()
     if (this.#unanswered++ === 0) {
       this.#lastAnswer = awakeNow

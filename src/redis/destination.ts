@@ -92,7 +92,7 @@ async function select(redis: Redis | Cluster, database: number): Promise<Error |
     await redis.call('SELECT', database)
     return undefined
   } catch (error) {
-    const lasting = isFinal(error as Error) && !isUninvited(error)
+    const lasting = isFinal(error) && !isUninvited(error)
     return lasting ? new WrongServer(`Redis refused database ${database}`, error) : (error as Error)
   }
 }

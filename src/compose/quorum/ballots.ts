@@ -18,6 +18,7 @@
  */
 import { type Clock, surelyUntil } from '../../clock.ts'
 import type { Claim, Granted, HoldName, Queued, Refused, Via, VoteMode } from '../../kind.ts'
+import { isFinal } from '../../redis/refusals.ts'
 import { type Answer, Ballot, type BallotBox, type Seat, tellOutcome, untilMajority } from './ballot.ts'
 import { Clearing } from './clearing.ts'
 import type { Floor } from './floor.ts'
@@ -99,13 +100,17 @@ export class Ballots implements BallotBox {
     return (this.places[server] as Place).member.counts
   }
 
+  /**
+   * Sends a request of the claim to the server. If the server cannot be reached, a request of a new call is kept back
+   * until it can, and dropped as soon as no caller wants the claim any more.
+   */
   ask(ballot: Ballot, server: number, mode: VoteMode, floor: number, answered?: (answer: Answer) => void): void {
     const seat = ballot.seats[server] as Seat
+    const failed = (error: Error) => {
+      answered?.(error)
+      this.changed(ballot)
+    }
     if (seat.clearing) {
-      const failed = (error: Error) => {
-        answered?.(error)
-        this.changed(ballot)
-      }
       const cleared = () => {
         // The caller has given up, and may have closed the client. If the server were asked now and granted the lock,
         // nothing would take that grant back (I7).
@@ -116,9 +121,20 @@ export class Ballots implements BallotBox {
       Promise.all([trying, clearing]).then(cleared, failed)
       return
     }
+    const member = this.members[server] as Member
+    const kept = (mode === 'try' || mode === 'queue') && member.outOfReach
+    const send = () => this.#send(ballot, server, mode, floor, answered)
+    if (kept) seat.drops.push(member.keep(send, failed))
+    else send()
+  }
+
+  #send(ballot: Ballot, server: number, mode: VoteMode, floor: number, answered?: (answer: Answer) => void): void {
+    const seat = ballot.seats[server] as Seat
     const { touched } = seat
     seat.asked += 1
-    seat.touched = true
+    const { member, voting } = this.places[server] as Place
+    // A connection that rejects requests at once sends none.
+    seat.touched ||= !member.rejects
     const sent = this.#clock.now()
     const settled = (answer: Answer) => {
       seat.asked -= 1
@@ -127,6 +143,7 @@ export class Ballots implements BallotBox {
       const refused = mode === 'try' && answer && 'granted' in answer && !answer.granted
       if (refused && !touched && !seat.vote && !seat.clearing && seat.asked === 0) seat.touched = false
       if (!refused) seat.late = true
+      seat.refusing = answer instanceof Error && isFinal(answer.cause) && (seat.refusing || !touched)
       this.#answered(ballot, server, answer, mode, sent)
       answered?.(answer)
       this.changed(ballot)
@@ -134,7 +151,7 @@ export class Ballots implements BallotBox {
     }
     const returned = mode === 'place' ? seat.vote?.token : undefined
     if (returned !== undefined) seat.vote = undefined
-    ;(this.places[server] as Place).voting.vote(ballot.claim, mode, floor, returned).then(settled, settled)
+    voting.vote(ballot.claim, mode, floor, returned).then(settled, settled)
   }
 
   /** Records that the server has granted the claim, or confirmed the grant, with a lease of `lease` ms. */
@@ -274,6 +291,7 @@ export class Ballots implements BallotBox {
   /** Records that the hold has been released on this server. */
   released(ballot: Ballot, server: number): void {
     const seat = ballot.seats[server] as Seat
+    seat.drop()
     seat.vote = undefined
     // If a request is still unanswered, the server may run it after the release.
     if (seat.asked > 0) this.clearing.clear(ballot, server)

@@ -2,10 +2,11 @@
  * Takes claims back from the servers, in the background, after their callers have given up, were refused, or were
  * granted the lock by other servers (I7). A failed attempt is repeated until the claim has lapsed on its own. An
  * attempt is also repeated if the server had not answered all other requests of the claim when the attempt was made:
- * the server may run such a request after the attempt.
+ * the server may run such a request after the attempt. Nothing is taken back from a server that was sent nothing.
  */
 import type { Clock } from '../../clock.ts'
 import { LockClosedError } from '../../errors.ts'
+import { isFinal } from '../../redis/refusals.ts'
 import type { Ballot, Seat } from './ballot.ts'
 import type { Place } from './member.ts'
 
@@ -40,6 +41,7 @@ export class Clearing {
    */
   clear(ballot: Ballot, server: number): Promise<void> {
     const seat = ballot.seats[server] as Seat
+    seat.drop()
     if (seat.clearing) return seat.trying as Promise<void>
     seat.vote = seat.seen = undefined
     seat.announced = false
@@ -92,6 +94,7 @@ export class Clearing {
       } catch (error) {
         seat.failed = true
         if (error instanceof LockClosedError || this.#clock.now() >= pointless) throw error
+        if (seat.refusing && isFinal((error as Error).cause)) throw error
         await this.#pause()
       }
     }

@@ -3,7 +3,7 @@
  * `Openings` counts the servers' messages that a lock is free.
  */
 import type { Redis } from 'ioredis'
-import type { Clock } from '../../clock.ts'
+import { awake, type Clock, type Timer } from '../../clock.ts'
 import { LockConnectionError, LockError } from '../../errors.ts'
 import type { Kind, Voting } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
@@ -11,8 +11,21 @@ import type { Connection } from '../../redis/connection.ts'
 import type { Keys } from '../../redis/keys.ts'
 import type { Server } from '../../redis/server.ts'
 
-/** A server that leaves requests unanswered and sends nothing for this many ms is reported as unusable. */
+/**
+ * A server that leaves requests unanswered and sends nothing for this many ms is reported as unusable. If a request has
+ * been unanswered for so long, further requests are kept back (`Member.keep`).
+ */
 const SILENT = 500
+/** How often a server that leaves requests unanswered is checked again, in ms. */
+const RECHECK = 100
+
+/** A request that is kept back. */
+interface Kept {
+  readonly since: number
+  readonly send: () => void
+  readonly failed: (error: Error) => void
+}
+
 /** What a server reports about itself. */
 interface Account {
   /** The latest time at which the server may have started, in ms of this client's clock. */
@@ -34,15 +47,69 @@ export class Member {
   down: Error | undefined
   /** How often a connection was lost or could not be made. Each time, the server may have been restarted. */
   epoch = 0
+  readonly #clock: Clock
+  readonly #outageTimeout: number
+  /** The requests that are kept back, oldest first. */
+  readonly #kept = new Set<Kept>()
+  #timer: Timer | undefined
 
-  constructor(index: number, server: Server, standing: Standing) {
+  constructor(index: number, server: Server, standing: Standing, clock: Clock, outageTimeout: number) {
     this.index = index
     this.server = server
     this.standing = standing
+    this.#clock = awake(clock)
+    this.#outageTimeout = outageTimeout
+  }
+
+  /**
+   * Whether a request would wait now, because there is no connection or because the server answers nothing. A server
+   * that refuses the connection for good is within reach: it rejects a request at once.
+   */
+  get outOfReach(): boolean {
+    const { rejects, up, lag } = this.server.link.commands
+    return !rejects && (!up || lag > SILENT)
+  }
+
+  /**
+   * Keeps a request back while the server is out of reach. So requests do not pile up in front of an absent server, and
+   * nothing has to be taken back from it when their callers no longer need its answer. Calls `send` when the server can
+   * be reached, and `failed` if it is out of reach for `outageTimeout` (I6). Returns a function that drops the request.
+   */
+  keep(send: () => void, failed: (error: Error) => void): () => void {
+    const kept = { since: this.#clock.now(), send, failed }
+    this.#kept.add(kept)
+    this.#timer ??= this.#recheckLater()
+    return () => void this.#kept.delete(kept)
+  }
+
+  /** Sends the requests that were kept back, if the server can be reached now. */
+  recheck(): void {
+    const { outOfReach } = this
+    const now = this.#clock.now()
+    for (const kept of this.#kept) {
+      if (outOfReach && now - kept.since < this.#outageTimeout) break
+      this.#kept.delete(kept)
+      if (outOfReach) kept.failed(new LockConnectionError('the server was out of reach', reasonOf(this)))
+      else kept.send()
+    }
+    this.#timer?.cancel()
+    this.#timer = this.#recheckLater()
+  }
+
+  #recheckLater(): Timer | undefined {
+    const [oldest] = this.#kept
+    if (!oldest) return undefined
+    const pause = this.up ? RECHECK : oldest.since + this.#outageTimeout - this.#clock.now()
+    return this.#clock.after(pause, () => this.recheck())
   }
 
   get up(): boolean {
     return this.server.up
+  }
+
+  /** Whether requests are rejected at once, without being sent (`Connection.rejects`). */
+  get rejects(): boolean {
+    return this.server.link.commands.rejects
   }
 
   /** Whether there is no connection now, and the last one ended or could not be made. */

@@ -57,7 +57,7 @@ export class Quorum implements Backend {
     this.#longest = settings.lease
     this.#members = sources.map((source, i) => {
       const server = Server.at(source, settings, clock, this.#listenTo(i), this.ids)
-      return new Member(i, server, new Standing(clock, () => this.#longest))
+      return new Member(i, server, new Standing(clock, () => this.#longest), clock, settings.outageTimeout)
     })
     const addresses = this.#members.flatMap(({ address }) => address ?? [])
     const twice = addresses.find((address, i) => addresses.indexOf(address) !== i)
@@ -89,7 +89,10 @@ export class Quorum implements Backend {
 
   close(): void {
     for (const timer of this.#waits.values()) timer.cancel()
-    for (const { server } of this.#members) server.close()
+    for (const member of this.#members) {
+      member.server.close()
+      member.recheck()
+    }
   }
 
   async rest(): Promise<void> {
@@ -147,9 +150,16 @@ export class Quorum implements Backend {
         kinds.map(keys => this.#keysOf(i) ?? keys),
         pattern,
       )
-      const first = pages.next()
-      round.expect(i, first, () => false)
-      return { pages, first }
+      const list = { pages, first: undefined as ReturnType<typeof pages.next> | undefined }
+      round.ask(
+        i,
+        () => {
+          list.first = pages.next()
+          return list.first
+        },
+        () => false,
+      )
+      return list
     })
     const errors = [...(await round.over)]
     const seen = new Set<string>()
@@ -157,7 +167,7 @@ export class Quorum implements Backend {
       // Skips a server that has not sent the first page of its list in time.
       if (!round.has(i)) continue
       try {
-        for (let page = await first; !page.done; page = await pages.next()) {
+        for (let page = await first; page && !page.done; page = await pages.next()) {
           const found = page.value.filter(([kind, key]) => !seen.has(`${kind} ${key}`))
           for (const [kind, key] of found) seen.add(`${kind} ${key}`)
           yield found
@@ -241,11 +251,13 @@ export class Quorum implements Backend {
       down: (error, brief) => {
         member().lost(error, brief)
         this.#changed()
+        member().recheck()
       },
       up: () => {
         const { server, standing } = member()
         server.look()
         this.#changed()
+        member().recheck()
         this.#readClocks()
         standing.look(server.link.commands).then(() => {
           this.#changed()
