@@ -34,7 +34,9 @@ export interface BallotsListener {
   /** Called when a claim has been granted while no call waited for it. */
   won(claim: Claim, grant: Granted): void
   /** Called with the length of each claim's lease, in ms, before the servers are asked for their votes. */
-  asks(lease: number): void
+  asks(key: string, lease: number): void
+  /** Called when a server has refused a request of a claim. */
+  refused(server: number, error: Error): void
 }
 
 export class Ballots implements BallotBox {
@@ -70,7 +72,7 @@ export class Ballots implements BallotBox {
 
   of(claim: Claim): Ballot {
     let ballot = this.#all.get(claim.id)
-    this.#listener.asks(claim.lease)
+    this.#listener.asks(claim.key, claim.lease)
     if (!ballot) {
       ballot = new Ballot(claim, this.places.length)
       this.#all.set(claim.id, ballot)
@@ -96,8 +98,8 @@ export class Ballots implements BallotBox {
     for (const ballot of [...this.#all.values()]) this.changed(ballot)
   }
 
-  counts(server: number): boolean {
-    return (this.places[server] as Place).member.counts
+  counts({ claim }: Ballot, server: number): boolean {
+    return (this.places[server] as Place).member.counts(claim.key)
   }
 
   /**
@@ -143,7 +145,10 @@ export class Ballots implements BallotBox {
       const refused = mode === 'try' && answer && 'granted' in answer && !answer.granted
       if (refused && !touched && !seat.vote && !seat.clearing && seat.asked === 0) seat.touched = false
       if (!refused) seat.late = true
-      seat.refusing = answer instanceof Error && isFinal(answer.cause) && (seat.refusing || !touched)
+      const denied = answer instanceof Error && isFinal(answer.cause)
+      seat.refusing = denied && (seat.refusing || !touched)
+      if (denied) this.#listener.refused(server, answer)
+      else if (!(answer instanceof Error)) member.refusal = undefined
       this.#answered(ballot, server, answer, mode, sent)
       answered?.(answer)
       this.changed(ballot)
@@ -169,7 +174,7 @@ export class Ballots implements BallotBox {
     const { vote } = seat
     const { epoch } = (this.places[server] as Place).member
     const confirms = vote !== undefined && seat.counted && seat.epoch === epoch
-    seat.counted = ballot.granted ? grant.token === ballot.granted.token : confirms || this.counts(server)
+    seat.counted = ballot.granted ? grant.token === ballot.granted.token : confirms || this.counts(ballot, server)
     seat.epoch = epoch
     // An answer that only confirms the vote, or only changes its token, is not a new grant. So the vote keeps its
     // `via`.
@@ -389,7 +394,7 @@ export class Ballots implements BallotBox {
 
   /** Returns the valid votes for the claim (`Seat.counted`). */
   votes({ seats }: Ballot): Granted[] {
-    return seats.flatMap(({ vote, counted }) => (vote && counted ? [vote] : []))
+    return seats.flatMap(({ vote, counted }, i) => (vote && counted && !this.members[i]?.repeats ? [vote] : []))
   }
 
   /** Returns the valid votes for the claim whose leases have not ended. */
@@ -500,9 +505,9 @@ export class Ballots implements BallotBox {
   #askYoung(ballot: Ballot): void {
     if (ballot.over || ballot.granted) return
     for (const [i, seat] of ballot.seats.entries()) {
-      if (!seat.vote || seat.counted || seat.agreeing || !this.counts(i)) continue
+      if (!seat.vote || seat.counted || seat.agreeing || !this.counts(ballot, i)) continue
       const { epoch, standing } = this.members[i] as Member
-      if (seat.epoch === epoch && standing.countedAt(seat.votedAt)) {
+      if (seat.epoch === epoch && standing.countedAt(seat.votedAt, ballot.claim.key)) {
         seat.counted = true
         continue
       }

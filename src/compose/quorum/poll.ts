@@ -149,7 +149,7 @@ export class Poll {
   #awaits({ standing }: Member): boolean {
     const left = this.#begun + this.#patience - this.#clock.now()
     if (left <= 0) return false
-    const wait = Math.max(1, Math.min(left, Number.isFinite(standing.wait) ? standing.wait : left))
+    const wait = Math.max(1, Math.min(left, standing.wait(this.#ballot.claim.key)))
     this.#counting ??= this.#clock.after(wait, () => {
       this.#counting = undefined
       this.#judge()
@@ -187,7 +187,7 @@ export class Poll {
       const answer = this.#answers[i]
       if (answer instanceof Error) return answer
       const seat = this.#ballot.seats[i]
-      return this.#answered[i] && !(seat?.vote && !seat.counted) ? undefined : reasonOf(member)
+      return this.#answered[i] && !(seat?.vote && !seat.counted) ? undefined : reasonOf(member, this.#ballot.claim.key)
     })
     tellOutcome(this.#ballot.claim, 'failed')
     this.#end(() => this.#reject(noMajority(reasons)))

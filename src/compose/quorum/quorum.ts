@@ -7,11 +7,12 @@
  *                          └─▶ Server ──▶ Redis 3                   └─▶ Mutex of server 3
  */
 import type { Backend, BackendListener, Made } from '../../backend.ts'
-import type { Clock, Timer } from '../../clock.ts'
-import { LockArgumentError, LockError } from '../../errors.ts'
+import type { Clock } from '../../clock.ts'
+import { LockArgumentError, LockConnectionError, LockError } from '../../errors.ts'
 import type { Channel, Channels, KindDefinition, Names, ScriptSet } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
 import type { Settings } from '../../options.ts'
+import { addressOf } from '../../redis/census.ts'
 import type { RedisSource } from '../../redis/clients.ts'
 import { type Ids, randomIds } from '../../redis/ids.ts'
 import type { Keys } from '../../redis/keys.ts'
@@ -20,9 +21,12 @@ import type { Calling } from '../../redis/rights.ts'
 import { Server } from '../../redis/server.ts'
 import { Ballots } from './ballots.ts'
 import { Floor } from './floor.ts'
-import { Member, noMajority, Openings, type Place, Standing } from './member.ts'
+import { Leases, Member, noMajority, Openings, type Place, Standing } from './member.ts'
 import { QuorumKind } from './quorum-kind.ts'
 import { Round } from './round.ts'
+
+/** What `#tell` calls the problem of a server to which no connection can be made. */
+const AWAY = 'away'
 
 export class Quorum implements Backend {
   readonly ids: Ids = randomIds()
@@ -38,13 +42,10 @@ export class Quorum implements Backend {
    * is made later only inspects locks.
    */
   #ballots: Ballots | undefined
-  /** The longest lease that this client has asked for, in ms. */
-  #longest: number
+  readonly #leases: Leases
   /** Whether a majority of the servers was up at the latest call of `#changed`. */
   #whole: boolean | undefined
   #reported = false
-  /** For each server whose votes do not count yet, the timer of `#waitFor`. */
-  readonly #waits = new Map<Standing, Timer>()
 
   constructor(sources: readonly RedisSource[], settings: Settings, clock: Clock, listener: BackendListener) {
     const now = () => clock.now()
@@ -54,10 +55,17 @@ export class Quorum implements Backend {
     this.#majority = Math.floor(sources.length / 2) + 1
     this.#floor = new Floor(now, sources.length, () => this.#readClocks())
     this.#openings = new Openings(now, this.#majority)
-    this.#longest = settings.lease
+    this.#leases = new Leases(clock, settings.lease)
     this.#members = sources.map((source, i) => {
       const server = Server.at(source, settings, clock, this.#listenTo(i), this.ids)
-      return new Member(i, server, new Standing(clock, () => this.#longest), clock, settings.outageTimeout)
+      const name = `server ${i + 1} of ${sources.length} (${addressOf(server.link.commands.redis)})`
+      const standing = new Standing(clock, this.#leases, {
+        changed: () => this.#changed(),
+        useless: reason => this.#tell(i, reason.message, reason),
+        twin: runs =>
+          this.#members.find((other, j) => j !== i && other.standing.runs.some(id => runs.includes(id)))?.name,
+      })
+      return new Member(i, name, server, standing, clock, settings.outageTimeout)
     })
     const addresses = this.#members.flatMap(({ address }) => address ?? [])
     const twice = addresses.find((address, i) => addresses.indexOf(address) !== i)
@@ -88,8 +96,8 @@ export class Quorum implements Backend {
   }
 
   close(): void {
-    for (const timer of this.#waits.values()) timer.cancel()
     for (const member of this.#members) {
+      member.standing.forget()
       member.server.close()
       member.recheck()
     }
@@ -118,8 +126,11 @@ export class Quorum implements Backend {
     const { waiterTtl, outageTimeout } = this.#settings
     const ballots = new Ballots(places, this.#clock, this.#floor, waiterTtl, {
       won: ({ id, key }, grant) => this.#listener.won(id, grant, keys.of(key).lock),
-      asks: lease => {
-        this.#longest = Math.max(this.#longest, lease)
+      asks: (key, lease) => this.#leases.asks(key, lease),
+      refused: (i, error) => {
+        const { cause = error } = error as { cause?: Error }
+        ;(this.#members[i] as Member).refusal = error
+        this.#tell(i, cause.message.split(' ', 1)[0] as string, error)
       },
     })
     const made = new QuorumKind(ballots, this.#floor, this.#clock, outageTimeout)
@@ -249,20 +260,21 @@ export class Quorum implements Backend {
       },
       entered: (lock, owner) => said(`entered ${owner}`, lock, name => listener.entered(name, owner)),
       down: (error, brief) => {
+        const failed = !member().connected
         member().lost(error, brief)
+        if (failed) this.#tell(i, AWAY, error)
         this.#changed()
         member().recheck()
       },
       up: () => {
-        const { server, standing } = member()
+        const { server, standing, told } = member()
+        member().connected = true
+        told.delete(AWAY)
         server.look()
         this.#changed()
         member().recheck()
         this.#readClocks()
-        standing.look(server.link.commands).then(() => {
-          this.#changed()
-          this.#waitFor(standing)
-        })
+        standing.look(server.link.commands)
       },
       heard: lock => {
         if (lock === undefined) return listener.heard()
@@ -272,24 +284,17 @@ export class Quorum implements Backend {
       disconnected: () => this.#report(),
       reconnected: () => this.#report(),
       warned: error =>
-        listener.warned?.(
-          new LockError(error.code, `server ${i + 1} of ${this.#members.length}: ${error.message}`, undefined, error),
-        ),
+        listener.warned?.(new LockError(error.code, `${member().name}: ${error.message}`, undefined, error)),
       busy: () => listener.busy(),
     }
   }
 
-  /** Calls `#changed` when the votes of this server begin to count, and at least once a second until then. */
-  #waitFor(standing: Standing): void {
-    const { wait } = standing
-    if (standing.counts !== false || wait === Number.POSITIVE_INFINITY) return
-    this.#waits.get(standing)?.cancel()
-    const timer = this.#clock.after(Math.min(wait + 1, 1_000), () => {
-      this.#waits.delete(standing)
-      this.#changed()
-      this.#waitFor(standing)
-    })
-    this.#waits.set(standing, timer)
+  /** Reports once that a server cannot be used, because calls succeed without it. */
+  #tell(server: number, what: string, error: Error): void {
+    const { name, told } = this.#members[server] as Member
+    if (told.has(what)) return
+    told.add(what)
+    this.#listener.warned?.(new LockConnectionError(name, error))
   }
 
   /**
@@ -298,7 +303,7 @@ export class Quorum implements Backend {
    * counts as usable.
    */
   get #lacking(): boolean {
-    const useless = this.#members.filter(({ away, standing }) => away || standing.counts === false)
+    const useless = this.#members.filter(({ away, standing }) => away || standing.counts() === false)
     return useless.length > this.#members.length - this.#majority
   }
 

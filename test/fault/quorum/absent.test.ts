@@ -25,7 +25,7 @@ const absences = [
   },
 ]
 
-// This test fails if `return !rejects && (!up || lag > SILENT)` becomes `return !rejects && !up` in
+// This test fails if `return !rejects && (!up || lag > BEHIND)` becomes `return !rejects && !up` in
 // src/compose/quorum/member.ts: the uses pile up in front of a frozen server. It also fails if `for (const drop of
 // this.drops.splice(0)) drop()` is removed in src/compose/quorum/ballot.ts: the server is asked for all of these locks
 // when it comes back.
@@ -37,8 +37,8 @@ test.each(absences)(
     const before = await locks.lock(freshKey())
     await scene.heldEverywhere(before.key, before.id)
     await begin(scene)
-    // A frozen server is noticed when it has left a request unanswered for half a second.
-    await locks.using(freshKey(), () => sleep(1_000))
+    // A frozen server is noticed when it has left a request unanswered for a second.
+    await locks.using(freshKey(), () => sleep(1_500))
     await Promise.all(Array.from({ length: USES }, () => locks.using(freshKey(USED), () => {})))
     await end(scene)
     const after = await locks.lock(freshKey(), { fair: true })
