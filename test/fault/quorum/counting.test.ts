@@ -39,7 +39,7 @@ test.each(doubled)(
     const sources = await make(scene)
     const locks = scene.client({ outageTimeout: 2_000 }, sources)
     const said: string[] = []
-    locks.on('error', ({ error }) => said.push(error.message))
+    locks.on('error', ({ error }) => said.push((error as Error).message))
     await locks.lock(freshKey()).then(
       lease => lease.release(),
       () => {},
