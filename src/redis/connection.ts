@@ -122,7 +122,7 @@ export class Connection {
   #demoted = false
   #putOff: Error | undefined
   #unanswered = 0
-  #answers = 0
+  #answeredAt = Number.NEGATIVE_INFINITY
   /**
    * The moment from which the server's silence is counted. It is set by each answer, and when a command is sent while
    * no other command is unanswered. The clock counts only the time in which this process ran.
@@ -200,9 +200,9 @@ export class Connection {
     return this.#closed || (this.#reason !== undefined && this.#refuses(this.#reason))
   }
 
-  /** How many calls the server has answered. An answer "not now" (loading, busy, moving a slot) does not count. */
-  get answers(): number {
-    return this.#answers
+  /** When the server last answered a call; −∞: never. An answer "not now" (loading, busy, moving a slot) does not count. */
+  get answeredAt(): number {
+    return this.#answeredAt
   }
 
   /** Starts to connect, and keeps the connection until `close`. */
@@ -342,7 +342,7 @@ export class Connection {
   }
 
   #taken(): void {
-    this.#answers += 1
+    this.#answeredAt = this.#lastAnswer
     this.#putOff = undefined
   }
 
@@ -397,7 +397,7 @@ export class Connection {
   /** Returns the error as it may be reported. If nothing has ever been answered, the port may be the wrong one. */
   #reported(error: Error): Error {
     const bare = withoutArguments(error)
-    return this.#answers > 0 ? bare : askingAboutTls(bare, this.redis.options)
+    return this.#answeredAt > Number.NEGATIVE_INFINITY ? bare : askingAboutTls(bare, this.redis.options)
   }
 
   #greeted(): void {

@@ -81,8 +81,8 @@ export class Quorum implements Backend {
     return this.#members.filter(({ mayCount }) => mayCount).length >= this.#majority
   }
 
-  get answers(): number {
-    return this.#members.reduce((sum, { server }) => sum + server.answers, 0)
+  get answeredAt(): number {
+    return Math.max(...this.#members.map(({ server }) => server.answeredAt))
   }
 
   get trouble(): Error | undefined {

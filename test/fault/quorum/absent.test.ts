@@ -3,6 +3,9 @@
  * memory, however many uses there are meanwhile.
  */
 import { expect, test } from 'vitest'
+import { LockClosedError } from '../../../src/index.ts'
+import { rejection, within } from '../../kit/outcomes.ts'
+import { park } from '../../kit/parking.ts'
 import type { QuorumScene } from '../../kit/quorum-scene.ts'
 import { quorumScene } from '../../kit/quorum-scene.ts'
 import { freshKey } from '../../kit/redis.ts'
@@ -61,4 +64,18 @@ test('I7 I9: a server that refuses a request and its withdrawal is not asked aga
   const before = await calls()
   await sleep(1_500)
   expect(await calls()).toBe(before)
+})
+
+// This test fails if `Math.max(begun, this.#backend.answeredAt) + CLOSE_PATIENCE` becomes `clock.now() + CLOSE_PATIENCE`
+// in src/session.ts: close waits until the frozen server's connection is given up.
+test.each([0, 300])('I6: close gives up on a frozen server after 2 s, and after a drain of %i ms', async drain => {
+  const scene = await quorumScene()
+  const [locks, waiting] = [scene.client(), scene.client()]
+  const lease = await locks.lock(freshKey())
+  await scene.heldEverywhere(lease.key, lease.id)
+  const parked = await park(waiting, lease.key, { fair: true })
+  scene.freeze(2)
+  const closed = [locks.close({ drain }), waiting.close({ drain })]
+  await within(3_600, Promise.all([...closed, rejection(parked.lease, LockClosedError)]))
+  scene.thaw(2)
 })
