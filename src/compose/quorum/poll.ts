@@ -116,7 +116,7 @@ export class Poll {
       if (seat?.vote) {
         if (seat.agreeing) agreeing += member.up && !this.#late ? 1 : 0
         else if (seat.counted) voted += 1
-        else if (this.#awaits(member)) open += 1
+        else if (!member.repeats && this.#awaits(member)) open += 1
         else failed += 1
       } else if (!this.#answered[i]) open += member.up && !this.#late ? 1 : 0
       else if (answer instanceof Error) failed += 1
@@ -152,7 +152,8 @@ export class Poll {
     const wait = Math.max(1, Math.min(left, standing.wait(this.#ballot.claim.key)))
     this.#counting ??= this.#clock.after(wait, () => {
       this.#counting = undefined
-      this.#judge()
+      // Votes that count by now are made valid first (`Ballots.#askYoung`).
+      this.#ballots.changed(this.#ballot)
     })
     return true
   }
