@@ -23,7 +23,7 @@ class Restarted {
   }
 }
 
-const listener = { changed: () => {}, useless: () => {}, twin: () => undefined }
+const listener = { changed: () => {}, twin: () => undefined }
 
 test('I4: a server that persists every write counts as soon as it has loaded its data', async () => {
   const clock = new FakeClock()

@@ -51,12 +51,10 @@ export class Member {
   readonly name: string
   readonly server: Server
   readonly standing: Standing
-  /** What has been reported about this server (`Quorum.#tell`). */
+  /** What has been reported about this server (`Quorum.#tellSoon`). */
   readonly told = new Set<string>()
   /** Why there is no connection; undefined: one is being made, and will probably be up soon. */
   down: Error | undefined
-  /** Whether the latest attempt to connect was successful. */
-  connected = false
   /** How often a connection was lost or could not be made. Each time, the server may have been restarted. */
   epoch = 0
   /** The server's refusal of the latest request that it has answered. */
@@ -145,7 +143,6 @@ export class Member {
 
   /** Records that the connection has ended, or could not be made. `brief`: the next one will probably be up at once. */
   lost(error: Error, brief: boolean): void {
-    this.connected = false
     this.down = brief ? undefined : error
     this.epoch += 1
     this.standing.forget()
@@ -267,8 +264,6 @@ export class Leases {
 export interface StandingListener {
   /** Called when the server has reported about itself, and while its votes do not count yet. */
   changed(): void
-  /** Called when the votes of the server do not count, and no time is known after which they will. */
-  useless(reason: Error): void
   /** Returns the name of another server that has given itself one of these ids, so that both are the same. */
   twin(runs: readonly string[]): string | undefined
 }
@@ -294,8 +289,8 @@ export class Standing {
   readonly #listener: StandingListener
   #account: Account | undefined
   #looks = 0
-  /** Why no vote of the server counts. */
-  #useless: Error | undefined
+  /** Why no vote of the server counts, and no time is known after which they will. */
+  useless: Error | undefined
   /** When the server was last known as a replica. As a replica, it has lost the votes that it gave before. */
   #copiedUntil = Number.NEGATIVE_INFINITY
   #timer: Timer | undefined
@@ -311,24 +306,24 @@ export class Standing {
    * Undefined: the server has not reported about itself yet.
    */
   counts(key?: string): boolean | undefined {
-    if (this.#useless) return false
+    if (this.useless) return false
     return this.#account && this.wait(key) === 0
   }
 
   /** Returns whether the server's votes counted already at `time`, according to its latest report. */
   countedAt(time: number, key: string): boolean {
-    return !this.#useless && this.#countsFrom(this.#leases.longest(key)) <= time
+    return !this.useless && this.#countsFrom(this.#leases.longest(key)) <= time
   }
 
   /** How many ms it takes until the server's votes count; 0: they count now. */
   wait(key?: string): number {
-    if (this.#useless) return Number.POSITIVE_INFINITY
+    if (this.useless) return Number.POSITIVE_INFINITY
     return Math.max(0, this.#countsFrom(this.#leases.longest(key)) - this.#clock.now())
   }
 
   /** Whether the server is a replica, or the same one as another. */
   get repeats(): boolean {
-    return this.#useless !== undefined && this.#account !== undefined
+    return this.useless !== undefined && this.#account !== undefined
   }
 
   /** The ids that the server has given itself. */
@@ -338,7 +333,7 @@ export class Standing {
 
   /** Why the server's votes do not count. */
   reason(key?: string): Error {
-    if (this.#useless) return this.#useless
+    if (this.useless) return this.useless
     const up = Math.floor((this.#clock.now() - (this.#account?.since ?? 0)) / 1_000)
     const needs = `so its votes count only after another ${Math.ceil(this.wait(key))} ms, when all earlier leases have ended`
     return new Error(
@@ -350,7 +345,7 @@ export class Standing {
   forget(): void {
     this.#looks += 1
     this.#timer?.cancel()
-    this.#account = this.#useless = undefined
+    this.#account = this.useless = undefined
   }
 
   /** Asks the server about itself, again and again, until its votes for all locks count. */
@@ -365,7 +360,7 @@ export class Standing {
       if (look !== this.#looks) return
       if (said !== 'loading') {
         this.#learn(said)
-        if (!this.#useless) break
+        if (!this.useless) break
       }
       await this.#pause(said === 'loading' ? LOADING : pause)
     }
@@ -381,15 +376,14 @@ export class Standing {
     this.#account = undefined
     if (said instanceof Error) {
       const why = `the client cannot tell whether the server was restarted, so its votes do not count: ${said.message}`
-      this.#useless = new Error(why, { cause: said })
+      this.useless = new Error(why, { cause: said })
     } else {
       if (said.copies !== undefined) this.#copiedUntil = this.#clock.now()
       this.#account = { ...said, since: Math.max(said.since, this.#copiedUntil) }
       const doubled = this.#doubled(said)
-      this.#useless =
+      this.useless =
         doubled === undefined ? undefined : new Error(`the server is ${doubled}, so its votes do not count`)
     }
-    if (this.#useless) this.#listener.useless(this.#useless)
     this.#listener.changed()
   }
 

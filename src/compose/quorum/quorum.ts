@@ -7,7 +7,7 @@
  *                          └─▶ Server ──▶ Redis 3                   └─▶ Mutex of server 3
  */
 import type { Backend, BackendListener, Made } from '../../backend.ts'
-import type { Clock } from '../../clock.ts'
+import type { Clock, Timer } from '../../clock.ts'
 import { LockArgumentError, LockConnectionError, LockError } from '../../errors.ts'
 import type { Channel, Channels, KindDefinition, Names, ScriptSet } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
@@ -25,8 +25,16 @@ import { Leases, Member, noMajority, type Place, Standing } from './member.ts'
 import { QuorumKind } from './quorum-kind.ts'
 import { Round } from './round.ts'
 
-/** What `#tell` calls the problem of a server to which no connection can be made. */
-const AWAY = 'away'
+/** A problem of a server is reported if it lasts for this many ms. */
+const LASTING = 500
+/** Under this name, `Member.told` records that a server was reported that has no connection, or no vote that counts. */
+const USELESS = 'useless'
+/** The problems for which a server cannot be used: why there is no connection, no vote counts, a call was refused. */
+const problems: readonly ((member: Member) => Error | undefined)[] = [
+  ({ away, down }) => (away ? down : undefined),
+  ({ standing }) => standing.useless,
+  ({ refusal }) => refusal,
+]
 
 export class Quorum implements Backend {
   readonly ids: Ids = randomIds()
@@ -46,6 +54,7 @@ export class Quorum implements Backend {
   /** Whether a majority of the servers was up at the latest call of `#changed`. */
   #whole: boolean | undefined
   #reported = false
+  #telling: Timer | undefined
 
   constructor(sources: readonly RedisSource[], settings: Settings, clock: Clock, listener: BackendListener) {
     const now = () => clock.now()
@@ -61,7 +70,6 @@ export class Quorum implements Backend {
       const name = `server ${i + 1} of ${sources.length} (${addressOf(server.link.commands.redis)})`
       const standing = new Standing(clock, this.#leases, {
         changed: () => this.#changed(),
-        useless: reason => this.#tell(i, reason.message, reason),
         twin: runs =>
           this.#members.find((other, j) => j !== i && other.standing.runs.some(id => runs.includes(id)))?.name,
       })
@@ -96,6 +104,7 @@ export class Quorum implements Backend {
   }
 
   close(): void {
+    this.#telling?.cancel()
     for (const member of this.#members) {
       member.standing.forget()
       member.server.close()
@@ -128,9 +137,8 @@ export class Quorum implements Backend {
       won: ({ id, key }, grant) => this.#listener.won(id, grant, keys.of(key).lock),
       asks: (key, lease) => this.#leases.asks(key, lease),
       refused: (i, error) => {
-        const { cause = error } = error as { cause?: Error }
         ;(this.#members[i] as Member).refusal = error
-        this.#tell(i, cause.message.split(' ', 1)[0] as string, error)
+        this.#tellSoon()
       },
     })
     const made = new QuorumKind(ballots, this.#floor, this.#clock, outageTimeout)
@@ -260,16 +268,13 @@ export class Quorum implements Backend {
       },
       entered: (lock, owner) => said(`entered ${owner}`, lock, name => listener.entered(name, owner)),
       down: (error, brief) => {
-        const failed = !member().connected
         member().lost(error, brief)
-        if (failed) this.#tell(i, AWAY, error)
         this.#changed()
         member().recheck()
       },
       up: () => {
         const { server, standing, told } = member()
-        member().connected = true
-        told.delete(AWAY)
+        told.delete(USELESS)
         server.look()
         this.#changed()
         member().recheck()
@@ -289,12 +294,25 @@ export class Quorum implements Backend {
     }
   }
 
-  /** Reports once that a server cannot be used, because calls succeed without it. */
-  #tell(server: number, what: string, error: Error): void {
-    const { name, told } = this.#members[server] as Member
-    if (told.has(what)) return
-    told.add(what)
-    this.#listener.warned?.(new LockConnectionError(name, error))
+  /**
+   * Reports the servers that cannot be used, because calls succeed without them. If a majority has the same problem, the
+   * calls and the event `disconnected` report it.
+   */
+  #tellSoon(): void {
+    this.#telling ??= this.#clock.after(LASTING, () => {
+      this.#telling = undefined
+      for (const problem of problems) {
+        const all = this.#members.map(member => kindOf(problem(member)))
+        for (const [i, member] of this.#members.entries()) {
+          const reason = problem(member)
+          // Without a connection, the reason may change from attempt to attempt.
+          const what = reason === member.refusal ? (all[i] as string) : USELESS
+          if (!reason || member.told.has(what) || all.filter(kind => kind === all[i]).length >= this.#majority) continue
+          member.told.add(what)
+          this.#listener.warned?.(new LockConnectionError(member.name, reason))
+        }
+      }
+    })
   }
 
   /**
@@ -309,6 +327,7 @@ export class Quorum implements Backend {
 
   /** Called after a server was connected or lost, and when its votes begin to count. */
   #changed(): void {
+    if (this.#members.some(({ away, standing }) => away || standing.useless)) this.#tellSoon()
     const whole = this.up
     if (whole !== this.#whole || !whole) {
       this.#whole = whole
@@ -384,4 +403,10 @@ class Openings {
     if (opening.by !== by) opening.by = undefined
     return opening.servers.add(server).size === this.#majority ? opening : undefined
   }
+}
+
+/** Returns the same text for the same problem of several servers, such as OOM or ECONNREFUSED. */
+function kindOf(reason: Error | undefined): string | undefined {
+  const error: NodeJS.ErrnoException | undefined = reason?.cause instanceof Error ? reason.cause : reason
+  return error?.code ?? error?.message.replace(/^([A-Z]{2,}) .*|\d+/gs, '$1')
 }
