@@ -31,8 +31,11 @@ export interface Backend {
   readonly inboxPerLock: boolean
   /** Whether commands can be sent. In a quorum: whether commands can be sent to a majority of the servers. */
   readonly up: boolean
-  /** How many calls Redis has answered. An answer "not now" (loading, busy, moving a slot) does not count. */
-  readonly answers: number
+  /**
+   * When Redis last answered a call, on the clock that counts only the time in which this process ran; −∞: never. An
+   * answer "not now" (loading, busy, moving a slot) does not count.
+   */
+  readonly answeredAt: number
   /**
    * The error with which a connected Redis answers "not now" (loading, busy, moving a slot); undefined if it does not.
    */

@@ -219,20 +219,22 @@ export class Session {
    * `CLOSE_PATIENCE` ms.
    */
   async #takenBack(left: Promise<unknown>): Promise<void> {
-    const backend = this.#backend
+    // While this process is busy sending thousands of releases, it reads no answers. So the time is measured on a clock
+    // that counts only the time in which this process could read answers.
+    const clock = awake(this.#host.clock)
+    const begun = clock.now()
     let done = false
-    left.then(() => {
+    const over = left.then(() => {
       done = true
     })
-    for (let answers = -1; !done && backend.answers > answers; ) {
-      answers = backend.answers
+    for (;;) {
+      const wait = Math.max(begun, this.#backend.answeredAt) + CLOSE_PATIENCE - clock.now()
+      if (done || wait <= 0) return
       let timer: Timer | undefined
       const pause = new Promise<void>(resolve => {
-        // While this process is busy sending thousands of releases, it reads no answers. So the pause is measured on a
-        // clock that counts only the time in which this process could read answers.
-        timer = awake(this.#host.clock).after(CLOSE_PATIENCE, resolve)
+        timer = clock.after(wait, resolve)
       })
-      await Promise.race([left, pause])
+      await Promise.race([over, pause])
       timer?.cancel()
     }
   }

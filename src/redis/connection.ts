@@ -66,6 +66,8 @@ interface Call extends Answer<unknown> {
   reply: unknown
   /** When the call was last sent, in monotonic ms. */
   sent: number
+  /** When the call was last sent, on the clock of `begun`. */
+  sentAwake: number
   /** Whether the call has been sent and its outcome has not arrived yet. A call is never in flight twice. */
   underway: boolean
   repeated: boolean
@@ -120,8 +122,8 @@ export class Connection {
   #demoted = false
   #putOff: Error | undefined
   #unanswered = 0
-  #answers = 0
   #resends = 0
+  #answeredAt = Number.NEGATIVE_INFINITY
   /**
    * The moment from which the server's silence is counted. It is set by each answer, and when a command is sent while
    * no other command is unanswered. The clock counts only the time in which this process ran.
@@ -186,9 +188,20 @@ export class Connection {
     return this.#unanswered > 0 ? this.#awake.now() - this.#lastAnswer : 0
   }
 
-  /** How many calls the server has answered. An answer "not now" (loading, busy, moving a slot) does not count. */
-  get answers(): number {
-    return this.#answers
+  /** For how many ms the oldest call that was sent has been unanswered; 0 if none is unanswered. */
+  get lag(): number {
+    const [oldest] = this.#calls
+    return oldest?.underway ? this.#awake.now() - oldest.sentAwake : 0
+  }
+
+  /** Whether a new call is rejected at once: the client was closed, or the server refuses the connection for good. */
+  get rejects(): boolean {
+    return this.#closed || (this.#reason !== undefined && this.#refuses(this.#reason))
+  }
+
+  /** When the server last answered a call; −∞: never. An answer "not now" (loading, busy, moving a slot) does not count. */
+  get answeredAt(): number {
+    return this.#answeredAt
   }
 
   /** How often a call was sent again. Calls that are sent once reach the server in their order. */
@@ -241,6 +254,7 @@ export class Connection {
         begun: this.#awake.now(),
         reply: undefined,
         sent: 0,
+        sentAwake: 0,
         underway: false,
         repeated: false,
         error: undefined,
@@ -311,6 +325,7 @@ export class Connection {
     call.underway = true
     if (call.sent > 0) this.#resends += 1
     call.sent = this.#clock.now()
+    call.sentAwake = awakeNow
     this.#writes.next()
     if (this.#unanswered++ === 0) {
       this.#lastAnswer = awakeNow
@@ -339,7 +354,7 @@ export class Connection {
   }
 
   #taken(): void {
-    this.#answers += 1
+    this.#answeredAt = this.#lastAnswer
     this.#putOff = undefined
   }
 

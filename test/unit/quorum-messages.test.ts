@@ -18,7 +18,7 @@ function scene() {
   const clock = new FakeClock()
   const asked: string[] = []
   const places = [0, 1, 2].map(server => ({
-    member: { up: true, counts: true, epoch: 0 },
+    member: { up: true, counts: () => true, epoch: 0 },
     kind: {
       queue: {
         tend: () => {

@@ -74,6 +74,8 @@ export class Seat {
   agreeing = false
   /** Whether the server may have voted for the claim, or have the claim in its queue. */
   touched = false
+  /** Whether the server has refused each request of the claim, so that it has nothing of it. */
+  refusing = false
   /** Whether a message has reported a grant, and the server has to be asked for how long the lease still runs. */
   announced = false
   /** Whether the hold is being released on the server. */
@@ -95,6 +97,12 @@ export class Seat {
   late = false
   /** Called once the server has answered all requests of the claim. */
   idle: (() => void) | undefined
+  /** Drop the requests of the claim that are kept back (`Member.keep`). */
+  readonly drops: (() => void)[] = []
+
+  drop(): void {
+    for (const drop of this.drops.splice(0)) drop()
+  }
 }
 
 export class Ballot {

@@ -18,6 +18,7 @@
  */
 import type { Clock } from '../../clock.ts'
 import type { Claim, Granted, HoldName, Queued, VoteMode } from '../../kind.ts'
+import { isFinal } from '../../redis/refusals.ts'
 import {
   type Answer,
   Ballot,
@@ -51,7 +52,9 @@ export interface BallotsListener {
   /** Called when a claim has been granted while no call waited for it. */
   won(claim: Claim, grant: Granted): void
   /** Called with the length of each claim's lease and of each renewal, in ms, before the servers are asked. */
-  asks(lease: number): void
+  asks(key: string, lease: number): void
+  /** Called when a server has refused a request of a claim. */
+  refused(server: number, error: Error): void
 }
 
 export class Ballots implements BallotBox {
@@ -85,14 +88,14 @@ export class Ballots implements BallotBox {
     return this.#all.get(id)
   }
 
-  /** Records that this client asks for a hold of `lease` ms. */
-  asks(lease: number): void {
-    this.#listener.asks(lease)
+  /** Records that this client asks for a hold of `lease` ms on the lock of this key. */
+  asks(key: string, lease: number): void {
+    this.#listener.asks(key, lease)
   }
 
   of(claim: Claim): Ballot {
     let ballot = this.#all.get(claim.id)
-    this.asks(claim.lease)
+    this.asks(claim.key, claim.lease)
     if (!ballot) {
       ballot = new Ballot(claim, this.places.length)
       this.#all.set(claim.id, ballot)
@@ -118,17 +121,21 @@ export class Ballots implements BallotBox {
     for (const ballot of [...this.#all.values()]) this.changed(ballot)
   }
 
-  counts(server: number): boolean {
-    return (this.places[server] as Place).member.counts
+  counts({ claim }: Ballot, server: number): boolean {
+    return (this.places[server] as Place).member.counts(claim.key)
   }
 
+  /**
+   * Sends a request of the claim to the server. If the server cannot be reached, a request of a new call is kept back
+   * until it can, and dropped as soon as no caller wants the claim any more.
+   */
   ask(ballot: Ballot, server: number, mode: VoteMode, floor: number, answered?: (answer: Answer) => void): void {
     const seat = ballot.seats[server] as Seat
+    const failed = (error: Error) => {
+      answered?.(error)
+      this.changed(ballot)
+    }
     if (seat.clearing) {
-      const failed = (error: Error) => {
-        answered?.(error)
-        this.changed(ballot)
-      }
       const cleared = () => {
         // The caller has given up, and may have closed the client. If the server were asked now and granted the lock,
         // nothing would take that grant back (I7).
@@ -139,9 +146,20 @@ export class Ballots implements BallotBox {
       Promise.all([trying, clearing]).then(cleared, failed)
       return
     }
+    const member = this.members[server] as Member
+    const kept = (mode === 'try' || mode === 'queue') && member.outOfReach
+    const send = () => this.#send(ballot, server, mode, floor, answered)
+    if (kept) seat.drops.push(member.keep(send, failed))
+    else send()
+  }
+
+  #send(ballot: Ballot, server: number, mode: VoteMode, floor: number, answered?: (answer: Answer) => void): void {
+    const seat = ballot.seats[server] as Seat
     const { touched } = seat
     seat.asked += 1
-    seat.touched = true
+    const { member, voting } = this.places[server] as Place
+    // A connection that rejects requests at once sends none.
+    seat.touched ||= !member.rejects
     const sent = this.#clock.now()
     const settled = (answer: Answer) => {
       seat.asked -= 1
@@ -150,6 +168,10 @@ export class Ballots implements BallotBox {
       const refused = mode === 'try' && answer && 'granted' in answer && !answer.granted
       if (refused && !touched && !seat.vote && !seat.clearing && seat.asked === 0) seat.touched = false
       if (!refused) seat.late = true
+      const denied = answer instanceof Error && isFinal(answer.cause)
+      seat.refusing = denied && (seat.refusing || !touched)
+      if (denied) this.#listener.refused(server, answer)
+      else if (!(answer instanceof Error)) member.refusal = undefined
       this.#answered(ballot, server, answer, mode, sent)
       answered?.(answer)
       this.changed(ballot)
@@ -157,7 +179,7 @@ export class Ballots implements BallotBox {
     }
     const returned = mode === 'place' ? seat.vote?.token : undefined
     if (returned !== undefined) seat.vote = undefined
-    ;(this.places[server] as Place).voting.vote(ballot.claim, mode, floor, returned).then(settled, settled)
+    voting.vote(ballot.claim, mode, floor, returned).then(settled, settled)
   }
 
   /** Records that the server has granted the claim, or confirmed the grant, with a lease of `lease` ms. */
@@ -175,7 +197,7 @@ export class Ballots implements BallotBox {
     const { vote } = seat
     const { epoch, keepsSince } = (this.places[server] as Place).member
     const confirms = vote !== undefined && seat.counted && seat.epoch === epoch
-    seat.counted = ballot.granted ? grant.token === ballot.granted.token : confirms || this.counts(server)
+    seat.counted = ballot.granted ? grant.token === ballot.granted.token : confirms || this.counts(ballot, server)
     seat.epoch = epoch
     seat.keepsSince = keepsSince
     // An answer that only confirms the vote, or only changes its token, is not a new grant. So the vote keeps its
@@ -251,6 +273,7 @@ export class Ballots implements BallotBox {
   /** Records that the hold has been released on this server. */
   released(ballot: Ballot, server: number): void {
     const seat = ballot.seats[server] as Seat
+    seat.drop()
     seat.vote = undefined
     // If a request is still unanswered, the server may run it after the release.
     if (seat.asked > 0) this.clearing.clear(ballot, server)
@@ -316,7 +339,7 @@ export class Ballots implements BallotBox {
   /** Returns the valid votes for the claim (`Seat.counted`). */
   votes(ballot: Ballot): Granted[] {
     return ballot.seats.flatMap(({ vote, counted }, i) =>
-      vote && counted && !this.mayHaveForgotten(ballot, i) ? [vote] : [],
+      vote && counted && !this.members[i]?.repeats && !this.mayHaveForgotten(ballot, i) ? [vote] : [],
     )
   }
 
@@ -453,9 +476,9 @@ export class Ballots implements BallotBox {
   #askYoung(ballot: Ballot): void {
     if (ballot.over || ballot.granted) return
     for (const [i, seat] of ballot.seats.entries()) {
-      if (!seat.vote || seat.counted || seat.agreeing || !this.counts(i)) continue
+      if (!seat.vote || seat.counted || seat.agreeing || !this.counts(ballot, i)) continue
       const { epoch, standing } = this.members[i] as Member
-      if (seat.epoch === epoch && standing.countedAt(seat.votedAt)) {
+      if (seat.epoch === epoch && standing.countedAt(seat.votedAt, ballot.claim.key)) {
         seat.counted = true
         seat.keepsSince = standing.keepsSince
         continue

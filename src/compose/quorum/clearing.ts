@@ -2,10 +2,12 @@
  * Takes claims back from the servers, in the background, after their callers have given up, were refused, or were
  * granted the lock by other servers (I7). A failed attempt is repeated until the claim has lapsed on its own. An
  * attempt is also repeated if another request of the claim was under way, and was sent again: the server may have run
- * that request after the attempt. Requests that are sent once reach the server in their order.
+ * that request after the attempt. Requests that are sent once reach the server in their
+ * order. Nothing is taken back from a server that was sent nothing.
  */
 import type { Clock } from '../../clock.ts'
 import { LockClosedError } from '../../errors.ts'
+import { isFinal } from '../../redis/refusals.ts'
 import type { Ballot, Seat } from './ballot.ts'
 import type { Place } from './member.ts'
 
@@ -40,6 +42,7 @@ export class Clearing {
    */
   clear(ballot: Ballot, server: number): Promise<void> {
     const seat = ballot.seats[server] as Seat
+    seat.drop()
     if (seat.clearing) return seat.trying as Promise<void>
     seat.vote = seat.seen = undefined
     seat.announced = false
@@ -92,6 +95,7 @@ export class Clearing {
       } catch (error) {
         seat.failed = true
         if (error instanceof LockClosedError || this.#clock.now() >= pointless) throw error
+        if (seat.refusing && isFinal((error as Error).cause)) throw error
         await this.#pause()
       }
     }

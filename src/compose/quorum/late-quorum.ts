@@ -74,8 +74,8 @@ export class LateQuorum implements Backend {
     return this.#quorum.value?.up ?? false
   }
 
-  get answers(): number {
-    return this.#quorum.value?.answers ?? 0
+  get answeredAt(): number {
+    return this.#quorum.value?.answeredAt ?? Number.NEGATIVE_INFINITY
   }
 
   get trouble(): Error | undefined {

@@ -44,7 +44,12 @@ export class Looks {
       if (few()) {
         ballot.looks += 1
         const round = new Round(this.#ballots.members, this.#ballots.majority, this.#clock)
-        for (const i of ballot.seats.keys()) round.expect(i, this.look(ballot, i), () => !few())
+        for (const i of ballot.seats.keys())
+          round.ask(
+            i,
+            () => this.look(ballot, i),
+            () => !few(),
+          )
         // If no majority of the servers has answered, no waiter can get a majority of votes now. Then this waiter keeps
         // its votes.
         const looked = await round.over.catch(() => undefined)
@@ -168,6 +173,7 @@ export class Looks {
     for (const { seat } of some) {
       seat.asked += 1
       seat.touched = true
+      seat.refusing = false
     }
     try {
       const tended = await queue.tend(some[0]!.claim.key, some)
@@ -210,10 +216,10 @@ export class Looks {
       return !ballot || ballot.granted !== undefined || ballots.votes(ballot).length === 0
     }
     for (const i of places.keys()) {
-      const tended = this.#tend(i, waiters).then(answer => {
-        answers[i] = answer
-      })
-      round.expect(i, tended, () => waiters.every(settled))
+      const tend = async () => {
+        answers[i] = await this.#tend(i, waiters)
+      }
+      round.ask(i, tend, () => waiters.every(settled))
     }
     await round.over
     const said = answers.filter(answer => answer !== undefined)

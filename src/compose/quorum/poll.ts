@@ -118,7 +118,7 @@ export class Poll {
         if (seat.agreeing) agreeing += member.up && !this.#late ? 1 : 0
         else if (seat.counted && this.#ballots.mayHaveForgotten(ballot, i)) refused += 1
         else if (seat.counted) voted += 1
-        else if (this.#awaits(member)) open += 1
+        else if (!member.repeats && this.#awaits(member)) open += 1
         else failed += 1
       } else if (!this.#answered[i]) open += member.up && !this.#late ? 1 : 0
       else if (answer instanceof Error) failed += 1
@@ -151,10 +151,11 @@ export class Poll {
   #awaits({ standing }: Member): boolean {
     const left = this.#begun + this.#patience - this.#clock.now()
     if (left <= 0) return false
-    const wait = Math.max(1, Math.min(left, Number.isFinite(standing.wait) ? standing.wait : left))
+    const wait = Math.max(1, Math.min(left, standing.wait(this.#ballot.claim.key)))
     this.#counting ??= this.#clock.after(wait, () => {
       this.#counting = undefined
-      this.#judge()
+      // Votes that count by now are made valid first (`Ballots.#askYoung`).
+      this.#ballots.changed(this.#ballot)
     })
     return true
   }
@@ -189,7 +190,7 @@ export class Poll {
       const answer = this.#answers[i]
       if (answer instanceof Error) return answer
       const seat = this.#ballot.seats[i]
-      return this.#answered[i] && !(seat?.vote && !seat.counted) ? undefined : reasonOf(member)
+      return this.#answered[i] && !(seat?.vote && !seat.counted) ? undefined : reasonOf(member, this.#ballot.claim.key)
     })
     tellOutcome(this.#ballot.claim, 'failed')
     this.#end(() => this.#reject(noMajority(reasons)))

@@ -72,6 +72,7 @@ export class QuorumInspection implements Inspection<LockState> {
         take,
         () => SLOW,
         () => tally.decided,
+        true,
       )
       if (tally.ended || !holder || attempt === ATTEMPTS) return tally.ended
     }
@@ -80,23 +81,27 @@ export class QuorumInspection implements Inspection<LockState> {
   /**
    * Asks all servers, and resolves to their answers, one for each server. Once a majority has answered, there is a time
    * limit for the other servers. `least` receives the answers so far, and returns the minimum of this time limit, in
-   * ms. `decided` receives the number of answers so far, and returns whether they are enough.
+   * ms. `decided` receives the number of answers so far, and returns whether they are enough. `late`: whether a server
+   * that cannot be reached is asked as soon as it comes back, even if the others have decided by then.
    */
   async #ask<T>(
     ask: (place: Place, server: number) => Promise<T>,
     least: (answers: readonly (T | undefined)[]) => number | undefined,
     decided = (answered: number) => answered >= this.#places.filter(({ member }) => member.up).length,
+    late = false,
   ): Promise<readonly (T | undefined)[]> {
     const answers = this.#places.map((): T | undefined => undefined)
     let answered = 0
     const members = this.#places.map(({ member }) => member)
     const round = new Round(members, this.#majority, this.#clock, () => least(answers))
     for (const [i, place] of this.#places.entries()) {
-      const asked = ask(place, i).then(answer => {
-        answers[i] = answer
-        answered += 1
-      })
-      round.expect(i, asked, () => decided(answered))
+      const asking = () =>
+        ask(place, i).then(answer => {
+          answers[i] = answer
+          answered += 1
+        })
+      if (late) round.expect(i, asking(), () => decided(answered))
+      else round.ask(i, asking, () => decided(answered))
     }
     await round.over
     return [...answers]

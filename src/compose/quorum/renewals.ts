@@ -59,13 +59,13 @@ export class Renewals {
   }
 
   /** See `Kind`. */
-  shortfall({ id }: HoldName, ms: number): { ms: number; error: LockConnectionError } | undefined {
+  shortfall({ id, key }: HoldName, ms: number): { ms: number; error: LockConnectionError } | undefined {
     const ballot = this.#ballots.get(id)
     if (!ballot?.granted) return undefined
-    this.#ballots.asks(ms)
+    this.#ballots.asks(key, ms)
     const most = Math.max(ballot.claim.lease, Math.floor((this.#clock.now() - ballot.keepsSince) / DRIFT))
     if (ms <= most) return undefined
-    const reasons = this.#ballots.members.flatMap(({ counts, problem }) => (counts ? [] : (problem ?? [])))
+    const reasons = this.#ballots.members.flatMap(member => (member.counts(key) ? [] : (member.problemFor(key) ?? [])))
     const cause = new AggregateError(reasons, 'too few servers have been up for longer, or persist every write')
     return { ms: most, error: new LockConnectionError(`prolonged by ${most} ms only, not by ${ms} ms`, cause) }
   }

@@ -29,6 +29,7 @@ export class Round {
   readonly #least: () => number | undefined
   /** For each server, its error or 'answered'; undefined while the server has done neither. */
   readonly #outcomes: (Error | 'answered' | undefined)[]
+  readonly #drops: (() => void)[] = []
   #resolve!: (errors: readonly (Error | undefined)[]) => void
   #reject!: (error: Error) => void
   #timer: Timer | undefined
@@ -45,6 +46,14 @@ export class Round {
       this.#reject = reject
     })
     this.over.catch(() => {})
+  }
+
+  /** Asks a server as soon as it can be reached, unless the round is over then. */
+  ask(server: number, send: () => Promise<unknown>, decided: () => boolean): void {
+    const member = this.#members[server] as Member
+    const ask = () => this.expect(server, send(), decided)
+    if (member.outOfReach) this.#drops.push(member.keep(ask, error => this.failed(server, error)))
+    else ask()
   }
 
   /**
@@ -88,6 +97,7 @@ export class Round {
 
   #end(): void {
     this.#timer?.cancel()
+    for (const drop of this.#drops) drop()
     const errors = this.#outcomes.map(outcome => (outcome instanceof Error ? outcome : undefined))
     if (this.#count('answered') >= this.#majority) return this.#resolve(errors)
     this.#reject(noMajority(this.#outcomes.map((outcome, i) => missing(outcome, this.#members[i] as Member))))

@@ -98,13 +98,13 @@ describe.each(Object.entries(scenes))('%s', (_, { unreached, emptied }) => {
     return { both, violations: check(memory.events).violations.map(({ invariant }) => invariant) }
   }
 
-  // This test fails if `return this.#account && this.wait === 0` becomes `return this.#account && true` in
+  // This test fails if `return this.#account && this.wait(key) === 0` becomes `return this.#account && true` in
   // src/compose/quorum/member.ts: every server's vote counts, whatever the server reports (I1).
   test.each([true, false])('I1 I8: no other client holds before the holder is notified (fair: %s)', async fair => {
     expect(await play(fair, 'the truth')).toEqual({ both: false, violations: [] })
   })
 
-  // This test fails if `return persists ? 0 : Math.max(0, ` becomes `return Math.max(0, ` in
+  // This test fails if `since: persists ? Number.NEGATIVE_INFINITY : ` becomes `since: ` in
   // src/compose/quorum/member.ts: clients do not believe a server that reports that it persists everything.
   test.each([true, false])(
     'a server that wrongly reports that it persists leads to two holders, which the checker finds (fair: %s)',
