@@ -26,9 +26,11 @@ export const faultKinds = [
   'noise',
   'force',
 ] as const
-export type FaultKind = (typeof faultKinds)[number]
+/** Servers restart only in a quorum. On one server, `dataLoss` has the same effect. */
+export type FaultKind = (typeof faultKinds)[number] | 'restart'
 
-export type SimulatedKind = 'mutex' | 'semaphore' | 'readWrite'
+/** A `quorum` is a mutex over three or five servers. */
+export type SimulatedKind = 'mutex' | 'semaphore' | 'readWrite' | 'quorum'
 
 /**
  * Faults that lose no data of the server and break no connection, except the connections of a client that crashes or is
@@ -60,6 +62,9 @@ export const READS = '1/999999999'
  * from this stream. All other choices come from streams with smaller numbers (world.ts).
  */
 const LAST_STREAM = 100
+
+/** In some histories of a quorum, holders renew for this many ms, which is more than any lease. */
+const LONG_RENEWAL = 8_000
 
 export interface Call {
   readonly at: number
@@ -95,6 +100,8 @@ export interface Fault {
   readonly ms: number
   readonly variant: number
   readonly key: string
+  /** The numbers of the servers that the fault hits, from 0. */
+  readonly servers: readonly number[]
 }
 
 export interface Plan {
@@ -102,12 +109,21 @@ export interface Plan {
   readonly clients: number
   readonly keys: readonly string[]
   readonly settings: Settings
-  readonly weather: Weather
+  /** For each server, the faults of the way to it that last for the whole history. */
+  readonly weathers: readonly Weather[]
+  /** Whether a server that restarts still has its data. */
+  readonly persists: boolean
+  /** Whether the second address leads to the same machine as the first: to its replica, which has the same data. */
+  readonly replica: boolean
+  /** The servers that die. */
+  readonly dead: { readonly servers: readonly number[]; readonly at: number; readonly how: 'refused' | 'silent' }
   readonly kinds: ReadonlySet<FaultKind>
   readonly calls: readonly Call[]
   readonly faults: readonly Fault[]
   /** The time, in ms, at which the faults end. No call of `calls` begins after it. */
   readonly healed: number
+  /** By how many ms a call may exceed `outageTimeout`: a server of a quorum is given a second for late requests. */
+  readonly slack: number
   /** From this time on, a free lock must be taken within `bound` ms. */
   readonly calm: number
   readonly bound: number
@@ -132,7 +148,100 @@ export function planOf(seed: number, kind: SimulatedKind): Plan {
   const plan = planOfMutex(seed)
   if (kind === 'mutex') return plan
   const random = new Random(seed, LAST_STREAM)
+  if (kind === 'quorum') return withServers(plan, random)
   return kind === 'semaphore' ? withPermits(plan, random) : withModes(plan, random)
+}
+
+/**
+ * What the histories of a quorum are about: which faults happen, and what most of the calls do. The story of a known
+ * fault needs several rare events, and by pure chance they would hardly ever meet.
+ */
+const themes: readonly { readonly kinds?: readonly FaultKind[]; readonly most?: 'nest' | 'renew' | 'queue' }[] = [
+  {},
+  { kinds: [], most: 'queue' },
+  { kinds: ['serverPause', 'stall'], most: 'nest' },
+  { kinds: ['restart', 'serverDown', 'freeze'], most: 'renew' },
+  { kinds: ['force', 'force', 'partition', 'refusal', 'serverPause'], most: 'renew' },
+  { kinds: ['refusal', 'serverDown'] },
+]
+
+/**
+ * Turns a plan for mutexes into one for a quorum. Most faults hit a minority of the servers. In many histories a
+ * minority is dead or slow all the time, so that each vote of the others counts. No data is lost without a restart,
+ * because nothing reports that to a quorum.
+ */
+function withServers(plan: Plan, random: Random): Plan {
+  const count = random.pick([3, 3, 5])
+  const minority = (count - 1) / 2
+  const some = (most: number) => random.shuffled([...Array(count).keys()]).slice(0, random.int(1, most))
+  const { kinds = [...plan.kinds], most } = random.pick(themes)
+  const [weather] = plan.weathers as [Weather]
+  const slow = random.chance(0.5) ? some(minority) : []
+  const replica = random.chance(0.1)
+  const dies = !replica && random.chance(kinds.length === 0 ? 0.8 : 0.3)
+  const how = random.pick(['refused', 'silent'] as const)
+  const healed = most === 'renew' ? 10_000 : plan.healed
+  const dead = { servers: dies ? some(minority) : [], at: random.pick([0, random.between(0, healed)]), how }
+  const far = random.pick([30, 100])
+  // A lease that is shorter than a few round trips seldom gets the votes of a majority before the first of them lapses.
+  const { delay } = weather
+  const worst = delay.most + (delay.spikes > 0 ? delay.spike : 0) + (slow.length > 0 ? far : 0)
+  const long = (lease: number) => Math.ceil(Math.max(lease, 8 * worst))
+  const longest = most === 'renew' ? LONG_RENEWAL : 0
+  const chance = (of: typeof most, otherwise: number) => random.chance(most === of ? 0.7 : otherwise)
+  const calls = plan.calls.map((call): Call => {
+    const request = { ...call.request, lease: long(call.request.lease) }
+    if (chance('queue', 0)) Object.assign(request, { fair: true, fairAfter: undefined, owner: undefined })
+    const nested: Nested = { how: 'once', wants: undefined, lease: undefined, hold: random.pick([undefined, 0, 10]) }
+    const renewal = { renew: longest, hold: random.between(50, longest), ending: 'release' as const }
+    return {
+      ...call,
+      request,
+      ...(most === 'renew' && { at: random.between(1, healed) }),
+      ...(chance('renew', 0) && { ...renewal, request: { ...request, renew: random.chance(0.5), maxHold: undefined } }),
+      nested: chance('nest', 0.1) ? nested : call.nested,
+    }
+  })
+  const young = longest + Math.max(1_000, long(plan.settings.lease)) * 1.01 + 2_000
+  const grace = kinds.length > 0 ? plan.bound + 10_000 + young : 0
+  const kindOf = (kind: FaultKind) => (kind === 'dataLoss' ? 'restart' : kind)
+  const struck: readonly Fault[] =
+    kinds.length === 0
+      ? []
+      : Array.from({ length: random.int(1, 20) }, () => ({
+          at: random.between(20, healed),
+          kind: kindOf(random.pick(kinds)),
+          client: random.int(0, plan.clients - 1),
+          ms: random.pick([10, 100, 400, plan.settings.lease, 2_000, 1.3 * plan.settings.outageTimeout]),
+          variant: random.int(0, 5),
+          key: random.pick(plan.keys),
+          servers: some(random.chance(0.7) ? minority : count),
+        }))
+  return {
+    ...plan,
+    kind: 'quorum',
+    settings: { ...plan.settings, lease: long(plan.settings.lease) },
+    weathers: Array.from({ length: count }, (_, i) => ({
+      ...weather,
+      lingers: 900,
+      unreachable: new Map(),
+      delay: slow.includes(i) ? { ...delay, most: delay.most + far } : delay,
+    })),
+    persists: random.chance(0.3),
+    replica,
+    dead,
+    calls,
+    faults: struck,
+    kinds: new Set(kinds.map(kindOf)),
+    healed,
+    slack: 1_200,
+    calm: kinds.length > 0 ? healed + grace : 0,
+    bound: plan.bound + 10 * worst + 2_000,
+    end: healed + grace + (plan.calls.length + 1) * (3_000 + longest + plan.bound + 20 * worst),
+    prompt: Number.POSITIVE_INFINITY,
+    tidyFrom: Number.POSITIVE_INFINITY,
+    orderly: false,
+  }
 }
 
 /**
@@ -210,6 +319,7 @@ function planOfMutex(seed: number): Plan {
     settings,
     kinds,
     healed,
+    slack: 0,
     calm: quiet ? 0 : healed + grace,
     bound,
     end: healed + grace + (calls + 1) * (lease * 2 + 1_000 + bound) + settings.outageTimeout,
@@ -222,15 +332,21 @@ function planOfMutex(seed: number): Plan {
     // After a refusal, a client pauses its cleanup for a second.
     forgotten: 10 * worst + (kinds.has('refusal') ? 1_300 : 200),
     orderly: steady && !disorderly.some(kind => kinds.has(kind)) && settings.waiterTtl / 2 > 4 * worst,
-    weather: {
-      delay,
-      messageLoss: kinds.has('messages') ? random.pick([0, 0.2, 1]) : 0,
-      messageEcho: kinds.has('messages') ? random.pick([0, 0.3]) : 0,
-      messageLate: kinds.has('messages') ? random.pick([0, 0.3, 0.7]) : 0,
-      noScript: kinds.has('noScript') ? 0.2 : 0,
-      refusal: undefined,
-      unreachable: new Map(),
-    },
+    weathers: [
+      {
+        delay,
+        messageLoss: kinds.has('messages') ? random.pick([0, 0.2, 1]) : 0,
+        messageEcho: kinds.has('messages') ? random.pick([0, 0.3]) : 0,
+        messageLate: kinds.has('messages') ? random.pick([0, 0.3, 0.7]) : 0,
+        noScript: kinds.has('noScript') ? 0.2 : 0,
+        refusal: undefined,
+        unreachable: new Map(),
+        lingers: 1_500,
+      },
+    ],
+    persists: true,
+    replica: false,
+    dead: { servers: [], at: 0, how: 'refused' },
     calls: Array.from({ length: calls }, () => callOf(random, clients, keys, healed, settings, crowd, family)),
     faults: Array.from({ length: faultCount }, () => ({
       at: random.between(20, healed),
@@ -239,6 +355,7 @@ function planOfMutex(seed: number): Plan {
       ms: random.pick([1, 10, 100, lease, 2 * lease, settings.waiterTtl, 1.3 * settings.outageTimeout]),
       variant: random.int(0, 5),
       key: random.pick(keys),
+      servers: [0],
     })),
   }
 }

@@ -49,9 +49,7 @@ export async function runAll(
         if (running.includes(world)) continue
         sums.histories += 1
         sums.events += world.timeline.count
-        sums.handedOn += world.handedOn
-        sums.reentered += world.reentered
-        sums.deadlocks += world.deadlocks
+        for (const what of ['handedOn', 'reentered', 'deadlocks'] as const) sums[what] += world.counts[what]
         if (world.failure !== undefined && (!failed || world.seed < failed.seed)) {
           failed = { seed: world.seed, failure: world.failure }
         }

@@ -10,6 +10,7 @@ import type { Net } from './network.ts'
 import { Server } from './server.ts'
 import { Process, Timeline } from './timeline.ts'
 import { Trace } from './trace.ts'
+import { nobody } from './witness.ts'
 
 const KEY = 'k'
 /** Round-trip times to the server, ms. */
@@ -19,8 +20,7 @@ const FAR = 1.1
 const BEGINNING = 500
 const GRANTS = 300
 
-/** A watcher that ignores everything. */
-const nobody = new Proxy({}, { get: () => () => {} }) as never
+const noClient: ClientWatcher = { acquired() {}, ended() {}, lost() {}, told() {} }
 
 interface Asked {
   /** The round-trip time of each process, ms. */
@@ -44,15 +44,16 @@ async function order({ distances, callers, hold, listeners = 0 }: Asked): Promis
   const clients = distances.map((distance, i) => {
     const random = new Random(7, i)
     const delay = { least: distance / 2, most: 0.6 * distance, spike: 0, spikes: 0 }
-    const weather = { delay, messageLoss: 0, messageEcho: 0, messageLate: 0, noScript: 0 }
+    const weather = { delay, messageLoss: 0, messageEcho: 0, messageLate: 0, noScript: 0, lingers: 1_500 }
     const net: Net = {
+      host: 's0',
       timeline,
       random,
       server,
       trace,
       weather: { ...weather, refusal: undefined, unreachable: new Map() },
     }
-    return new SimulatedClient(net, new Process(`c${i}`, timeline, random), settings, 'mutex', nobody as ClientWatcher)
+    return new SimulatedClient([net], new Process(`c${i}`, timeline, random), settings, 'mutex', noClient)
   })
   for (let i = 0; i < listeners; i++) {
     timeline.at(1, () => server.subscribe(`${clients[0]!.lockOf(KEY)}:unlock`, { receive() {} }))

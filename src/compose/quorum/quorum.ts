@@ -25,7 +25,7 @@ import { QuorumKind } from './quorum-kind.ts'
 import { Round } from './round.ts'
 
 export class Quorum implements Backend {
-  readonly ids: Ids = randomIds()
+  readonly ids: Ids
   readonly #members: readonly Member[]
   readonly #majority: number
   readonly #clock: Clock
@@ -46,8 +46,15 @@ export class Quorum implements Backend {
   /** For each server whose votes do not count yet, the timer of `#waitFor`. */
   readonly #waits = new Map<Standing, Timer>()
 
-  constructor(sources: readonly RedisSource[], settings: Settings, clock: Clock, listener: BackendListener) {
+  constructor(
+    sources: readonly RedisSource[],
+    settings: Settings,
+    clock: Clock,
+    listener: BackendListener,
+    ids = randomIds(),
+  ) {
     const now = () => clock.now()
+    this.ids = ids
     this.#clock = clock
     this.#settings = settings
     this.#listener = listener
