@@ -295,13 +295,13 @@ export class SimulatedRedis extends EventEmitter {
   }
 
   #run(script: string, count: number, parameters: string[]): Reply {
-    const { server, weather, trace } = this.#net
+    const { server, weather, trace, host } = this.#net
     if (weather.refusal) throw new ErrorReply(weather.refusal)
     if (script === idleWrite) return 0
     const [keys, argv] = [parameters.slice(0, count), parameters.slice(count)]
     const known = server.scriptOf(script)
     const reply = server.run(known, keys, argv)
-    trace.note('server', () => `${known.name} of ${this.process.name} (${argv.join(' ')}) → ${JSON.stringify(reply)}`)
+    trace.note(host, () => `${known.name} of ${this.process.name} (${argv.join(' ')}) → ${JSON.stringify(reply)}`)
     return reply
   }
 

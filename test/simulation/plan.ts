@@ -156,14 +156,24 @@ export function planOf(seed: number, kind: SimulatedKind): Plan {
  * What the histories of a quorum are about: which faults happen, and what most of the calls do. The story of a known
  * fault needs several rare events, and by pure chance they would hardly ever meet.
  */
-const themes: readonly { readonly kinds?: readonly FaultKind[]; readonly most?: 'nest' | 'renew' | 'queue' }[] = [
-  {},
-  { kinds: [], most: 'queue' },
-  { kinds: ['serverPause', 'stall'], most: 'nest' },
-  { kinds: ['restart', 'serverDown', 'freeze'], most: 'renew' },
-  { kinds: ['force', 'force', 'partition', 'refusal', 'serverPause'], most: 'renew' },
-  { kinds: ['refusal', 'serverDown'] },
+const themes: readonly Theme[] = [
+  { count: 10 },
+  { count: 0, kinds: [], most: 'queue' },
+  { count: 40, kinds: ['serverPause', 'stall'], most: 'nest' },
+  { count: 20, kinds: ['restart', 'serverDown', 'freeze'], most: 'renew' },
+  { count: 40, kinds: ['force', 'partition', 'serverPause'], most: 'renew' },
+  { count: 10, kinds: ['refusal', 'serverDown'] },
+  { count: 20, kinds: ['restart', 'serverDown', 'cut'], replica: true },
 ]
+
+interface Theme {
+  /** How many faults happen, at most. */
+  readonly count: number
+  /** The kinds of faults; undefined: those of the plan. */
+  readonly kinds?: readonly FaultKind[]
+  readonly most?: 'nest' | 'renew' | 'queue'
+  readonly replica?: boolean
+}
 
 /**
  * Turns a plan for mutexes into one for a quorum. Most faults hit a minority of the servers. In many histories a
@@ -174,10 +184,10 @@ function withServers(plan: Plan, random: Random): Plan {
   const count = random.pick([3, 3, 5])
   const minority = (count - 1) / 2
   const some = (most: number) => random.shuffled([...Array(count).keys()]).slice(0, random.int(1, most))
-  const { kinds = [...plan.kinds], most } = random.pick(themes)
+  const theme = random.pick(themes)
+  const { kinds = [...plan.kinds], most, replica = false } = theme
   const [weather] = plan.weathers as [Weather]
   const slow = random.chance(0.5) ? some(minority) : []
-  const replica = random.chance(0.1)
   const dies = !replica && random.chance(kinds.length === 0 ? 0.8 : 0.3)
   const how = random.pick(['refused', 'silent'] as const)
   const healed = most === 'renew' ? 10_000 : plan.healed
@@ -208,7 +218,7 @@ function withServers(plan: Plan, random: Random): Plan {
   const struck: readonly Fault[] =
     kinds.length === 0
       ? []
-      : Array.from({ length: random.int(1, 20) }, () => ({
+      : Array.from({ length: random.int(1, theme.count) }, () => ({
           at: random.between(20, healed),
           kind: kindOf(random.pick(kinds)),
           client: random.int(0, plan.clients - 1),

@@ -18,7 +18,8 @@
  *
  * A history has four parts:
  *   1. calls and faults                              until plan.healed
- *   2. no new calls or faults; waiters are served    until every promise has settled and every lease has ended (I4, I6)
+ *   2. no new calls or faults; waiters are served    until every promise has settled and every lease has ended (I4, I6);
+ *                                                    then each client takes each lock once more
  *   3. all clients are idle                          until old timers have run; then no client keeps anything (I7)
  *   4. all clients close, and keys expire            then no timers and no keys are left (I7)
  */
@@ -46,8 +47,8 @@ const REST = 4_000
 const CLEANING = 1_200
 /** How many ms the first attempt of a call has for its answer, even if the call's timeout is shorter. */
 const ATTEMPT = 1_000
-/** A lease ends this many ms early at most, besides 2 % for the clocks. */
-const MARGIN = 5
+/** A renewal by some ms prolongs the hold by this fraction of them at least, all margins included. */
+const LEAST = 0.8
 /** How many ms a closing client waits for a Redis that does not answer its releases. */
 const CLOSE_PATIENCE = 2_000
 
@@ -63,6 +64,7 @@ export class World implements Stage {
   readonly #checks: Checks | Beliefs
   readonly #promises: Promises
   readonly #jitter: Random
+  #probed = false
 
   constructor(seed: number, kind: SimulatedKind, traced = false) {
     this.seed = seed
@@ -79,7 +81,7 @@ export class World implements Stage {
     const made = () => new Server(timeline, this.#checks.watcher, this.#plan.settings.tokenMemory, persists)
     const first = made()
     this.nets = weathers.map((weather, i): Net => {
-      const host = `s${i}`
+      const host = `server${weathers[1] ? i : ''}`
       const server = i === 0 || (replica && i === 1) ? first : made()
       return { host, replica: replica && i === 1, timeline, random, server, weather, trace }
     })
@@ -94,6 +96,7 @@ export class World implements Stage {
       const client = this.clients[call.client] as SimulatedClient
       this.timeline.at(call.at, () => this.#call(client, call), client.process)
     }
+    this.trace.note('world', () => `${weathers.length} servers${replica ? ', server1 is a replica of server0' : ''}`)
     if (dead.servers.length > 0) this.timeline.at(dead.at, () => kill(this, dead.servers, dead.how))
     for (const fault of faults) this.timeline.at(fault.at, () => strike(this, fault))
     this.timeline.at(healed, () => {
@@ -106,7 +109,7 @@ export class World implements Stage {
     return this.#checks.counts
   }
 
-  /** Replaces Math.random while an event of this history runs. */
+  /** Replaces Math.random while this history runs. */
   readonly jitter = () => this.#jitter.fraction()
 
   /** Runs events until one of them needs a turn of the event loop. Returns false if the history is over. */
@@ -188,8 +191,9 @@ export class World implements Stage {
     if (nested) this.#nest(client, lease, call, nested)
     if (hold === undefined) return this.#release(client, lease, false)
     const use = this.#promises.begin(`use of ${lease.id}`, client, this.timeline.now)
-    if (renew !== undefined) {
-      process.after(Math.min(hold, call.request.lease) / 2, () => {
+    const pause = Math.max(Math.min(hold, call.request.lease) / 2, hold / 8)
+    for (let after = pause; renew !== undefined && after > 0 && after < hold; after += pause) {
+      process.after(after, () => {
         if (client.open) this.#renew(client, lease, renew, call.request.maxHold !== undefined)
       })
     }
@@ -205,7 +209,7 @@ export class World implements Stage {
     const { stops } = process
     const asked = process.now()
     const renewing = lease.renew(ms).then(() => {
-      const due = asked + ms * 0.98 - MARGIN
+      const due = asked + ms * LEAST
       const left = lease.remaining()
       if (!limited && lease.held && process.stops === stops && process.now() + left < due)
         this.#fail(`I8: ${lease.id} was renewed for ${ms} ms, and resolves with ${left.toFixed(3)} ms left`)
@@ -262,13 +266,35 @@ export class World implements Stage {
   #awaitEnd(): void {
     const { timeline } = this
     const open = this.#promises.open
-    if (open.length === 0 && this.#checks.openLeases === 0) {
+    if (open.length === 0 && this.#checks.openLeases === 0 && timeline.now >= this.#plan.calm && !this.#probed) {
+      this.#probed = true
+      for (const client of this.clients) timeline.at(timeline.now, () => this.#probe(client), client.process)
+      timeline.at(timeline.now + POLL, () => this.#awaitEnd())
+    } else if (open.length === 0 && this.#checks.openLeases === 0 && this.#probed) {
       this.trace.note('world', () => 'rests')
       timeline.at(timeline.now + REST, () => this.#closeAll())
     } else if (timeline.now < this.#plan.end) {
       timeline.at(timeline.now + POLL, () => this.#awaitEnd())
     } else {
       this.#fail(`I4: not over by ${timeline.now.toFixed(0)}: ${open.join('; ')}; leases: ${this.#checks.openLeases}`)
+    }
+  }
+
+  /** After all faults, each client can take each lock again. */
+  #probe(client: SimulatedClient): void {
+    if (!client.open) return
+    const request = {
+      ...(this.#plan.calls[0] as Call).request,
+      timeout: undefined,
+      fairAfter: undefined,
+      owner: undefined,
+    }
+    for (const key of this.#plan.keys) {
+      const taking = client.lock(key, request).then(
+        lease => lease?.release(),
+        error => this.#fail(`I4: ${client.process.name} cannot take ${key} any more: ${error.message}`),
+      )
+      this.#watch(`lock ${key} again`, client, Number.POSITIVE_INFINITY, taking)
     }
   }
 
