@@ -78,6 +78,11 @@ export interface Call {
   readonly ending: 'release' | 'twice' | 'never'
   /** In the middle of the hold, `lease.renew` is called with this many ms; undefined: it is not called. */
   readonly renew: number | undefined
+  /**
+   * When the holder renews, another client has begun to release the lock by force this many ms before; undefined: it
+   * has not.
+   */
+  readonly contested?: number | undefined
   /** A second call for the same lock, which the owner makes while it holds the lock. */
   readonly nested: Nested | undefined
 }
@@ -122,7 +127,10 @@ export interface Plan {
   readonly faults: readonly Fault[]
   /** The time, in ms, at which the faults end. No call of `calls` begins after it. */
   readonly healed: number
-  /** By how many ms a call may exceed `outageTimeout`: a server of a quorum is given a second for late requests. */
+  /**
+   * By how many ms a call may exceed `outageTimeout`. When a majority of a quorum has failed by then, the other servers
+   * have up to three times as long; and a second is left for late requests.
+   */
   readonly slack: number
   /** From this time on, a free lock must be taken within `bound` ms. */
   readonly calm: number
@@ -161,7 +169,7 @@ const themes: readonly Theme[] = [
   { count: 0, kinds: [], most: 'queue' },
   { count: 40, kinds: ['serverPause', 'stall'], most: 'nest' },
   { count: 20, kinds: ['restart', 'serverDown', 'freeze'], most: 'renew' },
-  { count: 40, kinds: ['force', 'partition', 'serverPause'], most: 'renew' },
+  { count: 20, kinds: ['force', 'partition', 'serverPause'], most: 'renew' },
   { count: 10, kinds: ['refusal', 'serverDown'] },
   { count: 20, kinds: ['restart', 'serverDown', 'cut'], replica: true },
 ]
@@ -184,7 +192,8 @@ function withServers(plan: Plan, random: Random): Plan {
   const count = random.pick([3, 3, 5])
   const minority = (count - 1) / 2
   const some = (most: number) => random.shuffled([...Array(count).keys()]).slice(0, random.int(1, most))
-  const theme = random.pick(themes)
+  const picked = random.pick(themes)
+  const theme = process.env.SIM_THEME ? themes[Number(process.env.SIM_THEME)]! : picked
   const { kinds = [...plan.kinds], most, replica = false } = theme
   const [weather] = plan.weathers as [Weather]
   const slow = random.chance(0.5) ? some(minority) : []
@@ -197,13 +206,21 @@ function withServers(plan: Plan, random: Random): Plan {
   const { delay } = weather
   const worst = delay.most + (delay.spikes > 0 ? delay.spike : 0) + (slow.length > 0 ? far : 0)
   const long = (lease: number) => Math.ceil(Math.max(lease, 8 * worst))
+  const contests = kinds.includes('force')
   const longest = most === 'renew' ? LONG_RENEWAL : 0
   const chance = (of: typeof most, otherwise: number) => random.chance(most === of ? 0.7 : otherwise)
   const calls = plan.calls.map((call): Call => {
     const request = { ...call.request, lease: long(call.request.lease) }
-    if (chance('queue', 0)) Object.assign(request, { fair: true, fairAfter: undefined, owner: undefined })
-    const nested: Nested = { how: 'once', wants: undefined, lease: undefined, hold: random.pick([undefined, 0, 10]) }
-    const renewal = { renew: longest, hold: random.between(50, longest), ending: 'release' as const }
+    if (chance('queue', 0) || chance('nest', 0))
+      Object.assign(request, { fair: true, fairAfter: undefined, owner: undefined })
+    const nested: Nested = {
+      how: random.pick(['once', 'line']),
+      wants: undefined,
+      lease: undefined,
+      hold: random.pick([undefined, 0, 10]),
+    }
+    const contested = contests ? random.between(0, 4 * worst) : undefined
+    const renewal = { contested, renew: longest, hold: random.between(50, longest), ending: 'release' as const }
     return {
       ...call,
       request,
@@ -244,7 +261,7 @@ function withServers(plan: Plan, random: Random): Plan {
     faults: struck,
     kinds: new Set(kinds.map(kindOf)),
     healed,
-    slack: 1_200,
+    slack: 3 * plan.settings.outageTimeout + 1_200,
     calm: kinds.length > 0 ? healed + grace : 0,
     bound: plan.bound + 10 * worst + 2_000,
     end: healed + grace + (plan.calls.length + 1) * (3_000 + longest + plan.bound + 20 * worst),

@@ -193,7 +193,8 @@ export class World implements Stage {
     const use = this.#promises.begin(`use of ${lease.id}`, client, this.timeline.now)
     const pause = Math.max(Math.min(hold, call.request.lease) / 2, hold / 8)
     for (let after = pause; renew !== undefined && after > 0 && after < hold; after += pause) {
-      process.after(after, () => {
+      process.after(after, () => this.#contest(call, client))
+      process.after(after + (call.contested ?? 0), () => {
         if (client.open) this.#renew(client, lease, renew, call.request.maxHold !== undefined)
       })
     }
@@ -201,6 +202,12 @@ export class World implements Stage {
       this.#promises.settle(use)
       if (ending !== 'never') this.#release(client, lease, ending === 'twice')
     })
+  }
+
+  #contest({ contested, key }: Call, client: SimulatedClient): void {
+    const other = this.clients.find(each => each !== client && each.open)
+    if (contested !== undefined && other)
+      this.timeline.at(this.timeline.now, () => this.forceRelease(other, key), other.process)
   }
 
   /** Renews for `ms`. `limited`: the hold may end earlier all the same. */
