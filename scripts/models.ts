@@ -157,7 +157,7 @@ const quorum: Model = {
     of('quorum: a server restarts, a lost message', 'CALLERS=5 CRASHES=1 RESTARTS=1 LOSSES=1'),
     of('quorum: all fair, a server restarts, time ahead', 'FAIR=3 CALLERS=5 CRASHES=1 RESTARTS=1 AHEAD=1'),
     of('quorum: all fair, two rounds, a server stops', 'PROGRESS FAIR=3 CRASHES=1'),
-    of('quorum: all fair, two rounds, tickets, a server stops', 'PROGRESS FAIR=3 CRASHES=1 TICKETS'),
+    of('quorum: all fair, tickets, a server stops', 'PROGRESS FAIR=3 CALLERS=5 CRASHES=1 TICKETS'),
     of('quorum: all fair, two rounds, a dispute', 'PROGRESS FAIR=3 DISPUTES=1'),
     of('quorum: a server restarts, a late holder', 'PROGRESS CALLERS=5 CRASHES=1 RESTARTS=1 LATES=1'),
     of('quorum: all fair, a server restarts', 'PROGRESS FAIR=3 CALLERS=5 CRASHES=1 RESTARTS=1'),
