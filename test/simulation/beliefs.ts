@@ -20,7 +20,7 @@ export class Beliefs implements ClientWatcher {
   readonly #failed: (invariant: string, what: string) => void
   /** The holds that are neither released nor lost, by the ids of their claims. */
   readonly #open = new Map<string, Open>()
-  /** The holds that a forced release has ended on a server. */
+  /** The holds that a forced release has ended on a server, and their owners. */
   readonly #forced = new Set<string>()
   /** The forced releases under way. `alone`: no other one of the same key has been under way meanwhile. */
   readonly #forcing = new Set<{ readonly key: string; alone: boolean }>()
@@ -30,7 +30,8 @@ export class Beliefs implements ClientWatcher {
   readonly watcher: Watcher = {
     ...nobody,
     taken: ids => {
-      for (const id of ids) this.#forced.add(id)
+      // Calls of the same owner may re-enter a hold that is being taken.
+      for (const id of ids) this.#forced.add(id).add(this.#open.get(id)?.hold.owner ?? id)
     },
   }
 
@@ -57,7 +58,7 @@ export class Beliefs implements ClientWatcher {
     this.#tokens.set(key, tokens)
     for (const [other, last] of tokens) {
       if (other === owner) this.counts.reentered += 1
-      else if (token <= last && !this.#forced.has(id))
+      else if (token <= last && !this.#forced.has(id) && !this.#forced.has(owner))
         this.#failed('I2', `${id} has the token ${token}, after ${last} of ${other}`)
     }
     tokens.set(owner, Math.max(token, tokens.get(owner) ?? 0))

@@ -52,6 +52,7 @@ export interface Listener {
 }
 
 export class Server {
+  readonly host: string
   /** Whether a restart keeps all data, and the server says so. */
   readonly persists: boolean
   /** The virtual time of the latest start, in ms, and how often the server was restarted. */
@@ -66,7 +67,8 @@ export class Server {
   readonly #channels = new Map<string, Set<Listener>>()
 
   /** `tokenMemory` is an option of lock clients. Here, all clients have the same value. */
-  constructor(timeline: Timeline, watcher: Watcher, tokenMemory: number, persists = true) {
+  constructor(timeline: Timeline, watcher: Watcher, tokenMemory: number, host = 'server', persists = true) {
+    this.host = host
     this.persists = persists
     this.#known = known(tokenMemory)
     this.#timeline = timeline
@@ -160,7 +162,9 @@ export class Server {
       `uptime_in_seconds:${uptime}`,
       `loading:${Number(loading)}`,
       `aof_enabled:${Number(this.persists)}`,
+      `run_id:${this.host}${replica ? 'copy' : this.starts}`,
       `role:${replica ? 'slave' : 'master'}`,
+      ...(replica ? [`master_host:${this.host}`, 'master_port:6379'] : []),
       '',
     ].join('\r\n')
   }

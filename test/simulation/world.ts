@@ -78,11 +78,12 @@ export class World implements Stage {
     this.#checks = new Judge(this.#plan, () => this.timeline.now, failed)
     this.#promises = new Promises(this.#plan, failed)
     const { timeline, random, trace } = this
-    const made = () => new Server(timeline, this.#checks.watcher, this.#plan.settings.tokenMemory, persists)
-    const first = made()
+    const made = (host: string) =>
+      new Server(timeline, this.#checks.watcher, this.#plan.settings.tokenMemory, host, persists)
+    const first = made('server0')
     this.nets = weathers.map((weather, i): Net => {
       const host = `server${weathers[1] ? i : ''}`
-      const server = i === 0 || (replica && i === 1) ? first : made()
+      const server = i === 0 || (replica && i === 1) ? first : made(host)
       return { host, replica: replica && i === 1, timeline, random, server, weather, trace }
     })
     const { settings, clients, calls, faults, healed } = this.#plan
