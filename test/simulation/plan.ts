@@ -128,6 +128,11 @@ export interface Plan {
   /** The time, in ms, at which the faults end. No call of `calls` begins after it. */
   readonly healed: number
   /**
+   * Whether every answer is so fast that no client believes its connection to be dead. Otherwise a call may fail even
+   * without faults.
+   */
+  readonly steady: boolean
+  /**
    * By how many ms a call may exceed `outageTimeout`. When a majority of a quorum has failed by then, the other servers
    * have up to three times as long; and a second is left for late requests.
    */
@@ -261,6 +266,7 @@ function withServers(plan: Plan, random: Random): Plan {
     faults: struck,
     kinds: new Set(kinds.map(kindOf)),
     healed,
+    steady: 2 * worst < Math.max(100, plan.settings.outageTimeout / 3),
     slack: 3 * plan.settings.outageTimeout + 1_200,
     calm: kinds.length > 0 ? healed + grace : 0,
     bound: plan.bound + 10 * worst + 2_000,
@@ -328,7 +334,6 @@ function planOfMutex(seed: number): Plan {
   const spike = random.pick([20, 400])
   const delay = { least: 0.05, most, spike, spikes: random.pick([0, 0.01, 0.05]) }
   const worst = delay.spikes > 0 ? most + spike : most
-  // Whether every answer is so fast that no client believes its connection to be dead.
   const steady = 2 * worst < Math.max(100, settings.outageTimeout / 3)
   const healed = random.pick([600, 2_000, 5_000])
   const crowd = random.chance(0.4)
@@ -346,6 +351,7 @@ function planOfMutex(seed: number): Plan {
     settings,
     kinds,
     healed,
+    steady,
     slack: 0,
     calm: quiet ? 0 : healed + grace,
     bound,

@@ -276,7 +276,8 @@ export class World implements Stage {
     const open = this.#promises.open
     if (open.length === 0 && this.#checks.openLeases === 0 && timeline.now >= this.#plan.calm && !this.#probed) {
       this.#probed = true
-      for (const client of this.clients) timeline.at(timeline.now, () => this.#probe(client), client.process)
+      if (this.#plan.steady)
+        for (const client of this.clients) timeline.at(timeline.now, () => this.#probe(client), client.process)
       timeline.at(timeline.now + POLL, () => this.#awaitEnd())
     } else if (open.length === 0 && this.#checks.openLeases === 0 && this.#probed) {
       this.trace.note('world', () => 'rests')
