@@ -234,13 +234,13 @@ export class SimulatedClient implements Observer {
   /**
    * The numbers of waiters, leases, channels and timers that an idle client still has, as text; undefined if it has
    * none. One timer for each server does not count: an open client uses it to check that messages arrive. Nor do the
-   * timers of a client that tries to reach a dead server.
+   * timers of a client that tries to reach a dead server, or asks whether a replica is still one.
    */
   get residue(): string | undefined {
     const channels = this.#heard.size
     const waiting = this.#all.reduce((sum, { local }) => sum + local.waiting, 0)
     const leases = this.#all.reduce((sum, { local }) => sum + local.holding, 0)
-    const tries = this.wires.some(({ net }) => net.weather.dead)
+    const tries = this.wires.some(({ net }) => net.weather.dead || net.replica)
     const residue = { waiting, leases, channels, timers: tries ? 0 : this.process.armed - this.wires.length }
     const nothing = Object.values(residue).every(count => count <= 0)
     return nothing ? undefined : `${this.process.name} ${JSON.stringify(residue)}`
