@@ -10,7 +10,7 @@ import { type CallTerms, callTermsOf, type Settings, settingsOf } from '../../sr
 import { Random } from '../kit/random.ts'
 import type { Weather } from './network.ts'
 
-export const faultKinds = [
+const faultKinds = [
   'cut',
   'stall',
   'partition',
@@ -197,8 +197,7 @@ function withServers(plan: Plan, random: Random): Plan {
   const count = random.pick([3, 3, 5])
   const minority = (count - 1) / 2
   const some = (most: number) => random.shuffled([...Array(count).keys()]).slice(0, random.int(1, most))
-  const picked = random.pick(themes)
-  const theme = process.env.SIM_THEME ? themes[Number(process.env.SIM_THEME)]! : picked
+  const theme = random.pick(themes)
   const { kinds = [...plan.kinds], most, replica = false } = theme
   const [weather] = plan.weathers as [Weather]
   const slow = random.chance(0.5) ? some(minority) : []
@@ -230,7 +229,10 @@ function withServers(plan: Plan, random: Random): Plan {
       ...call,
       request,
       ...(most === 'renew' && { at: random.between(1, healed) }),
-      ...(chance('renew', 0) && { ...renewal, request: { ...request, renew: random.chance(0.5), maxHold: undefined } }),
+      ...(chance('renew', 0) && {
+        ...renewal,
+        request: { ...request, renew: random.chance(0.5), maxHold: Number.POSITIVE_INFINITY },
+      }),
       nested: chance('nest', 0.1) ? nested : call.nested,
     }
   })
@@ -319,7 +321,9 @@ function planOfMutex(seed: number): Plan {
   // Among the histories whose calls have many owners, some have no faults either. In these histories, the promises
   // that redis-baton keeps only without faults can be checked, too.
   const often = family || random.chance(0.2) ? 0 : 0.25
-  const kinds = new Set(faultKinds.filter(kind => random.chance(family && kind === 'messages' ? 0.3 : often)))
+  const kinds = new Set<FaultKind>(
+    faultKinds.filter(kind => random.chance(family && kind === 'messages' ? 0.3 : often)),
+  )
   const clients = random.int(2, 4)
   const keys = random.chance(0.7) ? ['k'] : ['k', 'l']
   const lease = random.pick([60, 300, 1_000, 3_000])

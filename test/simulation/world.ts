@@ -196,7 +196,7 @@ export class World implements Stage {
     for (let after = pause; renew !== undefined && after > 0 && after < hold; after += pause) {
       process.after(after, () => this.#contest(call, client))
       process.after(after + (call.contested ?? 0), () => {
-        if (client.open) this.#renew(client, lease, renew, call.request.maxHold !== undefined)
+        if (client.open) this.#renew(client, lease, renew, Number.isFinite(call.request.maxHold))
       })
     }
     process.after(hold, () => {
@@ -295,6 +295,7 @@ export class World implements Stage {
     const request = {
       ...(this.#plan.calls[0] as Call).request,
       timeout: undefined,
+      signal: undefined,
       fairAfter: undefined,
       owner: undefined,
     }
