@@ -287,6 +287,11 @@ export interface Kind<State = unknown> {
    */
   renew(asked: readonly Prolonging[]): Promise<Renewed[]>
   /**
+   * Returns those of the holds that Redis has. The keys of the holds are in one place (see `placeOf`). Undefined: a
+   * failover of the servers makes no release undone.
+   */
+  remaining?(holds: readonly HoldName[]): Promise<HoldName[]>
+  /**
    * Called after an owner has re-entered with a longer lease than that of its first hold, and Redis has prolonged the
    * first hold. Returns the time until which the first hold now lasts, in monotonic ms. If this method is absent, the
    * client prolongs the first hold to the deadline of the new hold.

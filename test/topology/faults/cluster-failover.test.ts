@@ -57,6 +57,24 @@ describe('CLUSTER FAILOVER', () => {
 })
 
 describe('SIGKILL of a master', () => {
+  // This test fails if `moved: slots => this.#listener.moved?.(place => slots.has(slotOf(`{${place}}`))),` becomes
+  // `moved: () => {},` in src/redis/link.ts: the new master has a hold that ended on the old one.
+  test('I4: a release that its replica missed is sent again', { timeout: 60_000 }, async () => {
+    const cluster = await ownCluster()
+    const [one, two] = ['one', 'two'].map(label => clusterLocks(cluster, { label, lease: 120_000 }))
+    const locks = kindNames.map(kind => [lockOf(one!, kind, 'parked'), lockOf(two!, kind, 'parked')] as const)
+    const leases = await Promise.all(locks.map(([lock]) => lock.lock()))
+    const master = await cluster.masterOf(slotOf('parked'))
+    const replica = await cluster.replicaOf(master)
+    await cluster.loseWrites(master)
+    expect(await Promise.all(leases.map(lease => lease.release()))).toEqual(leases.map(() => true))
+    await cluster.kill(master)
+    await cluster.untilMaster(replica)
+    // The first client learns of the new master by its next call.
+    await one!.isLocked('parked')
+    await within(SOON, Promise.all(locks.map(([, lock]) => lock.lock())))
+  })
+
   // The replica of a master that has died may lack the master's last writes. So I1 and I3 are not guaranteed for that
   // master's keys: holds from before the promotion may overlap with later holds, and queue positions may be lost. For
   // all other keys, I1 and I3 are guaranteed. This test fails if `else this.#send(call)` is removed in
