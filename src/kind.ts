@@ -287,8 +287,9 @@ export interface Kind<State = unknown> {
    */
   renew(asked: readonly Prolonging[]): Promise<Renewed[]>
   /**
-   * Returns those of the holds that Redis has. The keys of the holds are in one place (see `placeOf`). Undefined: a
-   * failover of the servers makes no release undone.
+   * Returns those of the holds that Redis has. The keys of the holds are in one place (see `placeOf`). If this method is
+   * absent, releases are not sent again after a failover. A quorum needs no such method: a release that one server lacks
+   * is not missing on the others.
    */
   remaining?(holds: readonly HoldName[]): Promise<HoldName[]>
   /**
