@@ -93,6 +93,9 @@ export class Session {
         for (const { acquirer } of this.#all) acquirer.reconnected()
         this.#backend.look()
       },
+      moved: affects => {
+        for (const { holding, kind } of this.#all) holding.sendAgain(key => affects(kind.placeOf(key)))
+      },
       heard: lock => {
         if (lock !== undefined) this.#about(lock, (locks, key) => locks.heard(key))
         else for (const locks of this.#all) locks.heard()
@@ -242,7 +245,7 @@ export class Session {
   /** Releases, in Redis, a grant that no waiter wants. The lock's name says which kind of lock it is. */
   #giveBack(id: string, lock: string): void {
     const locks = this.#all.find(({ keys }) => keys.keyOf(lock) !== undefined)
-    locks?.kind.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)
+    locks?.holding.giveBack({ key: locks.keys.keyOf(lock) as string, id })
   }
 
   /**

@@ -18,6 +18,7 @@ import { type Asked, Hold } from '../local/hold.ts'
 import type { LocalLocks } from '../local/local-locks.ts'
 import type { Inherited } from '../local/run.ts'
 import type { Loss } from '../local/states.ts'
+import { RecentReleases } from './recent-releases.ts'
 import { Records } from './records.ts'
 import { Renewal } from './renewal.ts'
 
@@ -56,6 +57,8 @@ export class Holds {
   readonly #listener: HoldListener
   readonly #renewal: Renewal
   readonly #records: Records
+  /** Undefined if the kind cannot say which holds Redis has. */
+  readonly #recent: RecentReleases | undefined
   /** How many holds this client has had so far. */
   #count = 0
   /**
@@ -90,6 +93,7 @@ export class Holds {
         listener.ended()
       },
     })
+    this.#recent = kind.remaining && new RecentReleases(kind, clock)
     this.#records = new Records(kind, clock, locks, {
       doubt: hold => this.#renewal.doubt(hold),
       failed: error => listener.failed(error),
@@ -202,6 +206,22 @@ export class Holds {
   }
 
   /**
+   * Called when another server may have the locks of some keys. Ends holds that this client has released, and that Redis
+   * has nevertheless.
+   */
+  sendAgain(concerns: (key: string) => boolean): void {
+    this.#recent?.sendAgain(concerns, (name, used) => this.#endInBackground(name, used))
+  }
+
+  /** Releases a grant that no waiter of this client wants. */
+  giveBack(name: HoldName): void {
+    this.#kind.giveBack(name).then(
+      () => this.#recent?.add(name, undefined),
+      error => this.#listener.failed(error),
+    )
+  }
+
+  /**
    * Declares all holds lost, because the client is closed. Their `signal`s abort. Redis keeps the holds until
    * `releaseAll`.
    */
@@ -248,6 +268,7 @@ export class Holds {
   /** Processes Redis's answer to a release. Returns whether the hold was live. */
   readonly #wasLive = (answer: Released | 'handed on', hold: Hold): boolean => {
     if (answer === 'handed on') return true
+    this.#recent?.add(hold.name, hold.run?.last)
     this.#follow(hold.key, answer)
     if (answer.ended) this.#released(hold)
     return answer.ended
@@ -304,7 +325,10 @@ export class Holds {
     const ended = this.#kind
       .release(name, used)
       .then(
-        released => this.#follow(name.key, released),
+        released => {
+          this.#recent?.add(name, used)
+          this.#follow(name.key, released)
+        },
         error => {
           this.#wake(name)
           failed(error)
@@ -319,8 +343,7 @@ export class Holds {
   /** Applies the reply to a release in Redis. Redis may have passed the lock on to waiters of this client. */
   #follow(key: string, { heard, successors = [] }: Released): void {
     for (const { id, grant } of successors) {
-      if (this.#locks.grantedByReply(id, grant)) continue
-      this.#kind.giveBack({ key, id }).catch(error => this.#listener.failed(error))
+      if (!this.#locks.grantedByReply(id, grant)) this.giveBack({ key, id })
     }
     this.#locks.released(key, heard)
   }
