@@ -31,6 +31,8 @@ export interface Backend {
   readonly inboxPerLock: boolean
   /** Whether commands can be sent. In a quorum: whether commands can be sent to a majority of the servers. */
   readonly up: boolean
+  /** Whether commands can be sent to at least one server, be it one whose votes do not count. */
+  readonly reachable: boolean
   /**
    * When Redis last answered a call, on the clock that counts only the time in which this process ran; −∞: never. An
    * answer "not now" (loading, busy, moving a slot) does not count.

@@ -209,9 +209,9 @@ export class Session {
 
   async #close(): Promise<void> {
     const backend = this.#backend
-    const { up } = backend
+    const { reachable } = backend
     const left = Promise.all(this.#all.flatMap(({ acquirer, holding }) => [acquirer.close(), holding.releaseAll()]))
-    if (up) await this.#takenBack(left.then(() => backend.rest()))
+    if (reachable) await this.#takenBack(left.then(() => backend.rest()))
     backend.close()
     for (const locks of this.#all) locks.close()
     await left

@@ -41,6 +41,10 @@ export class Server implements Backend {
     return this.link.commands.up
   }
 
+  get reachable(): boolean {
+    return this.up
+  }
+
   get answeredAt(): number {
     return this.link.commands.answeredAt
   }

@@ -74,6 +74,10 @@ export class LateQuorum implements Backend {
     return this.#quorum.value?.up ?? false
   }
 
+  get reachable(): boolean {
+    return this.#quorum.value?.reachable ?? false
+  }
+
   get answeredAt(): number {
     return this.#quorum.value?.answeredAt ?? Number.NEGATIVE_INFINITY
   }

@@ -92,6 +92,10 @@ export class Quorum implements Backend {
     return this.#members.filter(({ mayCount }) => mayCount).length >= this.#majority
   }
 
+  get reachable(): boolean {
+    return this.#members.some(({ up }) => up)
+  }
+
   get answeredAt(): number {
     return Math.max(...this.#members.map(({ server }) => server.answeredAt))
   }

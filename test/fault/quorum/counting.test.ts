@@ -120,3 +120,14 @@ test.each(untold)(
   },
   40_000,
 )
+
+// This test fails if `this.#members.some(({ up }) => up)` becomes `this.up` in src/compose/quorum/quorum.ts: the votes stay.
+test('I7: a client that closes takes its votes back from servers whose votes do not count', async () => {
+  const scene = await quorumScene({ args: forgetful })
+  const locks = scene.client({ outageTimeout: 1_000 })
+  const key = freshKey()
+  await rejection(locks.lock(key, { timeout: 800 }), Error)
+  await locks.close()
+  const kept = await Promise.all([0, 1, 2].map(i => scene.redis(i).hget(`lock:{${key}}`, 'holder')))
+  expect(kept).toEqual([null, null, null])
+})
