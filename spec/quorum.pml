@@ -627,9 +627,11 @@ end:
   :: d_step { st[i] == idle && (!second(i) || st[i - 1] == over) -> become(i, waiting); begin(i); tidy() }
   :: d_step { TRIES(i) -> printf("client %d tries again\n", client(i)); begin(i); tidy() }
   :: d_step { TRIES_EARLY(i) -> earlies--; printf("client %d tries early\n", client(i)); begin(i); tidy() }
-#if !defined(KEEP_MINORITY) && !defined(TICKETS)
+#ifndef TICKETS
+#ifndef KEEP_MINORITY
   :: d_step { PUTS_BACK(i) -> putBack(i) }
   :: d_step { MINOR(i) && !PUTS_BACK(i) && earlies > 0 -> earlies--; putBack(i) }
+#endif
 #endif
   :: d_step { st[i] == holding && !in(stopped, i) -> become(i, over); takeBack(i); tidy() }
   :: d_step { st[i] == waiting && quits > 0 -> quits--; printf("client %d gives up\n", client(i)); become(i, over); takeBack(i); tidy() }
@@ -675,8 +677,10 @@ end:
 #endif
   :: d_step { GIVES(v) -> receive(v) }
   :: d_step { LOOKS(v) -> ask[v] = asking; tidy() }
-#if defined(TICKETS) && !defined(KEEP_TICKETS)
+#ifdef TICKETS
+#ifndef KEEP_TICKETS
   :: d_step { PLACES(v) -> take(proved, v); ask[v] = placing; tidy() }
+#endif
 #endif
   :: d_step { RENEWS(v) -> ask[v] = renewing; tidy() }
   :: d_step { ENDS(v) -> take(proved, v); settle(of(v)); tidy() }

@@ -94,7 +94,7 @@ const faults: Record<FaultKind, Run> = {
       'OOM no memory',
     ]
     for (const { weather } of nets) weather.refusal = texts[variant % texts.length]
-    if (variant > 3) for (const redis of sockets(stage.clients, nets)) redis.break()
+    if (variant % 2 === 0) for (const redis of sockets(stage.clients, nets)) redis.break()
     later(stage, ms, () => {
       for (const { weather } of nets) weather.refusal = undefined
     })

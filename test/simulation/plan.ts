@@ -175,7 +175,7 @@ const themes: readonly Theme[] = [
   { count: 40, kinds: ['serverPause', 'stall'], most: 'nest' },
   { count: 20, kinds: ['restart', 'serverDown', 'freeze'], most: 'renew' },
   { count: 20, kinds: ['force', 'partition', 'serverPause'], most: 'renew' },
-  { count: 10, kinds: ['refusal', 'serverDown'] },
+  { count: 10, kinds: ['refusal', 'refusal', 'serverDown'] },
   { count: 20, kinds: ['restart', 'serverDown', 'cut'], replica: true },
 ]
 
@@ -249,7 +249,7 @@ function withServers(plan: Plan, random: Random): Plan {
           ms: random.pick([10, 100, 400, plan.settings.lease, 2_000, 1.3 * plan.settings.outageTimeout]),
           variant: random.int(0, 5),
           key: random.pick(plan.keys),
-          servers: some(random.chance(0.7) ? minority : count),
+          servers: some(random.chance(0.5) ? minority : count),
         }))
   return {
     ...plan,
