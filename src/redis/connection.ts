@@ -273,20 +273,20 @@ export class Connection {
    * new password, or may lead to the new master. (In a cluster, MOVED leads to the new master.)
    */
   passes(error: Error): boolean {
-    return isPassing(error) || this.#isOutdated(error) || (isDemoted(error) && !('nodes' in this.redis))
+    return isPassing(error) || this.isOutdated(error) || (isDemoted(error) && !('nodes' in this.redis))
   }
 
   /**
    * Returns whether the server refuses a password that it accepted before. The password has been changed, so the next
    * connection may have the new one.
    */
-  #isOutdated(error: Error): boolean {
+  isOutdated(error: unknown): error is Error {
     return this.#accepted && isUninvited(error)
   }
 
   /** Returns whether the error is a lasting refusal of the connection. */
   #refuses(error: Error): boolean {
-    return isFinal(error) && !this.#isOutdated(error)
+    return isFinal(error) && !this.isOutdated(error)
   }
 
   /** Called when something has arrived, so the connection works. */
