@@ -416,14 +416,18 @@ export class Connection {
     // `close` may have been called while credentials were fetched.
     if (this.#closed) return this.redis.disconnect()
     if (this.redis.status !== 'ready') return
+    // From now on, such an error is about this attempt.
+    if (isUninvited(this.#lastError)) this.#lastError = undefined
     const checked = this.#destination.check?.(this.redis, this.#demoted)
     if (!checked) return this.#wentUp()
     const greeting = this.#greeting
     checked.then(wrong => {
       // The connection may have been lost during the check, and even replaced.
       if (this.#closed || this.redis.status !== 'ready' || this.#greeting !== greeting) return
-      // If ioredis 5 has reported that the server refused the password, that error is the reason for the reset.
-      if (wrong) this.reset(isUninvited(this.#lastError) ? this.#lastError : wrong)
+      // ioredis 5 counts as ready before the server has answered to the password. If the server refused it, the check
+      // may have passed, because the server may let everybody select a database.
+      if (isUninvited(this.#lastError)) this.reset(this.#lastError)
+      else if (wrong) this.reset(wrong)
       else this.#wentUp()
     })
   }
