@@ -106,7 +106,9 @@ export class Connection {
   #reconnect: Timer | undefined
   #greeting: Timer | undefined
   #up = false
-  /** Whether a server was up before, and so has accepted the password. */
+  /** Whether a server was up before. */
+  #wasUp = false
+  /** Whether a call was answered, so the password was accepted. (An old server without HELLO, or a node, is up before.) */
   #accepted = false
   #closed = false
   #attempts = 0
@@ -409,7 +411,7 @@ export class Connection {
   /** Returns the error as it may be reported. If the server was never up, the port may be the wrong one. */
   #reported(error: Error): Error {
     const bare = withoutArguments(error)
-    return this.#accepted ? bare : askingAboutTls(bare, this.redis.options)
+    return this.#wasUp ? bare : askingAboutTls(bare, this.redis.options)
   }
 
   #greeted(): void {
@@ -434,8 +436,7 @@ export class Connection {
 
   #wentUp(): void {
     this.#up = true
-    // A cluster counts as up although its nodes may still refuse the password. Other connections were checked before.
-    this.#accepted ||= !('nodes' in this.redis)
+    this.#wasUp = true
     this.#greeting?.cancel()
     this.#attempts = 0
     this.#lastError = this.#torn = this.#reason = undefined

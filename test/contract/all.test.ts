@@ -8,6 +8,7 @@ import {
   LockLostError,
   LockTimeoutError,
 } from '../../src/index.ts'
+import { kindsHere } from '../kit/kinds.ts'
 import { aborted, promptly, rejection } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { place } from '../kit/place.ts'
