@@ -31,12 +31,15 @@ import type {
   VoteMode,
 } from '../kind.ts'
 import { decodeNames, encodeClaim } from './claim.ts'
+import type { MutexNames } from './mutex/names.ts'
 import type { scripts } from './mutex/scripts.generated.ts'
 import type { scripts as readWriteScripts } from './permits/read-write/scripts.generated.ts'
 import type { LockState } from './state.ts'
 
+type Acquire = (typeof scripts)['acquire']
+
 export type QueueScripts = Pick<typeof scripts, 'tend' | 'leave' | 'sweep' | 'release' | 'renew'> & {
-  readonly acquire: (typeof scripts | typeof readWriteScripts)['acquire']
+  readonly acquire: Omit<(typeof scripts | typeof readWriteScripts)['acquire'], 'keys'> & Pick<Acquire, 'keys'>
 }
 
 /** One script call renews at most this many locks. This bounds the time for which it blocks the server. */
@@ -70,12 +73,12 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
    * as `#scripts`.
    */
   readonly #replicated: Runner<QueueScripts>
-  readonly #keys: KindNames
+  readonly #keys: KindNames<MutexNames>
   readonly #waiterTtl: number
   /** The holder's label in the latest refusal, kept so that thousands of waiters for one holder share one string. */
   #holder = ''
 
-  constructor(parts: Parts<QueueScripts>) {
+  constructor(parts: Parts<QueueScripts, MutexNames>) {
     const { names, scripts: runner, replicated } = parts
     this.#scripts = runner
     this.#replicated = replicated ?? runner
@@ -232,9 +235,10 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   }
 
   async #renewSome(asked: readonly Prolonging[], scripts: Runner<QueueScripts>): Promise<Renewed[]> {
+    const names = asked.map(({ hold }) => this.#keys.of(hold.key))
     const { values, sent } = await scripts.run(
       'renew',
-      { locks: asked.map(({ hold }) => this.#keys.of(hold.key).lock) },
+      { keys: [...names.map(({ lock }) => lock), ...names.map(({ deadlines }) => deadlines)] },
       { asked: asked.flatMap(({ hold, token, ms }) => [hold.id, token, ms]) },
     )
     return asked.map((_, i) => {

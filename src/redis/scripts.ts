@@ -10,8 +10,6 @@ import type { ArgsOf, KeysOf, Reply, Runner, Script, ScriptSet } from '../kind.t
 import type { Answer, Request, Server } from './request.ts'
 
 export interface ScriptRequest<T> extends Required<Request<T>> {
-  /** The first key of the script call. */
-  readonly key: string
   queue(pipeline: ChainableCommander): void
 }
 
@@ -24,6 +22,7 @@ interface Loaded {
   readonly sha: string
   readonly lua: string
   readonly keys: readonly string[]
+  readonly least: number | undefined
   readonly args: readonly string[]
   /** Returns the commands that the script calls. */
   readonly commands: () => readonly string[]
@@ -56,6 +55,9 @@ export function textOf({ lua }: Pick<Script, 'lua'>, { cluster, inboxes, tokenMe
   const inbox = cluster ? "KEYS[1]..':inbox:'" : quoted(inboxes)
   return text.replace(/\bMEMORY\b/g, String(tokenMemory)).replace(/\bINBOX\b/g, () => inbox)
 }
+
+/** The key that a script receives only in a cluster (lua/shared/settled.lua). */
+const ONLY_IN_CLUSTER = 'none'
 
 /** Returns `text` as a string literal of Lua. */
 function quoted(text: string): string {
@@ -102,10 +104,11 @@ export class Scripts<S extends ScriptSet> implements Runner<S> {
     this.#executor = executor
     this.#pattern = pattern
     const load = (script: Script): Loaded => {
-      const { keys, args } = script
+      const { least, args } = script
+      const keys = settings.cluster ? script.keys : script.keys.filter(name => name !== ONLY_IN_CLUSTER)
       const lua = textOf(script, settings)
       const commands = () => commandsOf(script, settings.cluster)
-      return { lua, keys, args, commands, texts: 0, sha: createHash('sha1').update(lua).digest('hex') }
+      return { lua, keys, least, args, commands, texts: 0, sha: createHash('sha1').update(lua).digest('hex') }
     }
     this.#loaded = Object.fromEntries(Object.entries(scripts).map(([name, script]) => [name, load(script)])) as {
       [N in keyof S]: Loaded
@@ -137,8 +140,9 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   readonly #args: CallArgs
   readonly #read: (reply: Reply<S>) => T | Promise<T>
   readonly #pattern: string
-  /** All keys of the lock, even if the script call has only the first one. */
   readonly #keys: KeysOf<S>
+  /** The keys that the next call leaves out, because a slot is moving (lua/shared/keys.lua). */
+  #left: string[] = []
   #known = true
   /** The value of the script's `texts` when this call was last sent. */
   #texts: number
@@ -172,6 +176,7 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   }
 
   rephrase(refusal: Error): boolean {
+    if (/TRYAGAIN|redirections|non local key/.test(refusal.message)) return this.#regroup(refusal.message)
     if (!this.#known || !refusal.message.startsWith('NOSCRIPT')) return false
     const script = this.#script
     // If several calls get NOSCRIPT, only one of them needs to send the text. The others repeat EVALSHA, which reaches
@@ -184,6 +189,22 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
     }
     this.#texts = script.texts
     return true
+  }
+
+  /**
+   * Called when some of the keys are missing on a node while their slot moves. The next call then has only the keys that
+   * a lock without a queue has. If such a call is refused too, the one after it has all keys again, after a pause.
+   */
+  #regroup(refusal: string): boolean {
+    const count = Number(this.#args[1])
+    const least = this.#script.least === 0 ? count / 2 : (this.#script.least ?? count)
+    const all = this.#left.length === 0
+    if (all && (least === count || refusal.includes('non local key'))) return false
+    const left = all ? this.#args.splice(2 + least, count - least) : []
+    this.#args.splice(2 + count, 0, ...this.#left)
+    this.#args[1] = String(count - left.length + this.#left.length)
+    this.#left = left
+    return all
   }
 
   read({ reply, sent, repeated }: Answer<unknown>): T | Promise<T> {

@@ -203,7 +203,7 @@ test('the deadlines are lost, and the holder is dead: I4, its permits come back 
   const peer = await Peer.start(patient)
   await peer.permits(key, 3, { permits: 2 })
   await peer.kill()
-  await plainRedis().del(`lock:%semaphore/{${key}}:deadlines`)
+  await plainRedis().del(`lock:%semaphore/{${key}}:d`)
   const busy = await semaphore.lock()
   const rest = await within(1_000, semaphore.lock({ permits: 2 }))
   for (const lease of [busy, rest]) expect(await lease.release()).toBe(true)

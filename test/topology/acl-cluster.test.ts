@@ -79,13 +79,13 @@ async function behindTheDead({ limited, other }: Pair, key: string): Promise<voi
   const wait = other.lock(key, { fair: true, timeout: 3_000 })
   wait.catch(() => {})
   const { redis } = await cluster.masterOf(slotOf(key))
-  await eventually(async () => (await redis.zcard(`${lock}:queue`)) === 1)
-  const [, ticket] = await redis.zrange(`${lock}:queue`, '0', '0', 'WITHSCORES')
+  await eventually(async () => (await redis.zcard(`${lock}:q`)) === 1)
+  const [, ticket] = await redis.zrange(`${lock}:q`, '0', '0', 'WITHSCORES')
   const dead = newClientId()
-  await redis.zadd(`${lock}:queue`, Number(ticket) - 1, `${newHoldId(dead)} 0 30000 30000 0 dead`)
+  await redis.zadd(`${lock}:q`, Number(ticket) - 1, `${newHoldId(dead)} 0 30000 30000 0 dead`)
   const node = Number.parseInt(String(await redis.cluster('MYID')).slice(0, 2), 16) / 256
-  await redis.zadd(`${lock}:expiry`, 1e13 + node, `${dead}@`)
-  await redis.pexpire(`${lock}:expiry`, 30_000)
+  await redis.zadd(`${lock}:d`, 1.5e13 + node, `${dead}@`)
+  await redis.pexpire(`${lock}:d`, 30_000)
   expect(await held.release()).toBe(true)
   expect(await (await wait).release()).toBe(true)
 }
@@ -100,7 +100,7 @@ async function whereItIsHeard({ limited, other }: Pair, key: string): Promise<vo
   wait.catch(() => {})
   const { redis } = await cluster.masterOf(slotOf(key))
   await eventually(
-    async () => (await redis.zrange(`lock:{${key}}:expiry`, '0', '-1')).some(member => /@/.test(member)),
+    async () => (await redis.zrange(`lock:{${key}}:d`, '0', '-1')).some(member => /@/.test(member)),
     1_000,
   ).finally(() => held.release())
   expect(await (await wait).release()).toBe(true)

@@ -17,9 +17,8 @@ const piece = fc.constantFrom(
   'a',
   'b',
   ':',
-  ':queue',
-  ':expiry',
-  ':holds',
+  ':q',
+  ':d',
   '%',
   '3A',
   '25',
@@ -63,7 +62,7 @@ test('no two keys share a name of a lock, a queue or expiries', () => {
 })
 
 test('no two short strings share a name', () => {
-  const letters = ['{', '}', 'a', ':lock', ':queue']
+  const letters = ['{', '}', 'a', ':lock', ':q']
   const owners = new Map<string, string>()
   const visit = (word: string, depth: number) => {
     if (word) {
@@ -175,7 +174,7 @@ describe('the names in the documentation', () => {
     ['order:1', 'lock:{order:1}'],
     ['{user}:order', 'lock:{user}:order'],
   ])('%s', (of, lock) => {
-    const names = { lock, queue: `${lock}:queue`, expiry: `${lock}:expiry`, holds: `${lock}:holds` }
+    const names = { lock, queue: `${lock}:q`, deadlines: `${lock}:d` }
     expect(standalone.of(of)).toEqual(names)
   })
 

@@ -6,7 +6,7 @@
 --
 -- Takes
 --   lines   list    the queue (lua/permits/semaphore/queues.lua)
---   expiry  ZSET    waiters' deadlines
+--   deadlines ZSET  see lua/shared/live.lua
 --   deaf    list    the clients that receive no message, each with the value `true`
 --   mine?   string  see lua/shared/told.lua
 --   asks?   ZSET    see lua/shared/told.lua

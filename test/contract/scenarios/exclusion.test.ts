@@ -24,6 +24,6 @@ describe.each<[string, Partial<Orders>[]]>([
     expect(await crew.written()).toHaveLength(orders.length * rounds * callers)
     expect((await crew.history()).filter(({ kind }) => kind === 'lost')).toEqual([])
     expect(await client().inspect(crew.key)).toMatchObject({ locked: false, waiters: [] })
-    expect(await keysWith(plainRedis(), `${crew.key}}:queue`)).toEqual([])
+    expect(await keysWith(plainRedis(), `${crew.key}}:q`)).toEqual([])
   })
 })
