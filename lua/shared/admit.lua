@@ -15,7 +15,7 @@
 --   lock        HASH     the lock
 --   deadlines   ZSET     the ends of holds, and waiters' deadlines (lua/shared/live.lua)
 --   deaf        list     the clients that receive no message, each with the value `true`
---   lines       list     the queues of the fair waiters
+--   lines       ZSETs   the queues of the fair waiters
 --   now         ms       the server's time
 --   micros      µs       the server's time
 --   stamp       string   the server's time, µs as text

@@ -7,7 +7,7 @@
 --   ttl      ms       the waiters' own expiry
 --   taken    number   what all holds take together
 --   lock     HASH     the lock
---   lines    list     the queues of the fair waiters
+--   lines    ZSETs   the queues of the fair waiters
 --   deadlines ZSET    see lua/shared/live.lua
 --   now      ms       the server's time
 -- Gives

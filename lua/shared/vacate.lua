@@ -6,7 +6,7 @@
 --   asks?       ZSET     see lua/shared/admit.lua
 --   lock        HASH     the lock
 --   deadlines   ZSET     see lua/shared/live.lua
---   lines       list     the queues of the fair waiters
+--   lines       ZSETs   the queues of the fair waiters
 --   now         ms       the server's time
 --   micros      µs       the server's time
 --   stamp       string   the server's time, µs as text

@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs'
 import luaparse from 'luaparse'
 import type { Declared, Header } from './header.ts'
 import { checkKeys } from './keys.ts'
-import { checkAgreement, checkNames, firstAssigned, hasLocals, readsAnywhere, newNames, unreadOf } from './names.ts'
+import { checkAgreement, checkNames, firstAssigned, hasLocals, newNames, readsAnywhere, unreadOf } from './names.ts'
 import { renamed, shortNames } from './short-names.ts'
 import { type Inclusion, outsideStrings, type Source, Sources } from './source.ts'
 

@@ -45,7 +45,8 @@ export function checkNames(source: Source): void {
 
   const [read, written] = [false, true].map(w => names(uses.filter(use => use.written === w)))
   for (const { name, optional } of [...keys, ...args])
-    if (!read!.has(name) && !(optional && keys.some(key => key.name === name))) fail(`the header's "${name}" is not used`)
+    if (!read!.has(name) && !(optional && keys.some(key => key.name === name)))
+      fail(`the header's "${name}" is not used`)
   for (const { name } of takes) if (!read!.has(name)) fail(`takes "${name}" and does not read it`)
   for (const { name } of changes) if (!written!.has(name)) fail(`changes "${name}" and does not write it`)
   for (const { name } of gives) if (!written!.has(name)) fail(`gives "${name}" and does not write it`)

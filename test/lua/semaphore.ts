@@ -102,7 +102,11 @@ export class TestSemaphore {
   }
 
   async renew({ id }: Asker, token: number, ms: number): Promise<unknown> {
-    const { values } = await this.#scripts.run('renew', { keys: [this.names.lock, this.names.deadlines] }, { asked: [id, token, ms] })
+    const { values } = await this.#scripts.run(
+      'renew',
+      { keys: [this.names.lock, this.names.deadlines] },
+      { asked: [id, token, ms] },
+    )
     return values[0]
   }
 

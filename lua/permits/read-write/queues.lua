@@ -6,6 +6,6 @@
 --   readers  ZSET  the waiting readers by ticket
 --   none?    string  a key that never exists (lua/shared/settled.lua)
 -- Gives
---   lines    list  the queue of the writers and the queue of the readers
+--   lines    ZSETs the queue of the writers and the queue of the readers
 -- include: settled
 lines = { queue, readers }

@@ -5,7 +5,7 @@
 -- number, clients with the old and the new number work side by side.
 --
 -- Takes
---   lines   list    the queue (lua/permits/semaphore/queues.lua)
+--   lines   ZSETs  the queue (lua/permits/semaphore/queues.lua)
 --   deadlines ZSET  see lua/shared/live.lua
 --   deaf    list    the clients that receive no message, each with the value `true`
 --   mine?   string  see lua/shared/told.lua

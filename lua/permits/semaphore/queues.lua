@@ -4,6 +4,6 @@
 --   queue   ZSET  the fair waiters by ticket
 --   none?   string  a key that never exists (lua/shared/settled.lua)
 -- Gives
---   lines   list  the one queue of the fair waiters
+--   lines   ZSETs the one queue of the fair waiters
 -- include: settled
 lines = { queue }

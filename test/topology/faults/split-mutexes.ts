@@ -12,7 +12,11 @@ import { knownBy, LEASE, type Play, type Scene, type Stage, settings, terms } fr
 const withQueue = ['lock', 'queue', 'deadlines']
 
 /** `twice`: the holder has re-entered. `ended`: which of its holds has ended. `dead`: the only waiter is dead. */
-const scenes: readonly (Scene & { readonly twice?: true; readonly ended?: 'first' | 'second'; readonly dead?: true })[] = [
+const scenes: readonly (Scene & {
+  readonly twice?: true
+  readonly ended?: 'first' | 'second'
+  readonly dead?: true
+})[] = [
   { name: 'held', keys: ['lock'] },
   { name: 'held twice', keys: ['lock', 'deadlines'], twice: true },
   { name: 'held once of twice, with a queue', keys: withQueue, twice: true, ended: 'second' },
@@ -108,7 +112,9 @@ const calls: Readonly<Record<string, (stage: MutexStage) => Promise<unknown>>> =
   async renew({ lock, holder, inner, token }) {
     const { lock: name, deadlines } = lock.names
     const asked = (await Promise.all(
-      [holder, inner].map(({ id }) => lock.scripts.run('renew', { keys: [name, deadlines] }, { asked: [id, token, LEASE] })),
+      [holder, inner].map(({ id }) =>
+        lock.scripts.run('renew', { keys: [name, deadlines] }, { asked: [id, token, LEASE] }),
+      ),
     )) as { values: unknown[] }[]
     return asked.map(({ values }) => typeof values[0])
   },
