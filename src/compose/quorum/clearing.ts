@@ -105,6 +105,7 @@ export class Clearing {
     const { epoch } = member
     for (;;) {
       await kind.leave(claim)
+      // A heartbeat that is not finished is followed by another one, which may reach the server after `leave`.
       if (seat.asked === 0) break
       await new Promise<void>(resolve => (seat.idle = resolve))
     }
