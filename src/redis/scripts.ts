@@ -88,6 +88,17 @@ local lacking = {}
 for _, name in ipairs(ARGV) do if absent(name) then lacking[#lacking + 1] = name end end
 return lacking`
 
+/** A script that returns the first of the commands in ARGV that the user may not run. */
+const deniedOne = `
+for _, name in ipairs(ARGV) do
+  local known, allowed = pcall(redis.acl_check_cmd, name, KEYS[1])
+  if known and not allowed then return name end
+end`
+
+function lackingRight(right: string | undefined, cause: unknown): LockConnectionError {
+  return new LockConnectionError(`the Redis user lacks ${right ? `the right ${right}` : 'a right'}`, cause)
+}
+
 /** Returns the error of a server that lacks these commands. `at`: which server, if there are several. */
 export function lackingCommands(names: readonly string[], at = '', cause?: unknown): LockConnectionError {
   const what = `Redis${at} lacks ${[...new Set(names)].join(', ')}, which the locks need; a command must not be renamed`
@@ -104,7 +115,8 @@ export class Scripts<S extends ScriptSet> implements Runner<S> {
     this.#executor = executor
     this.#pattern = pattern
     const load = (script: Script): Loaded => {
-      const { least, args } = script
+      const { args } = script
+      const least = settings.cluster ? script.least : undefined
       const keys = settings.cluster ? script.keys : script.keys.filter(name => name !== ONLY_IN_CLUSTER)
       const lua = textOf(script, settings)
       const commands = () => commandsOf(script, settings.cluster)
@@ -216,7 +228,30 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   explain(error: LockConnectionError, server?: Server): LockConnectionError | Promise<never> {
     if (server && /\bWRONGTYPE\b/.test(error.message)) return this.#foreign(error, server)
     if (server && /Unknown Redis command/.test(error.message)) return this.#lacking(error, server)
-    return withRights(error, this.#script.commands(), this.#pattern)
+    const [, unknown] = /unknown command ['`](\w+)/i.exec(error.message) ?? []
+    if (unknown) return lackingCommands([unknown.toUpperCase()], '', error.cause)
+    if (/scripting engine/.test(error.message)) {
+      return new LockConnectionError('the server cannot run Lua; load its module for Lua scripts', error.cause)
+    }
+    if (!/NOPERM|user executing the script/i.test(error.message)) return error
+    const right = this.#deniedBy(error.message)
+    return right || !server ? lackingRight(right, error.cause) : this.#denied(error, server)
+  }
+
+  /** Returns the right that the refusal names. The error of a command inside a script may name none. */
+  #deniedBy(refusal: string): string | undefined {
+    const [, command] = /run the '([\w|]+)' command/.exec(refusal) ?? []
+    if (command) return `+${command}`
+    if (/\bchannels?\b/.test(refusal)) return `&${this.#pattern}`
+    return /\bkeys?\b/.test(refusal) ? `~${this.#pattern}` : undefined
+  }
+
+  /** Called when the user may not run a command that the script calls. Redis does not say which one, so it is asked. */
+  async #denied({ cause }: LockConnectionError, server: Server): Promise<never> {
+    const names = this.#script.commands()
+    const asked = server.run(redis => redis.eval(deniedOne, 1, this.key, ...names) as Promise<string | null>)
+    const name = await asked.catch(() => null)
+    throw lackingRight(name === null ? undefined : `+${name.toLowerCase()}`, cause)
   }
 
   /** Called when the server lacks a command that the script calls. Redis does not say which one, so it is asked. */
@@ -253,18 +288,4 @@ function list(to: string[], names: readonly string[], values: Readonly<Record<st
     if (Array.isArray(value)) for (const item of value) to.push(String(item))
     else to.push(String(value))
   }
-}
-
-/**
- * Adds to the error the rights that the script needs. Older servers do not say which command inside the script they
- * refuse.
- */
-function withRights(error: LockConnectionError, commands: readonly string[], pattern: string): LockConnectionError {
-  if (!(error.cause instanceof Error)) return error
-  if (!/NOPERM|user executing the script/i.test(error.cause.message)) return error
-  const rights = ['EVALSHA', 'EVAL', ...commands].map(command => `+${command.toLowerCase()}`).join(' ')
-  return new LockConnectionError(
-    `Redis refused, because the Redis user lacks a right; give the user the rights ~${pattern} &${pattern} ${rights}`,
-    error.cause,
-  )
 }
