@@ -341,7 +341,7 @@ export class Connection {
         const { turn } = call
         const earlier = this.#order.settled(call)
         if (earlier > turn && this.#calls.has(call)) {
-          call.repeated = true
+          call.repeated = earlier > turn
           this.#sendAgain(call, earlier < Number.POSITIVE_INFINITY ? 0 : PAUSE)
         } else if (this.#calls.delete(call)) this.#settle(call, reply)
       },

@@ -210,8 +210,8 @@ test('the deadlines are lost, and the holder is dead: I4, its permits come back 
   await allFree(other, key, 3)
 })
 
-// This test fails if `redis.call('UNLINK', deadlines)` becomes `local kept = 1` in lua/shared/lapse.lua: the first
-// deadline belongs to the lost hold, so waiters are told that a lease ends at once, and ask every few ms.
+// This test fails if `redis.call('ZREMRANGEBYSCORE', deadlines, '-inf', '(' .. WAITER)` becomes `local kept = 1` in
+// lua/shared/lapse.lua: the first deadline belongs to the lost hold, so waiters are told that a lease ends at once, and ask every few ms.
 test('the lock is lost, but its deadlines are not: I9, waiters ask no more often than usual', async () => {
   const key = freshKey()
   const { locks, proxy } = await clientBehindProxy(patient)
