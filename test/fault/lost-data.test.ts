@@ -17,7 +17,8 @@ async function evict(redis: Redis, lock: string): Promise<void> {
   await redis.config('SET', 'maxmemory-policy', 'allkeys-lru', 'maxmemory', used + 2_000_000)
   // The loop ends when the first of the lock's keys is evicted. The lock may then be granted again, and a longer loop
   // might evict keys of that new grant.
-  const names = [lock, `${lock}:d`]
+  // The deadlines of a mutex without re-entries are those of its waiters, so their loss does not end the hold.
+  const names = lock.includes('%') ? [lock, `${lock}:d`] : [lock]
   const before = await redis.exists(names)
   for (let batch = 0; (await redis.exists(names)) === before && batch < 400; batch++) {
     const filling = redis.pipeline()
