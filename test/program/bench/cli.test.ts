@@ -14,7 +14,7 @@ import { runNode } from '../../kit/program.ts'
 import { redisUrl } from '../../kit/redis.ts'
 
 const cwd = fileURLToPath(new URL('../../..', import.meta.url))
-const program = ['--import', 'tsx', 'cli/main.ts', 'bench']
+const program = ['dist/cli/main.js', 'bench']
 const bench = (...args: string[]) => runNode([...program, ...args], { cwd })
 
 describe('unusable arguments: exit code 64 and one line', () => {
