@@ -6,9 +6,9 @@
 import { systemClock } from './clock.ts'
 import { about, type HolderInfo, LockClosedError, LockTimeoutError, named } from './errors.ts'
 import type { Inspection } from './kind.ts'
-import type { Lease } from './lease/lease.ts'
-import type { Waiter } from './local/waiter.ts'
-import type { Locks, Without } from './locks.ts'
+import type { Lease } from './key/lease.ts'
+import type { Waiter } from './key/waiter.ts'
+import type { KindClient, Without } from './kind-client.ts'
 import {
   type CallTerms,
   callTermsOf,
@@ -49,7 +49,7 @@ export class Calls<State = unknown> {
   readonly caller: Caller
   /** The word for this kind of lock in the names of Redis keys; '' for the mutex. */
   readonly kind: string
-  readonly #locks: Locks<State>
+  readonly #locks: KindClient<State>
   /** The defaults of the client, for a call that passes no options. */
   readonly #usual: CallTerms
   /** Settles a call of `lock` whose wait ended without a lease: the call rejects. */
@@ -59,7 +59,7 @@ export class Calls<State = unknown> {
    */
   readonly #resolvesNull = this.#without(false)
 
-  constructor(caller: Caller, kind: string, locks: Locks<State>) {
+  constructor(caller: Caller, kind: string, locks: KindClient<State>) {
     this.caller = caller
     this.kind = kind
     this.#locks = locks
@@ -142,11 +142,11 @@ export class Calls<State = unknown> {
       return named(key, error)
     }
     const refused = (waiter: Waiter) => {
-      const unanswered = this.#locks.acquirer.unanswered(waiter)
+      const unanswered = this.#locks.io.unanswered(waiter)
       if (unanswered && !blocking) return failed(unanswered, waiter.claim.key) as Error
       this.caller.session.without(waiter.wish.mode === 'once' ? 'refused' : 'timedOut')
       told?.(this.#locks.holder(waiter))
-      return blocking ? this.#outOfTime(waiter, this.#locks.acquirer.outage ?? unanswered) : null
+      return blocking ? this.#outOfTime(waiter, this.#locks.io.outage ?? unanswered) : null
     }
     return { failed, refused }
   }

@@ -133,14 +133,14 @@ const LATE = 20
  */
 const GRACE = 50
 
-const clocks = new WeakMap<Clock, Clock>()
+const clocks = new WeakMap<Clock, AwakeClock>()
 
 /**
  * Returns the clock that measures how long a server has been silent. This clock counts only the time in which this
  * process ran and so could have received an answer. Leases do not use this clock: they end in real time, whether or not
  * this process runs.
  */
-export function awake(clock: Clock): Clock {
+export function awake(clock: Clock): AwakeClock {
   let counted = clocks.get(clock)
   if (!counted) {
     counted = new AwakeClock(clock)
@@ -160,7 +160,7 @@ interface Sleeper {
  * length of the step counts, not the delay. A step is at most a quarter of the shortest timer. So one stall uses up at
  * most a quarter of the time that a request has for its answer.
  */
-class AwakeClock implements Clock {
+export class AwakeClock implements Clock {
   readonly #clock: Clock
   readonly #sleepers = new Set<Sleeper>()
   /** The sum of all stalls so far, in ms. */
@@ -174,7 +174,12 @@ class AwakeClock implements Clock {
   }
 
   now(): number {
-    return Math.min(this.#clock.now(), this.#due) - this.#missed
+    return this.at(this.#clock.now())
+  }
+
+  /** Returns the time on this clock at which the other clock shows `now`, its present time. */
+  at(now: number): number {
+    return Math.min(now, this.#due) - this.#missed
   }
 
   after(delay: number, fire: () => void): Timer {

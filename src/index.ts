@@ -30,7 +30,7 @@ export {
 export type { ClientEvents } from './events.ts'
 export type { Via } from './kind.ts'
 export type { HolderState, LockState, WaiterState } from './kinds/state.ts'
-export type { Lease } from './lease/lease.ts'
+export type { Lease } from './key/lease.ts'
 export type { Lock, ReadWriteLock } from './lock.ts'
 export { locked } from './locked.ts'
 export type { ClientStats, TimeStats } from './observe/stats.ts'

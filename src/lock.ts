@@ -1,7 +1,7 @@
 /** A lock as an object: one key of one kind, with the calls that every kind has. */
 import type { Calls, Refused } from './calls.ts'
 import type { LockState } from './kinds/state.ts'
-import type { Lease } from './lease/lease.ts'
+import type { Lease } from './key/lease.ts'
 import { callTermsOf, type LockOptions, type SemaphoreOptions } from './options.ts'
 import { type Holdable, type Using, using, wrapped } from './using.ts'
 

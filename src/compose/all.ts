@@ -17,7 +17,7 @@
  */
 import type { Caller } from '../calls.ts'
 import { LockArgumentError, LockConnectionError, LockTimeoutError } from '../errors.ts'
-import type { Lease } from '../lease/lease.ts'
+import type { Lease } from '../key/lease.ts'
 import type { KeyedLock } from '../lock.ts'
 import { callTermsOf, type LockOptions } from '../options.ts'
 import { type Holdable, type Using, using, wrapped } from '../using.ts'

@@ -8,9 +8,9 @@
  */
 
 import type { DecodedClaim } from '../../src/kinds/claim.ts'
-import type { Lease } from '../../src/lease/lease.ts'
-import type { Hold } from '../../src/local/hold.ts'
-import type { Loss } from '../../src/local/states.ts'
+import type { Lease } from '../../src/key/lease.ts'
+import type { Hold } from '../../src/key/hold.ts'
+import type { Loss } from '../../src/key/hold.ts'
 import type { ClientWatcher, SimulatedClient } from './client.ts'
 import { isHeld, isReadWrite, isShared, largestOf, liveHolders, liveHolds, takenOf, writes } from './lock-state.ts'
 import { type Plan, READS } from './plan.ts'

@@ -6,7 +6,7 @@
  * A run must not overtake three kinds of fair waiters: those that were queued when the run began, those of the same
  * client, and those of which the client knows. A run may last only a few ms.
  */
-import type { Hold } from '../../src/local/hold.ts'
+import type { Hold } from '../../src/key/hold.ts'
 import type { SimulatedClient } from './client.ts'
 
 /**

@@ -22,7 +22,7 @@
  *   3. all clients are idle                          until old timers have run; then no client keeps anything (I7)
  *   4. all clients close, and keys expire            then no timers and no keys are left (I7)
  */
-import type { Lease } from '../../src/lease/lease.ts'
+import type { Lease } from '../../src/key/lease.ts'
 import { Random } from '../kit/random.ts'
 import { Checks } from './checks.ts'
 import { SimulatedClient } from './client.ts'

@@ -1,18 +1,39 @@
 /**
  * A client's hold of a lock, from its grant to its end: its data, its state, and what Redis has confirmed.
  *
- * This file has no timers and no I/O; the states are in states.ts. lease/renewal.ts renews the hold, lease/holds.ts
- * releases it, and its `LocalLock` hands it on. They call the methods below to say what has happened. Users see the
- * hold as a `Lease`.
+ *     held ──▶ releasing ──▶ released
+ *       └──────────┴───────▶ lost
+ *
+ * This file has no timers and no I/O. holds.ts renews and releases the hold, and its `KeyState` hands it on. They call
+ * the methods below to say what has happened. Users see the hold as a `Lease`.
  *
  * Each call of `remaining` computes from the clock how long this client can still rely on the hold. So the result is
  * right even if timers cannot run (a blocked event loop, a stopped process). Losing the hold is a separate step,
  * because the loss has to be reported.
  */
 import { surelyUntil } from '../clock.ts'
+import type { LockClosedError, LockLostError } from '../errors.ts'
 import type { Claim, Granted, HoldName, Prolonging, Via } from '../kind.ts'
 import type { Run } from './run.ts'
-import { type HoldState, type Loss, mayFollow } from './states.ts'
+
+/** The reason for a lost hold: its client was closed, or the hold ended in another way, such as by its lease. */
+export type Loss = LockLostError | LockClosedError
+
+export type HoldState =
+  | { readonly is: 'held' }
+  /** `resolve` settles the promise of the release: with false if the hold's deadline passes before Redis answers. */
+  | { readonly is: 'releasing'; readonly resolve: (live: boolean) => void }
+  | { readonly is: 'released' }
+  /** The hold's deadline passed, Redis no longer knew the hold, or the client was closed. */
+  | { readonly is: 'lost'; readonly loss: Loss }
+
+/** The states that may follow each state. If the lock is handed on, `released` follows `held` directly. */
+const mayFollow: Readonly<Record<HoldState['is'], readonly HoldState['is'][]>> = {
+  held: ['releasing', 'released', 'lost'],
+  releasing: ['released', 'lost'],
+  released: [],
+  lost: [],
+}
 
 const HELD: HoldState = { is: 'held' }
 const RELEASED: HoldState = { is: 'released' }
@@ -25,7 +46,7 @@ export interface Asked {
   /** Whether the lease is renewed automatically. Renewal stops `maxHold` ms after the grant. */
   readonly renew: boolean
   readonly maxHold: number
-  /** Whether the lock seems to have no waiters in other clients (`Line.alone`). */
+  /** Whether the lock seems to have no waiters in other clients (`KeyState.alone`). */
   readonly alone: boolean
 }
 
@@ -73,7 +94,10 @@ export class Hold {
   readonly renewUntil: number
   /** The hold's number among the client's holds, in the order of their grants. */
   readonly number: number
-  /** The lease that the caller got, until lease/renewal.ts begins to watch whether the program forgets it. */
+  /** The hold's entry in the schedule (schedule.ts). */
+  slot = -1
+  dueAt = NEVER
+  /** The lease that the caller got, until holds.ts begins to watch whether the program forgets it. */
   lease: object | undefined
   /** Whether a message has said that a forced release took the hold away, and Redis has not denied it since. */
   taken = false
@@ -85,7 +109,7 @@ export class Hold {
   #askedUntil: number
   /** When Redis is next to be asked about the hold, in monotonic ms. */
   #due: number
-  /** Whether the scheduler (lease/renewal.ts) has asked Redis and still waits for the answer. */
+  /** Whether the scheduler (holds.ts) has asked Redis and still waits for the answer. */
   #asking = false
   /** How many of the user's `renew` calls are unanswered. */
   #renewing = 0
@@ -184,7 +208,7 @@ export class Hold {
     this.prolong(deadline)
   }
 
-  /** When the scheduler (lease/renewal.ts) has to ask Redis about the hold, in monotonic ms. */
+  /** When the scheduler (holds.ts) has to ask Redis about the hold, in monotonic ms. */
   get due(): number {
     return this.#asking || this.#state.is !== 'held' ? NEVER : this.#due
   }
@@ -199,14 +223,14 @@ export class Hold {
     return this.#asking || this.#renewing > 0 || this.#doubts > 0
   }
 
-  /** Notes a report that the hold may be gone. The scheduler (lease/renewal.ts) has to ask Redis now. */
+  /** Notes a report that the hold may be gone. The scheduler (holds.ts) has to ask Redis now. */
   doubt(now: number): void {
     this.#due = Math.min(this.#due, now)
     this.#doubts += 1
   }
 
   /**
-   * Returns the question about the hold that lease/renewal.ts sends to Redis. While the lease is renewed automatically,
+   * Returns the question about the hold that holds.ts sends to Redis. While the lease is renewed automatically,
    * the question asks to prolong the hold. Otherwise it asks only whether the hold still exists (0 ms).
    */
   ask(now: number): Question {
