@@ -60,7 +60,9 @@ export interface Host {
    * client still has. `owner`: undefined if the call cannot re-enter.
    */
   closedTo(keys: Keys, key: string, owner: string | undefined): boolean
-  /** Called when a hold has ended, in whatever way. */
+  /** Whether `close` has been called. */
+  readonly closing: boolean
+  /** Called when a hold has ended, in whatever way, after `close` has been called. */
   ended(): void
 }
 
@@ -96,9 +98,6 @@ export class KindClient<State = unknown> {
     this.io = new Io(kind, channels, this.#schedule, patience, this.#table, {
       waiting: waiter => observer.tell('waiting', waiter, this),
       doubt: (id, token) => this.holding.doubt(id, token),
-      handedOn: (hold, now) => this.holding.handedOn(hold, now),
-      passed: (run, now) => this.holding.passed(run, now),
-      abandoned: run => this.holding.abandoned(run),
       trouble: () => backend.trouble,
       failed,
     })
@@ -119,6 +118,9 @@ export class KindClient<State = unknown> {
       outage: () => {
         const { outage, awayFor } = this.io
         return outage && outOfReach(outage, outageOf(awayFor))
+      },
+      get closing() {
+        return host.closing
       },
       ended: host.ended,
     })
@@ -151,7 +153,7 @@ export class KindClient<State = unknown> {
     without: Without<T>,
   ): Promise<Lease | T> {
     const mayReenter = owner !== undefined && this.kind.reentrant
-    if (this.#host.closedTo(this.keys, key, mayReenter ? owner : undefined)) {
+    if (this.#host.closing && this.#host.closedTo(this.keys, key, mayReenter ? owner : undefined)) {
       return Promise.reject(without.failed(new LockClosedError(), key))
     }
     const { signal } = call
@@ -184,7 +186,7 @@ export class KindClient<State = unknown> {
       })
       const timeout = once ? undefined : call.timeout
       const giveUp = () => (signal?.aborted ? this.io.end(waiter, undefined) : this.io.outOfTime(waiter))
-      if (waiter.waits) unlimited = limit(signal, timeout, this.#host.clock, giveUp)
+      if ((signal || timeout !== undefined) && waiter.waits) unlimited = limit(signal, timeout, this.#host.clock, giveUp)
     })
   }
 

@@ -29,7 +29,7 @@ const CLOSE_PATIENCE = 2_000
 
 export class Session {
   readonly #backend: Backend
-  readonly #host: Host
+  readonly #host: { -readonly [K in keyof Host]: Host[K] }
   readonly #stats: Stats
   /** The kinds of lock in use. `#all` has the locks of each kind at the same index. */
   readonly #kinds: Calling[] = []
@@ -110,7 +110,8 @@ export class Session {
       stats,
       failed,
       observer,
-      closedTo: (keys, key, owner) => this.closed && !(owner !== undefined && this.#holds(keys.root, key, owner)),
+      closedTo: (keys, key, owner) => owner === undefined || !this.#holds(keys.root, key, owner),
+      closing: false,
       ended: () => this.#ended(),
     }
     backend.open()
@@ -172,6 +173,7 @@ export class Session {
     if (!this.#closing) {
       // `#closing` is set first. `refuse` calls listeners, which may call this client again and must find it closed.
       this.#closing = this.#drain.over.then(() => this.#close())
+      this.#host.closing = true
       this.#ended()
     }
     this.#drain.within(drain)
@@ -192,11 +194,10 @@ export class Session {
   }
 
   /**
-   * Called when a hold has ended, and when the client is closed. Waiters that would have re-entered the hold are
+   * Called when the client is closed, and when a hold ends after that. Waiters that would have re-entered the hold are
    * refused.
    */
   #ended(): void {
-    if (!this.closed) return
     for (const locks of this.#all) locks.refuse()
     if (this.#held === 0) this.#drain.finish()
   }

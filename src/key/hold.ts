@@ -1,7 +1,7 @@
 /**
  * A client's hold of a lock, from its grant to its end: its data, its state, and what Redis has confirmed.
  *
- *     held ──▶ releasing ──▶ released
+ *     held ──▶ releasing ──▶ released       If the lock is handed on, `released` follows `held` directly.
  *       └──────────┴───────▶ lost
  *
  * This file has no timers and no I/O. holds.ts renews and releases the hold, and its `KeyState` hands it on. They call
@@ -26,14 +26,6 @@ export type HoldState =
   | { readonly is: 'released' }
   /** The hold's deadline passed, Redis no longer knew the hold, or the client was closed. */
   | { readonly is: 'lost'; readonly loss: Loss }
-
-/** The states that may follow each state. If the lock is handed on, `released` follows `held` directly. */
-const mayFollow: Readonly<Record<HoldState['is'], readonly HoldState['is'][]>> = {
-  held: ['releasing', 'released', 'lost'],
-  releasing: ['released', 'lost'],
-  released: [],
-  lost: [],
-}
 
 const HELD: HoldState = { is: 'held' }
 const RELEASED: HoldState = { is: 'released' }
@@ -182,17 +174,24 @@ export class Hold {
 
   /** Marks the hold as being released. Returns false if it was no longer held. */
   release(resolve: (live: boolean) => void): boolean {
-    return this.#enter({ is: 'releasing', resolve })
+    if (this.#state.is !== 'held') return false
+    this.#state = { is: 'releasing', resolve }
+    return true
   }
 
   /** Marks the hold as released, or as handed on. Returns false if it had ended before. */
   end(): boolean {
-    return this.#enter(RELEASED)
+    const { is } = this.#state
+    if (is !== 'held' && is !== 'releasing') return false
+    this.#state = RELEASED
+    return true
   }
 
   /** Marks the hold as lost, and aborts the signal. Returns false if it had ended before. */
   lose(loss: Loss): boolean {
-    if (!this.#enter({ is: 'lost', loss })) return false
+    const { is } = this.#state
+    if (is !== 'held' && is !== 'releasing') return false
+    this.#state = { is: 'lost', loss }
     this.#controller?.abort(loss)
     return true
   }
@@ -277,11 +276,5 @@ export class Hold {
 
   #question(ms: number, sent: number): Question {
     return { hold: this.name, token: this.token, ms, doubts: this.#doubts, sent }
-  }
-
-  #enter(state: HoldState): boolean {
-    if (!mayFollow[this.#state.is].includes(state.is)) return false
-    this.#state = state
-    return true
   }
 }

@@ -36,6 +36,7 @@ import type { Clock, Timer } from '../clock.ts'
 import { LockClosedError, LockConnectionError, LockError, LockLostError, named, rejection, traced } from '../errors.ts'
 import type { Granted, Holder, HoldName, Kind, Released, Renewed } from '../kind.ts'
 import { type Asked, Hold, type Loss, type Question } from './hold.ts'
+import type { KeyState, Succession } from './key-state.ts'
 import { type Inherited, Records, type Run } from './run.ts'
 import { type Due, Heap, type Schedule } from './schedule.ts'
 import type { Table } from './table.ts'
@@ -50,7 +51,9 @@ export interface HoldListener {
   outage(): Error | undefined
   /** Reports a failure that no caller's promise reports. */
   failed(error: unknown): void
-  /** Called when a hold has ended, in whatever way. */
+  /** Whether the client is being closed. */
+  readonly closing: boolean
+  /** Called when a hold has ended, in whatever way, while the client is being closed. */
   ended(): void
 }
 
@@ -74,7 +77,7 @@ const yes = Promise.resolve(true)
 /** Resolves after all code that can run now has run, without waiting for I/O or a timer. */
 const endOfTurn = () => new Promise<void>(resolve => process.nextTick(resolve))
 
-export class Holds implements Due {
+export class Holds implements Due, Succession {
   slot = -1
   dueAt = NEVER
   readonly #kind: Kind
@@ -114,6 +117,7 @@ export class Holds implements Due {
     this.#clock = schedule.clock
     this.#schedule = schedule
     this.#table = table
+    table.succession = this
     this.#listener = listener
     this.#lookedAt = schedule.clock.now()
     const doubt = (hold: Hold) => this.#doubt(hold)
@@ -127,8 +131,10 @@ export class Holds implements Due {
    * first hold is prolonged, too.
    */
   take(asked: Asked, grant: Granted | Inherited, now: number): Hold {
-    const state = this.#table.of(asked.claim.key)
-    const run = state.runOf(asked.claim, grant, now, asked.alone, this.#records)
+    // The key has a state, because it has the waiter.
+    const state = this.#table.states.get(asked.claim.key) as KeyState
+    const run =
+      grant.block || 'run' in grant ? state.runOf(asked.claim, grant, now, asked.alone, this.#records) : undefined
     const hold = new Hold(asked, grant, run, now, this.#count++)
     this.#table.holds.set(hold.name.id, hold)
     state.addHold(hold)
@@ -136,7 +142,8 @@ export class Holds implements Due {
     if (this.#closed) return hold
     this.#fresh.add(hold)
     if (this.#fresh.size > MOST_FRESH) this.#planFresh()
-    this.#wakeBy(hold.due, hold.deadline, now)
+    const at = Math.min(hold.due, hold.deadline, now + LOOK)
+    if (at < this.dueAt) this.#schedule.set(this, at)
     return hold
   }
 
@@ -232,7 +239,7 @@ export class Holds implements Due {
     state?.releasing(now)
     // Only a hold that belongs to a run of hand-offs can be handed on within this client.
     if (hold.run && state?.handOn(hold, now)) return yes
-    this.#expire(hold, now)
+    if (now >= hold.deadline) this.#expire(hold, now)
     const wait = hold.run !== undefined && state?.wantsHeir(hold, now) === true
     return new Promise<boolean>(resolve => {
       if (!hold.release(resolve)) return resolve(false)
@@ -327,7 +334,7 @@ export class Holds implements Due {
   // Release in Redis.
 
   #releaseInRedis(hold: Hold): Promise<Released> {
-    this.#endRun(hold)
+    if (hold.run) this.#endRun(hold.run)
     return this.#kind.release(hold.name, hold.run?.last)
   }
 
@@ -399,10 +406,9 @@ export class Holds implements Due {
     this.#table.states.get(key)?.wake(this.#clock.now())
   }
 
-  #endRun({ run, key }: Hold): void {
-    if (!run) return
+  #endRun(run: Run): void {
     run.end()
-    this.#table.states.get(key)?.endRun(run)
+    this.#table.states.get(run.name.key)?.endRun(run)
     this.#records.forget(run)
   }
 
@@ -445,15 +451,15 @@ export class Holds implements Due {
       woken.push(first)
     }
     const anyDue = woken.some(hold => Math.min(hold.due, hold.deadline) <= now)
-    for (const hold of woken) if (this.#table.has(hold) && now >= hold.deadline) this.#runOut(hold)
+    for (const hold of woken) if (this.#lives(hold) && now >= hold.deadline) this.#runOut(hold)
     // Holds with short leases come first, because they have the least time left if something delays the answers.
     const due = woken
-      .filter(hold => anyDue && this.#table.has(hold) && hold.due - hold.length * TOGETHER <= now)
+      .filter(hold => anyDue && this.#lives(hold) && hold.due - hold.length * TOGETHER <= now)
       .sort((a, b) => a.length - b.length || a.number - b.number)
     for (const some of this.#byPlace(due)) this.#renew(some, now)
-    for (const hold of woken) if (this.#table.has(hold)) this.#plan(hold)
+    for (const hold of woken) if (this.#lives(hold)) this.#plan(hold)
     const { first } = this.#agenda
-    if (first) this.#wakeBy(first.dueAt, NEVER, now)
+    if (first) this.#wakeBy(first.dueAt, now)
   }
 
   /** Puts these holds in doubt: Redis is asked now whether they still exist. */
@@ -462,7 +468,7 @@ export class Holds implements Due {
     for (const hold of holds) {
       hold.doubt(now)
       this.#plan(hold)
-      this.#wakeBy(hold.dueAt, NEVER, now)
+      this.#wakeBy(hold.dueAt, now)
     }
   }
 
@@ -490,9 +496,9 @@ export class Holds implements Due {
     return this.#clock.behind?.(since) ?? 0
   }
 
-  #wakeBy(due: number, deadline: number, now: number): void {
-    const at = Math.min(due, deadline, now + LOOK)
-    if (at < this.dueAt && !this.#closed) this.#schedule.set(this, at)
+  #wakeBy(at: number, now: number): void {
+    const by = Math.min(at, now + LOOK)
+    if (by < this.dueAt && !this.#closed) this.#schedule.set(this, by)
   }
 
   #planFresh(): void {
@@ -535,9 +541,9 @@ export class Holds implements Due {
       const answer = answers ? answers[i] : 'unknown'
       hold.answered(answer === 'unknown' ? then + Math.min(1_000, hold.length / 10) : undefined)
       this.#learn(hold, questions[i]!, answer)
-      if (!this.#table.has(hold)) continue
+      if (!this.#lives(hold)) continue
       this.#plan(hold)
-      this.#wakeBy(hold.dueAt, NEVER, then)
+      this.#wakeBy(hold.dueAt, then)
     }
   }
 
@@ -569,7 +575,7 @@ export class Holds implements Due {
 
   /** Ends the hold if its deadline has passed. The timer also does this, but it may be late. */
   #expire(hold: Hold, now: number): void {
-    if (now >= hold.deadline && this.#table.has(hold)) this.#runOut(hold)
+    if (now >= hold.deadline && this.#lives(hold)) this.#runOut(hold)
   }
 
   #runOut(hold: Hold): void {
@@ -581,18 +587,28 @@ export class Holds implements Due {
     state.resolve(false)
   }
 
+  /**
+   * Returns whether this hold still lasts. After a hand-off, the next hold has the same id in Redis, but is another
+   * hold.
+   */
+  #lives(hold: Hold): boolean {
+    return this.#table.holds.get(hold.name.id) === hold
+  }
+
   #end(hold: Hold): void {
     hold.end()
     this.#remove(hold)
   }
 
   #remove(hold: Hold): void {
-    if (!this.#table.has(hold)) return
+    const { holds, states } = this.#table
+    const { id, key } = hold.name
+    if (holds.get(id) !== hold) return
     if (!this.#fresh.delete(hold)) this.#agenda.delete(hold)
-    this.#table.holds.delete(hold.name.id)
-    this.#table.states.get(hold.key)?.dropHold(hold)
-    if (this.#table.holds.size === 0) this.#allEnded?.()
-    this.#listener.ended()
+    holds.delete(id)
+    states.get(key)?.dropHold(hold)
+    if (holds.size === 0) this.#allEnded?.()
+    if (this.#listener.closing) this.#listener.ended()
   }
 
   #lose(hold: Hold, why: string): void {
@@ -605,7 +621,7 @@ export class Holds implements Due {
     this.#remove(hold)
     if (!hold.lose(loss)) return
     this.#listener.lost(hold, loss, this.#clock.now() - hold.since)
-    this.#endRun(hold)
+    if (hold.run) this.#endRun(hold.run)
     this.#wake(hold.key)
   }
 

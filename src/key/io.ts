@@ -9,10 +9,8 @@ import type { AwakeClock, Clock } from '../clock.ts'
 import { awake } from '../clock.ts'
 import { isRefusal, LockClosedError, type LockConnectionError, outOfReach } from '../errors.ts'
 import type { Channel, Channels, Claim, Granted, Kind, Refused } from '../kind.ts'
-import type { Hold } from './hold.ts'
 import { type Attempt, type KeyState, type Port, UNDO_PAUSE } from './key-state.ts'
 import { Outage, SingleAttempts } from './limits.ts'
-import type { Run } from './run.ts'
 import { type Due, Schedule } from './schedule.ts'
 import type { Table } from './table.ts'
 import { type Settle, Waiter, type Wish } from './waiter.ts'
@@ -35,10 +33,6 @@ export interface IoListener {
    * the token of that grant. If the hold's own token is smaller, Redis has to be asked whether the hold still exists.
    */
   doubt(id: string, token: number): void
-  /** See `Port`. */
-  handedOn(hold: Hold, now: number): void
-  passed(run: Run, now: number): void
-  abandoned(run: Run): void
   /** Returns why Redis does not answer although it is connected, or undefined if no reason is known. */
   trouble(): Error | undefined
   /** Reports a failure that no caller's promise reports. */
@@ -128,7 +122,7 @@ export class Io implements Port {
     const waiter = new Waiter(wish, now, this.#awake.at(now), settle)
     this.#table.waiters.set(wish.claim.id, waiter)
     const state = this.#table.of(wish.claim.key)
-    state.arrive()
+    state.present += 1
     if (wish.mode === 'queue') this.#queue(state, waiter, now)
     else if (wish.mode === 'once') this.#tryOnce(state, waiter, now)
     else if (wish.mayReenter) this.#tryAlone(state, waiter, now)
@@ -324,10 +318,6 @@ export class Io implements Port {
     this.#subscribe(state, 'unlock')?.catch(() => {})
   }
 
-  hears({ heard }: KeyState): boolean {
-    return heard?.unlock === true
-  }
-
   reached(key: string): boolean {
     return this.#channels.hears(key, 'unlock')
   }
@@ -347,7 +337,7 @@ export class Io implements Port {
     const { claim, mode, fairAfter } = waiter.wish
     this.#table.waiters.delete(claim.id)
     if (waiter.parked && mode === 'line' && fairAfter !== undefined) this.#generations.get(fairAfter)?.delete(waiter)
-    this.#single.answered(waiter)
+    if (this.#single.asking > 0) this.#single.answered(waiter)
   }
 
   rested(state: KeyState): void {
@@ -362,18 +352,6 @@ export class Io implements Port {
 
   idle(state: KeyState): void {
     if (this.#table.states.get(state.key) === state) this.#table.states.delete(state.key)
-  }
-
-  handedOn(hold: Hold, now: number): void {
-    this.#listener.handedOn(hold, now)
-  }
-
-  passed(run: Run, now: number): void {
-    this.#listener.passed(run, now)
-  }
-
-  abandoned(run: Run): void {
-    this.#listener.abandoned(run)
   }
 
   // The first request of a waiter.

@@ -91,8 +91,6 @@ export interface Port {
   hear(state: KeyState, head: Waiter, now: number): void
   /** Subscribes to the unlock channel in the background. */
   listen(state: KeyState): void
-  /** Whether the waiters' subscription to the unlock channel is active. */
-  hears(state: KeyState): boolean
   /** Whether a message about a release reaches this client, perhaps because of a subscription that was just dropped. */
   reached(key: string): boolean
   /** Calls `due` at this time. */
@@ -105,6 +103,10 @@ export interface Port {
   rested(state: KeyState): void
   /** Called when the key has neither waiters nor holds, and no call is about to add one. */
   idle(state: KeyState): void
+}
+
+/** What a key asks for when it hands the lock on within the client. holds.ts implements it. */
+export interface Succession {
   /** Called when the hold has ended because its lock is being handed on. */
   handedOn(hold: Hold, now: number): void
   /** Called after the lock was handed on within the run. */
@@ -140,8 +142,9 @@ export class KeyState implements Due {
    */
   alone = false
   readonly #port: Port
-  /** How many waiters have not settled, wherever they wait. */
-  #present = 0
+  readonly #succession: Succession
+  /** How many waiters have not settled, wherever they wait. io.ts counts each waiter that arrives. */
+  present = 0
   /** Created when needed, because most keys have either fair or unfair waiters. */
   #line: Set<Waiter> | undefined
   #queue: Set<Waiter> | undefined
@@ -179,9 +182,10 @@ export class KeyState implements Due {
   #tending = false
   #tendAgain = false
 
-  constructor(key: string, port: Port) {
+  constructor(key: string, port: Port, succession: Succession) {
     this.key = key
     this.#port = port
+    this.#succession = succession
   }
 
   /** How many waiters are in the line and in the queue. */
@@ -204,10 +208,6 @@ export class KeyState implements Due {
 
   // The arrival of a waiter.
 
-  arrive(): void {
-    this.#present += 1
-  }
-
   /**
    * Sends an attempt for this waiter only, outside the line. While it is the turn of other clients, the waiter joins
    * the line instead. So a re-entry can take a few ms longer. A waiter that makes only a single attempt does not join
@@ -223,8 +223,10 @@ export class KeyState implements Due {
     waiter.state = 'standing'
     this.#line ??= new Set()
     this.#line.add(waiter)
-    if (this.head === waiter) {
-      if (!this.#behindOurselves(now)) this.#tryInTurn(now)
+    if (this.#line.size === 1) {
+      if (this.#run && this.#behindOurselves(now)) return
+      if (this.#others) this.#tryInTurn(now)
+      else this.#tryNow(now)
     } else if (this.#refusal) {
       // The head is parked, and its wake-ups are for the whole line. So the new waiter need not ask Redis.
       this.#refusal = this.#upToDate(this.#refusal)
@@ -308,7 +310,7 @@ export class KeyState implements Due {
     const again = this.#tendAgain && this.queue.size > 0
     this.#tendAgain = false
     if (again) this.#tend()
-    else this.#rested()
+    else if (!this.#inUse) this.#rested()
   }
 
   // Messages and other reports about the lock.
@@ -338,10 +340,13 @@ export class KeyState implements Due {
    * free, including this client if it listens.
    */
   released(heard: number, now: number): void {
-    const others = this.#port.inTurns ? this.#othersReached(heard, now) : heard
+    const others = this.#port.inTurns && (heard > 0 || this.#others) ? this.#othersReached(heard, now) : heard
     if (this.#inUse) this.#holder = 'released'
-    if (this.line.size === 0) return this.#forgetIfIdle()
-    if (this.#behindOurselves(now)) return
+    if (this.line.size === 0) {
+      if (!this.#holds) this.#forgetIfIdle()
+      return
+    }
+    if (this.#run && this.#behindOurselves(now)) return
     this.alone = others === 0
     this.#tryInTurn(now)
   }
@@ -440,7 +445,7 @@ export class KeyState implements Due {
     const { end } = inState[waiter.state]
     if (end === 'ignore') return
     const leaves = end === 'leave' || waiter.confirming || waiter.unanswered > 0
-    this.#present -= 1
+    this.present -= 1
     this.#settle(waiter, 'over', now)
     if (leaves) this.#port.leave(waiter)
     waiter.settle(error, waiter, now)
@@ -464,8 +469,8 @@ export class KeyState implements Due {
     this.#settle(waiter, 'holding', now)
     waiter.settle(grant, waiter, now)
     // Only now, because the key would have been forgotten before it had the hold.
-    this.#present -= 1
-    this.#forgetIfIdle()
+    this.present -= 1
+    if (!this.#holds) this.#forgetIfIdle()
   }
 
   #settle(waiter: Waiter, state: 'holding' | 'over', now: number): void {
@@ -473,14 +478,15 @@ export class KeyState implements Due {
     waiter.state = state
     waiter.confirming = false
     this.#port.settled(waiter)
-    this.#leaveLine(waiter, now)
+    if (this.#port.shared) this.#leaveLine(waiter, now)
+    else this.#line?.delete(waiter)
     this.#queue?.delete(waiter)
     // The head asks Redis on behalf of the whole line. So if the head's refusal is newer than this waiter's own
     // refusal, it better explains why the wait ended.
     const refusal = this.#refusal
     if (refusal && !inQueue && refusal.sent > (waiter.refusal?.sent ?? 0)) waiter.refusal = refusal
     if (state === 'over' && waiter.refusal) waiter.refusal = this.#upToDate(waiter.refusal)
-    this.#rested()
+    if (!this.#inUse) this.#rested()
   }
 
   #granted(waiter: Waiter, grant: Granted, now: number): void {
@@ -488,7 +494,7 @@ export class KeyState implements Due {
     if (meaning === 'take-back') return this.#port.leave(waiter)
     if (meaning === 'check') return this.#port.check(waiter, grant.token)
     if (this.#port.closed) {
-      this.#present -= 1
+      this.present -= 1
       this.#settle(waiter, 'over', now)
       this.#port.leave(waiter)
       return waiter.settle(new LockClosedError(), waiter, now)
@@ -597,11 +603,14 @@ export class KeyState implements Due {
   #tryHead(now: number): void {
     const { head } = this
     this.#asking = head !== undefined && this.#woken && !head.confirming
-    if (!head || !this.#asking) return this.#rested()
+    if (!head || !this.#asking) {
+      if (!this.#inUse) this.#rested()
+      return
+    }
     this.#woken = false
     // A refused head may park only if the subscription was active before its attempt. Otherwise it may have missed a
     // message.
-    this.#heardBefore = this.#port.hears(this)
+    this.#heardBefore = this.heard?.unlock === true
     const wanted = this.#refusal !== undefined || this.line.size > 1 || this.#releasedAt !== undefined
     this.#unanswered = 1
     this.#refused = false
@@ -620,7 +629,7 @@ export class KeyState implements Due {
 
   /** Called when an attempt of the line was answered. The waiter itself knows the answer already. */
   #headAnswered(head: Waiter, answer: Granted | Refused, now: number): void {
-    this.lookWithin(answer.granted ? head.claim.lease : answer.ttl, now)
+    if (this.waiting > 0) this.lookWithin(answer.granted ? head.claim.lease : answer.ttl, now)
     if (!answer.granted) {
       this.alone = false
       this.#share(answer)
@@ -635,14 +644,17 @@ export class KeyState implements Due {
     if (this.#unanswered > 0) return
     // While replicas are asked to confirm the head's grant, the client need not subscribe to the unlock channel,
     // because the line tries again after the replicas' answer.
-    const goesOn = this.line.size === 0 || this.#heardBefore || head.confirming
+    const goesOn = this.#heardBefore || head.confirming
     // In a lock that several owners may hold, the next waiter may be granted the lock, too.
     if (this.#port.shared && !this.#refused) {
       this.#row += 1
       return this.listened(now)
     }
     this.#row = 0
-    if (goesOn || (answer.granted && this.#behindOurselves(now))) this.#tryHead(now)
+    if (this.line.size === 0) {
+      this.#asking = false
+      if (!this.#inUse) this.#rested()
+    } else if (goesOn || (answer.granted && this.#behindOurselves(now))) this.#tryHead(now)
     else this.#port.hear(this, head, now)
   }
 
@@ -685,7 +697,6 @@ export class KeyState implements Due {
   /** Learns from a release how many other clients wait, and so take turns with this one. Returns their number. */
   #othersReached(heard: number, now: number): number {
     const known = this.#others
-    if (heard === 0 && !known) return 0
     const reached = this.#port.reached(this.key)
     if (heard === 0 && reached) {
       // This client listens, so it would have received a message about the release. As no client has received one, none
@@ -763,7 +774,7 @@ export class KeyState implements Due {
     const holds = this.#holds
     if (!(holds instanceof Set)) this.#holds = undefined
     else if (holds.delete(hold) && holds.size === 1) for (const last of holds) this.#holds = last
-    this.#forgetIfIdle()
+    if (!this.#holds) this.#forgetIfIdle()
   }
 
   /**
@@ -813,18 +824,18 @@ export class KeyState implements Due {
     const { run } = hold
     if (!run || !this.#heir(hold) || !goesOn(hold, now)) return false
     if (this.#holds !== hold || hold.inQuestion || !hold.end()) return false
-    this.#port.handedOn(hold, now)
+    this.#succession.handedOn(hold, now)
     // `handedOn` emits an event. A listener may have closed the client, or aborted the call of the waiter that was to
     // get the lock. So the next waiter is looked up again.
     const heir = this.#heir(hold)
     if (heir && run.left(now) > 0) {
-      this.#port.passed(run, now)
+      this.#succession.passed(run, now)
       // No replica is asked, because the replicas have already confirmed the hold that is handed on.
       const grant: Inherited = { granted: true, token: run.issue(), deadline: hold.deadline, via: 'handoff', run }
       this.#hold(heir, grant, now)
     } else {
       this.endRun(run)
-      this.#port.abandoned(run)
+      this.#succession.abandoned(run)
     }
     return true
   }
@@ -881,7 +892,6 @@ export class KeyState implements Due {
 
   /** Forgets what is known about the lock, if it has no waiters in this client. */
   #rested(): void {
-    if (this.#inUse) return
     this.#holder = undefined
     this.#refusal = undefined
     this.alone = false
@@ -892,10 +902,10 @@ export class KeyState implements Due {
       this.#plan()
     }
     if (this.heard || this.silence) this.#port.rested(this)
-    this.#forgetIfIdle()
+    if (!this.#holds) this.#forgetIfIdle()
   }
 
   #forgetIfIdle(): void {
-    if (this.#present === 0 && !this.#holds && !this.#others && !this.#inUse) this.#port.idle(this)
+    if (this.present === 0 && !this.#holds && !this.#others && !this.#inUse) this.#port.idle(this)
   }
 }

@@ -89,6 +89,11 @@ export class SingleAttempts implements Due {
     if (end < this.dueAt) this.#schedule.set(this, end)
   }
 
+  /** How many waiters wait only for the answer to an attempt. */
+  get asking(): number {
+    return this.#waiters.size
+  }
+
   has(waiter: Waiter): boolean {
     return this.#waiters.has(waiter)
   }

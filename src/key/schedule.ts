@@ -56,10 +56,12 @@ export class Heap<T extends Item> {
     while (slot > 0) {
       const above = this.#items[(slot - 1) >> 1] as T
       if (above.dueAt <= item.dueAt) break
-      this.#put(above, slot)
+      above.slot = slot
+      this.#items[slot] = above
       slot = (slot - 1) >> 1
     }
-    this.#put(item, slot)
+    item.slot = slot
+    this.#items[slot] = item
   }
 
   #sink(item: T): void {
@@ -70,13 +72,10 @@ export class Heap<T extends Item> {
       if (left && right && right.dueAt < left.dueAt) child += 1
       const below = this.#items[child]
       if (!below || below.dueAt >= item.dueAt) break
-      this.#put(below, slot)
+      below.slot = slot
+      this.#items[slot] = below
       slot = child
     }
-    this.#put(item, slot)
-  }
-
-  #put(item: T, slot: number): void {
     item.slot = slot
     this.#items[slot] = item
   }

@@ -3,7 +3,7 @@
  * and holds by id.
  */
 import type { Hold } from './hold.ts'
-import { KeyState, type Port } from './key-state.ts'
+import { KeyState, type Port, type Succession } from './key-state.ts'
 import type { Waiter } from './waiter.ts'
 
 export class Table {
@@ -14,11 +14,12 @@ export class Table {
   /** The holds, oldest first, by the ids by which Redis knows them. */
   readonly holds = new Map<string, Hold>()
   port!: Port
+  succession!: Succession
 
   of(key: string): KeyState {
     let state = this.states.get(key)
     if (!state) {
-      state = new KeyState(key, this.port)
+      state = new KeyState(key, this.port, this.succession)
       this.states.set(key, state)
     }
     return state
@@ -29,13 +30,5 @@ export class Table {
     let waiting = 0
     for (const state of this.states.values()) waiting += state.waiting
     return waiting
-  }
-
-  /**
-   * Returns whether this hold still lasts. After a hand-off, the next hold has the same id in Redis, but is another
-   * hold.
-   */
-  has(hold: Hold): boolean {
-    return this.holds.get(hold.name.id) === hold
   }
 }
