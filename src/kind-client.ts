@@ -84,7 +84,7 @@ export class KindClient<State = unknown> {
   readonly holding: Holds
   readonly #host: Host
   readonly #schedule: Schedule
-  readonly #table = new Table()
+  readonly #table: Table
   readonly #lossNews: LossNews | undefined
 
   constructor(host: Host, kind: Kind<State>, keys: Keys) {
@@ -95,6 +95,7 @@ export class KindClient<State = unknown> {
     const channels = backend.channels(keys)
     const patience = { waiterTtl: settings.waiterTtl, outage: settings.outageTimeout }
     this.#schedule = new Schedule(clock)
+    this.#table = new Table(this.#schedule)
     this.io = new Io(kind, channels, this.#schedule, patience, this.#table, {
       waiting: waiter => observer.tell('waiting', waiter, this),
       doubt: (id, token) => this.holding.doubt(id, token),

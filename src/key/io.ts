@@ -322,10 +322,6 @@ export class Io implements Port {
     return this.#channels.hears(key, 'unlock')
   }
 
-  at(state: KeyState, time: number): void {
-    this.#schedule.set(state, time)
-  }
-
   parked(waiter: Waiter): void {
     if (this.#single.has(waiter)) return this.end(waiter, undefined)
     const { mode, fairAfter } = waiter.wish
@@ -556,11 +552,11 @@ class Generation implements Due {
 
   add(waiter: Waiter): void {
     this.#waiters.add(waiter)
-    if (this.#waiters.size === 1) this.#next()
+    if (this.slot < 0) this.#next()
   }
 
   delete(waiter: Waiter): void {
-    if (this.#waiters.delete(waiter)) this.#next()
+    this.#waiters.delete(waiter)
   }
 
   due(now: number): void {
@@ -577,7 +573,6 @@ class Generation implements Due {
 
   #next(): void {
     for (const { since } of this.#waiters) return this.#schedule.set(this, since + this.#fairAfter)
-    this.#schedule.delete(this)
     this.#emptied()
   }
 }

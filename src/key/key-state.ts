@@ -93,8 +93,6 @@ export interface Port {
   listen(state: KeyState): void
   /** Whether a message about a release reaches this client, perhaps because of a subscription that was just dropped. */
   reached(key: string): boolean
-  /** Calls `due` at this time. */
-  at(state: KeyState, time: number): void
   /** Called when the waiter has parked. */
   parked(waiter: Waiter): void
   /** Called when the waiter's wait is over, before its promise settles. */
@@ -103,6 +101,11 @@ export interface Port {
   rested(state: KeyState): void
   /** Called when the key has neither waiters nor holds, and no call is about to add one. */
   idle(state: KeyState): void
+}
+
+/** Calls `due` of a key at the time that is set for it. */
+export interface Agenda {
+  set(state: KeyState, at: number): void
 }
 
 /** What a key asks for when it hands the lock on within the client. holds.ts implements it. */
@@ -143,6 +146,7 @@ export class KeyState implements Due {
   alone = false
   readonly #port: Port
   readonly #succession: Succession
+  readonly #agenda: Agenda
   /** How many waiters have not settled, wherever they wait. io.ts counts each waiter that arrives. */
   present = 0
   /** Created when needed, because most keys have either fair or unfair waiters. */
@@ -182,10 +186,11 @@ export class KeyState implements Due {
   #tending = false
   #tendAgain = false
 
-  constructor(key: string, port: Port, succession: Succession) {
+  constructor(key: string, port: Port, succession: Succession, agenda: Agenda) {
     this.key = key
     this.#port = port
     this.#succession = succession
+    this.#agenda = agenda
   }
 
   /** How many waiters are in the line and in the queue. */
@@ -882,7 +887,7 @@ export class KeyState implements Due {
   }
 
   #plan(): void {
-    this.#port.at(this, Math.min(this.#lookAt, this.#turnAt, this.#sweepAt))
+    this.#agenda.set(this, Math.min(this.#lookAt, this.#turnAt, this.#sweepAt))
   }
 
   #upToDate(refusal: Refused): Refused {

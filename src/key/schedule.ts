@@ -4,6 +4,7 @@
  *
  * The agenda is a heap (a binary heap, whose smallest item is the first), and each item knows its place in it. So an
  * item can be moved or removed cheaply. That matters, because nearly every item is removed or moved before it is due.
+ * Then the timer is not set anew: if it fires too early, it finds nothing due.
  */
 import type { Clock, Timer } from '../clock.ts'
 
@@ -27,11 +28,11 @@ export class Heap<T extends Item> {
   /** Sets the time at which the item is due. This replaces the time that was set before. Infinity: removes the item. */
   set(item: T, at: number): void {
     if (at === NEVER) return this.delete(item)
-    const earlier = item.slot < 0 || at < item.dueAt
+    const later = item.slot >= 0 && at > item.dueAt
     if (item.slot < 0) item.slot = this.#items.length
     item.dueAt = at
-    if (earlier) this.#rise(item)
-    else this.#sink(item)
+    if (later) this.#sink(item)
+    else this.#rise(item)
   }
 
   delete(item: T): void {
@@ -86,37 +87,27 @@ export interface Due extends Item {
   due(now: number): void
 }
 
-export class Schedule {
+export class Schedule extends Heap<Due> {
   readonly clock: Clock
-  readonly #heap = new Heap<Due>()
   #timer: Timer | undefined
   #wakeAt = NEVER
 
   constructor(clock: Clock) {
+    super()
     this.clock = clock
   }
 
   /**
    * Calls `item.due` at this time or a little later. This replaces the time that was set before. Infinity: never.
    */
-  set(item: Due, at: number): void {
-    if (at === NEVER) return this.delete(item)
-    this.#heap.set(item, at)
+  override set(item: Due, at: number): void {
+    super.set(item, at)
     if (at < this.#wakeAt) this.#wakeBy(at)
-  }
-
-  delete(item: Due): void {
-    if (item.slot < 0) item.dueAt = NEVER
-    else {
-      this.#heap.delete(item)
-      // The timer would keep the process alive.
-      if (!this.#heap.first) this.#wakeBy(NEVER)
-    }
   }
 
   /** Takes everything off the agenda. */
   close(): void {
-    this.#heap.clear()
+    this.clear()
     this.#wakeBy(NEVER)
   }
 
@@ -130,10 +121,10 @@ export class Schedule {
     this.#wakeAt = NEVER
     const now = this.clock.now()
     const due: Due[] = []
-    for (let { first } = this.#heap; first && first.dueAt <= now; first = this.#heap.first) {
+    for (let { first } = this; first && first.dueAt <= now; first = this.first) {
       due.push(first)
       const { dueAt } = first
-      this.#heap.delete(first)
+      this.delete(first)
       first.dueAt = dueAt
     }
     for (const item of due) {
@@ -142,7 +133,7 @@ export class Schedule {
       item.dueAt = NEVER
       item.due(now)
     }
-    const next = this.#heap.first?.dueAt ?? NEVER
+    const next = this.first?.dueAt ?? NEVER
     if (next < this.#wakeAt) this.#wakeBy(next)
   }
 }

@@ -3,7 +3,7 @@
  * and holds by id.
  */
 import type { Hold } from './hold.ts'
-import { KeyState, type Port, type Succession } from './key-state.ts'
+import { type Agenda, KeyState, type Port, type Succession } from './key-state.ts'
 import type { Waiter } from './waiter.ts'
 
 export class Table {
@@ -15,11 +15,16 @@ export class Table {
   readonly holds = new Map<string, Hold>()
   port!: Port
   succession!: Succession
+  readonly #agenda: Agenda
+
+  constructor(agenda: Agenda) {
+    this.#agenda = agenda
+  }
 
   of(key: string): KeyState {
     let state = this.states.get(key)
     if (!state) {
-      state = new KeyState(key, this.port, this.succession)
+      state = new KeyState(key, this.port, this.succession, this.#agenda)
       this.states.set(key, state)
     }
     return state
