@@ -556,7 +556,7 @@ class Generation implements Due {
   }
 
   delete(waiter: Waiter): void {
-    this.#waiters.delete(waiter)
+    if (this.#waiters.delete(waiter) && this.#waiters.size === 0) this.#schedule.delete(this)
   }
 
   due(now: number): void {

@@ -4,7 +4,7 @@
  *
  * The agenda is a heap (a binary heap, whose smallest item is the first), and each item knows its place in it. So an
  * item can be moved or removed cheaply. That matters, because nearly every item is removed or moved before it is due.
- * Then the timer is not set anew: if it fires too early, it finds nothing due.
+ * Then the timer is not set anew, unless nothing is left: if it fires too early, it finds nothing due.
  */
 import type { Clock, Timer } from '../clock.ts'
 
@@ -103,6 +103,12 @@ export class Schedule extends Heap<Due> {
   override set(item: Due, at: number): void {
     super.set(item, at)
     if (at < this.#wakeAt) this.#wakeBy(at)
+  }
+
+  override delete(item: Due): void {
+    super.delete(item)
+    // The timer would keep the process alive.
+    if (!this.first && this.#wakeAt < NEVER) this.#wakeBy(NEVER)
   }
 
   /** Takes everything off the agenda. */
