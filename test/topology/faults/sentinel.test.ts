@@ -43,8 +43,8 @@ describe('SENTINEL FAILOVER', () => {
 })
 
 describe('SIGKILL of the master', () => {
-  // This test fails if `this.holding.doubtAll(key)` is removed in src/locks.ts: the holder learns that its hold is lost
-  // only by its next renewal, 20 s later.
+  // This test fails if `this.holding.doubtAll(key)` is removed in src/kind-client.ts: the holder learns that its hold
+  // is lost only by its next renewal, 20 s later.
   test.each(kinds)(
     'I2 I4 I8: holds that the replica has continue; others are lost, signalled, and granted again ($kind)',
     async kind => {
