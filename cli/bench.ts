@@ -156,9 +156,11 @@ async function choose<T extends { readonly name: string }>(
   const known = all.map(({ name }) => name)
   const unknown = names.find(name => !known.includes(name))
   if (unknown !== undefined) {
-    const { closest } = await import('fastest-levenshtein')
+    const { closest, distance } = await import('fastest-levenshtein')
     const near = closest(unknown, known)
-    throw new Failure(`option '--${what}' does not accept '${unknown}'; did you mean '${near}'?`, exitCodes.usage)
+    const isNear = distance(unknown, near) <= unknown.length / 2
+    const hint = isNear ? `did you mean '${near}'?` : 'baton bench --help lists the names'
+    throw new Failure(`option '--${what}' does not accept '${unknown}'; ${hint}`, exitCodes.usage)
   }
   return names.length === 0 ? all : all.filter(({ name }) => names.includes(name))
 }

@@ -1,7 +1,7 @@
 /** The class that users work with. `LockClient` validates arguments and makes the objects that do the work. */
 import { EventEmitter } from 'eventemitter3'
 import type { BackendListener } from './backend.ts'
-import { type Caller, Calls } from './calls.ts'
+import { type Caller, Calls } from './lock.ts'
 import { systemClock } from './clock.ts'
 import { MultiLock } from './compose/all.ts'
 import { connect, isSeveral } from './connect.ts'
@@ -16,7 +16,7 @@ import { KeyedLock, type Lock, type ReadWriteLock } from './lock.ts'
 import { Announcer } from './observe/announce.ts'
 import type { ClientStats } from './observe/stats.ts'
 import type { ClientOptions, CloseOptions, LockOptions, SemaphoreOptions, Settings } from './options.ts'
-import { callTermsOf, checkId, checkKey, checkOwner, checkPermits, drainOf, settingsOf } from './options.ts'
+import { callTermsOf, checkFn, checkId, checkKey, checkOwner, checkPermits, drainOf, settingsOf } from './options.ts'
 import type { RedisSource } from './redis/clients.ts'
 import { Reentry } from './reentry.ts'
 import { Session } from './session.ts'
@@ -145,12 +145,13 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * lock, in this process or another one, the call that takes the lock re-enters.
    * @param owner 1 to 1024 UTF-8 bytes
    * @returns what `fn` returns
-   * @throws LockArgumentError when `owner` is wrong
+   * @throws LockArgumentError when `owner` or `fn` is wrong
    * @throws what `fn` throws
    * @since 0.1.0
    */
   runAs<T>(owner: string, fn: () => T): T {
     checkOwner(owner)
+    checkFn(fn)
     return this.#caller.reentry.runAs(owner, fn)
   }
 
@@ -335,6 +336,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
   #lockOf(option: string, lock: string | Lock): KeyedLock {
     const own = typeof lock === 'string' ? this.mutex(lock) : lock
     if (own instanceof KeyedLock && own.calls.caller === this.#caller) return own
-    throw new LockArgumentError(option, lock, 'a key, or a lock made by this client')
+    const accepted = 'a key, or a lock made by this client (of a read-write lock, its `read` or `write`)'
+    throw new LockArgumentError(option, lock, accepted)
   }
 }

@@ -312,7 +312,7 @@ export class LockArgumentError extends LockError {
    * @since 0.1.0
    */
   constructor(option: string, value: unknown, accepted: string) {
-    super('ERR_LOCK_ARGUMENT', `${option} is ${shown(value)}; expected ${accepted}`)
+    super('ERR_LOCK_ARGUMENT', `${option} is ${shown(value, option)}; expected ${accepted}`)
     this.option = option
     this.value = value
     this.accepted = accepted
@@ -320,13 +320,16 @@ export class LockArgumentError extends LockError {
 }
 
 /** Returns a short text for a value, for use in a message. */
-function shown(value: unknown): string {
-  const text = typeof value === 'string' ? JSON.stringify(value) : describe(value)
+function shown(value: unknown, option: string): string {
+  // What was given as `redis` may contain a password. So the value is a description of it, in several words.
+  const isText = typeof value === 'string' && !(option.startsWith('redis') && value.includes(' '))
+  const text = isText ? JSON.stringify(value) : describe(value)
   return text.length > 80 ? `${text.slice(0, 77)}…` : text
 }
 
 function describe(value: unknown): string {
   if (typeof value === 'function') return 'a function'
-  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object'
+  if (typeof value === 'object' && value !== null)
+    return !Array.isArray(value) ? 'an object' : value.length > 0 ? 'an array' : 'an empty array'
   return String(value)
 }

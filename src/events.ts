@@ -41,7 +41,7 @@ export interface ClientEvents {
    * An error that no promise reports. Unlike Node's `error` event, it is not thrown if it has no listener.
    * @since 0.1.0
    */
-  error: { error: unknown }
+  error: { error: Error }
 }
 
 /**

@@ -38,7 +38,7 @@ export interface Happenings {
   disconnected: [error: Error]
   reconnected: []
   /** An error that no promise reports. */
-  error: [error: unknown]
+  error: [error: Error]
 }
 
 /** Receives every event as it happens. */

@@ -260,11 +260,17 @@ const durationOrNever: Check = (name, value) => {
   }
 }
 
+/** The most bytes that a key, an owner or a label may have, in UTF-8. No character of a JavaScript string needs more than 3. */
+const MOST_BYTES = 1024
+
+function isText(value: unknown, least: number): value is string {
+  if (typeof value !== 'string' || value.length < least || !value.isWellFormed()) return false
+  return value.length * 3 <= MOST_BYTES || Buffer.byteLength(value) <= MOST_BYTES
+}
+
 function text(least: number): Check {
   return (name, value) => {
-    if (typeof value !== 'string' || !value.isWellFormed() || value.length < least || Buffer.byteLength(value) > 1024) {
-      throw new LockArgumentError(name, value, `a string of ${least} to 1024 UTF-8 bytes`)
-    }
+    if (!isText(value, least)) throw new LockArgumentError(name, value, `a string of ${least} to ${MOST_BYTES} UTF-8 bytes`)
   }
 }
 
@@ -327,6 +333,14 @@ function permitsOf(most: number): Check {
   }
 }
 
+/** How other libraries name an option, and its name here. */
+const alike: readonly (readonly [RegExp, string])[] = [
+  [/^(time|retr|wait|max_?wait|acquire_?[ta])/i, 'timeout'],
+  [/^(ttl|px|expir|duration|lease|lock_?t)/i, 'lease'],
+  [/^(refresh|extend|auto)/i, 'renew'],
+  [/^identifier/i, 'owner'],
+]
+
 /** Checks every option that is present. An option that is undefined counts as absent. */
 function check(what: string, options: unknown, checks: Readonly<Record<string, Check>>): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
@@ -335,13 +349,25 @@ function check(what: string, options: unknown, checks: Readonly<Record<string, C
   for (const name of Object.keys(options)) {
     const value: unknown = options[name as keyof typeof options]
     const known = Object.hasOwn(checks, name) ? checks[name] : undefined
-    if (!known) throw new LockArgumentError(name, value, `only these options: ${Object.keys(checks).join(', ')}`)
+    if (!known) {
+      const ours = alike.find(([others, own]) => others.test(name) && Object.hasOwn(checks, own))?.[1]
+      const which = ours ? `\`${ours}\`, or another of` : 'only'
+      throw new LockArgumentError(name, value, `${which} these options: ${Object.keys(checks).join(', ')}`)
+    }
     if (value !== undefined) known(name, value)
   }
 }
 
+export function isKey(key: unknown): key is string {
+  return isText(key, 1)
+}
+
 export function checkKey(key: unknown): asserts key is string {
   text(1)('key', key)
+}
+
+export function checkFn(fn: unknown): void {
+  if (typeof fn !== 'function') throw new LockArgumentError('fn', fn, 'a function')
 }
 
 export function checkOwner(owner: unknown): asserts owner is string {

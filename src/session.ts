@@ -58,7 +58,7 @@ export class Session {
   ) {
     this.#stats = stats
     const failed = (error: unknown) => {
-      if (!(error instanceof LockClosedError)) observer.tell('error', error)
+      if (!(error instanceof LockClosedError)) observer.tell('error', error as Error)
     }
     const backend = connect({
       granted: (id, token, via, lock) => {

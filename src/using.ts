@@ -1,6 +1,6 @@
 /** Runs a function while one or several locks are held, and always releases them afterwards. */
-import { LockArgumentError, LockError, traced } from './errors.ts'
-import type { LockOptions } from './options.ts'
+import { LockError, traced } from './errors.ts'
+import { checkFn, type LockOptions } from './options.ts'
 
 /** The arguments of `using` after the key. In a call without options, the function is the first of them. */
 export type Using<Held, T, Options = LockOptions> =
@@ -21,7 +21,7 @@ export async function using<Held extends { readonly signal: AbortSignal }, T, Op
   args: Using<Held, T, Options>,
 ): Promise<T> {
   const [options, fn] = args.length > 1 ? (args as [Options, (held: Held) => T]) : [undefined, args[0] as never]
-  if (typeof fn !== 'function') throw new LockArgumentError('fn', fn, 'a function')
+  checkFn(fn)
   const held = await lock.lock(options)
   try {
     const result = await lock.within(held, () => fn(held))
@@ -43,7 +43,7 @@ export function wrapped<This, Args extends unknown[], R>(
   fn: (this: This, ...args: Args) => R | PromiseLike<R>,
   run: (call: () => R | PromiseLike<R>, self: This, args: Args) => Promise<R>,
 ): (this: This, ...args: Args) => Promise<R> {
-  if (typeof fn !== 'function') throw new LockArgumentError('fn', fn, 'a function')
+  checkFn(fn)
   return function (...args) {
     return run(() => fn.apply(this, args), this, args)
   }

@@ -88,8 +88,8 @@ export function showLive(
  */
 function holdWarnings(locks: LockClient): () => void {
   const listeners = locks.listeners('error')
-  const held: { error: unknown }[] = []
-  const hold = (warning: { error: unknown }) => void held.push(warning)
+  const held: { error: Error }[] = []
+  const hold = (warning: { error: Error }) => void held.push(warning)
   locks.removeAllListeners('error').on('error', hold)
   return () => {
     locks.off('error', hold)

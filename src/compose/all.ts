@@ -15,7 +15,7 @@
  * If a part is lost while another is waited for, the wait ends. Whenever a wait fails, the parts that were taken before
  * are given back in the background.
  */
-import type { Caller } from '../calls.ts'
+import type { Caller } from '../lock.ts'
 import { LockArgumentError, LockConnectionError, LockTimeoutError } from '../errors.ts'
 import type { Lease } from '../key/lease.ts'
 import type { KeyedLock } from '../lock.ts'

@@ -72,6 +72,8 @@ const NEVER = Number.POSITIVE_INFINITY
 const FORGOTTEN =
   'the program has dropped its lease without a release, so the lock stays taken until this process ends, or `forceRelease` takes it away'
 
+const UNCONFIRMED = 'Redis did not confirm the release, so the lock may become free only when its lease ends'
+
 const yes = Promise.resolve(true)
 
 /** Resolves after all code that can run now has run, without waiting for I/O or a timer. */
@@ -413,12 +415,8 @@ export class Holds implements Due, Succession {
   }
 
   #notReleased(key: string, error: unknown): void {
-    const closed = error instanceof LockClosedError
-    this.#listener.failed(
-      closed
-        ? new LockConnectionError('the release failed, so the lock becomes free only when its lease ends', error, key)
-        : named(key, error),
-    )
+    const ours = error instanceof LockError
+    this.#listener.failed(ours ? new LockConnectionError(UNCONFIRMED, error.cause, key) : error)
   }
 
   /**

@@ -24,7 +24,7 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api'
-import type { Spectator } from '../calls.ts'
+import type { Spectator } from '../lock.ts'
 import { LockTimeoutError } from '../errors.ts'
 import type { ClientEvents } from '../events.ts'
 import type { Lease } from '../key/lease.ts'

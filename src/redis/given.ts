@@ -27,11 +27,10 @@ export function optionsOfUrl(text: string): RedisOptions {
   const options = serverUrl(text)?.options
   if (options) return options
   const [, socket = '/run/redis.sock'] = /^rediss?:\/\/[^/?#@]*((?:\/[\w.-]+)+\.sock)$/.exec(text) ?? []
-  // The error does not show the URL, because a mistyped URL may contain a password.
   throw new LockArgumentError(
     'redis',
-    '[hidden, because it may contain a password]',
-    `redis://host:port/database, or rediss://… for TLS; for a Unix socket, unix://${socket} or { path: '${socket}' }; for a cluster, an ioredis Cluster`,
+    text === '' ? 'an empty string' : 'no address of Redis (not shown, because it may contain a password)',
+    `redis://[user:password@]host:port/database, with / ? # @ % in a password percent-encoded, or rediss://… for TLS; for a Unix socket, unix://${socket} or { path: '${socket}' }; for a cluster, an ioredis Cluster`,
   )
 }
 
@@ -44,7 +43,8 @@ export function checkPlain(options: unknown): asserts options is RedisOptions {
       `options of LockClient as its second argument: new LockClient(redis, { ${name} })`
     const meant = ours || foreign.get(name)
     // The value of a foreign option may contain a password, so the error does not show it.
-    if (meant && value !== undefined) throw new LockArgumentError(`redis.${name}`, ours ? value : 'given', meant)
+    if (meant && value !== undefined)
+      throw new LockArgumentError(`redis.${name}`, ours ? value : 'no option of ioredis', meant)
   }
 }
 

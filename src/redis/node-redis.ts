@@ -148,7 +148,7 @@ function optionsOf(client: NodeRedisInstance): Options {
   }
   if (found) return found
   const accepted =
-    'a client or a cluster of node-redis 5 or 6, a sentinel of node-redis 6, or the ioredis options { sentinels: [{ host, port }], name }'
+    'a client (not a pool) or a cluster of node-redis 5 or 6, a sentinel of node-redis 6, or the ioredis options { sentinels: [{ host, port }], name }'
   throw new LockArgumentError('redis', `an instance of ${client.constructor.name}`, accepted)
 }
 

@@ -230,6 +230,7 @@ test('bad arguments are reported before anything is sent', async () => {
   for (const parts of [[], 'ab', [''], [1], [other!.mutex('a')], [{}], undefined]) {
     expect(() => locks!.all(parts as never)).toThrow(LockArgumentError)
   }
+  expect(() => locks!.all([locks!.readWrite('k') as never])).toThrow(/of a read-write lock, its `read` or `write`/)
   expect(() => locks!.all([locks!.semaphore('k', 1), locks!.semaphore('k', 5)])).toThrow(LockArgumentError)
   const both = locks!.all(freshKeys(2))
   expect(() => both.wrap('no function' as never)).toThrow(LockArgumentError)

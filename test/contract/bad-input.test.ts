@@ -159,6 +159,26 @@ describe('a bad option of a call', () => {
     }
   })
 
+  test.each([
+    ['timeOut', 'timeout'],
+    ['retryCount', 'timeout'],
+    ['acquireTimeout', 'timeout'],
+    ['waitTime', 'timeout'],
+    ['ttl', 'lease'],
+    ['lockTimeout', 'lease'],
+    ['expiry', 'lease'],
+    ['refreshInterval', 'renew'],
+    ['automaticExtensionThreshold', 'renew'],
+    ['identifier', 'owner'],
+  ])('the error of %s, an option of another library, names the option %s', async (name, ours) => {
+    const locks = client({}, place().sourceToNobody())
+    const error = await promptly(rejection(locks.lock('k', { [name]: 5 } as LockOptions), LockArgumentError))
+    expect(error.message).toMatch(new RegExp(`^${name} is 5; expected \`${ours}\`, or another of these options: `))
+    // A client has no option `renew` or `owner`.
+    const ofClient = thrown(() => new LockClient('redis://127.0.0.1:1', { [name]: 5 } as never))
+    expect(ofClient.message.includes(`\`${ours}\``)).toBe(ours in badClientOptions)
+  })
+
   test.each(['constructor', 'toString', 'hasOwnProperty'])(
     '%s, which every object inherits, is not an option',
     async name => {
@@ -220,6 +240,7 @@ describe('a bad option of a client', () => {
   ])('the error names the class of a wrong object, but not its contents', (redis, name) => {
     const error = thrown(() => new LockClient(redis as never))
     expect([error.option, error.value]).toEqual(['redis', `an instance of ${name}`])
+    expect(error.message).toContain(`redis is an instance of ${name}; expected`)
     expect(error.accepted).toMatch(/node-redis 5 or 6/)
     expect(inspect(error)).not.toContain('hunter2')
   })
@@ -246,7 +267,8 @@ describe('a bad option of a client', () => {
   ])('%s is refused without its text, which may contain a password, and the error names the forms', url => {
     const error = thrown(() => new LockClient(url))
     expect(error.option).toBe('redis')
-    expect(error.message).toMatch(/redis:\/\/.* unix:\/\/\/run\/redis\.sock or \{ path: '\/run\/redis\.sock' \}/)
+    expect(error.message).toMatch(/^redis is no address of Redis \(.*\); expected redis:.* percent-encoded/)
+    expect(error.message).toMatch(/ unix:\/\/\/run\/redis\.sock or \{ path: '\/run\/redis\.sock' \}/)
     expect(inspect(error)).not.toContain('hunter2')
   })
 
@@ -293,6 +315,7 @@ describe('a bad option of a client', () => {
   ])('the error of %o says what was meant', (redis, option, words) => {
     const error = thrown(() => new LockClient(redis as never))
     expect([error.option, error.accepted]).toEqual([option, expect.stringMatching(words)])
+    expect(error.message).not.toMatch(/ is "(an|options) /)
     expect(inspect(error)).not.toContain('hunter2')
   })
 
@@ -310,8 +333,13 @@ describe('a bad option of a client', () => {
 })
 
 describe('other arguments', () => {
-  test('using and wrap refuse a missing function', async () => {
+  test('using, wrap and runAs refuse a missing function', async () => {
     const locks = client({}, place().sourceToNobody())
+    expectTelling(
+      thrown(() => locks.runAs('me', undefined as never)),
+      'fn',
+      undefined,
+    )
     await promptly(rejection(locks.using('k', undefined as never), LockArgumentError))
     await promptly(rejection(locks.using('k', {}, 'fn' as never), LockArgumentError))
     thrown(() => locks.wrap('k', undefined as never))

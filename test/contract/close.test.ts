@@ -166,6 +166,7 @@ describe('close', () => {
     expect(performance.now() - begin).toBeLessThan(6_000)
     expect(lease.held).toBe(false)
     expect(errors).toMatchObject([{ error: { code: 'ERR_LOCK_CONNECTION', key: lease.key } }])
+    expect(errors[0]!.error.message).toMatch(/: Redis did not confirm the release, so .* lease ends$/)
   })
 
   test.each(['by a listener that is notified of it', 'right after it'])(

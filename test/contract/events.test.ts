@@ -155,8 +155,12 @@ describe('events', () => {
     const own = await ownPlace()
     const locks = client({ outageTimeout: 500 }, own.source())
     const [events, messages] = [heard(locks, 'error'), published('error')]
-    await locks.using(freshKey(), () => own.kill())
+    const key = freshKey()
+    await locks.using(key, () => own.kill())
     expect(events).toEqual([{ error: expect.any(LockConnectionError) }])
+    const [{ error }] = events as [ClientEvents['error']]
+    expect(error).toMatchObject({ key, cause: expect.any(Error) })
+    expect(error.message).toMatch(/: Redis did not confirm the release, so .* lease ends: ./)
     expect(messages).toEqual(events)
   })
 

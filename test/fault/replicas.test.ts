@@ -228,7 +228,7 @@ test('the right to WAIT is in the ACL rule, and is named if it is missing', asyn
     await admin.acl('SETUSER', name, 'on', '>pw', ...rights)
     const locks = client({ replicas }, { host: '127.0.0.1', port, username: name, password: 'pw' })
     const errors: Error[] = []
-    locks.on('error', ({ error }) => errors.push(error as Error))
+    locks.on('error', ({ error }) => errors.push(error))
     return { errors, reason: wordsOf((await outcomeOf(locks.tryLock(freshKey()))).error) }
   }
   expect(await come('all', rule)).toEqual({

@@ -47,7 +47,7 @@ const versions = [
   ['5', redis5 as unknown as typeof redis6],
 ] as const
 
-describe.each(versions)('node-redis %s', (_, { createClient, createCluster }) => {
+describe.each(versions)('node-redis %s', (_, { createClient, createClientPool, createCluster }) => {
   test('a client with user and password, which is not connected and stays unconnected', async () => {
     const { port, username, password } = aclOptions
     const redis = createClient({ socket: { host: '127.0.0.1', port }, username, password })
@@ -153,6 +153,10 @@ describe.each(versions)('node-redis %s', (_, { createClient, createCluster }) =>
 
   test.each([Number.NaN, -1, 1.5])('I1: database %s is refused', database => {
     expect(() => client({}, createClient({ database }))).toThrow(LockArgumentError)
+  })
+
+  test('a pool is refused, and the error says so', () => {
+    expect(() => client({}, createClientPool() as never)).toThrow(/a client \(not a pool\)/)
   })
 
   test('a cluster with a password, given by one of its nodes, through an address map', async () => {

@@ -19,6 +19,7 @@ const bench = (...args: string[]) => runNode([...program, ...args], { cwd })
 
 describe('unusable arguments: exit code 64 and one line', () => {
   test.each([
+    [['--scenario', 'nope'], "baton: option '--scenario' does not accept 'nope'; baton bench --help lists the names\n"],
     [['--rival', 'redlok'], "baton: option '--rival' does not accept 'redlok'; did you mean 'redlock'?\n"],
     [
       ['--rival', 'baton-fair,floor-plublish'],
