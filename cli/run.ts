@@ -153,8 +153,9 @@ async function take(
     if (signal.aborted) return undefined
     if (error instanceof LockTimeoutError) {
       const { permits, read, write } = options
-      const mutex = permits === undefined && !read && !write && !error.cause
-      const why = mutex
+      // The message of a mutex's error says no more than this sentence, unless Redis was out of reach.
+      const plain = permits === undefined && !read && !write && !error.cause
+      const why = plain
         ? withReason(`${error.key} was not granted within ${showTime(error.waited)}`, error)
         : error.message
       throw new Failure(`${why}; the command was not run`, exitCodes.timeout)

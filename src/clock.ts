@@ -43,8 +43,9 @@ const JUMPS = 8
  * uptime of the machine counts that time, but costs a system call. So `now()` only compares `performance.now()` with the
  * time of day, and reads the uptime if the two have moved apart, or if the last reading is old.
  *
- * - The uptime shows a suspension: `now()` jumps ahead by its length, so leases and timers count it.
- * - Only the time of day has jumped ahead: somebody may have set it. But a virtual machine that was paused, or continued
+ * - The uptime shows a suspension: `now()` jumps ahead by its length, so leases count it. A timer that is pending does
+ *   not: Node's timers go on with the time that they had left.
+ * - Only the time of day has jumped ahead: it may have been set. But a virtual machine that was paused, or continued
  *   from a snapshot, looks the same once its time of day has been corrected. So `now()` does not jump, but `behind` says
  *   by how much it may be wrong. Redis then has to be asked about holds.
  * - The time of day was set back: this means nothing.

@@ -15,7 +15,7 @@
 --   keep       ms      grows if the lock's key has to live longer
 -- Gives
 --   lease      ms      the length of the lease
---   brief      boolean the lease ends before the next heartbeat of a waiter, who does not know it (lua/shared/tell.lua)
+--   brief      boolean the lease ends before the next heartbeat of waiters, which do not know this lease (lua/shared/tell.lua)
 local ttl
 lease, ttl = claim:match(LEASE_AND_WAITING, TERMS_AT)
 brief = lease * 3 < ttl + 0

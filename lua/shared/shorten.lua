@@ -1,7 +1,7 @@
--- shorten: shortens the life of a free lock's key, if a long lease made it much longer than MEMORY. The key then lives for
--- MEMORY from now (lua/shared/life.lua). If MEMORY is longer than the lease, the life is about right already, and this
--- costs no command. With MEMORY 0, Redis removes the key at once. So this must be the last write of a script: a later
--- write would make a key without expiry.
+-- shorten: shortens the life of a free lock's key, if a long lease made it much longer than MEMORY. The key then lives
+-- for MEMORY from now (lua/shared/life.lua). If MEMORY is longer than the lease, the life is about right already, and
+-- this costs no command. With MEMORY 0, Redis removes the key at once. So this must be the last write of a script: a
+-- later write would make a key without expiry.
 --
 -- Takes
 --   keep    ms      the time at which the key expires

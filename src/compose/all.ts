@@ -1,7 +1,7 @@
 /**
  * Takes several locks together: all of them or none. Each of these locks is called a part.
  *
- * The parts are always taken in the order of their names in Redis, whatever order the caller gave. So a caller that
+ * The parts are always taken in one order, by kind and then by key, whatever order the caller gave. So a caller that
  * waits for a part never holds a later one, and callers cannot wait for each other in a circle (Havender, "Avoiding
  * deadlock in multitasking systems", 1968).
  *
@@ -79,8 +79,8 @@ export class MultiLock {
   }
 
   /**
-   * Makes one attempt at all of the locks. If several such attempts come at the same moment, and nobody else has these
-   * locks, one of them gets them. With `timeout`, waits for all of the locks together, for at most that time.
+   * Makes one attempt at all of the locks. If several such attempts come at the same moment, and no other caller has
+   * these locks, one of them gets them. With `timeout`, waits for all of the locks together, for at most that time.
    * @returns a lease of all of them, or null if one of them is taken
    * @throws what `lock` throws, except LockTimeoutError
    * @since 0.1.0

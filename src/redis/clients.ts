@@ -5,10 +5,11 @@
  * duplicates it. This instance never connects.
  */
 import type { Cluster, Redis, RedisOptions } from 'ioredis'
+import pTimeout from 'p-timeout'
 import { LockArgumentError, LockError } from '../errors.ts'
 import { checkPlain, checkPorts, databaseOf, isInstance, optionsOfUrl } from './given.ts'
 import load from './ioredis.cjs'
-import { isNodeRedis, type NodeRedisInstance, readNodeRedis, selectedBy } from './node-redis.ts'
+import { type FetchCredentials, isNodeRedis, type NodeRedisInstance, readNodeRedis, selectedBy } from './node-redis.ts'
 
 /**
  * An ioredis instance, a `Redis` or a `Cluster`, of version 5.4 or newer, or of version 6.
@@ -55,7 +56,7 @@ export interface SentinelClients {
 /**
  * Options for every connection. With these options, ioredis never sends a command twice on its own, and never leaves a
  * promise unsettled (redis/connection.ts has the reasons). `keyPrefix` is empty, because redis/keys.ts adds the prefix
- * to keys and channels. `db` is not here, because a pattern must keep it (`Clients.database`).
+ * to keys and channels.
  */
 const manners = {
   lazyConnect: true,
@@ -72,6 +73,9 @@ const manners = {
   connectTimeout: 5_000,
   disconnectTimeout: 200,
   keyPrefix: '',
+  // ioredis itself selects no database, because it would go on in database 0 if the server refuses
+  // (redis/destination.ts).
+  db: 0,
   stringNumbers: false,
   replyMapping: 'legacy',
   monitor: false,
@@ -120,12 +124,15 @@ type Logins = Pick<RedisOptions, 'username' | 'password' | 'sentinelUsername' | 
 export function clientsOf(source: RedisSource): Clients {
   const { pattern, database, now, provider } = patternOf(source)
   const { keyPrefix = '' } = pattern.options
-  const known = () => loginsOf(now())
-  const fetched = async (fetch: NonNullable<typeof provider>) => {
-    const { username, password } = await fetch()
-    return { ...known(), username, password }
+  const fetched = async (provider: FetchCredentials) => {
+    // A provider that never answers would keep the client from ever connecting again.
+    const { username, password } = await pTimeout(provider(), {
+      milliseconds: manners.connectTimeout,
+      message: 'the credentialsProvider is silent',
+    })
+    return { ...now(), username, password }
   }
-  const credentials = provider ? () => fetched(provider) : known
+  const credentials = provider ? () => fetched(provider) : now
   if ('nodes' in pattern) {
     const make = (silence: number) => duplicateCluster(pattern, silence, credentials)
     return { make, keyPrefix, database: 0, cluster: true }
@@ -142,12 +149,9 @@ export function clientsOf(source: RedisSource): Clients {
   return { make, keyPrefix, database, cluster: false, sentinels }
 }
 
-/**
- * Returns `manners`, and the two options of a connection for which the pattern's own value counts. ioredis itself
- * selects no database, because it would use database 0 if the server refuses (redis/destination.ts).
- */
+/** Returns `manners`, and the `keepAlive` of the pattern if that is shorter than `KEEP_ALIVE`. */
 function mannersFor({ keepAlive }: RedisOptions): typeof manners & RedisOptions {
-  return { ...manners, db: 0, keepAlive: Math.min(keepAlive || KEEP_ALIVE, KEEP_ALIVE) }
+  return { ...manners, keepAlive: Math.min(keepAlive || KEEP_ALIVE, KEEP_ALIVE) }
 }
 
 interface Pattern {
@@ -157,7 +161,7 @@ interface Pattern {
   /** Returns the options of a connection as they are now. The caller may change a password at any time. */
   now(): RedisOptions
   /** Fetches the user and the password; undefined if `now` has them. */
-  readonly provider?: Credentials | undefined
+  readonly provider?: FetchCredentials | undefined
 }
 
 function patternOf(source: RedisSource): Pattern {
@@ -174,7 +178,7 @@ function patternOf(source: RedisSource): Pattern {
   if (isInstance(source)) {
     const now = () => ('nodes' in source ? (source.options.redisOptions ?? {}) : source.options)
     checkPorts(source.options as RedisOptions)
-    return { pattern: source, database: databaseNow(source) ?? databaseOf(now()), now }
+    return { pattern: source, database: databaseOf({ db: databaseNow(source) ?? now().db }), now }
   }
   const options = typeof source === 'string' ? optionsOfUrl(source) : source
   checkPlain(options)
@@ -187,12 +191,7 @@ function patternOf(source: RedisSource): Pattern {
  */
 function databaseNow(redis: Redis | Cluster): number | undefined {
   const { prevCondition, condition } = redis as Partial<Record<'prevCondition' | 'condition', { select?: number }>>
-  const { select } = prevCondition ?? condition ?? {}
-  return select === undefined ? undefined : databaseOf({ db: select })
-}
-
-function loginsOf({ username, password, sentinelUsername, sentinelPassword }: RedisOptions): Logins {
-  return { username, password, sentinelUsername, sentinelPassword }
+  return (prevCondition ?? condition)?.select
 }
 
 function fromOptions(options: RedisOptions): Redis {
@@ -270,7 +269,7 @@ function duplicateCluster(pattern: Cluster, silence: number, credentials: Creden
 
 /** Returns whether both are equal, or absent. ioredis replaces an absent option by null. */
 function same(one: string | null | undefined, other: string | null | undefined): boolean {
-  return (one ?? undefined) === (other ?? undefined)
+  return (one ?? '') === (other ?? '')
 }
 
 /**
@@ -282,13 +281,17 @@ function own(redis: Redis, credentials: Credentials): Redis {
   const { connector } = redis as unknown as { connector: { connect(tell: unknown): Promise<unknown> } }
   const connect = connector.connect.bind(connector)
   connector.connect = async tell => {
-    const asked = credentials()
-    // `disconnect` has no effect before `connect` is called. So only a provider of credentials is waited for.
-    const logins = asked instanceof Promise ? await asked : asked
-    const { username, password } = logins
-    Object.assign(redis.options, logins)
-    Object.assign(redis.condition as object, { auth: username ? [username, password] : password })
-    return connect(tell)
+    try {
+      const asked = credentials()
+      // `disconnect` has no effect before `connect` is called. So only a provider of credentials is waited for.
+      const { username, password, sentinelUsername, sentinelPassword } = asked instanceof Promise ? await asked : asked
+      Object.assign(redis.options, { username, password, sentinelUsername, sentinelPassword })
+      Object.assign(redis.condition as object, { auth: username ? [username, password] : password })
+      return await connect(tell)
+    } catch (reason) {
+      // ioredis emits the reason as it is, and the listeners of errors need an Error.
+      throw reason instanceof Error ? reason : new Error(`${reason}`)
+    }
   }
   const duplicate = redis.duplicate.bind(redis)
   redis.duplicate = override => own(duplicate(override), credentials)

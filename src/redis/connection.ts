@@ -104,7 +104,7 @@ export class Connection {
   #reconnect: Timer | undefined
   #greeting: Timer | undefined
   #up = false
-  /** Whether the server has accepted the password before. */
+  /** Whether a server was up before, and so has accepted the password. */
   #accepted = false
   #closed = false
   #attempts = 0
@@ -128,7 +128,7 @@ export class Connection {
   #lastAnswer = 0
   /** When something last arrived: an answer, a message, or the confirmation of a new connection. In monotonic ms. */
   #lastSign = 0
-  /** Whether the unanswered call is the first one after `IDLE`, so the connection may be dead. */
+  /** Whether nothing has arrived since the first call after `IDLE` was sent, so the connection may be dead. */
   #doubtful = false
 
   /** `blocks`: for how many ms the server may keep a request of this connection waiting on purpose. */
@@ -164,9 +164,7 @@ export class Connection {
     })
     redis.on('ready', () => this.#greeted())
     redis.on('end', () => this.#wentDown())
-    const arrived = () => {
-      this.#lastSign = this.#clock.now()
-    }
+    const arrived = () => this.arrived()
     redis.on('message', arrived).on('smessage', arrived)
   }
 
@@ -271,6 +269,12 @@ export class Connection {
     return isFinal(error) && !this.#isOutdated(error)
   }
 
+  /** Called when something has arrived, so the connection works. */
+  arrived(): void {
+    this.#lastSign = this.#clock.now()
+    this.#doubtful = false
+  }
+
   /** Drops the socket and connects again. Called when nothing arrives on this connection any longer. */
   reset(reason: Error): void {
     this.#demoted ||= isDemoted(reason)
@@ -308,12 +312,14 @@ export class Connection {
     call.request.send(this.redis).then(
       reply => {
         this.#answered(call)
+        this.arrived()
         this.#taken()
         this.#accepted = true
         if (this.#calls.delete(call)) this.#settle(call, reply)
       },
       error => {
         this.#answered(call)
+        if (isReply(error)) this.arrived()
         if (this.#calls.has(call)) this.#unknownOrRefused(call, error)
       },
     )
@@ -323,7 +329,6 @@ export class Connection {
     call.underway = false
     this.#unanswered -= 1
     this.#lastAnswer = this.#awake.now()
-    this.#lastSign = this.#clock.now()
   }
 
   #taken(): void {
@@ -379,10 +384,10 @@ export class Connection {
     else call.reject(explained || error)
   }
 
-  /** Returns the error as it may be reported. If nothing has ever been answered, the port may be the wrong one. */
+  /** Returns the error as it may be reported. If the server was never up, the port may be the wrong one. */
   #reported(error: Error): Error {
     const bare = withoutArguments(error)
-    return this.#answers > 0 ? bare : askingAboutTls(bare, this.redis.options)
+    return this.#accepted ? bare : askingAboutTls(bare, this.redis.options)
   }
 
   #greeted(): void {
@@ -408,8 +413,8 @@ export class Connection {
     this.#greeting?.cancel()
     this.#attempts = 0
     this.#lastError = this.#torn = this.#reason = undefined
-    this.#demoted = this.#doubtful = false
-    this.#lastSign = this.#clock.now()
+    this.#demoted = false
+    this.arrived()
     for (const call of this.#calls) this.#send(call)
     this.#listener.up()
   }

@@ -12,6 +12,7 @@
  */
 import type { Cluster, Redis } from 'ioredis'
 import { isDemoted, isFinal, isOfCluster, isUninvited, WrongServer } from './refusals.ts'
+import { withoutArguments } from './without-arguments.ts'
 
 /** The server that a connection should reach, and the checks of that server. */
 export interface Destination {
@@ -91,9 +92,11 @@ async function select(redis: Redis | Cluster, database: number): Promise<Error |
   try {
     await redis.call('SELECT', database)
     return undefined
-  } catch (error) {
-    const lasting = isFinal(error as Error) && !isUninvited(error)
-    return lasting ? new WrongServer(`Redis refused database ${database}`, error) : (error as Error)
+  } catch (raw) {
+    // If the server refuses the password, ioredis may reject SELECT with that error, which contains the password.
+    const error = withoutArguments(raw as Error)
+    const lasting = isFinal(error) && !isUninvited(error)
+    return lasting ? new WrongServer(`Redis refused database ${database}`, error) : error
   }
 }
 

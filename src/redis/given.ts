@@ -55,8 +55,9 @@ export function databaseOf({ db }: Pick<RedisOptions, 'db'>): number {
 
 /** Checks the ports: of the server, unless it has a Unix socket or sentinels name it, and of the sentinels. */
 export function checkPorts({ port, path, sentinels }: RedisOptions): void {
-  if (sentinels && !Array.isArray(sentinels)) throw new LockArgumentError('redis.sentinels', sentinels, 'an array')
-  for (const each of sentinels ?? [{ port: path ? undefined : port }]) {
+  for (const each of [sentinels ?? { port: path ? undefined : port }].flat()) {
+    // A text may contain a password, so the error does not show it.
+    if (typeof each === 'string') throw new LockArgumentError('redis.sentinels', 'given', 'an array: [{ host, port }]')
     wholeNumber('redis.port', each?.port ?? 6_379, 1, 65_535)
   }
 }
@@ -83,8 +84,7 @@ export function isInstance(value: unknown): value is Redis | Cluster {
 
 /** Describes a value without showing possible secrets. */
 function nameOf(value: unknown): unknown {
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
-  return isObject ? `an instance of ${value.constructor.name || 'a class'}` : value
+  return typeof value === 'object' && value !== null ? `an instance of ${value.constructor?.name || 'a class'}` : value
 }
 
 /** Returns whether the value is a plain object. The object may come from another realm, as it does in Jest. */

@@ -6,9 +6,11 @@
  *   inbox    "handoff|expiry <id> <token> <lock>"   the waiter <id> holds the lock now, after a release or after the
  *                                                   end of a lease (several waiters: "<id>,<id>… <token>,<token>…")
  *            "lost <id> <token> <lock>"             the hold <id> may have been taken away
+ *            "ends <ms> <lock>"                     a holder's lease ends then: the waiters look again
  *            "beat <n>"                             from this client to itself: messages arrive
  *   unlock   "free <client>", or only "free"        the lock is free; <client>, if given, released it
  *            "entered <owner>"                      this owner holds the lock now: its other waiters may re-enter
+ *            "ends <ms>"                            as in the inbox
  *
  * A subscriber only listens, so it cannot detect that its connection is half-open. So while a waiter or a hold depends
  * on messages, the client sends a beat to its own inbox every few seconds. If a beat has not arrived when the next one
@@ -345,6 +347,7 @@ export class Link {
    * of this client's inbox, and pass over its waiters.
    */
   #counted(listeners: number): void {
+    this.commands.arrived()
     if (listeners !== 0 || !this.#whole) return
     this.#beat.heard = this.#beat.sent
     this.#single?.connection.reset(

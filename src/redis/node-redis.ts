@@ -25,7 +25,7 @@ export interface NodeRedisInstance {
 }
 
 /** Fetches the user and the password for a new connection. */
-type FetchCredentials = () => Promise<{ username?: string | undefined; password?: string | undefined }>
+export type FetchCredentials = () => Promise<{ username?: string | undefined; password?: string | undefined }>
 
 interface Address {
   readonly host: string

@@ -3,8 +3,9 @@
  * them in lua/, and the commands that the client sends itself. This list has three uses: the rule in
  * docs/operations.md, the error when Redis refuses a call for lack of rights, and the check after connecting.
  *
- * HELLO and AUTH are not in the list, because Redis allows them to every user. ioredis also sends CLIENT SETNAME, and
- * in a cluster CLIENT SETINFO, but works without the right to them.
+ * HELLO and AUTH are not in the list, because Redis allows them to every user. SELECT is not in it, because only a
+ * client of another database than 0 sends it (destination.ts), and cannot go on without the right to it. ioredis also
+ * sends CLIENT SETNAME, and in a cluster CLIENT SETINFO, but works without the right to them.
  */
 import type { ScriptSet } from '../kind.ts'
 import type { Replicas } from '../options.ts'

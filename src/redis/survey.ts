@@ -1,7 +1,8 @@
 /**
- * Checks each server after a connection to it has come up, for problems that cause no error at first: the user
- * lacks a right, the server lacks a command, or locks may be evicted. The check is one script call for each master, sent after all commands that
- * waited for the connection. No call waits for the check. If the server does not answer it, nothing is reported.
+ * Checks each server after a connection to it has come up, for problems that cause no error at first: the user lacks a
+ * right, the server lacks a command, or locks may be evicted. The check is one script call for each master, sent after
+ * all commands that waited for the connection. No call waits for the check. If the server does not answer it, nothing is
+ * reported.
  */
 import type { Cluster, Redis } from 'ioredis'
 import { LockConnectionError, LockError } from '../errors.ts'

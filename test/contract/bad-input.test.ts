@@ -233,12 +233,14 @@ describe('a bad option of a client', () => {
     [Promise.resolve(), 'Promise'],
     [new URL('redis://user:hunter2@localhost'), 'URL'],
     [new Map(), 'Map'],
+    [['redis://user:hunter2@localhost'], 'Array'],
+    [Object.create(Object.create(Object.create(null))), 'a class'],
     [
       Object.assign(new EventTarget(), { isOpen: true, duplicate() {}, options: { password: 'hunter2' } }),
       'EventTarget',
     ],
   ])('the error names the class of a wrong object, but not its contents', (redis, name) => {
-    const error = thrown(() => new LockClient(redis as never))
+    const error = thrown(() => new LockClient(name === 'Array' ? [redis, redis, redis] : (redis as never)))
     expect([error.option, error.value]).toEqual(['redis', `an instance of ${name}`])
     expect(error.message).toContain(`redis is an instance of ${name}; expected`)
     expect(error.accepted).toMatch(/node-redis 5 or 6/)
@@ -302,7 +304,8 @@ describe('a bad option of a client', () => {
 
   test.each([
     [{ sentinels: [{ host: 'a', port: 'x' }], name: 'm' }, 'redis.port', /65535/],
-    [{ sentinels: 'a', name: 'm' }, 'redis.sentinels', /array/],
+    [{ sentinels: 'redis://:hunter2@a', name: 'm' }, 'redis.sentinels', /array/],
+    [{ sentinels: ['redis://:hunter2@a'], name: 'm' }, 'redis.sentinels', /host, port/],
     [{ sentinels: [], name: 'm' }, 'redis', /at least one sentinel/],
     [{ sentinels: [{ host: 'a' }] }, 'redis', /name of master/],
     [{ url: 'redis://:hunter2@a' }, 'redis.url', /new LockClient\(url\)/],

@@ -105,12 +105,20 @@ describe.each(versions)('node-redis %s', (_, { createClient, createClientPool, c
     await works(createClient({ socket: { host: '127.0.0.1', port }, credentialsProvider: streaming }))
     expect(streams).toBe(0)
 
-    const none = {
-      type: 'async-credentials-provider' as const,
-      credentials: () => Promise.reject(new Error('no token')),
+    for (const reason of [new Error('no token'), 'no token']) {
+      const none = { type: 'async-credentials-provider' as const, credentials: () => Promise.reject(reason) }
+      const locks = client({ outageTimeout: 300 }, createClient({ socket: { port }, credentialsProvider: none }))
+      expect((await rejection(locks.lock('k'), LockConnectionError)).message).toContain('no token')
     }
-    const locks = client({ outageTimeout: 300 }, createClient({ socket: { port }, credentialsProvider: none }))
-    expect((await rejection(locks.lock('k'), LockConnectionError)).message).toContain('no token')
+  })
+
+  test('a client whose provider did not answer once: it is asked again', async () => {
+    const { port, username, password } = aclOptions
+    let asked = 0
+    const credentials = () => (asked++ < 2 ? new Promise<never>(() => {}) : Promise.resolve({ username, password }))
+    const credentialsProvider = { type: 'async-credentials-provider' as const, credentials }
+    const locks = client({}, createClient({ socket: { host: '127.0.0.1', port }, credentialsProvider }))
+    expect(await (await locks.lock(freshKey())).release()).toBe(true)
   })
 
   test('a client with TLS is accepted with its own certificate, and rejected without one', async () => {

@@ -29,6 +29,7 @@ function findIn(value: unknown, path: string, seen = new Set<unknown>()): string
   const owners: object[] = []
   for (let at = value; at && at !== Object.prototype; at = Object.getPrototypeOf(at)) owners.push(at)
   const names = new Set(owners.flatMap(owner => Reflect.ownKeys(owner)))
+  if (names.has('command')) return [`${path}.command`]
   const inside = [...names].flatMap(name => findIn(Reflect.get(value, name), `${path}.${String(name)}`, seen))
   const text = value instanceof Error ? String(value) : ''
   const shown = [text, inspect(value, { depth: null, showHidden: true }), JSON.stringify(value)]
@@ -75,6 +76,10 @@ describe.each([
     ['which refuses the password', {}, ['--requirepass', 'another']],
     ['which refuses the password, in RESP2', { protocol: 2 }, ['--requirepass', 'another']],
     ['without AUTH', { protocol: 2 }, without('AUTH')],
+    ['without AUTH, in RESP2 and in database 1', { protocol: 2, db: 1 }, without('AUTH')],
+    ['without AUTH, in database 1', { db: 1 }, without('AUTH', 'HELLO')],
+    ['without the database', { username: '', password: '', db: 5 }, ['--databases', '2']],
+    ['without SELECT', { username: '', password: '', db: 5 }, without('SELECT')],
     ['without HELLO', {}, without('HELLO')],
     ['without HELLO and AUTH', {}, without('HELLO', 'AUTH')],
     ['without EVALSHA', { username: '', password: '' }, without('EVALSHA')],

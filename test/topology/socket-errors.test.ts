@@ -35,6 +35,15 @@ test.each(Object.entries(made))(
   },
 )
 
+test('I6: a connector that rejects with no Error does not end the process, and its reason is in the error', async () => {
+  class Connector {
+    connect = () => Promise.reject('no route')
+    disconnect() {}
+  }
+  const locks = client({ outageTimeout: 500 }, { Connector } as never)
+  expect((await rejection(locks.lock(freshKey()), LockConnectionError)).message).toMatch(/: no route$/)
+})
+
 test('a name with two addresses: the error has the reasons of both', async () => {
   const addresses = ['127.0.0.1', '127.0.0.2'].map(address => ({ address, family: 4 }))
   const lookup = vi

@@ -230,7 +230,10 @@ describe('a connection that is lost', () => {
     at.redis.break(new Error('connect ECONNREFUSED'))
     await at.clock.advance(50)
     await at.redis.ready()
-    expect(at.told).toEqual(['up', 'down: read ETIMEDOUT', 'down: connect ECONNREFUSED', 'up'])
+    // The server was up, so the message does not ask whether its port is one for TLS.
+    at.redis.break()
+    const closed = 'down: the connection to Redis was closed'
+    expect(at.told).toEqual(['up', 'down: read ETIMEDOUT', 'down: connect ECONNREFUSED', 'up', closed])
   })
 
   test('I6 ends all calls at once if the server refuses it, because the server will refuse it again', async () => {
@@ -355,6 +358,19 @@ describe('the first call after a long pause', () => {
     expect(at.redis.connects.length).toBe(2)
     await at.redis.asked.next.answer('yes')
     expect(await now(call)).toMatchObject({ reply: 'yes', repeated: true })
+  })
+
+  test('and its answer give the calls after it as much time as other calls, even if one of them is already under way', async () => {
+    const at = await Connected.up()
+    await at.clock.advance(20_000)
+    const first = at.ask()
+    const second = quiet(at.ask())
+    await at.redis.asked.next.answer('yes')
+    await first
+    await at.clock.advance(1_000)
+    expect(at.redis.connects).toHaveLength(1)
+    await at.redis.asked.next.answer('yes')
+    expect(await second).toMatchObject({ reply: 'yes', repeated: false })
   })
 
   test('has as much time as other calls if a message has arrived shortly before', async () => {
