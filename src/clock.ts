@@ -31,6 +31,11 @@ export const LONGEST = 2 ** 31 - 1
 const JUMP = 100
 /** If the system reports its uptime in whole seconds, a difference of this many ms proves nothing. */
 const COARSE = 1_500
+/**
+ * The time of day is read at most once in this many ms in which the process runs. So a suspension is noticed at most this
+ * much later.
+ */
+const COMPARE = 0.25
 /** The interval, in ms, at which the uptime is read even if the time of day has not jumped. */
 const REREAD = 1_000
 /** If reading all clocks took this many ms, the process was interrupted meanwhile, and the times do not fit together. */
@@ -57,12 +62,16 @@ class SystemClock implements Clock {
   #day = Date.now() - performance.now()
   #uptime = uptime() * 1_000 - performance.now()
   #rereadAt = 0
+  #comparedAt = 0
   /** The jumps of the time of day that no suspension explains, oldest first, with the times when they were noticed. */
   readonly #jumps: { readonly at: number; ms: number }[] = []
 
   now(): number {
     const now = performance.now()
-    if (now >= this.#rereadAt || Math.abs(Date.now() - now - this.#day) > JUMP) this.#read(now)
+    if (now - this.#comparedAt >= COMPARE) {
+      this.#comparedAt = now
+      if (now >= this.#rereadAt || Math.abs(Date.now() - now - this.#day) > JUMP) this.#read(now)
+    }
     return now + this.#suspended
   }
 

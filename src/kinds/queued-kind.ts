@@ -116,7 +116,7 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   protected acquire(claim: Claim, mode: Mode, block: number, asks: Waits & Asks): Promise<Vote> {
     const { waits, floor, returned } = asks
     const args = {
-      claim: this.text(claim),
+      claim: encodeClaim(claim, this.#waiterTtl, this.wants),
       mode: waits ? (mode ?? 'try') : mode,
       floor,
       returned,
