@@ -4,6 +4,7 @@
  *
  *   npm run size
  */
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
@@ -20,13 +21,15 @@ export interface Size {
 
 /**
  * Bundles the given source text, and measures the result. The text may import from `./src/`. Imported packages are not
- * included in the size.
+ * included in the size. `splitting`: whether code that is imported dynamically goes to a chunk of its own.
  */
-export async function sizeOf(program: string): Promise<Size> {
+export async function sizeOf(program: string, splitting = true): Promise<Size> {
   const { outputFiles, metafile } = await build({
     stdin: { contents: program, resolveDir: root, sourcefile: 'program.ts' },
     absWorkingDir: root,
+    outdir: root,
     bundle: true,
+    splitting,
     minify: true,
     platform: 'node',
     target: 'node20.19',
@@ -38,10 +41,20 @@ export async function sizeOf(program: string): Promise<Size> {
     metafile: true,
     logLevel: 'silent',
   })
-  const [output] = Object.values(metafile.outputs)
-  const files = Object.entries(output!.inputs).map(([file, { bytesInOutput }]) => [file, bytesInOutput] as const)
-  const text = outputFiles[0]!.contents
-  return { minified: text.length, gzipped: gzipSync(text).length, files: new Map(files) }
+  // A quorum is a chunk of its own, which a program with one server never loads. So only chunks count that the program
+  // imports statically.
+  const texts: Uint8Array[] = []
+  const files = new Map<string, number>()
+  const left = [Object.keys(metafile.outputs).find(path => metafile.outputs[path]?.entryPoint)]
+  for (const path of left) {
+    const { imports, inputs } = metafile.outputs[path as string]!
+    for (const [file, { bytesInOutput }] of Object.entries(inputs)) files.set(file, bytesInOutput)
+    texts.push(outputFiles.find(output => output.path === join(root, path as string))!.contents)
+    const chunks = imports.filter(({ kind, external }) => kind === 'import-statement' && !external)
+    left.push(...chunks.map(chunk => chunk.path).filter(chunk => !left.includes(chunk)))
+  }
+  const text = Buffer.concat(texts)
+  return { minified: text.length, gzipped: gzipSync(text).length, files }
 }
 
 /** The measured programs: one imports everything from an entry of the package, and one imports a single class. */
@@ -57,7 +70,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) await print()
 async function print(): Promise<void> {
   const rows: string[][] = []
   for (const [name, program] of Object.entries(programs)) {
-    const { minified, gzipped } = await sizeOf(program)
+    const { minified, gzipped } = await sizeOf(program, program.includes('*'))
     rows.push([name, shown(minified), shown(gzipped)])
   }
   const { files } = await sizeOf(programs['redis-baton'])

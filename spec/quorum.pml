@@ -49,7 +49,11 @@
  * of its lease. This token is a floor for the promotion that follows.
  *
  * TICKETS are not counted, and I3 is not checked. All servers promote in the same order, that of the ids, except
- * DISPUTES times.
+ * DISPUTES times. With the switch TICKETS, each server issues tickets: one more than those of the waiters that the
+ * server knows. So two callers whose requests cross have different tickets on different servers. A caller that sees
+ * this writes the largest of its tickets to its other servers (`placing`). A server accepts this ticket even if it has
+ * voted for the caller: it then votes again, for the first of its queue. With TICKETS, no waiter gives votes back for
+ * another reason, so progress depends on this rule.
  *
  * A SERVER THAT COMES BACK without its data (`fresh`) votes, but a client does not count its votes until the server has
  * been up for longer than the longest lease of all clients. Until then, a client may still count a vote that the server
@@ -100,7 +104,7 @@
  * show.
  *
  * Each mutant removes one rule: NO_WRITE_BACK, SET_BACK, COUNT_RESTARTED, COUNT_YOUNG, OWN_LEASE, FROM_REPLY,
- * LATEST_DEADLINE, KEEP_MINORITY, LATE_LEAVE, UNSAID. scripts/models.ts says what each of them breaks.
+ * LATEST_DEADLINE, KEEP_MINORITY, KEEP_TICKETS, LATE_LEAVE, UNSAID. scripts/models.ts says what each of them breaks.
  */
 
 #ifndef FAIR
@@ -163,7 +167,7 @@
 #define many(set) (in(set, 0) + in(set, 1) + in(set, 2) >= 2)
 
 mtype = { idle, waiting, holding, over };
-mtype = { nothing, asking, raising, renewing, granted, refused };
+mtype = { nothing, asking, raising, renewing, placing, granted, refused };
 mtype = { plain, unasked, unheard, ahead, disputed };
 
 /* ---- the state of the servers ------------------------------------------------------------------------------------ */
@@ -171,6 +175,9 @@ mtype = { plain, unasked, unheard, ahead, disputed };
 byte hold[SERVERS] = NONE;    /* the id that has the server's vote; NONE: no id has it, or the vote has lapsed */
 byte clock[SERVERS];          /* the last token; the field `clock` of lua/ */
 byte queue[SERVERS];          /* the ids in the queue */
+#ifdef TICKETS
+byte ticket[12];              /* the ticket of each id on each server; 0: none */
+#endif
 bool down;                    /* server 0 has stopped */
 byte memory;                  /* the last token that server 0 had issued when it stopped */
 
@@ -210,7 +217,7 @@ byte holders, waiters, last;
 
 /* These variables are used only within one step. */
 hidden byte w, k, x, y, used;
-hidden byte overlap, unsaid, minority;
+hidden byte overlap, unsaid, minority, first;
 
 /* ---- the votes that a caller counts ------------------------------------------------------------------------------ */
 
@@ -262,6 +269,9 @@ inline tidy() {
      do
      :: x < vote(w, SERVERS) ->
         token[x] = (known(x) -> token[x] : 0);
+#ifdef TICKETS
+        ticket[x] = (hold[at(x)] == w || in(queue[at(x)], w) -> ticket[x] : 0);
+#endif
         y = y || known(x) || in(leaves, x);
         x++
      :: else -> break
@@ -290,6 +300,18 @@ inline grant(i, s, floor) {
   printf("  redis: server %d votes for %d.%d, token %d\n", s, client(i), second(i), clock[s])
 }
 
+#ifdef TICKETS
+/* The ticket of `k` on the server, if `k` waits there; otherwise 0. */
+#define TICKET(k, s) (st[k] == waiting -> ticket[vote(k, s)] : 0)
+#define LARGEST(s) larger(larger(TICKET(0, s), TICKET(1, s)), larger(TICKET(2, s), TICKET(3, s)))
+/* Whether `k` is before `j` in the queue of the server. */
+#define BEFORE(k, j, s) (in(queue[s], k) && (!in(queue[s], j) || ticket[vote(k, s)] < ticket[vote(j, s)]))
+#define EARLIER(j, k, s) (BEFORE(k, j, s) -> k : j)
+#define FIRST(s) (1 << EARLIER(EARLIER(EARLIER(0, 1, s), 2, s), 3, s))
+#else
+#define FIRST(s) queue[s]
+#endif
+
 /*
  * Gives the server's vote to the first id in the queue. This is the smallest id, so that all servers have the same
  * order; with the fault `disputed`, it is the largest. The server then sends that id a message. If a request of that id
@@ -298,9 +320,9 @@ inline grant(i, s, floor) {
 inline promote(s, floor) {
   if
   :: queue[s] != 0 ->
-     k = 0;
+     k = 0; first = FIRST(s);
      do
-     :: k < IDS && in(queue[s], k) && (fate != disputed || (queue[s] >> (k + 1)) == 0) -> break
+     :: k < IDS && in(first, k) && (fate != disputed || (queue[s] >> (k + 1)) == 0) -> break
      :: else -> k++
      od;
      disputes = disputes - (fate == disputed);
@@ -324,8 +346,15 @@ inline endVote(s, floor) {
 inline answer(i, s, v) {
   printf("redis: server %d is asked by %d.%d\n", s, client(i), second(i));
   if
-  :: hold[s] == NONE && queue[s] == 0 -> grant(i, s, least[i])
+  :: hold[s] == NONE && queue[s] == 0 ->
+#ifdef TICKETS
+     ticket[v] = 1;
+#endif
+     grant(i, s, least[i])
   :: hold[s] != i && (hold[s] != NONE || queue[s] != 0) ->
+#ifdef TICKETS
+     ticket[v] = (in(queue[s], i) -> ticket[v] : LARGEST(s) + 1);
+#endif
      queue[s] = queue[s] | (fair(i) << i);
      if
      :: hold[s] == NONE -> promote(s, least[i])
@@ -338,6 +367,23 @@ inline answer(i, s, v) {
   :: else -> ask[v] = refused; token[v] = clock[s]
   fi
 }
+
+#ifdef TICKETS
+/* The largest ticket that `i` knows to have. */
+#define KNOWN(v) (ask[v] == nothing || ask[v] == placing -> ticket[v] : 0)
+#define MINE(i) larger(larger(KNOWN(vote(i, 0)), KNOWN(vote(i, 1))), KNOWN(vote(i, 2)))
+
+/* Gives `i` the largest of its tickets on this server, too. If the server has voted for `i`, it votes again. */
+inline place(i, s, v) {
+  printf("redis: server %d receives the ticket of %d.%d\n", s, client(i), second(i));
+  ticket[v] = MINE(i); put(queue[s], i); hold[s] = (hold[s] == i -> NONE : hold[s]);
+  if
+  :: hold[s] == NONE -> promote(s, least[i])
+  :: else
+  fi;
+  ask[v] = (hold[s] == i -> granted : refused)
+}
+#endif
 
 /* Writes a token to a server that has voted for `i` with a smaller token. */
 inline raise(i, s, v) {
@@ -376,6 +422,9 @@ inline serve(v) {
      losses--; fate = plain; ask[v] = refused; printf("  lost: a request of %d.%d\n", client(of(v)), second(of(v)))
   :: !(at(v) == 0 && down) && fate != unasked && ask[v] == asking -> answer(of(v), at(v), v)
   :: !(at(v) == 0 && down) && fate != unasked && ask[v] == raising -> raise(of(v), at(v), v)
+#ifdef TICKETS
+  :: !(at(v) == 0 && down) && fate != unasked && ask[v] == placing -> place(of(v), at(v), v)
+#endif
   :: !(at(v) == 0 && down) && fate != unasked && ask[v] == renewing -> renew(of(v), at(v), v)
   fi;
   if
@@ -413,7 +462,7 @@ inline leave(v) {
 
 /* ---- steps of the callers ---------------------------------------------------------------------------------------- */
 
-#define REQUEST(v) (ask[v] == asking || ask[v] == raising || ask[v] == renewing)
+#define REQUEST(v) (ask[v] == asking || ask[v] == raising || ask[v] == renewing || ask[v] == placing)
 
 inline takeBack(i) {
   x = vote(i, 0);
@@ -562,6 +611,12 @@ inline putBack(i) {
   take(old, i); tidy()
 }
 
+#ifdef TICKETS
+/* Whether a fair waiter has a smaller ticket on this server than on another, and knows that. */
+#define PLACES(v) (st[of(v)] == waiting && fair(of(v)) && READY(v) && !(at(v) == 0 && down) && ticket[v] != 0 && \
+  ticket[v] < MINE(of(v)) && !many(votes(of(v))))
+#endif
+
 /* Whether a renewal would make the server join the hold. */
 #define RENEWS(v) (st[of(v)] == holding && !in(overdue, of(v)) && READY(v) && !in(proved, v) && !(at(v) == 0 && down) && \
   (hold[at(v)] == of(v) || (hold[at(v)] == NONE && queue[at(v)] == 0)))
@@ -572,9 +627,11 @@ end:
   :: d_step { st[i] == idle && (!second(i) || st[i - 1] == over) -> become(i, waiting); begin(i); tidy() }
   :: d_step { TRIES(i) -> printf("client %d tries again\n", client(i)); begin(i); tidy() }
   :: d_step { TRIES_EARLY(i) -> earlies--; printf("client %d tries early\n", client(i)); begin(i); tidy() }
+#ifndef TICKETS
 #ifndef KEEP_MINORITY
   :: d_step { PUTS_BACK(i) -> putBack(i) }
   :: d_step { MINOR(i) && !PUTS_BACK(i) && earlies > 0 -> earlies--; putBack(i) }
+#endif
 #endif
   :: d_step { st[i] == holding && !in(stopped, i) -> become(i, over); takeBack(i); tidy() }
   :: d_step { st[i] == waiting && quits > 0 -> quits--; printf("client %d gives up\n", client(i)); become(i, over); takeBack(i); tidy() }
@@ -620,6 +677,11 @@ end:
 #endif
   :: d_step { GIVES(v) -> receive(v) }
   :: d_step { LOOKS(v) -> ask[v] = asking; tidy() }
+#ifdef TICKETS
+#ifndef KEEP_TICKETS
+  :: d_step { PLACES(v) -> take(proved, v); ask[v] = placing; tidy() }
+#endif
+#endif
   :: d_step { RENEWS(v) -> ask[v] = renewing; tidy() }
   :: d_step { ENDS(v) -> take(proved, v); settle(of(v)); tidy() }
   :: d_step { ENDS_EARLY(v) -> lapses--; take(proved, v); settle(of(v)); tidy() }

@@ -1,6 +1,7 @@
 /**
  * The interface between a session and its Redis. There are two implementations. redis/server.ts is for a single Redis.
- * compose/quorum/quorum.ts is for a quorum, in which several independent servers act as one.
+ * compose/quorum/quorum.ts is for a quorum, in which several independent servers act as one; late-quorum.ts stands in
+ * for it until it is loaded.
  */
 import type { LockError } from './errors.ts'
 import type { Channels, Granted, Kind, KindDefinition, Names, ScriptSet } from './kind.ts'
@@ -30,8 +31,13 @@ export interface Backend {
   readonly inboxPerLock: boolean
   /** Whether commands can be sent. In a quorum: whether commands can be sent to a majority of the servers. */
   readonly up: boolean
-  /** How many calls Redis has answered. An answer "not now" (loading, busy, moving a slot) does not count. */
-  readonly answers: number
+  /** Whether commands can be sent to at least one server, be it one whose votes do not count. */
+  readonly reachable: boolean
+  /**
+   * When Redis last answered a call, on the clock that counts only the time in which this process ran; −∞: never. An
+   * answer "not now" (loading, busy, moving a slot) does not count.
+   */
+  readonly answeredAt: number
   /**
    * The error with which a connected Redis answers "not now" (loading, busy, moving a slot); undefined if it does not.
    */

@@ -1,7 +1,7 @@
 /** Connects a client to one Redis, or to the servers of a quorum. */
 import type { Backend, BackendListener } from './backend.ts'
 import type { Clock } from './clock.ts'
-import { Quorum } from './compose/quorum/quorum.ts'
+import { LateQuorum } from './compose/quorum/late-quorum.ts'
 import { LockArgumentError } from './errors.ts'
 import type { Settings } from './options.ts'
 import type { RedisSource } from './redis/clients.ts'
@@ -29,7 +29,7 @@ export function connect(
       'no option `replicas`, because the servers of a quorum are independent of each other',
     )
   }
-  return new Quorum(redis, settings, clock, listener)
+  return new LateQuorum(redis, settings, clock, listener)
 }
 
 export function isSeveral(redis: RedisSource | readonly RedisSource[]): redis is readonly RedisSource[] {

@@ -268,10 +268,14 @@ export class KindClient<State = unknown> {
     this.#table.states.get(key)?.entered(owner, this.#host.clock.now())
   }
 
-  /** Called when messages may have been lost. Asks Redis about the waiters and holds of one key, or of all keys. */
+  /**
+   * Called when messages may have been lost, perhaps because another server has taken over. Asks Redis about the waiters
+   * and holds of one key, or of all keys, and about holds that were released lately.
+   */
   heard(key?: string): void {
     this.io.look(key)
     this.holding.doubtAll(key)
+    this.holding.sendAgain(each => key === undefined || each === key)
   }
 
   /** Returns whether this owner has a hold of the lock that has not ended, and is not being released. */

@@ -287,6 +287,17 @@ export interface Kind<State = unknown> {
    */
   renew(asked: readonly Prolonging[]): Promise<Renewed[]>
   /**
+   * Returns for how many ms, at most, the hold may be renewed now, and the error that says why. Undefined: for `ms`. If
+   * this method is absent, each hold may be renewed for any time.
+   */
+  shortfall?(hold: HoldName, ms: number): { readonly ms: number; readonly error: LockError } | undefined
+  /**
+   * Returns those of the holds that Redis has. The keys of the holds are in one place (see `placeOf`). If this method is
+   * absent, releases are not sent again after a failover. A quorum needs no such method: a release that one server lacks
+   * is not missing on the others.
+   */
+  remaining?(holds: readonly HoldName[]): Promise<HoldName[]>
+  /**
    * Called after an owner has re-entered with a longer lease than that of its first hold, and Redis has prolonged the
    * first hold. Returns the time until which the first hold now lasts, in monotonic ms. If this method is absent, the
    * client prolongs the first hold to the deadline of the new hold.

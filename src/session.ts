@@ -90,6 +90,9 @@ export class Session {
         for (const { io } of this.#all) io.reconnected()
         this.#backend.look()
       },
+      moved: affects => {
+        for (const { holding, kind } of this.#all) holding.sendAgain(key => affects(kind.placeOf(key)))
+      },
       heard: lock => {
         if (lock !== undefined) this.#about(lock, (client, key) => client.heard(key))
         else for (const client of this.#all) client.heard()
@@ -204,9 +207,9 @@ export class Session {
 
   async #close(): Promise<void> {
     const backend = this.#backend
-    const { up } = backend
+    const { reachable } = backend
     const left = Promise.all(this.#all.flatMap(({ io, holding }) => [io.close(), holding.releaseAll()]))
-    if (up) await this.#takenBack(left.then(() => backend.rest()))
+    if (reachable) await this.#takenBack(left.then(() => backend.rest()))
     backend.close()
     for (const locks of this.#all) locks.close()
     await left
@@ -217,20 +220,22 @@ export class Session {
    * `CLOSE_PATIENCE` ms.
    */
   async #takenBack(left: Promise<unknown>): Promise<void> {
-    const backend = this.#backend
+    // While this process is busy sending thousands of releases, it reads no answers. So the time is measured on a clock
+    // that counts only the time in which this process could read answers.
+    const clock = awake(this.#host.clock)
+    const begun = clock.now()
     let done = false
-    left.then(() => {
+    const over = left.then(() => {
       done = true
     })
-    for (let answers = -1; !done && backend.answers > answers; ) {
-      answers = backend.answers
+    for (;;) {
+      const wait = Math.max(begun, this.#backend.answeredAt) + CLOSE_PATIENCE - clock.now()
+      if (done || wait <= 0) return
       let timer: Timer | undefined
       const pause = new Promise<void>(resolve => {
-        // While this process is busy sending thousands of releases, it reads no answers. So the pause is measured on a
-        // clock that counts only the time in which this process could read answers.
-        timer = awake(this.#host.clock).after(CLOSE_PATIENCE, resolve)
+        timer = clock.after(wait, resolve)
       })
-      await Promise.race([left, pause])
+      await Promise.race([over, pause])
       timer?.cancel()
     }
   }
@@ -238,7 +243,7 @@ export class Session {
   /** Releases, in Redis, a grant that no waiter wants. The lock's name says which kind of lock it is. */
   #giveBack(id: string, lock: string): void {
     const locks = this.#all.find(({ keys }) => keys.keyOf(lock) !== undefined)
-    locks?.kind.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)
+    locks?.holding.giveBack({ key: locks.keys.keyOf(lock) as string, id })
   }
 
   /**

@@ -5,8 +5,9 @@
 -- reports the grant.
 --
 -- This call may grant the lock to a waiter of this client. Such a waiter needs no message, because the reply reports
--- the grant. So a client that cannot receive messages still makes progress. The reply names the holder's owner, so that
--- the client sees when one of its waiters may re-enter.
+-- the grant. So a client that cannot receive messages still makes progress. A waiter of this client that is not in the
+-- call receives a message: it may have joined a moment ago, or it is left over in the queue although its wait has ended,
+-- as after a failover. The reply names the holder's owner, so that the client sees when one of its waiters may re-enter.
 -- The client sends a ticket for each waiter, which replaces the waiter's ticket in the queue. The two tickets differ in
 -- two cases. If the waiter was passed over, it may have joined again by `acquire`, with a later ticket than before. If
 -- several servers keep the lock, each has issued a ticket of its own, and the client sends the largest ticket of a
@@ -54,14 +55,14 @@ if #joins > 0 then
   -- include: place { id = waiters[1] }
 end
 
-local how, granted = 'handoff', nil
+local client, how, granted = waiters[1]:sub(1, CLIENT_END), 'handoff', nil
 if queued and not (holder and ends >= now) then
   how = holder and 'expiry' or 'handoff'
   if holder then
     -- include: unreported
   end
   -- include: forget
-  -- include: promote { reason = how, mine = waiters[1]:sub(1, CLIENT_END) }
+  -- include: promote { reason = how, mine = client }
   if unfinished then return { 'unfinished' } end
   granted = successor
 end
@@ -75,8 +76,12 @@ for i = 1, #waiters, 2 do
     reply[#reply + 1] = { token, heldUntil[i] - now, hold == id and how or 'reentry' }
   elseif granted == id then
     reply[#reply + 1] = { token, ends - now, how }
+    granted = nil
   else
     reply[#reply + 1] = redis.call('ZRANK', queue, waiters[i]) + 1
   end
+end
+if granted and granted:sub(1, CLIENT_END) == client then
+  -- include: send { message = how .. ' ' .. granted .. ' ' .. token .. ' ' .. lock }
 end
 return reply

@@ -3,8 +3,8 @@
 -- its old ticket. The permits of lapsed holds go to the first waiters. If the message of a grant was lost, the reply
 -- reports the grant.
 --
--- Waiters of this client that are admitted here need no message, so a client that cannot receive messages still makes
--- progress.
+-- Waiters of this call that are admitted here need no message, so a client that cannot receive messages still makes
+-- progress. Other waiters of its client receive one, as in lua/mutex/tend.lua.
 -- Waiters whose expiry has passed stay in the queue until lua/shared/admit.lua passes over them; only their deadlines
 -- are removed here. If the first waiter keeps others waiting, this call asks whether it is dead (lua/shared/probe.lua).
 --
@@ -54,11 +54,20 @@ if #joins > 0 then
 end
 -- include: probe
 -- include: admit { by = nil, mine = client, asks = line }
-if unfinished then return { 'unfinished' } end
-local ways = {}
-for i = 1, #admitted, 2 do
-  ways[admitted[i]] = word
+local ways, listed = {}, {}
+for i = 1, #ids do
+  listed[ids[i]] = true
 end
+for i = 1, #admitted, 2 do
+  local claim = admitted[i]
+  local waiter = claim:sub(1, ID_END)
+  ways[claim] = word
+  -- include: told { mine = client, asks = line }
+  if told and not listed[waiter] then
+    -- include: send { message = word .. ' ' .. waiter .. ' ' .. admitted[i + 1] .. ' ' .. lock }
+  end
+end
+if unfinished then return { 'unfinished' } end
 holds = holds + #admitted / 2
 if #admitted > 0 then records = redis.call('HMGET', lock, unpack(ids)) end
 

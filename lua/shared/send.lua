@@ -16,7 +16,7 @@ reached = message and redis.pcall('PUBLISH', INBOX .. client, message)
 --[[cluster
 if reached == 0 then
   local here = redis.pcall('CLUSTER', 'MYID')
-  local noted = not here.err and redis.call('ZSCORE', expiry, client .. '@' .. here)
-  if not noted or tonumber(noted) < now then reached = nil end
+  local noted = not here.err and tonumber(redis.call('ZSCORE', expiry, client .. '@') or nil)
+  if not noted or noted < now or noted % 1 ~= tonumber(here:sub(1, 2), 16) / 256 then reached = nil end
 end
 --]]

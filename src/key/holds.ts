@@ -37,6 +37,7 @@ import { LockClosedError, LockConnectionError, LockError, LockLostError, named, 
 import type { Granted, Holder, HoldName, Kind, Released, Renewed } from '../kind.ts'
 import { type Asked, Hold, type Loss, type Question } from './hold.ts'
 import type { KeyState, Succession } from './key-state.ts'
+import { RecentReleases } from './recent-releases.ts'
 import { type Inherited, Records, type Run } from './run.ts'
 import { type Due, Heap, type Schedule } from './schedule.ts'
 import type { Table } from './table.ts'
@@ -88,6 +89,8 @@ export class Holds implements Due, Succession {
   readonly #table: Table
   readonly #listener: HoldListener
   readonly #records: Records
+  /** Undefined if the kind cannot say which holds Redis has. */
+  readonly #recent: RecentReleases | undefined
   /** How many holds this client has had so far. */
   #count = 0
   /** Holds that are not on the agenda yet. The timer fires before the first of them needs attention. */
@@ -123,6 +126,7 @@ export class Holds implements Due, Succession {
     this.#listener = listener
     this.#lookedAt = schedule.clock.now()
     const doubt = (hold: Hold) => this.#doubt(hold)
+    this.#recent = kind.remaining && new RecentReleases(kind, schedule.clock)
     this.#records = new Records(kind, schedule, table.holds, doubt, error => listener.failed(error))
   }
 
@@ -269,7 +273,10 @@ export class Holds implements Due, Succession {
     })
   }
 
-  /** Makes the hold last until `ms` from now. Rejects with LockLostError or LockConnectionError. */
+  /**
+   * Makes the hold last until `ms` from now. Rejects with LockLostError if the hold has ended, and with
+   * LockConnectionError if Redis does not answer, or if the kind may not renew the hold for that long (`shortfall`).
+   */
   async renew(hold: Hold, ms: number): Promise<void> {
     const now = this.#clock.now()
     this.#expire(hold, now)
@@ -281,7 +288,8 @@ export class Holds implements Due, Succession {
         state.is === 'lost' ? state.loss : undefined,
       )
     }
-    const question = hold.renew(ms, now)
+    const short = this.#kind.shortfall?.(hold.name, ms)
+    const question = hold.renew(short?.ms ?? ms, now)
     const asked = this.#kind.renew([question]).finally(() => hold.renewed())
     const patience = { milliseconds: NEVER, signal: hold.signal }
     const [renewed] = await pTimeout(asked, patience).catch(error => {
@@ -293,6 +301,23 @@ export class Holds implements Due, Succession {
     if (hold.remaining(this.#clock.now()) === 0) {
       throw new LockLostError(hold.key, 'its lease ended before Redis had confirmed the renewal')
     }
+    if (short) throw traced(named(hold.key, short.error))
+  }
+
+  /**
+   * Called when another server may have the locks of some keys. Ends holds that this client has released, and that Redis
+   * has nevertheless.
+   */
+  sendAgain(concerns: (key: string) => boolean): void {
+    this.#recent?.sendAgain(concerns, (name, used) => this.#endInBackground(name, used))
+  }
+
+  /** Releases a grant that no waiter of this client wants. */
+  giveBack(name: HoldName): void {
+    this.#kind.giveBack(name).then(
+      () => this.#recent?.add(name, undefined, this.#clock.now()),
+      error => this.#listener.failed(error),
+    )
   }
 
   /**
@@ -354,6 +379,7 @@ export class Holds implements Due, Succession {
   #releaseAnswered(hold: Hold, answer: Released | undefined, resolve: (live: boolean) => void): void {
     if (answer) {
       const now = this.#clock.now()
+      this.#recent?.add(hold.name, hold.run?.last, now)
       this.#follow(hold.key, answer, now)
       if (answer.ended) this.#listener.released(hold, now - hold.since)
       else this.#lose(hold, 'Redis no longer knew this hold when it was released')
@@ -367,7 +393,11 @@ export class Holds implements Due, Succession {
     const ended = this.#kind
       .release(name, used)
       .then(
-        released => this.#follow(name.key, released, this.#clock.now()),
+        released => {
+          const now = this.#clock.now()
+          this.#recent?.add(name, used, now)
+          this.#follow(name.key, released, now)
+        },
         error => {
           this.#wake(name.key)
           failed(error)
@@ -382,8 +412,7 @@ export class Holds implements Due, Succession {
   /** Applies the reply to a release in Redis. Redis may have passed the lock on to waiters of this client. */
   #follow(key: string, { heard, successors }: Released, now: number): void {
     for (const { id, grant } of successors ?? []) {
-      if (this.grantedByReply(id, grant, now)) continue
-      this.#kind.giveBack({ key, id }).catch(error => this.#listener.failed(error))
+      if (!this.grantedByReply(id, grant, now)) this.giveBack({ key, id })
     }
     const { states } = this.#table
     if (heard > 0) this.#table.of(key).released(heard, now)

@@ -216,16 +216,23 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
     return this.#keys.placeOf(key)
   }
 
-  async renew(asked: readonly Prolonging[]): Promise<Renewed[]> {
+  async renew(asked: readonly Prolonging[], scripts = this.#replicated): Promise<Renewed[]> {
     const calls: Promise<Renewed[]>[] = []
     for (let i = 0; i < asked.length; i += RENEWALS_PER_CALL) {
-      calls.push(this.#renewSome(asked.slice(i, i + RENEWALS_PER_CALL)))
+      calls.push(this.#renewSome(asked.slice(i, i + RENEWALS_PER_CALL), scripts))
     }
     return (await Promise.all(calls)).flat()
   }
 
-  async #renewSome(asked: readonly Prolonging[]): Promise<Renewed[]> {
-    const { values, sent } = await this.#replicated.run(
+  async remaining(holds: readonly HoldName[]): Promise<HoldName[]> {
+    const asked = holds.map(hold => ({ hold, token: 0, ms: 0 }))
+    // Replicas are not asked: a server that has just taken over may have none.
+    const found = await this.renew(asked, this.#scripts)
+    return holds.filter((_, i) => found[i] !== undefined)
+  }
+
+  async #renewSome(asked: readonly Prolonging[], scripts: Runner<QueueScripts>): Promise<Renewed[]> {
+    const { values, sent } = await scripts.run(
       'renew',
       { locks: asked.map(({ hold }) => this.#keys.of(hold.key).lock) },
       { asked: asked.flatMap(({ hold, token, ms }) => [hold.id, token, ms]) },

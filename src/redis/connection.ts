@@ -66,6 +66,8 @@ interface Call extends Answer<unknown> {
   reply: unknown
   /** When the call was last sent, in monotonic ms. */
   sent: number
+  /** When the call was last sent, on the clock of `begun`. */
+  sentAwake: number
   /** Whether the call has been sent and its outcome has not arrived yet. A call is never in flight twice. */
   underway: boolean
   repeated: boolean
@@ -120,7 +122,8 @@ export class Connection {
   #demoted = false
   #putOff: Error | undefined
   #unanswered = 0
-  #answers = 0
+  #resends = 0
+  #answeredAt = Number.NEGATIVE_INFINITY
   /**
    * The moment from which the server's silence is counted. It is set by each answer, and when a command is sent while
    * no other command is unanswered. The clock counts only the time in which this process ran.
@@ -185,9 +188,25 @@ export class Connection {
     return this.#unanswered > 0 ? this.#awake.now() - this.#lastAnswer : 0
   }
 
-  /** How many calls the server has answered. An answer "not now" (loading, busy, moving a slot) does not count. */
-  get answers(): number {
-    return this.#answers
+  /** For how many ms the oldest call that was sent has been unanswered; 0 if none is unanswered. */
+  get lag(): number {
+    const [oldest] = this.#calls
+    return oldest?.underway ? this.#awake.now() - oldest.sentAwake : 0
+  }
+
+  /** Whether a new call is rejected at once: the client was closed, or the server refuses the connection for good. */
+  get rejects(): boolean {
+    return this.#closed || (this.#reason !== undefined && this.#refuses(this.#reason))
+  }
+
+  /** When the server last answered a call; −∞: never. An answer "not now" (loading, busy, moving a slot) does not count. */
+  get answeredAt(): number {
+    return this.#answeredAt
+  }
+
+  /** How often a call was sent again. Calls that are sent once reach the server in their order. */
+  get resends(): number {
+    return this.#resends
   }
 
   /** Starts to connect, and keeps the connection until `close`. */
@@ -236,6 +255,7 @@ export class Connection {
         begun: this.#awake.at(now),
         reply: undefined,
         sent: 0,
+        sentAwake: 0,
         underway: false,
         repeated: false,
         error: undefined,
@@ -303,17 +323,19 @@ export class Connection {
   #send(call: Call, now = this.#clock.now()): void {
     if (call.underway) return
     call.underway = true
+    if (call.sent > 0) this.#resends += 1
     call.sent = now
+    call.sentAwake = this.#awake.at(now)
     this.#writes.next()
     if (this.#unanswered++ === 0) {
-      this.#lastAnswer = this.#awake.at(now)
+      this.#lastAnswer = call.sentAwake
       this.#doubtful = call.sent - this.#lastSign >= IDLE
     }
     call.request.send(this.redis).then(
       reply => {
         this.#answered(call, true)
         this.#accepted = true
-        this.#answers += 1
+        this.#answeredAt = this.#lastAnswer
         this.#putOff = undefined
         if (!this.#calls.delete(call)) return
         call.reply = reply
@@ -352,7 +374,7 @@ export class Connection {
         if (this.#up) this.#send(call)
         return
       }
-      this.#answers += 1
+      this.#answeredAt = this.#lastAnswer
       this.#putOff = undefined
       return this.#fail(call, refusedBy(error))
     }

@@ -33,6 +33,7 @@ import { Replication } from './replication.ts'
 import { type Executor, Scripts } from './scripts.ts'
 import { Sentinels } from './sentinels.ts'
 import { Shards } from './shards.ts'
+import { slotOf } from './slot.ts'
 import { Subscriber } from './subscriber.ts'
 
 /** Receives everything that arrives from Redis, for all kinds of lock. `lock`: the name of a lock in Redis. */
@@ -56,6 +57,8 @@ export interface LinkListener {
    * been lost.
    */
   heard(lock?: string): void
+  /** Called when some slots of a cluster have another master. `affects` returns whether a place is in one of them. */
+  moved?(affects: (place: string) => boolean): void
   /** Called when a connection is gone (`disconnected`), or when all connections are up again (`reconnected`). */
   disconnected(error: Error): void
   reconnected(): void
@@ -272,6 +275,7 @@ export class Link {
       },
       down: error => this.#broken(error),
       whole: () => this.#changed(),
+      moved: slots => this.#listener.moved?.(place => slots.has(slotOf(`{${place}}`))),
     })
   }
 

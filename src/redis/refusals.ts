@@ -78,7 +78,7 @@ export function isOfCluster(error: Error): boolean {
 }
 
 /** Returns whether the next attempt to connect would end with the same error (password, rights, wrong server). */
-export function isFinal(error: Error): boolean {
+export function isFinal(error: unknown): boolean {
   return error instanceof WrongServer || (isReply(error) && !isPassing(error) && !isDemoted(error))
 }
 

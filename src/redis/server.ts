@@ -41,8 +41,12 @@ export class Server implements Backend {
     return this.link.commands.up
   }
 
-  get answers(): number {
-    return this.link.commands.answers
+  get reachable(): boolean {
+    return this.up
+  }
+
+  get answeredAt(): number {
+    return this.link.commands.answeredAt
   }
 
   get trouble(): Error | undefined {

@@ -60,6 +60,8 @@ export interface ShardEars {
   down(error: Error): void
   /** Called when every channel that was confirmed before is confirmed again. */
   whole(): void
+  /** Called when these slots have another master than before. */
+  moved(slots: ReadonlySet<number>): void
 }
 
 export class Shards {
@@ -69,6 +71,8 @@ export class Shards {
   readonly #ears: ShardEars
   readonly #channels = new Map<string, ShardChannel>()
   readonly #shards = new Map<string, Shard>()
+  /** The master of each slot, by the last slot table. */
+  #masters: readonly (string | undefined)[] = []
   /** How many channels have `missed` set. */
   #missed = 0
   #seek: Timer | undefined
@@ -84,6 +88,7 @@ export class Shards {
     this.#outageTimeout = outageTimeout
     this.#ears = ears
     cluster.on('refresh', () => this.#findAll())
+    cluster.on('refresh', () => this.#compare())
   }
 
   /** Whether every subscription that was once confirmed is confirmed now. */
@@ -268,6 +273,14 @@ export class Shards {
     for (const channel of this.#channels.values()) this.#find(channel)
     // If slots have moved to other servers, some connections may not be needed any longer. The sweep closes them.
     this.#armSweep()
+  }
+
+  #compare(): void {
+    const before = this.#masters
+    this.#masters = Array.from(this.#cluster.slots, nodes => nodes?.[0])
+    const moved = new Set<number>()
+    for (const [slot, master] of this.#masters.entries()) if (before[slot] && before[slot] !== master) moved.add(slot)
+    if (moved.size > 0 && !this.#closed) this.#ears.moved(moved)
   }
 
   /**

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'vitest'
 import { LockConnectionError, LockLostError } from '../../src/index.ts'
-import { aborted, collect, promptly, rejection, settles, within } from '../kit/outcomes.ts'
+import { aborted, collect, outcomeOf, promptly, rejection, settles, within } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { forgetful, quorumScene, sharedScenes } from '../kit/quorum-scene.ts'
 import { freshKey } from '../kit/redis.ts'
@@ -235,4 +235,23 @@ describe('a server that comes back empty', () => {
     await scene.restartEmpty(1)
     expect((await within(10_000, locks.lock(freshKey()))).held).toBe(true)
   })
+})
+
+/**
+ * The servers accept connections but do not answer, so no connection has failed. Then a call with a short time-out waits
+ * for an answer for a second. The first of two callers ends while the second still waits.
+ */
+// This test fails if `if (ballot.over && this.#refusals.length < majority) return this.#fail()` is removed in
+// src/compose/quorum/poll.ts: the end of the first call looks like a refusal, which ends the second call, too.
+test('I6: no call says that the lock is taken if no server has ever answered', async () => {
+  const scene = scenes.get(3)!
+  for (let i = 0; i < scene.size; i++) scene.partition(i)
+  const locks = scene.client()
+  const key = freshKey()
+  const first = outcomeOf(locks.tryLock(key, { timeout: 100 }))
+  await sleep(700)
+  const second = outcomeOf(locks.tryLock(key, { timeout: 100 }))
+  expect((await promptly(first)).error).toBeInstanceOf(LockConnectionError)
+  expect(await settles(second, 100)).toBe(false)
+  expect((await promptly(second)).error).toBeInstanceOf(LockConnectionError)
 })

@@ -261,6 +261,63 @@ describe('servers that refuse', () => {
   )
 })
 
+describe('one of three servers cannot be reached, and another one refuses: each error has both reasons, and each server is named once', () => {
+  const refusals = {
+    OOM: {
+      begin: (scene: QuorumScene) => scene.redis(1).config('SET', 'maxmemory', '1'),
+      end: (scene: QuorumScene) => scene.redis(1).config('SET', 'maxmemory', '0'),
+    },
+    READONLY: {
+      begin: (scene: QuorumScene) => scene.redis(1).replicaof('127.0.0.1', 1),
+      end: (scene: QuorumScene) => scene.redis(1).replicaof('NO', 'ONE'),
+    },
+    NOPERM: {
+      begin: (scene: QuorumScene) => scene.redis(1).acl('SETUSER', 'default', '-eval', '-evalsha'),
+      end: (scene: QuorumScene) => scene.redis(1).acl('SETUSER', 'default', '+eval', '+evalsha'),
+    },
+  }
+  const absences = {
+    ECONNREFUSED: (source: string[]) => [...source.slice(0, 2), 'redis://127.0.0.1:1'],
+    'ENOTFOUND|EAI_AGAIN': (source: string[]) => [...source.slice(0, 2), 'redis://mistyped.invalid:6379'],
+  }
+  const both = Object.keys(refusals).flatMap(word => Object.keys(absences).map(code => [word, code] as const))
+
+  test.each(both)('%s, %s', async (word, code) => {
+    const scene = scenes.get(3)!
+    const { begin, end } = refusals[word as keyof typeof refusals]
+    const source = absences[code as keyof typeof absences](scene.source)
+    const locks = made(source, { outageTimeout: 1_000 })
+    const events: string[] = []
+    locks.on('error', ({ error }) => events.push((error as Error).message))
+    await promptly(locks.using(freshKey(), () => {}))
+    await begin(scene)
+    onTestFinished(async () => void (await end(scene)))
+    const key = freshKey()
+    const calls: Promise<unknown>[] = [
+      locks.lock(key),
+      locks.lock(key, { fair: true }),
+      locks.using(key, () => {}),
+      locks.tryLock(key),
+      locks.tryLock(key, { timeout: 600 }),
+      locks.lock(key, { timeout: 600 }),
+      locks.lock(key, { timeout: 0 }),
+      locks.all([key, freshKey()]).lock(),
+    ]
+    const errors = await promptly(Promise.all(calls.map(call => rejection(call, Error))))
+    for (const [i, { cause }] of errors.entries()) {
+      // The cause of LockTimeoutError is a LockConnectionError.
+      const reasons = reasonsOfServers(cause instanceof LockConnectionError ? cause.cause : cause)
+      const messages = reasons.map(({ message }) => message).join('; ')
+      expect(messages, `call ${i}`).toMatch(new RegExp(word))
+      expect(messages, `call ${i}`).toMatch(new RegExp(code))
+    }
+    const port = new URL(source[1]!).port
+    await eventually(() => events.filter(message => /^server [23] of 3/.test(message)).length >= 2)
+    expect(events.filter(message => message.startsWith(`server 2 of 3 (127.0.0.1:${port}): `))).toHaveLength(1)
+    expect(events.filter(message => message.startsWith('server 3 of 3 ('))).toHaveLength(1)
+  })
+})
+
 test('I6: without any server, close settles everything at once', async () => {
   const locks = made(nowhere(5))
   const calls = everyCall(locks, freshKey()).map(call => call.catch(() => {}))

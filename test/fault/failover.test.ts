@@ -109,6 +109,31 @@ describe('failover to a replica that missed the grant', () => {
   })
 })
 
+describe('failover to a replica that missed releases', () => {
+  // This test fails if `this.holding.sendAgain(each => key === undefined || each === key)` is removed in
+  // src/kind-client.ts: the new master has a hold that ended on the old one, and nothing ends it before its lease does.
+  test.each(kinds)('I4 I5: what was released is released there too, and what is held stays ($kind)', async kind => {
+    const { master, replica, redis, mine, theirs, holder, other, key, loseWrites, promote } = await scene(kind)
+    const held = await holder.lock(key)
+    const { lease: served } = await parkQuietly(other, key, { fair: true })
+    const kept = await holder.lock(freshKey('kept'))
+    await loseWrites()
+    expect(await held.release()).toBe(true)
+    expect(await (await within(3_000, served)).release()).toBe(true)
+    await promote()
+    await master.kill()
+    // The client of the waiter that was served comes first. So the new master grants the lock to this waiter again.
+    theirs.switchTo(replica.url)
+    await eventually(async () => (await redis.pubsub('CHANNELS', 'lock:inbox:*')).length === 1)
+    mine.switchTo(replica.url)
+    const next = await within(8_000, other.lock(key))
+    expect(await next.release()).toBe(true)
+    await nothingLeft(redis, other, key)
+    await kept.renew()
+    expect(await kept.release()).toBe(true)
+  })
+})
+
 describe('the name of the master leads to a replica', () => {
   // This test fails if `(isDemoted(error) && !('nodes' in this.redis))` becomes `false` in src/redis/connection.ts:
   // calls are rejected, and the holds end with their leases.

@@ -56,7 +56,7 @@ describe('a request arrives after its client has given up the connection', () =>
     },
   )
 
-  // This test fails if `.giveBack({ key: locks.keys.keyOf(lock) as string, id }).catch(this.#host.failed)` becomes ``
+  // This test fails if `.giveBack({ key: locks.keys.keyOf(lock) as string, id })` becomes ``
   // in src/session.ts: the grant is not given back.
   test.each(kinds)(
     'a queued acquire, after its caller has left: I4 I7, its grant is given back at once ($kind)',

@@ -63,7 +63,7 @@ describe.each(Object.entries(delays))('%s', (_, where) => {
   // 'take-back') return this.#port.leave(waiter)` becomes `if (meaning === 'take-back') return` in
   // src/key/key-state.ts: an unfair caller that has given up keeps a grant that comes by a reply. It also fails if `if
   // (leaves) this.#port.leave(waiter)` is removed in src/key/key-state.ts and `.giveBack({ key: locks.keys.keyOf(lock)
-  // as string, id }).catch(this.#host.failed)` becomes `` in src/session.ts: a fair caller that has given up keeps a
+  // as string, id })` becomes `` in src/session.ts: a fair caller that has given up keeps a
   // grant that comes by a message.
   test.each(races.filter(race => hasRace(race, where)))(
     'a waiter that $way: I4 I6 I7, the lock passes to $to, nothing is left ($kind, fair: $fair)',
@@ -118,7 +118,7 @@ async function refusedOr(locks: LockClient, outcome: Promise<unknown>): Promise<
 
 // Two parts of the client can give the grant back, so only both changes together do harm. This test fails if `if
 // (leaves) this.#port.leave(waiter)` is removed in src/key/key-state.ts and `.giveBack({ key: locks.keys.keyOf(lock) as
-// string, id }).catch(this.#host.failed)` becomes `` in src/session.ts: the grant stays with a waiter that has left.
+// string, id })` becomes `` in src/session.ts: the grant stays with a waiter that has left.
 test.each(kinds)(
   'a hundred waiters give up at once: I4 I7, the lock passes to the remaining waiter ($kind)',
   async ({ client }) => {

@@ -196,7 +196,7 @@ describe('with a replica that does not receive writes', () => {
     },
   )
 
-  // This test fails if `this.#replicated.run(` becomes `this.#scripts.run(` in src/kinds/queued-kind.ts: the lease is
+  // This test fails if `scripts = this.#replicated` becomes `scripts = this.#scripts` in src/kinds/queued-kind.ts: the lease is
   // renewed for ever.
   test('I8: a lease whose renewals the replica does not receive is lost at its end, and reports this', async () => {
     const { key, careful, loseWrites } = await scene()

@@ -188,7 +188,7 @@ describe('a right that only affects speed is revoked', () => {
     },
   )
 
-  // This test fails if `mine = waiters[1]:sub(1, CLIENT_END)` becomes `mine = nil` in lua/mutex/tend.lua: a waiter
+  // This test fails if `mine = client` becomes `mine = nil` in lua/mutex/tend.lua: a waiter
   // whose inbox has no subscriber is passed over each time. It also fails if `admit { by = nil, mine = client, asks =
   // line }` becomes `admit { by = nil, mine = nil, asks = nil }` in lua/permits/tend.lua, for the same reason.
   test.each(deafened)(

@@ -65,7 +65,7 @@ const faults = {
 
 describe.each(Object.entries(faults))('Redis %s', (_, fault) => {
   // This test fails if `unanswered && !blocking` becomes `false` in src/compose/all.ts: `tryLock` of several locks
-  // resolves to null. It also fails if `io.outage ?? unanswered` becomes `io.outage` in src/calls.ts: the error of a
+  // resolves to null. It also fails if `io.outage ?? unanswered` becomes `io.outage` in src/lock.ts: the error of a
   // call that ran out of time does not say why.
   test('I6 no call says that another owner has the lock, whatever its kind and its timeout', async () => {
     const clients = await fault()

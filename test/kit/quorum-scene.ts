@@ -106,9 +106,9 @@ export class QuorumScene {
     return this.#members.map(({ proxy }) => proxy.url)
   }
 
-  /** Makes a client of the quorum. The client is closed after the test. */
-  client(options: ClientOptions = {}): LockClient {
-    return client(options, this.source)
+  /** Makes a client of the quorum, or of other servers. The client is closed after the test. */
+  client(options: ClientOptions = {}, source = this.source): LockClient {
+    return client(options, source)
   }
 
   clients(count: number): LockClient[] {

@@ -6,6 +6,8 @@ import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { expect, inject, onTestFinished } from 'vitest'
 import { findServerSource, type RunningServer } from '../../local-redis/index.ts'
+// The code of a quorum is loaded before the first test, because on a busy machine that takes longer than some time-outs.
+import '../../src/compose/quorum/quorum.ts'
 import { type ClientOptions, LockClient } from '../../src/index.ts'
 import { keysWith } from './admin.ts'
 import { place } from './place.ts'

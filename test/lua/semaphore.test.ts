@@ -1,5 +1,6 @@
 /** Tests the effect of each script of lua/permits/ on a semaphore. */
 import { describe, expect, test } from 'vitest'
+import { eventually } from '../kit/time.ts'
 import { caller } from './callers.ts'
 import { another, asker, claimOf, TestSemaphore } from './semaphore.ts'
 
@@ -216,6 +217,24 @@ test('tend: a missing waiter joins again with its ticket, lapsed permits go to i
   const again = await semaphore.tend([ben, ticket!])
   expect((again[0] as unknown[])[0]).toBe((found[0] as unknown[])[0])
   expect(await semaphore.state()).toMatchObject({ taken: 1, holders: [ben.id], queue: [] })
+})
+
+// This test fails if `if told and not listed[waiter] then` becomes `if false then` in lua/permits/tend.lua: nobody learns
+// of the second grant.
+test('tend: I4: of the waiters of one client, only those that are not in the call receive a message', async () => {
+  const semaphore = await TestSemaphore.on()
+  const ada = asker(caller('ada'), '2/2')
+  const ben = asker(caller('ben'), '1/2')
+  const other = another(ben)
+  await semaphore.acquire(ada)
+  const tickets = []
+  for (const who of [ben, other]) tickets.push((await semaphore.acquire(who, 'queue')).ticket!)
+  const heard = await listening(semaphore, ben)
+  await semaphore.lapse(ada)
+  expect(await semaphore.tend([ben, tickets[0]!])).toEqual([[expect.any(String), 10_000, 'expiry']])
+  expect((await semaphore.state()).holders).toEqual([ben.id, other.id].sort())
+  await eventually(() => heard.length > 0)
+  expect(heard.map(text => text.split(' ').slice(0, 2))).toEqual([['expiry', other.id]])
 })
 
 test('renew: never shortens a lease; reports a lapsed hold as gone, and a later grant to the same id as a later grant', async () => {

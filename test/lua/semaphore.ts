@@ -10,7 +10,7 @@ import type { scripts } from '../../src/kinds/permits/semaphore/scripts.generate
 import { semaphore } from '../../src/kinds/permits/semaphore.ts'
 import { clientsOf } from '../../src/redis/clients.ts'
 import { Connection } from '../../src/redis/connection.ts'
-import { newHoldId } from '../../src/redis/ids.ts'
+import { newHoldId } from '../kit/ids.ts'
 import { Keys, Namespace } from '../../src/redis/keys.ts'
 import { Scripts } from '../../src/redis/scripts.ts'
 import { freshKey, ownServer, plainRedis, redisUrl } from '../kit/redis.ts'

@@ -9,10 +9,10 @@
 
 import type { DecodedClaim } from '../../src/kinds/claim.ts'
 import type { Lease } from '../../src/key/lease.ts'
-import type { Hold } from '../../src/key/hold.ts'
-import type { Loss } from '../../src/key/hold.ts'
+import type { Hold, Loss } from '../../src/key/hold.ts'
 import type { ClientWatcher, SimulatedClient } from './client.ts'
 import { isHeld, isReadWrite, isShared, largestOf, liveHolders, liveHolds, takenOf, writes } from './lock-state.ts'
+import type { Net } from './network.ts'
 import { type Plan, READS } from './plan.ts'
 import { Reentries } from './reentries.ts'
 import { Runs } from './runs.ts'
@@ -81,9 +81,19 @@ export class Checks implements Watcher, ClientWatcher {
     return this.#open.size
   }
 
-  /** How many leases were handed off within a client, without asking the server. */
-  get handedOn(): number {
-    return this.#runs.count
+  /**
+   * How many leases were handed off within a client, without asking the server. For read-write locks: how often an
+   * owner re-entered, and how often a request was refused because its owner would wait for itself.
+   */
+  get counts() {
+    return { handedOn: this.#runs.count, reentered: this.reentries.granted, deadlocks: this.reentries.deadlocks }
+  }
+
+  readonly watcher: Watcher = this
+
+  /** On one server, the checks of the server's decisions cover forced releases. */
+  forcing() {
+    return () => {}
   }
 
   /**
@@ -208,8 +218,9 @@ export class Checks implements Watcher, ClientWatcher {
    * Runs after each event. Checks that the server has every hold that a client believes it has. If a client no longer
    * wants a hold or a queue place, checks that it is soon gone from the server.
    */
-  look(now: number, server: Server, refusing: boolean): void {
-    this.#lookForOrphans(now, server, refusing)
+  look(now: number, nets: readonly Net[]): void {
+    const [{ server, weather }] = nets as [Net]
+    this.#lookForOrphans(now, server, weather.refusal !== undefined)
     for (const [id, { hold, client, lock }] of this.#open) {
       const { is } = hold.state
       if (client.process.dead || is === 'released' || is === 'lost') this.#open.delete(id)

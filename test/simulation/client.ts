@@ -3,19 +3,19 @@
  * src/client.ts and src/calls.ts are left out. They add keys to errors and recognize nested calls.
  */
 import type { Redis } from 'ioredis'
-import type { BackendListener } from '../../src/backend.ts'
+import type { Backend, BackendListener } from '../../src/backend.ts'
+import { Quorum } from '../../src/compose/quorum/quorum.ts'
 import { type Channel, CLIENT_ID_LENGTH, type Heir, type HoldName, type Passed } from '../../src/kind.ts'
 import { Mutex, mutex } from '../../src/kinds/mutex/mutex.ts'
 import { reading, writing } from '../../src/kinds/permits/read-write.ts'
 import { semaphore } from '../../src/kinds/permits/semaphore.ts'
 import type { Lease } from '../../src/key/lease.ts'
-import type { Hold } from '../../src/key/hold.ts'
-import type { Loss } from '../../src/key/hold.ts'
+import type { Hold, Loss } from '../../src/key/hold.ts'
 import type { Happenings, KindClient, Observer, Without } from '../../src/kind-client.ts'
 import { Stats } from '../../src/observe/stats.ts'
 import type { CallTerms, Settings } from '../../src/options.ts'
 import type { Keys } from '../../src/redis/keys.ts'
-import { Link, type LinkListener } from '../../src/redis/link.ts'
+import type { LinkListener } from '../../src/redis/link.ts'
 import { Server } from '../../src/redis/server.ts'
 import { Session } from '../../src/session.ts'
 import { type Net, SimulatedRedis } from './network.ts'
@@ -56,31 +56,37 @@ class Ids {
   }
 }
 
-/** Counts, for each channel, the calls of `hear` minus the calls of `drop`. */
-class WatchedLink extends Link {
-  readonly heard = new Map<string, number>()
+/** A client's connections to one server. */
+export interface Wire {
+  readonly net: Net
+  readonly commands: SimulatedRedis
+  readonly messages: SimulatedRedis
+}
 
-  override channels(keys: Keys) {
-    const { hear, drop, hears } = super.channels(keys)
+/** Makes the backend count in `heard`, for each channel, the calls of `hear` minus the calls of `drop`. */
+function counting(backend: Backend, heard: Map<string, number>): Backend {
+  const channelsOf = backend.channels.bind(backend)
+  const count = (key: string, channel: Channel, by: number) => {
+    const name = `${channel} of ${key}`
+    const sum = (heard.get(name) ?? 0) + by
+    if (sum === 0) heard.delete(name)
+    else heard.set(name, sum)
+  }
+  backend.channels = keys => {
+    const { hear, drop, hears } = channelsOf(keys)
     return {
-      hear: (key: string, channel: Channel) => {
-        this.#count(key, channel, 1)
+      hear: (key, channel) => {
+        count(key, channel, 1)
         return hear(key, channel)
       },
-      drop: (key: string, channel: Channel) => {
-        this.#count(key, channel, -1)
+      drop: (key, channel) => {
+        count(key, channel, -1)
         drop(key, channel)
       },
       hears,
     }
   }
-
-  #count(key: string, channel: Channel, by: number): void {
-    const name = `${channel} of ${key}`
-    const count = (this.heard.get(name) ?? 0) + by
-    if (count === 0) this.heard.delete(name)
-    else this.heard.set(name, count)
-  }
+  return backend
 }
 
 /** Notices replies that say that fair waiters are queued. */
@@ -96,8 +102,8 @@ class WatchedMutex extends Mutex {
 
 export class SimulatedClient implements Observer {
   readonly process: Process
-  readonly commands: SimulatedRedis
-  readonly messages: SimulatedRedis
+  /** The connections to each server. */
+  readonly wires: readonly Wire[]
   /** The holds that the client has reported neither as released nor as lost. Maps the id of each claim to its hold. */
   readonly holds = new Map<string, Hold>()
   /** Calls that have not settled, by their ids. */
@@ -108,7 +114,7 @@ export class SimulatedClient implements Observer {
   closed = false
   readonly #net: Net
   readonly #ids: Ids
-  readonly #link: WatchedLink
+  readonly #heard = new Map<string, number>()
   readonly #session: Session
   /** The client's locks. A client of read-write locks has two entries: one for reading and one for writing. */
   readonly #all: readonly KindClient[]
@@ -139,30 +145,31 @@ export class SimulatedClient implements Observer {
    */
   readonly #holders = new Map<string, Hold>()
 
-  constructor(net: Net, process: Process, settings: Settings, kind: SimulatedKind, watcher: ClientWatcher) {
+  /** `nets`: the ways to the servers. If there are several, the client's locks are mutexes over all of them. */
+  constructor(nets: readonly Net[], process: Process, settings: Settings, kind: SimulatedKind, watcher: ClientWatcher) {
+    const net = nets[0]!
     this.process = process
     this.#net = net
     this.#watcher = watcher
     this.#ids = new Ids(process)
     this.outOfReach = net.timeline.now
-    const made: SimulatedRedis[] = []
-    const source = {
-      options: {},
-      connector: {},
-      isCluster: false,
-      duplicate: () => {
-        made.push(new SimulatedRedis(net, process))
-        return made.at(-1)
-      },
-    }
-    let link!: WatchedLink
+    const made = nets.map((): SimulatedRedis[] => [])
+    const sources = nets.map((each, i) => {
+      const duplicate = () => {
+        made[i]!.push(new SimulatedRedis(each, process))
+        return made[i]!.at(-1)
+      }
+      return { options: { host: each.host }, connector: {}, isCluster: false, duplicate } as unknown as Redis
+    })
     const connect = (listener: BackendListener) => {
-      link = new WatchedLink(source as unknown as Redis, settings, process, this.#overheard(listener), this.#ids)
-      return new Server(link, settings, error => listener.warned?.(error))
+      const overheard = { ...listener, ...this.#overheard(listener) }
+      const backend = sources[1]
+        ? new Quorum(sources, settings, process, overheard, this.#ids)
+        : Server.at(sources[0]!, settings, process, overheard, this.#ids)
+      return counting(backend, this.#heard)
     }
     this.#session = new Session(connect, settings, process, this, stats)
-    this.#link = link
-    ;[this.commands, this.messages] = made as [SimulatedRedis, SimulatedRedis]
+    this.wires = nets.map((net, i) => ({ net, commands: made[i]![0]!, messages: made[i]![1]! }))
     const watchedMutex: typeof mutex = {
       ...mutex,
       make(parts) {
@@ -172,7 +179,7 @@ export class SimulatedClient implements Observer {
       },
     }
     const session = this.#session
-    if (kind === 'mutex') this.#all = [session.locks(watchedMutex)]
+    if (kind === 'mutex' || kind === 'quorum') this.#all = [session.locks(watchedMutex)]
     else if (kind === 'semaphore') this.#all = [session.locks(semaphore)]
     else this.#all = [session.locks(reading), session.locks(writing)]
     this.#keys = this.#all[0]!.keys
@@ -225,21 +232,25 @@ export class SimulatedClient implements Observer {
 
   /**
    * The numbers of waiters, leases, channels and timers that an idle client still has, as text; undefined if it has
-   * none. One timer does not count: an open client uses it to check that messages arrive.
+   * none. One timer for each server does not count: an open client uses it to check that messages arrive. Nor do the
+   * timers of a client that tries to reach a dead server, or asks whether a replica is still one.
    */
   get residue(): string | undefined {
-    const channels = this.#link.heard.size
+    const channels = this.#heard.size
     const waiting = this.#all.reduce((sum, client) => sum + client.waiting, 0)
     const leases = this.#all.reduce((sum, { held }) => sum + held, 0)
-    const residue = { waiting, leases, channels, timers: this.process.armed - 1 }
+    const tries = this.wires.some(({ net }) => net.weather.dead || net.replica)
+    const residue = { waiting, leases, channels, timers: tries ? 0 : this.process.armed - this.wires.length }
     const nothing = Object.values(residue).every(count => count <= 0)
     return nothing ? undefined : `${this.process.name} ${JSON.stringify(residue)}`
   }
 
   crash(): void {
     this.process.kill()
-    this.commands.vanish()
-    this.messages.vanish()
+    for (const { commands, messages } of this.wires) {
+      commands.vanish()
+      messages.vanish()
+    }
   }
 
   tell<H extends keyof Happenings>(what: H, ...about: Happenings[H]): void {
@@ -248,9 +259,8 @@ export class SimulatedClient implements Observer {
   }
 
   /** Returns a listener that notes whether commands reach Redis, and then calls `listener`. */
-  #overheard(listener: LinkListener): LinkListener {
+  #overheard(listener: LinkListener): Pick<LinkListener, 'down' | 'up'> {
     return {
-      ...listener,
       down: (error, brief) => {
         this.#note(() => `down: ${error.message}`)
         this.outOfReach ??= this.#net.timeline.now

@@ -111,6 +111,20 @@ export function readLock(keys: Keyspace, lock: string): LockState {
   return { ...nothing, ...held, queue: places, keptUntil: Math.min(...lives) }
 }
 
+/**
+ * Returns what a majority of the servers says about a lock: which holds they have, and who holds. `queue` and `holders`
+ * are those of a single server, and empty if there are several.
+ */
+export function agreed(states: readonly LockState[], now: number): LockState {
+  if (states.length === 1) return states[0]!
+  const live = states.flatMap(state => liveHolds(state, now))
+  const held = live.filter(
+    (id, i) => live.indexOf(id) === i && 2 * live.filter(one => one === id).length > states.length,
+  )
+  const holder = states.find(state => state.holder && held.includes(state.holder.claim.id))?.holder
+  return { ...nothing, holder, holds: new Map(held.map(id => [id, now])) }
+}
+
 /** Returns the ids of the holds whose lease has not lapsed. */
 export function liveHolds({ holds }: LockState, now: number): string[] {
   return [...holds.keys()].filter(id => isHeld(holds, id, now))

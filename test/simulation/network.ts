@@ -37,9 +37,18 @@ export interface Weather {
   refusal: string | undefined
   /** The processes that cannot connect: their attempts are refused, or get no answer. */
   readonly unreachable: Map<Process, 'refused' | 'silent'>
+  /** Whether nobody can connect any more: the server is gone, or stopped, until the end of the history. */
+  dead?: 'refused' | 'silent' | undefined
+  /** How many ms the data of a closed connection may be under way. */
+  readonly lingers: number
 }
 
+/** The way to one address, and the server there. */
 export interface Net {
+  /** The name of the host. */
+  readonly host: string
+  /** Whether INFO calls the server a replica. */
+  readonly replica?: boolean
   readonly timeline: Timeline
   readonly random: Random
   readonly server: Server
@@ -101,11 +110,13 @@ class Session implements Listener {
   readonly toClient: Pipe
   readonly #net: Net
   readonly #redis: SimulatedRedis
+  readonly #starts: number
   readonly #pending = new Set<(error: Error) => void>()
 
   constructor(net: Net, redis: SimulatedRedis) {
     this.#net = net
     this.#redis = redis
+    this.#starts = startsOf(net)
     this.toServer = new Pipe(net, undefined)
     this.toClient = new Pipe(net, redis.process)
   }
@@ -114,6 +125,7 @@ class Session implements Listener {
     return new Promise((resolve, reject) => {
       this.#pending.add(reject)
       this.toServer.push(() => {
+        if (this.#starts !== startsOf(this.#net)) return
         const answer = outcomeOf(run)
         this.toClient.push(() => {
           this.#pending.delete(reject)
@@ -144,9 +156,9 @@ class Session implements Listener {
    * notice only later that the connection is closed.
    */
   end(told = true): void {
-    const { timeline, random, server } = this.#net
+    const { timeline, random, server, weather } = this.#net
     this.toClient.cut()
-    const stays = random.chance(0.7) ? random.between(0, 2) : random.between(0, 1_500)
+    const stays = random.chance(0.7) ? random.between(0, 2) : random.between(0, weather.lingers)
     if (random.chance(0.5)) this.toServer.cut()
     else this.toServer.resume()
     timeline.at(timeline.now + stays, () => {
@@ -161,7 +173,7 @@ class Session implements Listener {
 
 /** The part of an ioredis client that redis-baton uses. */
 export class SimulatedRedis extends EventEmitter {
-  readonly options = {}
+  readonly options: { readonly host: string }
   /** The parts of ioredis to which the client gives its credentials. No simulated connection has any. */
   readonly connector = { connect() {} }
   readonly duplicate = () => this
@@ -175,6 +187,7 @@ export class SimulatedRedis extends EventEmitter {
     super()
     this.#net = net
     this.process = process
+    this.options = { host: net.host }
   }
 
   connect(): Promise<void> {
@@ -183,7 +196,7 @@ export class SimulatedRedis extends EventEmitter {
     const attempt = ++this.#attempt
     const arrive = () => {
       if (this.status !== 'connecting' || attempt !== this.#attempt) return
-      const unreachable = weather.unreachable.get(this.process)
+      const unreachable = weather.dead ?? weather.unreachable.get(this.process)
       if (unreachable === 'refused') this.#end(new Error('connect ECONNREFUSED'))
       if (unreachable) return
       this.#session = new Session(this.#net, this)
@@ -228,6 +241,7 @@ export class SimulatedRedis extends EventEmitter {
   }
 
   resume(): void {
+    if (this.#net.weather.dead) return
     this.#session?.toServer.resume()
     this.#session?.toClient.resume()
   }
@@ -259,14 +273,35 @@ export class SimulatedRedis extends EventEmitter {
     return this.#ask(() => this.#net.server.publish(channel, text))
   }
 
+  time(): Promise<[seconds: number, micros: number]> {
+    return this.#ask(() => {
+      const { micros } = this.#net.server
+      return [Math.floor(micros / 1e6), micros % 1e6]
+    })
+  }
+
+  /** Each section has all fields. While a script runs for too long, Redis refuses INFO, too. */
+  info(): Promise<string> {
+    const { server, weather, replica = false } = this.#net
+    return this.#ask(() => {
+      const { refusal = '' } = weather
+      if (refusal.startsWith('BUSY')) throw new ErrorReply(refusal)
+      return server.info(refusal.startsWith('LOADING'), replica)
+    })
+  }
+
+  config(_get: 'GET', name: string): Promise<string[]> {
+    return this.#ask(() => [name, this.#net.server.persists ? 'always' : 'everysec'])
+  }
+
   #run(script: string, count: number, parameters: string[]): Reply {
-    const { server, weather, trace } = this.#net
+    const { server, weather, trace, host } = this.#net
     if (weather.refusal) throw new ErrorReply(weather.refusal)
     if (script === idleWrite) return 0
     const [keys, argv] = [parameters.slice(0, count), parameters.slice(count)]
     const known = server.scriptOf(script)
     const reply = server.run(known, keys, argv)
-    trace.note('server', () => `${known.name} of ${this.process.name} (${argv.join(' ')}) → ${JSON.stringify(reply)}`)
+    trace.note(host, () => `${known.name} of ${this.process.name} (${argv.join(' ')}) → ${JSON.stringify(reply)}`)
     return reply
   }
 
@@ -283,6 +318,11 @@ export class SimulatedRedis extends EventEmitter {
     this.#session = undefined
     this.emit('end')
   }
+}
+
+/** Returns how often the process behind the address was restarted. A replica goes on when its master restarts. */
+function startsOf({ replica, server }: Net): number {
+  return replica ? 0 : server.starts
 }
 
 /** Returns the result, or the server's error reply. Throws any other error, because it shows a bug in a script. */

@@ -10,7 +10,7 @@ import { type CallTerms, callTermsOf, type Settings, settingsOf } from '../../sr
 import { Random } from '../kit/random.ts'
 import type { Weather } from './network.ts'
 
-export const faultKinds = [
+const faultKinds = [
   'cut',
   'stall',
   'partition',
@@ -26,9 +26,11 @@ export const faultKinds = [
   'noise',
   'force',
 ] as const
-export type FaultKind = (typeof faultKinds)[number]
+/** Servers restart only in a quorum. On one server, `dataLoss` has the same effect. */
+export type FaultKind = (typeof faultKinds)[number] | 'restart'
 
-export type SimulatedKind = 'mutex' | 'semaphore' | 'readWrite'
+/** A `quorum` is a mutex over three or five servers. */
+export type SimulatedKind = 'mutex' | 'semaphore' | 'readWrite' | 'quorum'
 
 /**
  * Faults that lose no data of the server and break no connection, except the connections of a client that crashes or is
@@ -61,6 +63,9 @@ export const READS = '1/999999999'
  */
 const LAST_STREAM = 100
 
+/** In some histories of a quorum, holders renew for this many ms, which is more than any lease. */
+const LONG_RENEWAL = 8_000
+
 export interface Call {
   readonly at: number
   readonly client: number
@@ -73,6 +78,11 @@ export interface Call {
   readonly ending: 'release' | 'twice' | 'never'
   /** In the middle of the hold, `lease.renew` is called with this many ms; undefined: it is not called. */
   readonly renew: number | undefined
+  /**
+   * When the holder renews, another client has begun to release the lock by force this many ms before; undefined: it
+   * has not.
+   */
+  readonly contested?: number | undefined
   /** A second call for the same lock, which the owner makes while it holds the lock. */
   readonly nested: Nested | undefined
 }
@@ -95,6 +105,8 @@ export interface Fault {
   readonly ms: number
   readonly variant: number
   readonly key: string
+  /** The numbers of the servers that the fault hits, from 0. */
+  readonly servers: readonly number[]
 }
 
 export interface Plan {
@@ -102,12 +114,29 @@ export interface Plan {
   readonly clients: number
   readonly keys: readonly string[]
   readonly settings: Settings
-  readonly weather: Weather
+  /** For each server, the faults of the way to it that last for the whole history. */
+  readonly weathers: readonly Weather[]
+  /** Whether a server that restarts still has its data. */
+  readonly persists: boolean
+  /** Whether the second address leads to the same machine as the first: to its replica, which has the same data. */
+  readonly replica: boolean
+  /** The servers that die. */
+  readonly dead: { readonly servers: readonly number[]; readonly at: number; readonly how: 'refused' | 'silent' }
   readonly kinds: ReadonlySet<FaultKind>
   readonly calls: readonly Call[]
   readonly faults: readonly Fault[]
   /** The time, in ms, at which the faults end. No call of `calls` begins after it. */
   readonly healed: number
+  /**
+   * Whether every answer is so fast that no client believes its connection to be dead. Otherwise a call may fail even
+   * without faults.
+   */
+  readonly steady: boolean
+  /**
+   * By how many ms a call may exceed `outageTimeout`. When a majority of a quorum has failed by then, the other servers
+   * have up to three times as long; and a second is left for late requests.
+   */
+  readonly slack: number
   /** From this time on, a free lock must be taken within `bound` ms. */
   readonly calm: number
   readonly bound: number
@@ -132,7 +161,122 @@ export function planOf(seed: number, kind: SimulatedKind): Plan {
   const plan = planOfMutex(seed)
   if (kind === 'mutex') return plan
   const random = new Random(seed, LAST_STREAM)
+  if (kind === 'quorum') return withServers(plan, random)
   return kind === 'semaphore' ? withPermits(plan, random) : withModes(plan, random)
+}
+
+/**
+ * What the histories of a quorum are about: which faults happen, and what most of the calls do. The story of a known
+ * fault needs several rare events, and by pure chance they would hardly ever meet.
+ */
+const themes: readonly Theme[] = [
+  { count: 10 },
+  { count: 0, kinds: [], most: 'queue' },
+  { count: 40, kinds: ['serverPause', 'stall'], most: 'nest' },
+  { count: 20, kinds: ['restart', 'serverDown', 'freeze'], most: 'renew' },
+  { count: 20, kinds: ['force', 'partition', 'serverPause'], most: 'renew' },
+  { count: 10, kinds: ['refusal', 'refusal', 'serverDown'] },
+  { count: 20, kinds: ['restart', 'serverDown', 'cut'], replica: true },
+]
+
+interface Theme {
+  /** How many faults happen, at most. */
+  readonly count: number
+  /** The kinds of faults; undefined: those of the plan. */
+  readonly kinds?: readonly FaultKind[]
+  readonly most?: 'nest' | 'renew' | 'queue'
+  readonly replica?: boolean
+}
+
+/**
+ * Turns a plan for mutexes into one for a quorum. Most faults hit a minority of the servers. In many histories a
+ * minority is dead or slow all the time, so that each vote of the others counts. No data is lost without a restart,
+ * because nothing reports that to a quorum.
+ */
+function withServers(plan: Plan, random: Random): Plan {
+  const count = random.pick([3, 3, 5])
+  const minority = (count - 1) / 2
+  const some = (most: number) => random.shuffled([...Array(count).keys()]).slice(0, random.int(1, most))
+  const theme = random.pick(themes)
+  const { kinds = [...plan.kinds], most, replica = false } = theme
+  const [weather] = plan.weathers as [Weather]
+  const slow = random.chance(0.5) ? some(minority) : []
+  const dies = !replica && random.chance(kinds.length === 0 ? 0.8 : 0.3)
+  const how = random.pick(['refused', 'silent'] as const)
+  const healed = most === 'renew' ? 10_000 : plan.healed
+  const dead = { servers: dies ? some(minority) : [], at: random.pick([0, random.between(0, healed)]), how }
+  const far = random.pick([30, 100])
+  // A lease that is shorter than a few round trips seldom gets the votes of a majority before the first of them lapses.
+  const { delay } = weather
+  const worst = delay.most + (delay.spikes > 0 ? delay.spike : 0) + (slow.length > 0 ? far : 0)
+  const long = (lease: number) => Math.ceil(Math.max(lease, 8 * worst))
+  const contests = kinds.includes('force')
+  const longest = most === 'renew' ? LONG_RENEWAL : 0
+  const chance = (of: typeof most, otherwise: number) => random.chance(most === of ? 0.7 : otherwise)
+  const calls = plan.calls.map((call): Call => {
+    const request = { ...call.request, lease: long(call.request.lease) }
+    if (chance('queue', 0) || chance('nest', 0))
+      Object.assign(request, { fair: true, fairAfter: undefined, owner: undefined })
+    const nested: Nested = {
+      how: random.pick(['once', 'line']),
+      wants: undefined,
+      lease: undefined,
+      hold: random.pick([undefined, 0, 10]),
+    }
+    const contested = contests ? random.between(0, 4 * worst) : undefined
+    const renewal = { contested, renew: longest, hold: random.between(50, longest), ending: 'release' as const }
+    return {
+      ...call,
+      request,
+      ...(most === 'renew' && { at: random.between(1, healed) }),
+      ...(chance('renew', 0) && {
+        ...renewal,
+        request: { ...request, renew: random.chance(0.5), maxHold: Number.POSITIVE_INFINITY },
+      }),
+      nested: chance('nest', 0.1) ? nested : call.nested,
+    }
+  })
+  const young = longest + Math.max(1_000, long(plan.settings.lease)) * 1.01 + 2_000
+  const grace = kinds.length > 0 ? plan.bound + 10_000 + young : 0
+  const kindOf = (kind: FaultKind) => (kind === 'dataLoss' ? 'restart' : kind)
+  const struck: readonly Fault[] =
+    kinds.length === 0
+      ? []
+      : Array.from({ length: random.int(1, theme.count) }, () => ({
+          at: random.between(20, healed),
+          kind: kindOf(random.pick(kinds)),
+          client: random.int(0, plan.clients - 1),
+          ms: random.pick([10, 100, 400, plan.settings.lease, 2_000, 1.3 * plan.settings.outageTimeout]),
+          variant: random.int(0, 5),
+          key: random.pick(plan.keys),
+          servers: some(random.chance(0.5) ? minority : count),
+        }))
+  return {
+    ...plan,
+    kind: 'quorum',
+    settings: { ...plan.settings, lease: long(plan.settings.lease) },
+    weathers: Array.from({ length: count }, (_, i) => ({
+      ...weather,
+      lingers: 900,
+      unreachable: new Map(),
+      delay: slow.includes(i) ? { ...delay, most: delay.most + far } : delay,
+    })),
+    persists: random.chance(0.3),
+    replica,
+    dead,
+    calls,
+    faults: struck,
+    kinds: new Set(kinds.map(kindOf)),
+    healed,
+    steady: 2 * worst < Math.max(100, plan.settings.outageTimeout / 3),
+    slack: 3 * plan.settings.outageTimeout + 1_200,
+    calm: kinds.length > 0 ? healed + grace : 0,
+    bound: plan.bound + 10 * worst + 2_000,
+    end: healed + grace + (plan.calls.length + 1) * (3_000 + longest + plan.bound + 20 * worst),
+    prompt: Number.POSITIVE_INFINITY,
+    tidyFrom: Number.POSITIVE_INFINITY,
+    orderly: false,
+  }
 }
 
 /**
@@ -177,7 +321,9 @@ function planOfMutex(seed: number): Plan {
   // Among the histories whose calls have many owners, some have no faults either. In these histories, the promises
   // that redis-baton keeps only without faults can be checked, too.
   const often = family || random.chance(0.2) ? 0 : 0.25
-  const kinds = new Set(faultKinds.filter(kind => random.chance(family && kind === 'messages' ? 0.3 : often)))
+  const kinds = new Set<FaultKind>(
+    faultKinds.filter(kind => random.chance(family && kind === 'messages' ? 0.3 : often)),
+  )
   const clients = random.int(2, 4)
   const keys = random.chance(0.7) ? ['k'] : ['k', 'l']
   const lease = random.pick([60, 300, 1_000, 3_000])
@@ -192,7 +338,6 @@ function planOfMutex(seed: number): Plan {
   const spike = random.pick([20, 400])
   const delay = { least: 0.05, most, spike, spikes: random.pick([0, 0.01, 0.05]) }
   const worst = delay.spikes > 0 ? most + spike : most
-  // Whether every answer is so fast that no client believes its connection to be dead.
   const steady = 2 * worst < Math.max(100, settings.outageTimeout / 3)
   const healed = random.pick([600, 2_000, 5_000])
   const crowd = random.chance(0.4)
@@ -210,6 +355,8 @@ function planOfMutex(seed: number): Plan {
     settings,
     kinds,
     healed,
+    steady,
+    slack: 0,
     calm: quiet ? 0 : healed + grace,
     bound,
     end: healed + grace + (calls + 1) * (lease * 2 + 1_000 + bound) + settings.outageTimeout,
@@ -222,15 +369,21 @@ function planOfMutex(seed: number): Plan {
     // After a refusal, a client pauses its cleanup for a second.
     forgotten: 10 * worst + (kinds.has('refusal') ? 1_300 : 200),
     orderly: steady && !disorderly.some(kind => kinds.has(kind)) && settings.waiterTtl / 2 > 4 * worst,
-    weather: {
-      delay,
-      messageLoss: kinds.has('messages') ? random.pick([0, 0.2, 1]) : 0,
-      messageEcho: kinds.has('messages') ? random.pick([0, 0.3]) : 0,
-      messageLate: kinds.has('messages') ? random.pick([0, 0.3, 0.7]) : 0,
-      noScript: kinds.has('noScript') ? 0.2 : 0,
-      refusal: undefined,
-      unreachable: new Map(),
-    },
+    weathers: [
+      {
+        delay,
+        messageLoss: kinds.has('messages') ? random.pick([0, 0.2, 1]) : 0,
+        messageEcho: kinds.has('messages') ? random.pick([0, 0.3]) : 0,
+        messageLate: kinds.has('messages') ? random.pick([0, 0.3, 0.7]) : 0,
+        noScript: kinds.has('noScript') ? 0.2 : 0,
+        refusal: undefined,
+        unreachable: new Map(),
+        lingers: 1_500,
+      },
+    ],
+    persists: true,
+    replica: false,
+    dead: { servers: [], at: 0, how: 'refused' },
     calls: Array.from({ length: calls }, () => callOf(random, clients, keys, healed, settings, crowd, family)),
     faults: Array.from({ length: faultCount }, () => ({
       at: random.between(20, healed),
@@ -239,6 +392,7 @@ function planOfMutex(seed: number): Plan {
       ms: random.pick([1, 10, 100, lease, 2 * lease, settings.waiterTtl, 1.3 * settings.outageTimeout]),
       variant: random.int(0, 5),
       key: random.pick(keys),
+      servers: [0],
     })),
   }
 }

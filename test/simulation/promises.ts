@@ -1,9 +1,9 @@
 /** Checks that every promise settles in time (I6, docs/guarantees.md), and that a free lock is granted in time (I4). */
 import type { SimulatedClient } from './client.ts'
-import { isReadWrite, isShared, type LockState, liveHolds, takenOf, writes } from './lock-state.ts'
+import { agreed, isReadWrite, isShared, type LockState, liveHolds, takenOf, writes } from './lock-state.ts'
+import type { Net } from './network.ts'
 import { type Plan, WRITES } from './plan.ts'
 import { mayEnter } from './reentries.ts'
-import type { Server } from './server.ts'
 
 /**
  * How late a promise may settle, in ms. A timer may be up to 1 ms late, and some calls end only after two timers, one
@@ -96,7 +96,7 @@ export class Promises {
       client,
       begun: now,
       due: now + limit * 1.001 + LATE,
-      patient: now + patience * 1.001 + LATE,
+      patient: now + patience * 1.001 + LATE + this.#plan.slack,
       stops,
       stopped,
       isLock: what.startsWith('lock'),
@@ -120,8 +120,9 @@ export class Promises {
   }
 
   /** Runs after each event. `now` is the event's virtual time. */
-  look(now: number, server: Server): void {
-    const outage = this.#plan.settings.outageTimeout * 1.001 + LATE
+  look(now: number, nets: readonly Net[]): void {
+    const { settings, slack } = this.#plan
+    const outage = settings.outageTimeout * 1.001 + LATE + slack
     for (const open of this.#open) {
       const { process, outOfReach } = open.client
       if (!process.awake || process.dead) continue
@@ -136,14 +137,16 @@ export class Promises {
         )
       }
     }
-    if (now >= this.#plan.calm) this.#lookForProgress(now, server)
+    if (now >= this.#plan.calm) this.#lookForProgress(now, nets)
   }
 
-  #lookForProgress(now: number, server: Server): void {
+  #lookForProgress(now: number, nets: readonly Net[]): void {
+    const [{ server }] = nets as [Net]
     for (const key of this.#plan.keys) {
       const waiting = [...this.#open].filter(({ waitsFor, client }) => waitsFor === key && client.open)
       const first = waiting[0]
-      const state = first && server.lock(first.client.lockOf(key))
+      const states = first && nets.map(net => net.server.lock(first.client.lockOf(key)))
+      const state = states && agreed(states, server.now)
       if (!first || !state) {
         this.#idleSince.delete(key)
         continue

@@ -18,6 +18,8 @@ import { type Joined, type ScriptName, type Watcher, witness } from './witness.t
 
 /** The time of day at virtual time 0, ms. */
 const EPOCH = 1_750_000_000_000
+/** A server that was never restarted started at this virtual time, in ms. */
+const LONG_AGO = -1_000_000
 
 /** A script of one kind of lock, and the script's text as clients send it. */
 export interface KnownScript {
@@ -50,6 +52,12 @@ export interface Listener {
 }
 
 export class Server {
+  readonly host: string
+  /** Whether a restart keeps all data, and the server says so. */
+  readonly persists: boolean
+  /** The virtual time of the latest start, in ms, and how often the server was restarted. */
+  startedAt = LONG_AGO
+  starts = 0
   readonly #timeline: Timeline
   readonly #watcher: Watcher
   readonly #known: ReturnType<typeof known>
@@ -59,7 +67,9 @@ export class Server {
   readonly #channels = new Map<string, Set<Listener>>()
 
   /** `tokenMemory` is an option of lock clients. Here, all clients have the same value. */
-  constructor(timeline: Timeline, watcher: Watcher, tokenMemory: number) {
+  constructor(timeline: Timeline, watcher: Watcher, tokenMemory: number, host = 'server', persists = true) {
+    this.host = host
+    this.persists = persists
     this.#known = known(tokenMemory)
     this.#timeline = timeline
     this.#watcher = watcher
@@ -137,9 +147,35 @@ export class Server {
     return listeners?.size ?? 0
   }
 
-  /** Loses all data, as by FLUSHALL or by a restart without persistence. */
+  /** Restarts: the data is lost, unless the server persists it. No excuse for a quorum, so the watcher is not told. */
+  restart(): void {
+    this.startedAt = this.#timeline.now
+    this.starts += 1
+    if (!this.persists) this.#empty()
+  }
+
+  /** What INFO says. Redis counts its uptime in whole seconds of the time of day. */
+  info(loading: boolean, replica: boolean): string {
+    const seconds = (ms: number) => Math.floor((EPOCH + ms) / 1000)
+    const uptime = seconds(this.#timeline.now) - seconds(replica ? LONG_AGO : this.startedAt)
+    return [
+      `uptime_in_seconds:${uptime}`,
+      `loading:${Number(loading)}`,
+      `aof_enabled:${Number(this.persists)}`,
+      `run_id:${this.host}${replica ? 'copy' : this.starts}`,
+      `role:${replica ? 'slave' : 'master'}`,
+      ...(replica ? [`master_host:${this.host}`, 'master_port:6379'] : []),
+      '',
+    ].join('\r\n')
+  }
+
+  /** Loses all data, as by FLUSHALL. */
   loseData(): void {
     for (const state of this.locks) this.#watcher.taken(liveHolds(state, this.now))
+    this.#empty()
+  }
+
+  #empty(): void {
     this.#redis.keys.clear()
     for (const lock of this.#locks.keys()) this.#locks.set(lock, nothing)
   }

@@ -10,6 +10,7 @@ import type { Net } from './network.ts'
 import { Server } from './server.ts'
 import { Process, Timeline } from './timeline.ts'
 import { Trace } from './trace.ts'
+import { nobody } from './witness.ts'
 
 const KEY = 'k'
 /** Round-trip times to the server, ms. */
@@ -19,8 +20,7 @@ const FAR = 1.1
 const BEGINNING = 500
 const GRANTS = 300
 
-/** A watcher that ignores everything. */
-const nobody = new Proxy({}, { get: () => () => {} }) as never
+const noClient: ClientWatcher = { acquired() {}, ended() {}, lost() {}, told() {} }
 
 interface Asked {
   /** The round-trip time of each process, ms. */
@@ -29,49 +29,75 @@ interface Asked {
   readonly callers: readonly number[]
   /** ms for which each caller holds the lock. */
   readonly hold: number
+  /** How many servers the lock is on, and how many of them are dead from the beginning. */
+  readonly servers?: number
+  readonly dead?: number
+  readonly fair?: boolean
+  /** The longest pause of a caller between two calls, in ms. */
+  readonly rests?: number
   /** How many clients are subscribed to the unlock channel but never ask for the lock. */
   readonly listeners?: number
   readonly seed?: number
 }
 
 /** Returns the process of each grant, in order, and the total time in ms. */
-async function order({ distances, callers, hold, listeners = 0, seed = 7 }: Asked): Promise<{ grants: number[]; ms: number }> {
+async function order({
+  distances,
+  callers,
+  hold,
+  servers = 1,
+  dead = 0,
+  fair = false,
+  rests = 0,
+  listeners = 0,
+  seed = 7,
+}: Asked): Promise<{ grants: number[]; ms: number }> {
   const settings: Settings = settingsOf({ fairAfter: Number.POSITIVE_INFINITY })
   const timeline = new Timeline()
-  const server = new Server(timeline, nobody, settings.tokenMemory)
+  const all = Array.from({ length: servers }, () => new Server(timeline, nobody, settings.tokenMemory))
   const trace = new Trace(timeline, false)
   const grants: number[] = []
   let begun = BEGINNING
+  const pauses = new Random(8, 0)
   const clients = distances.map((distance, i) => {
     const random = new Random(seed, i)
-    const delay = { least: distance / 2, most: 0.6 * distance, spike: 0, spikes: 0 }
-    const weather = { delay, messageLoss: 0, messageEcho: 0, messageLate: 0, noScript: 0 }
-    const net: Net = {
-      timeline,
-      random,
-      server,
-      trace,
-      weather: { ...weather, refusal: undefined, unreachable: new Map() },
-    }
-    return new SimulatedClient(net, new Process(`c${i}`, timeline, random), settings, 'mutex', nobody as ClientWatcher)
+    const rest = { messageLoss: 0, messageEcho: 0, messageLate: 0, noScript: 0, refusal: undefined, lingers: 1_500 }
+    const nets = all.map((server, n): Net => {
+      // Of several servers, each process is near another one, so that the requests of two processes cross.
+      const away = servers > 1 && n !== i ? distance + FAR : distance
+      const delay = { least: away / 2, most: 0.6 * away, spike: 0, spikes: 0 }
+      const gone = n >= servers - dead ? ('refused' as const) : undefined
+      return {
+        host: `s${n}`,
+        timeline,
+        random,
+        server,
+        trace,
+        weather: { ...rest, delay, unreachable: new Map(), dead: gone },
+      }
+    })
+    const process = new Process(`c${i}`, timeline, random)
+    return new SimulatedClient(nets, process, settings, servers > 1 ? 'quorum' : 'mutex', noClient)
   })
   for (let i = 0; i < listeners; i++) {
-    timeline.at(1, () => server.subscribe(`${clients[0]!.lockOf(KEY)}:unlock`, { receive() {} }))
+    timeline.at(1, () => all[0]!.subscribe(`${clients[0]!.lockOf(KEY)}:unlock`, { receive() {} }))
   }
   const loop = async (i: number) => {
     const { process } = clients[i]!
     for (;;) {
-      const lease = await clients[i]!.lock(KEY, callTermsOf({}, settings))
+      const lease = await clients[i]!.lock(KEY, callTermsOf({ fair }, settings))
       if (timeline.now >= BEGINNING) {
         if (grants.length === 0) begun = timeline.now
         grants.push(i)
       }
       if (hold > 0) await new Promise<void>(resolve => process.after(hold, resolve))
       await lease!.release()
+      if (rests > 0) await new Promise<void>(resolve => process.after(pauses.between(0, rests), resolve))
     }
   }
   for (const [i, count] of callers.entries()) {
-    for (let n = 0; n < count; n++) timeline.at(20 + i + n / 10, () => void loop(i), clients[i]!.process)
+    for (let n = 0; n < count; n++)
+      timeline.at(20 + (servers > 1 ? 0 : i) + n / 10, () => void loop(i), clients[i]!.process)
   }
   while (grants.length < GRANTS) {
     const event = timeline.next()
@@ -122,4 +148,12 @@ test('clients that are only subscribed cost little time', async () => {
 test('three processes share the lock evenly even if other clients are only subscribed', async () => {
   const { grants } = await order({ distances: [NEAR, NEAR, FAR], callers: [1, 1, 1], hold: 10, listeners: 5 })
   expect(ratio(grants)).toBeLessThan(1.5)
+})
+
+test.each([3, 5, 7])('of %i servers, a dead minority costs fair waiters no time', async servers => {
+  const load = { distances: [NEAR, NEAR, NEAR], callers: [4, 4, 4], hold: 1, rests: 20, fair: true, servers }
+  const alive = await order(load)
+  const bare = await order({ ...load, dead: (servers - 1) / 2 })
+  expect(bare.grants).toHaveLength(GRANTS)
+  expect(alive.ms / bare.ms).toBeGreaterThan(0.85)
 })

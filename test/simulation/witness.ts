@@ -35,6 +35,18 @@ export interface Watcher {
   left(id: string): void
 }
 
+/** Ignores everything. */
+export const nobody: Watcher = {
+  granted() {},
+  reentered() {},
+  asked() {},
+  dropped() {},
+  passed() {},
+  taken() {},
+  joined() {},
+  left() {},
+}
+
 export interface Grant {
   readonly claim: DecodedClaim
   readonly token: number

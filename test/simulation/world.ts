@@ -18,16 +18,18 @@
  *
  * A history has four parts:
  *   1. calls and faults                              until plan.healed
- *   2. no new calls or faults; waiters are served    until every promise has settled and every lease has ended (I4, I6)
+ *   2. no new calls or faults; waiters are served    until every promise has settled and every lease has ended (I4, I6);
+ *                                                    then each client takes each lock once more
  *   3. all clients are idle                          until old timers have run; then no client keeps anything (I7)
  *   4. all clients close, and keys expire            then no timers and no keys are left (I7)
  */
 import type { Lease } from '../../src/key/lease.ts'
 import { Random } from '../kit/random.ts'
+import { Beliefs } from './beliefs.ts'
 import { Checks } from './checks.ts'
 import { SimulatedClient } from './client.ts'
-import { heal, type Stage, strike } from './faults.ts'
-import type { Weather } from './network.ts'
+import { heal, kill, type Stage, strike } from './faults.ts'
+import type { Net } from './network.ts'
 import { type Call, type Nested, type Plan, planOf, type SimulatedKind } from './plan.ts'
 import { Promises } from './promises.ts'
 import { Server } from './server.ts'
@@ -45,6 +47,8 @@ const REST = 4_000
 const CLEANING = 1_200
 /** How many ms the first attempt of a call has for its answer, even if the call's timeout is shorter. */
 const ATTEMPT = 1_000
+/** A renewal by some ms prolongs the hold by this fraction of them at least, all margins included. */
+const LEAST = 0.8
 /** How many ms a closing client waits for a Redis that does not answer its releases. */
 const CLOSE_PATIENCE = 2_000
 
@@ -53,14 +57,14 @@ export class World implements Stage {
   readonly timeline = new Timeline()
   readonly random: Random
   readonly trace: Trace
-  readonly server: Server
-  readonly weather: Weather
+  readonly nets: readonly Net[]
   readonly clients: SimulatedClient[]
   failure: string | undefined
   readonly #plan: Plan
-  readonly #checks: Checks
+  readonly #checks: Checks | Beliefs
   readonly #promises: Promises
   readonly #jitter: Random
+  #probed = false
 
   constructor(seed: number, kind: SimulatedKind, traced = false) {
     this.seed = seed
@@ -68,15 +72,24 @@ export class World implements Stage {
     this.#jitter = new Random(seed, 2)
     this.trace = new Trace(this.timeline, traced)
     this.#plan = planOf(seed, kind)
-    this.weather = this.#plan.weather
     const failed = (invariant: string, what: string) => this.#fail(`${invariant}: ${what}`)
-    this.#checks = new Checks(this.#plan, () => this.timeline.now, failed)
+    const { weathers, persists, replica, dead } = this.#plan
+    const Judge = weathers[1] ? Beliefs : Checks
+    this.#checks = new Judge(this.#plan, () => this.timeline.now, failed)
     this.#promises = new Promises(this.#plan, failed)
-    this.server = new Server(this.timeline, this.#checks, this.#plan.settings.tokenMemory)
+    const { timeline, random, trace } = this
+    const made = (host: string) =>
+      new Server(timeline, this.#checks.watcher, this.#plan.settings.tokenMemory, host, persists)
+    const first = made('server0')
+    this.nets = weathers.map((weather, i): Net => {
+      const host = `server${weathers[1] ? i : ''}`
+      const server = i === 0 || (replica && i === 1) ? first : made(host)
+      return { host, replica: replica && i === 1, timeline, random, server, weather, trace }
+    })
     const { settings, clients, calls, faults, healed } = this.#plan
     this.clients = Array.from({ length: clients }, (_, i) => {
       const process = new Process(`c${i}`, this.timeline, new Random(seed, 3 + i))
-      const client = new SimulatedClient(this, process, settings, kind, this.#checks)
+      const client = new SimulatedClient(this.nets, process, settings, kind, this.#checks)
       this.#checks.know(client)
       return client
     })
@@ -84,6 +97,8 @@ export class World implements Stage {
       const client = this.clients[call.client] as SimulatedClient
       this.timeline.at(call.at, () => this.#call(client, call), client.process)
     }
+    this.trace.note('world', () => `${weathers.length} servers${replica ? ', server1 is a replica of server0' : ''}`)
+    if (dead.servers.length > 0) this.timeline.at(dead.at, () => kill(this, dead.servers, dead.how))
     for (const fault of faults) this.timeline.at(fault.at, () => strike(this, fault))
     this.timeline.at(healed, () => {
       heal(this)
@@ -91,19 +106,11 @@ export class World implements Stage {
     })
   }
 
-  get handedOn(): number {
-    return this.#checks.handedOn
+  get counts(): Checks['counts'] {
+    return this.#checks.counts
   }
 
-  get reentered(): number {
-    return this.#checks.reentries.granted
-  }
-
-  get deadlocks(): number {
-    return this.#checks.reentries.deadlocks
-  }
-
-  /** Replaces Math.random while an event of this history runs. */
+  /** Replaces Math.random while this history runs. */
   readonly jitter = () => this.#jitter.fraction()
 
   /** Runs events until one of them needs a turn of the event loop. Returns false if the history is over. */
@@ -122,8 +129,8 @@ export class World implements Stage {
 
   /** Checks the history after a turn of the event loop. */
   look(): void {
-    this.#checks.look(this.timeline.now, this.server, this.weather.refusal !== undefined)
-    this.#promises.look(this.timeline.now, this.server)
+    this.#checks.look(this.timeline.now, this.nets)
+    this.#promises.look(this.timeline.now, this.nets)
   }
 
   close(client: SimulatedClient): void {
@@ -135,8 +142,10 @@ export class World implements Stage {
   }
 
   forceRelease(client: SimulatedClient, key: string): void {
-    if (client.open)
-      this.#watch(`forceRelease ${key}`, client, this.#plan.settings.outageTimeout, client.forceRelease(key))
+    if (!client.open) return
+    const forced = this.#checks.forcing(key)
+    const forcing = client.forceRelease(key).then(done => forced(done, this.nets))
+    this.#watch(`forceRelease ${key}`, client, this.#plan.settings.outageTimeout, forcing)
   }
 
   #call(client: SimulatedClient, call: Call): void {
@@ -183,15 +192,37 @@ export class World implements Stage {
     if (nested) this.#nest(client, lease, call, nested)
     if (hold === undefined) return this.#release(client, lease, false)
     const use = this.#promises.begin(`use of ${lease.id}`, client, this.timeline.now)
-    if (renew !== undefined) {
-      process.after(hold / 2, () => {
-        if (client.open) this.#watch(`renew ${lease.id}`, client, this.#plan.settings.outageTimeout, lease.renew(renew))
+    const pause = Math.max(Math.min(hold, call.request.lease) / 2, hold / 8)
+    for (let after = pause; renew !== undefined && after > 0 && after < hold; after += pause) {
+      process.after(after, () => this.#contest(call, client))
+      process.after(after + (call.contested ?? 0), () => {
+        if (client.open) this.#renew(client, lease, renew, Number.isFinite(call.request.maxHold))
       })
     }
     process.after(hold, () => {
       this.#promises.settle(use)
       if (ending !== 'never') this.#release(client, lease, ending === 'twice')
     })
+  }
+
+  #contest({ contested, key }: Call, client: SimulatedClient): void {
+    const other = this.clients.find(each => each !== client && each.open)
+    if (contested !== undefined && other)
+      this.timeline.at(this.timeline.now, () => this.forceRelease(other, key), other.process)
+  }
+
+  /** Renews for `ms`. `limited`: the hold may end earlier all the same. */
+  #renew(client: SimulatedClient, lease: Lease, ms: number, limited: boolean): void {
+    const { process } = client
+    const { stops } = process
+    const asked = process.now()
+    const renewing = lease.renew(ms).then(() => {
+      const due = asked + ms * LEAST
+      const left = lease.remaining()
+      if (!limited && lease.held && process.stops === stops && process.now() + left < due)
+        this.#fail(`I8: ${lease.id} was renewed for ${ms} ms, and resolves with ${left.toFixed(3)} ms left`)
+    })
+    this.#watch(`renew ${lease.id}`, client, this.#plan.settings.outageTimeout, renewing)
   }
 
   /** Takes the same lock while `lease` holds it, as a function called by `using` may do. */
@@ -205,7 +236,9 @@ export class World implements Stage {
     this.trace.note(client.process.name, () => `nests in ${lease.id}, ${how}, ${wants}`)
     const nesting = client.lock(key, inner).then(nestedLease => {
       const inside = nestedLease?.fencingToken === fencingToken
-      if (lease.held && !this.#checks.tookAway(lease) && !inside) {
+      // In a quorum, a hold may be on a server that is silent now. Then a nested single attempt finds no majority.
+      const fails = !nestedLease && this.nets.length > 1
+      if (lease.held && !this.#checks.tookAway(lease) && !inside && !fails) {
         this.#fail(`re-entry: ${nestedLease ? nestedLease.id : 'no lease'} is nested in ${lease.id}, which is held`)
       }
       if (!nestedLease) return
@@ -241,13 +274,37 @@ export class World implements Stage {
   #awaitEnd(): void {
     const { timeline } = this
     const open = this.#promises.open
-    if (open.length === 0 && this.#checks.openLeases === 0) {
+    if (open.length === 0 && this.#checks.openLeases === 0 && timeline.now >= this.#plan.calm && !this.#probed) {
+      this.#probed = true
+      if (this.#plan.steady)
+        for (const client of this.clients) timeline.at(timeline.now, () => this.#probe(client), client.process)
+      timeline.at(timeline.now + POLL, () => this.#awaitEnd())
+    } else if (open.length === 0 && this.#checks.openLeases === 0 && this.#probed) {
       this.trace.note('world', () => 'rests')
       timeline.at(timeline.now + REST, () => this.#closeAll())
     } else if (timeline.now < this.#plan.end) {
       timeline.at(timeline.now + POLL, () => this.#awaitEnd())
     } else {
       this.#fail(`I4: not over by ${timeline.now.toFixed(0)}: ${open.join('; ')}; leases: ${this.#checks.openLeases}`)
+    }
+  }
+
+  /** After all faults, each client can take each lock again. */
+  #probe(client: SimulatedClient): void {
+    if (!client.open) return
+    const request = {
+      ...(this.#plan.calls[0] as Call).request,
+      timeout: undefined,
+      signal: undefined,
+      fairAfter: undefined,
+      owner: undefined,
+    }
+    for (const key of this.#plan.keys) {
+      const taking = client.lock(key, request).then(
+        lease => lease?.release(),
+        error => this.#fail(`I4: ${client.process.name} cannot take ${key} any more: ${error.message}`),
+      )
+      this.#watch(`lock ${key} again`, client, Number.POSITIVE_INFINITY, taking)
     }
   }
 
@@ -279,7 +336,8 @@ export class World implements Stage {
     }
     const unsettled = this.#promises.open
     if (unsettled.length > 0) this.#fail(`I6: never settled: ${unsettled.join('; ')}`)
-    if (this.server.keys.length > 0) this.#fail(`I7: keys are left: ${this.server.keys.join(' ')}`)
+    const keys = this.nets.flatMap(({ server }) => server.keys)
+    if (keys.length > 0) this.#fail(`I7: keys are left: ${keys.join(' ')}`)
   }
 
   #fail(what: string): void {

@@ -83,7 +83,8 @@ async function behindTheDead({ limited, other }: Pair, key: string): Promise<voi
   const [, ticket] = await redis.zrange(`${lock}:queue`, '0', '0', 'WITHSCORES')
   const dead = newClientId()
   await redis.zadd(`${lock}:queue`, Number(ticket) - 1, `${newHoldId(dead)} 0 30000 30000 0 dead`)
-  await redis.zadd(`${lock}:expiry`, 1e14, `${dead}@${await redis.cluster('MYID')}`)
+  const node = Number.parseInt(String(await redis.cluster('MYID')).slice(0, 2), 16) / 256
+  await redis.zadd(`${lock}:expiry`, 1e13 + node, `${dead}@`)
   await redis.pexpire(`${lock}:expiry`, 30_000)
   expect(await held.release()).toBe(true)
   expect(await (await wait).release()).toBe(true)

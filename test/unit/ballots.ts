@@ -11,5 +11,9 @@ import type { Place } from '../../src/compose/quorum/member.ts'
 export function ballotsOver(places: readonly unknown[], clock: Clock): Ballots {
   const now = () => clock.now()
   const floor = new Floor(now, places.length, () => {})
-  return new Ballots(places as readonly Place[], clock, floor, 9_000, { won: () => {}, asks: () => {} })
+  return new Ballots(places as readonly Place[], clock, floor, 9_000, {
+    won: () => {},
+    asks: () => {},
+    refused: () => {},
+  })
 }

@@ -21,7 +21,7 @@ test('I5: the reply to a renewal does not make the client take back a hold that 
   const renewed: (() => void)[] = []
   const released: (() => void)[] = []
   const places = [0, 1, 2].map(server => ({
-    member: { up: true, counts: true, epoch: 0 },
+    member: { up: true, counts: () => true, epoch: 0 },
     kind: {
       renew: () => new Promise(resolve => renewed.push(() => resolve([clock.now() + 600]))),
       release: () => new Promise(resolve => released.push(() => resolve({ ended: true, heard: 0 }))),

@@ -11,7 +11,7 @@
  * clearing.
  */
 import { channel } from 'node:diagnostics_channel'
-import type { Claim, Granted, Queued, Refused } from '../../kind.ts'
+import type { Claim, Granted, Queued, Refused, Via, VoteMode } from '../../kind.ts'
 import type { Member, Place } from './member.ts'
 
 /**
@@ -23,7 +23,17 @@ export interface Sight {
   readonly sent: number
   /** The server's counter of tokens at the refusal. Every later grant has a larger token. */
   readonly clock: number
+  /** When the lease of the holder that the server named may have begun, at the earliest, in monotonic ms. */
+  readonly begun: number
+  /** When that lease ends, at the latest, in monotonic ms. */
+  readonly ends: number
 }
+
+/** What the server said when it refused a claim. */
+export type Refusal = Pick<Refused, 'sent' | 'clock' | 'ttl' | 'holder'>
+
+/** How far the servers' clocks may drift in the course of a lease, as a fraction of the lease. */
+export const DRIFT = 0.01
 
 /** One server's vote and queue entry for a claim, as far as this client knows. */
 export class Seat {
@@ -37,6 +47,8 @@ export class Seat {
    * votes counted (`Standing`). After the grant, a vote is valid if it has the token of the hold.
    */
   counted = false
+  /** `Member.keepsSince` when the server voted, or when its vote was found to count. */
+  keepsSince = Number.NEGATIVE_INFINITY
   /** `Member.epoch` when the server voted. Identifies the connection on which the vote came. */
   epoch = 0
   seen: Sight | undefined
@@ -47,7 +59,7 @@ export class Seat {
    * once. Undefined: the server has not answered, or the order does not matter to the claim, as for a re-entry.
    */
   ticket: number | undefined
-  /** Whether the server is being told the ticket that the claim has on all servers (`Ballots.#order`). */
+  /** Whether the server is being told the ticket that the claim has on all servers (`Looks.order`). */
   ordering = false
   /** How many requests of the claim this server has not answered. */
   asked = 0
@@ -62,6 +74,8 @@ export class Seat {
   agreeing = false
   /** Whether the server may have voted for the claim, or have the claim in its queue. */
   touched = false
+  /** Whether the server has refused each request of the claim, so that it has nothing of it. */
+  refusing = false
   /** Whether a message has reported a grant, and the server has to be asked for how long the lease still runs. */
   announced = false
   /** Whether the hold is being released on the server. */
@@ -83,6 +97,12 @@ export class Seat {
   late = false
   /** Called once the server has answered all requests of the claim. */
   idle: (() => void) | undefined
+  /** Drop the requests of the claim that are kept back (`Member.keep`). */
+  readonly drops: (() => void)[] = []
+
+  drop(): void {
+    for (const drop of this.drops.splice(0)) drop()
+  }
 }
 
 export class Ballot {
@@ -90,15 +110,22 @@ export class Ballot {
   readonly seats: readonly Seat[]
   /** The grant that the caller receives; undefined while the claim is not granted. */
   granted: Granted | undefined
+  /**
+   * Since when the majority that has granted the claim has lost no data (`Member.keepsSince`). Before that time, these
+   * servers may have granted the lock to a caller with a longer lease.
+   */
+  keepsSince = Number.NEGATIVE_INFINITY
   /** How many calls wait for the outcome of the claim (poll.ts). */
   polls = 0
   /** The token that this client is writing to servers, so that a majority has the same token; otherwise undefined. */
   token: number | undefined
+  /** The largest token that this client has asked servers to write; 0: none. */
+  raised = 0
   /**
-   * The time until which this client waits for missing votes before it grants the claim, in monotonic ms
-   * (`Ballots.#mayShare`).
+   * Since when this client has waited for missing answers although a majority has voted, in monotonic ms
+   * (`Ballots.#awaits`).
    */
-  sharesUntil: number | undefined
+  awaitsSince: number | undefined
   /** Whether the caller has received the grant. */
   reported = false
   /** Whether no caller wants the claim any more. */
@@ -112,7 +139,9 @@ export class Ballot {
 
   constructor(claim: Claim, servers: number) {
     this.claim = claim
-    this.seats = Array.from({ length: servers }, () => new Seat())
+    const seats: Seat[] = []
+    while (seats.length < servers) seats.push(new Seat())
+    this.seats = seats
   }
 }
 
@@ -122,6 +151,32 @@ export class Ballot {
  */
 export function untilMajority(ends: readonly number[], majority: number): number {
   return ends.length < majority ? 0 : [...ends].sort((a, b) => b - a)[majority - 1]!
+}
+
+/**
+ * Returns the token for a grant with these votes. Once a majority of the servers has this token, every later grant by any majority
+ * has a larger one. If a majority of the servers has already voted with the same token, returns that token. Otherwise
+ * returns the largest token of all votes.
+ */
+export function commonToken(votes: readonly Granted[], majority: number): number {
+  const tokens = votes.map(({ token }) => token)
+  const most = tokens.find(token => tokens.filter(same => same === token).length >= majority)
+  return most ?? Math.max(...tokens)
+}
+
+/**
+ * Returns the new deadline of a vote that the server has confirmed: the end of the lease as the server reports it
+ * (`ends`), minus a margin for the drift of the clocks. But the deadline is never later than the end of the longest
+ * lease that this client has asked for. For the present request, that end is `asked`. If an earlier renewal asked for
+ * more, that end is the present deadline of the vote.
+ */
+export function confirmedDeadline(vote: Granted, ends: number, asked: number, now: number): number {
+  return Math.min(ends - (ends - now) * DRIFT, Math.max(asked, vote.deadline))
+}
+
+export function viaOf(votes: readonly Granted[]): Via {
+  for (const via of ['reentry', 'expiry', 'handoff'] as const) if (votes.some(vote => vote.via === via)) return via
+  return 'immediate'
 }
 
 /** Returns the latest place that a server has given the claim in its order. */
@@ -141,17 +196,14 @@ export interface BallotBox {
   votes(ballot: Ballot): Granted[]
   /** Returns the valid votes for the claim whose leases have not ended. */
   live(ballot: Ballot): Granted[]
-  /**
-   * Gives the claim its ticket on the server. If the server has voted for the claim, the vote is given back, and the
-   * server votes for its first waiter again.
-   */
-  place(ballot: Ballot, server: number): void
+  /** Sends a request of the claim to the server. Calls `answered` with the answer, or with the error. */
+  ask(ballot: Ballot, server: number, mode: VoteMode, floor: number, answered?: (answer: Answer) => void): void
   /** Records that the caller of the claim still waits. */
   waits(waiter: Queued): void
   /** Records that the server has granted the claim. */
   voted(ballot: Ballot, server: number, grant: Granted): void
   /** Records that the server has refused the claim, or queued it at `position`. */
-  refused(ballot: Ballot, server: number, seen: Sight, position?: number): void
+  refused(ballot: Ballot, server: number, refusal: Refusal, position?: number): void
   /** Checks again whether the claim can be granted. Called after its votes or its state have changed. */
   changed(ballot: Ballot): void
 }

@@ -16,24 +16,45 @@
  * clearing.ts takes claims back, looks.ts asks the servers about waiters, and poll.ts has the calls that wait for a
  * grant.
  */
-import { type Clock, surelyUntil } from '../../clock.ts'
-import type { Claim, Granted, HoldName, Queued, Refused, Via, VoteMode } from '../../kind.ts'
-import { type Answer, Ballot, type BallotBox, type Seat, tellOutcome, untilMajority } from './ballot.ts'
+import type { Clock } from '../../clock.ts'
+import type { Claim, Granted, HoldName, Queued, VoteMode } from '../../kind.ts'
+import { isFinal } from '../../redis/refusals.ts'
+import {
+  type Answer,
+  Ballot,
+  type BallotBox,
+  commonToken,
+  confirmedDeadline,
+  DRIFT,
+  type Refusal,
+  type Seat,
+  tellOutcome,
+  untilMajority,
+  viaOf,
+} from './ballot.ts'
 import { Clearing } from './clearing.ts'
 import type { Floor } from './floor.ts'
 import { Looks } from './looks.ts'
 import type { Member, Place } from './member.ts'
+import { mostOf } from './round.ts'
 
-/** How far the servers' clocks may drift in the course of a lease, as a fraction of the lease. */
-const DRIFT = 0.01
-/** How long this client waits for missing votes before it grants a claim, in ms (`#mayShare`). */
+/**
+ * How long this client waits for missing votes before it grants a claim for which other clients may call too, in ms
+ * (`#awaits`).
+ */
 const SHARING = 20
+/** A server that may have lost data was started lately if it has been up for less than this, in ms. */
+const LATELY = 3_600_000
+/** How long this client waits for missing answers if a server was started lately, in ms. */
+const REFUSING = 500
 
 export interface BallotsListener {
   /** Called when a claim has been granted while no call waited for it. */
   won(claim: Claim, grant: Granted): void
-  /** Called with the length of each claim's lease, in ms, before the servers are asked for their votes. */
-  asks(lease: number): void
+  /** Called with the length of each claim's lease and of each renewal, in ms, before the servers are asked. */
+  asks(key: string, lease: number): void
+  /** Called when a server has refused a request of a claim. */
+  refused(server: number, error: Error): void
 }
 
 export class Ballots implements BallotBox {
@@ -67,9 +88,14 @@ export class Ballots implements BallotBox {
     return this.#all.get(id)
   }
 
+  /** Records that this client asks for a hold of `lease` ms on the lock of this key. */
+  asks(key: string, lease: number): void {
+    this.#listener.asks(key, lease)
+  }
+
   of(claim: Claim): Ballot {
     let ballot = this.#all.get(claim.id)
-    this.#listener.asks(claim.lease)
+    this.asks(claim.key, claim.lease)
     if (!ballot) {
       ballot = new Ballot(claim, this.places.length)
       this.#all.set(claim.id, ballot)
@@ -95,17 +121,21 @@ export class Ballots implements BallotBox {
     for (const ballot of [...this.#all.values()]) this.changed(ballot)
   }
 
-  counts(server: number): boolean {
-    return (this.places[server] as Place).member.counts
+  counts({ claim }: Ballot, server: number): boolean {
+    return (this.places[server] as Place).member.counts(claim.key)
   }
 
+  /**
+   * Sends a request of the claim to the server. If the server cannot be reached, a request of a new call is kept back
+   * until it can, and dropped as soon as no caller wants the claim any more.
+   */
   ask(ballot: Ballot, server: number, mode: VoteMode, floor: number, answered?: (answer: Answer) => void): void {
     const seat = ballot.seats[server] as Seat
+    const failed = (error: Error) => {
+      answered?.(error)
+      this.changed(ballot)
+    }
     if (seat.clearing) {
-      const failed = (error: Error) => {
-        answered?.(error)
-        this.changed(ballot)
-      }
       const cleared = () => {
         // The caller has given up, and may have closed the client. If the server were asked now and granted the lock,
         // nothing would take that grant back (I7).
@@ -116,9 +146,20 @@ export class Ballots implements BallotBox {
       Promise.all([trying, clearing]).then(cleared, failed)
       return
     }
+    const member = this.members[server] as Member
+    const kept = (mode === 'try' || mode === 'queue') && member.outOfReach
+    const send = () => this.#send(ballot, server, mode, floor, answered)
+    if (kept) seat.drops.push(member.keep(send, failed))
+    else send()
+  }
+
+  #send(ballot: Ballot, server: number, mode: VoteMode, floor: number, answered?: (answer: Answer) => void): void {
+    const seat = ballot.seats[server] as Seat
     const { touched } = seat
     seat.asked += 1
-    seat.touched = true
+    const { member, voting } = this.places[server] as Place
+    // A connection that rejects requests at once sends none.
+    seat.touched ||= !member.rejects
     const sent = this.#clock.now()
     const settled = (answer: Answer) => {
       seat.asked -= 1
@@ -127,6 +168,10 @@ export class Ballots implements BallotBox {
       const refused = mode === 'try' && answer && 'granted' in answer && !answer.granted
       if (refused && !touched && !seat.vote && !seat.clearing && seat.asked === 0) seat.touched = false
       if (!refused) seat.late = true
+      const denied = answer instanceof Error && isFinal(answer.cause)
+      seat.refusing = denied && (seat.refusing || !touched)
+      if (denied) this.#listener.refused(server, answer)
+      else if (!(answer instanceof Error)) member.refusal = undefined
       this.#answered(ballot, server, answer, mode, sent)
       answered?.(answer)
       this.changed(ballot)
@@ -134,7 +179,7 @@ export class Ballots implements BallotBox {
     }
     const returned = mode === 'place' ? seat.vote?.token : undefined
     if (returned !== undefined) seat.vote = undefined
-    ;(this.places[server] as Place).voting.vote(ballot.claim, mode, floor, returned).then(settled, settled)
+    voting.vote(ballot.claim, mode, floor, returned).then(settled, settled)
   }
 
   /** Records that the server has granted the claim, or confirmed the grant, with a lease of `lease` ms. */
@@ -150,10 +195,11 @@ export class Ballots implements BallotBox {
       return
     }
     const { vote } = seat
-    const { epoch } = (this.places[server] as Place).member
+    const { epoch, keepsSince } = (this.places[server] as Place).member
     const confirms = vote !== undefined && seat.counted && seat.epoch === epoch
-    seat.counted = ballot.granted ? grant.token === ballot.granted.token : confirms || this.counts(server)
+    seat.counted = ballot.granted ? grant.token === ballot.granted.token : confirms || this.counts(ballot, server)
     seat.epoch = epoch
+    seat.keepsSince = keepsSince
     // An answer that only confirms the vote, or only changes its token, is not a new grant. So the vote keeps its
     // `via`.
     const via = vote && (vote.token === grant.token || seat.agreeing) ? vote.via : grant.via
@@ -165,49 +211,15 @@ export class Ballots implements BallotBox {
     seat.votedAt = now
   }
 
-  refused(ballot: Ballot, server: number, { sent, clock }: Pick<Refused, 'sent' | 'clock'>, position = 0): void {
+  refused(ballot: Ballot, server: number, { sent, clock, ttl, holder }: Refusal, position = 0): void {
     const seat = ballot.seats[server] as Seat
     if (seat.clearing) return
-    seat.seen = { sent, clock }
+    const begun = Math.min(sent - ttl, holder?.since ?? sent)
+    seat.seen = { sent, clock, begun, ends: this.#clock.now() + ttl * (1 + DRIFT) }
     seat.position = position
     // A vote that arrived after the request was sent may be newer than this refusal. It may have come in a message
     // while the request was under way. Only an older vote is removed.
     if (seat.vote && seat.votedAt < sent) seat.vote = undefined
-  }
-
-  /** Handles a message from the server that reports a grant. Returns false if this client does not know the claim. */
-  announced(server: number, id: string, token: number, via: Via): boolean {
-    const ballot = this.#all.get(id)
-    if (!ballot) return false
-    const seat = ballot.seats[server] as Seat
-    const { lease } = ballot.claim
-    // This client already knows of the reported grant, or of a later one.
-    if (token <= seat.latest) {
-      // If this client no longer has the vote, the server may have lost its data, and may have granted the claim again
-      // with a smaller token. So the server is asked.
-      if (!seat.vote && !ballot.granted && !ballot.over) this.looks.lookSoon(ballot, server)
-      return true
-    }
-    const now = this.#clock.now()
-    const deadline = seat.seen && surelyUntil(seat.seen.sent, lease)
-    if (ballot.over || seat.clearing) this.voted(ballot, server, { granted: true, token, deadline: 0, via })
-    else if (deadline && token > (seat.seen?.clock ?? 0) && deadline - now >= lease / 2) {
-      this.voted(ballot, server, { granted: true, token, deadline, via })
-      this.changed(ballot)
-    } else {
-      seat.announced = true
-      this.looks.lookSoon(ballot, server)
-    }
-    return true
-  }
-
-  /**
-   * Called when the claim has received its ticket. Before that, messages may have reported grants without proving their
-   * leases. The servers of these messages are asked only now, because such a request contains the ticket.
-   */
-  queued(ballot: Ballot): void {
-    for (const [i, { announced }] of ballot.seats.entries()) if (announced) this.looks.lookSoon(ballot, i)
-    this.changed(ballot)
   }
 
   /**
@@ -233,14 +245,14 @@ export class Ballots implements BallotBox {
   /** Takes the claim back from every server. Resolves once a majority has neither a vote nor a queue entry for it. */
   end(ballot: Ballot): Promise<void> {
     ballot.over = true
-    ballot.granted = ballot.token = ballot.ticket = ballot.sharesUntil = undefined
+    ballot.granted = ballot.token = ballot.ticket = ballot.awaitsSince = undefined
     ballot.reported = false
     this.changed(ballot)
     const clears = ballot.seats.map((_, i) => this.clearing.clear(ballot, i))
     // `#forget` comes after the calls of `clear`, so that it keeps the ballot while the claim is being taken back. A
     // new attempt with the same claim finds this ballot, and waits until the claim has been taken back.
     this.#forget(ballot)
-    return this.most(clears)
+    return mostOf(clears, this.majority)
   }
 
   /**
@@ -258,22 +270,10 @@ export class Ballots implements BallotBox {
     for (const i of this.places.keys()) this.clearing.releasing(i, ended.then())
   }
 
-  /** Resolves once a majority of `parts` has resolved, and rejects once no majority can resolve any more. */
-  most(parts: readonly Promise<unknown>[]): Promise<void> {
-    return new Promise((resolve, reject) => {
-      let [done, failed] = [0, 0]
-      for (const part of parts) {
-        part.then(
-          () => ++done === this.majority && resolve(),
-          error => ++failed > parts.length - this.majority && reject(error),
-        )
-      }
-    })
-  }
-
   /** Records that the hold has been released on this server. */
   released(ballot: Ballot, server: number): void {
     const seat = ballot.seats[server] as Seat
+    seat.drop()
     seat.vote = undefined
     // If a request is still unanswered, the server may run it after the release.
     if (seat.asked > 0) this.clearing.clear(ballot, server)
@@ -315,46 +315,13 @@ export class Ballots implements BallotBox {
     this.#elect(ballot)
     // A vote that arrives after the grant may have another token. `#agree` replaces that token.
     if (ballot.granted) this.#agree(ballot, ballot.granted.token, true)
-    else this.#order(ballot)
+    else this.looks.order(ballot)
     const watchers = this.#watchers.get(ballot)
     if (watchers) for (const changed of [...watchers]) changed()
     else if (ballot.granted && !ballot.reported) {
       ballot.reported = true
       this.#listener.won(ballot.claim, ballot.granted)
     } else if (ballot.ticket !== undefined && !ballot.granted && !ballot.over) this.looks.hope(ballot)
-  }
-
-  /**
-   * Makes the servers agree on the order of waiters (I3). Two requests that cross on their way get different tickets on
-   * each server: server 1 queues A before B, server 2 queues B before A. When the lock becomes free, each of the two
-   * servers votes for its own first waiter. If only these two servers are alive, neither waiter gets a majority.
-   *
-   * So as soon as the join is answered, every server is told the latest of the claim's tickets. All servers then have
-   * the same ticket for each claim, and so the same order. A vote that a server gave by an earlier ticket may belong to
-   * a claim that is before this one by now. So such a vote is given back, and the claim queues again with its ticket.
-   */
-  #order(ballot: Ballot): void {
-    const { ticket, over, polls, token } = ballot
-    if (ticket === undefined || over || polls > 0 || token !== undefined) return
-    for (const [i, seat] of ballot.seats.entries()) {
-      if (seat.ticket === undefined || seat.ticket === Number(ticket)) continue
-      this.place(ballot, i)
-    }
-  }
-
-  place(ballot: Ballot, server: number): void {
-    const seat = ballot.seats[server] as Seat
-    if (seat.ordering) return
-    const ticket = Number(ballot.ticket)
-    const { vote } = seat
-    seat.ordering = true
-    this.ask(ballot, server, 'place', ticket, answer => {
-      seat.ordering = false
-      // If the server does not answer, the next heartbeat sends the ticket. If the server has voted in the meantime by
-      // the earlier ticket, `#order` gives this vote back, too.
-      if (answer instanceof Error) seat.ticket = undefined
-      else if (vote || !answer?.granted) seat.ticket = ticket
-    })
   }
 
   /**
@@ -370,8 +337,22 @@ export class Ballots implements BallotBox {
   }
 
   /** Returns the valid votes for the claim (`Seat.counted`). */
-  votes({ seats }: Ballot): Granted[] {
-    return seats.flatMap(({ vote, counted }) => (vote && counted ? [vote] : []))
+  votes(ballot: Ballot): Granted[] {
+    return ballot.seats.flatMap(({ vote, counted }, i) =>
+      vote && counted && !this.members[i]?.repeats && !this.mayHaveForgotten(ballot, i) ? [vote] : [],
+    )
+  }
+
+  /**
+   * Returns whether the server may have lost the hold of another caller: another server still reports a hold whose lease
+   * may have begun before this server's start. This client does not know for how long that caller has asked. So a vote
+   * of this server does not count until that lease is over, or the other server votes as well (I1).
+   */
+  mayHaveForgotten({ granted, seats }: Ballot, server: number): boolean {
+    const { keepsSince } = seats[server] as Seat
+    if (granted || keepsSince === Number.NEGATIVE_INFINITY) return false
+    const now = this.#clock.now()
+    return seats.some(({ vote, seen }) => !vote && seen && seen.ends > now && seen.begun < keepsSince)
   }
 
   /** Returns the valid votes for the claim whose leases have not ended. */
@@ -385,11 +366,11 @@ export class Ballots implements BallotBox {
     if (ballot.over || ballot.granted) return
     // A server whose vote has lapsed may have granted the lock to another claim since, so only live votes count.
     const votes = this.live(ballot)
-    const { token: before } = ballot
+    const { token: before, claim } = ballot
     ballot.token = undefined
-    if (votes.length < this.majority) return
+    if (votes.length < this.majority || this.#awaitsRefusals(ballot)) return
     const shared = this.#sharedToken(ballot)
-    const token = shared ?? this.#largest(votes)
+    const token = shared ?? Math.max(ballot.raised, commonToken(votes, this.majority))
     const agreed = votes.filter(vote => vote.token === token)
     if (agreed.length >= this.majority) {
       const deadline = untilMajority(
@@ -397,11 +378,20 @@ export class Ballots implements BallotBox {
         this.majority,
       )
       ballot.granted = { granted: true, token, deadline, via: viaOf(votes) }
+      const starts = ballot.seats.flatMap(({ vote, keepsSince }) => (vote?.token === token ? [-keepsSince] : []))
+      ballot.keepsSince = -untilMajority(starts, this.majority)
       ballot.putBack = ballot.looks = 0
       tellOutcome(ballot.claim, 'granted', before !== undefined)
       for (const seat of ballot.seats) seat.counted = seat.vote?.token === token
-    } else if (shared !== undefined || !this.#mayShare(ballot)) {
+    } else if (
+      shared !== undefined ||
+      claim.owner === claim.id ||
+      !this.#awaits(ballot, SHARING, ({ vote }) => !vote)
+    ) {
       ballot.token = token
+      // Servers that are asked to raise their token may have it before they answer. So from now on, a smaller token is
+      // no longer granted, although a majority may vote with it: soon no majority would have it.
+      ballot.raised = Math.max(ballot.raised, token)
       this.#agree(ballot, token, shared !== undefined)
     }
   }
@@ -412,7 +402,12 @@ export class Ballots implements BallotBox {
    */
   grantLapsed(ballot: Ballot): void {
     const votes = this.votes(ballot)
-    ballot.granted = { granted: true, token: this.#largest(votes), deadline: this.until(ballot), via: viaOf(votes) }
+    ballot.granted = {
+      granted: true,
+      token: commonToken(votes, this.majority),
+      deadline: this.until(ballot),
+      via: viaOf(votes),
+    }
   }
 
   /**
@@ -432,17 +427,6 @@ export class Ballots implements BallotBox {
   }
 
   /**
-   * Returns the token for the grant. Once a majority of the servers has this token, every later grant by any majority
-   * has a larger one. If a majority of the servers has already voted with the same token, returns that token. Otherwise
-   * returns the largest token of all votes.
-   */
-  #largest(votes: readonly Granted[]): number {
-    const tokens = votes.map(({ token }) => token)
-    const most = tokens.find(token => tokens.filter(same => same === token).length >= this.majority)
-    return most ?? Math.max(...tokens)
-  }
-
-  /**
    * Looks for another claim of the same owner for which a majority has voted. Returns its token, or undefined if there
    * is no such claim.
    */
@@ -458,19 +442,29 @@ export class Ballots implements BallotBox {
   }
 
   /**
-   * Returns whether this client waits for missing votes before it grants the claim, for at most SHARING ms. At the same
-   * moment, another client may get the lock for the same owner. All holds of an owner have the same token, so both
-   * clients have to choose the same one. They do so if both know the votes of all servers.
+   * A server that was started lately may have lost a hold that another server still has. If the other server's refusal
+   * came after the grant, it would be too late (`mayHaveForgotten`). So this client waits for the missing answers.
    */
-  #mayShare(ballot: Ballot): boolean {
-    const { claim, seats } = ballot
-    if (claim.owner === claim.id || seats.every(({ vote }, i) => vote || !this.members[i]?.up)) return false
-    const now = this.#clock.now()
-    if (ballot.sharesUntil === undefined) {
-      ballot.sharesUntil = now + SHARING
-      this.#clock.after(SHARING, () => this.changed(ballot))
-    }
-    return now < ballot.sharesUntil
+  #awaitsRefusals(ballot: Ballot): boolean {
+    const lately = this.#clock.now() - LATELY
+    if (!ballot.seats.some(({ vote, counted, keepsSince }) => vote && counted && keepsSince > lately)) return false
+    return this.#awaits(ballot, REFUSING, ({ vote, asked }) => !vote && asked > 0)
+  }
+
+  /**
+   * Returns whether this client waits for missing answers before it grants the claim, for at most `most` ms. `missing`
+   * returns whether the answer of a server is missing.
+   *
+   * One reason to wait: at the same moment, another client may get the lock for the same owner. All holds of an owner
+   * have the same token, so both clients have to choose the same one. They do so if both know the votes of all servers.
+   */
+  #awaits(ballot: Ballot, most: number, missing: (seat: Seat) => boolean): boolean {
+    const awaited = ({ up, problem }: Member) => up && !problem
+    if (!ballot.seats.some((seat, i) => missing(seat) && awaited(this.members[i] as Member))) return false
+    ballot.awaitsSince ??= this.#clock.now()
+    const left = ballot.awaitsSince + most - this.#clock.now()
+    if (left > 0) this.#clock.after(left, () => this.changed(ballot))
+    return left > 0
   }
 
   /**
@@ -482,10 +476,11 @@ export class Ballots implements BallotBox {
   #askYoung(ballot: Ballot): void {
     if (ballot.over || ballot.granted) return
     for (const [i, seat] of ballot.seats.entries()) {
-      if (!seat.vote || seat.counted || seat.agreeing || !this.counts(i)) continue
+      if (!seat.vote || seat.counted || seat.agreeing || !this.counts(ballot, i)) continue
       const { epoch, standing } = this.members[i] as Member
-      if (seat.epoch === epoch && standing.countedAt(seat.votedAt)) {
+      if (seat.epoch === epoch && standing.countedAt(seat.votedAt, ballot.claim.key)) {
         seat.counted = true
+        seat.keepsSince = standing.keepsSince
         continue
       }
       const floor = this.#floor.next
@@ -509,19 +504,4 @@ export class Ballots implements BallotBox {
     if (!over || polls > 0 || seats.some(({ clearing, asked }) => clearing || asked > 0)) return
     if (this.#all.get(claim.id) === ballot) this.#all.delete(claim.id)
   }
-}
-
-/**
- * Returns the new deadline of a vote that the server has confirmed: the end of the lease as the server reports it
- * (`ends`), minus a margin for the drift of the clocks. But the deadline is never later than the end of the longest
- * lease that this client has asked for. For the present request, that end is `asked`. If an earlier renewal asked for
- * more, that end is the present deadline of the vote.
- */
-function confirmedDeadline(vote: Granted, ends: number, asked: number, now: number): number {
-  return Math.min(ends - (ends - now) * DRIFT, Math.max(asked, vote.deadline))
-}
-
-function viaOf(votes: readonly Granted[]): Via {
-  for (const via of ['reentry', 'expiry', 'handoff'] as const) if (votes.some(vote => vote.via === via)) return via
-  return 'immediate'
 }

@@ -1,11 +1,13 @@
 /**
  * Takes claims back from the servers, in the background, after their callers have given up, were refused, or were
  * granted the lock by other servers (I7). A failed attempt is repeated until the claim has lapsed on its own. An
- * attempt is also repeated if the server had not answered all other requests of the claim when the attempt was made:
- * the server may run such a request after the attempt.
+ * attempt is also repeated if another request of the claim was under way, and was sent again: the server may have run
+ * that request after the attempt. Requests that are sent once reach the server in their
+ * order. Nothing is taken back from a server that was sent nothing.
  */
 import type { Clock } from '../../clock.ts'
 import { LockClosedError } from '../../errors.ts'
+import { isFinal } from '../../redis/refusals.ts'
 import type { Ballot, Seat } from './ballot.ts'
 import type { Place } from './member.ts'
 
@@ -40,6 +42,7 @@ export class Clearing {
    */
   clear(ballot: Ballot, server: number): Promise<void> {
     const seat = ballot.seats[server] as Seat
+    seat.drop()
     if (seat.clearing) return seat.trying as Promise<void>
     seat.vote = seat.seen = undefined
     seat.announced = false
@@ -92,6 +95,7 @@ export class Clearing {
       } catch (error) {
         seat.failed = true
         if (error instanceof LockClosedError || this.#clock.now() >= pointless) throw error
+        if (seat.refusing && isFinal((error as Error).cause)) throw error
         await this.#pause()
       }
     }
@@ -102,11 +106,12 @@ export class Clearing {
     const { member, kind } = this.#places[server] as Place
     const { epoch } = member
     for (;;) {
+      const { resends } = member
       seat.late = false
       await kind.leave(claim)
-      // When `leave` was sent, an earlier request may have been unanswered. The client may have repeated that request,
-      // and the server may have run it after `leave`. Then the server has queued or granted the claim once more.
-      if (seat.asked === 0 && !seat.late) break
+      // When `leave` was sent, an earlier request may have been unanswered. If the client has repeated that request, the
+      // server may have run it after `leave`. Then the server has queued or granted the claim once more.
+      if (seat.asked === 0 && !(seat.late && member.resends > resends)) break
       if (seat.asked > 0) await new Promise<void>(resolve => (seat.idle = resolve))
     }
     // A `leave` that was sent over a lost connection may arrive late, and would end a new grant to the same claim. The

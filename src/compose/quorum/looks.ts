@@ -4,10 +4,10 @@
  * waiter without a majority pauses for a random time, asks all servers, and gives its votes back if they are still too
  * few. The pauses grow with each attempt. If a majority may have another holder, the waiter leaves the queues of these
  * servers until its next request, so that the holder can have them. Otherwise it keeps its place there, and the server
- * votes for its first waiter again (`Ballots.place`).
+ * votes for its first waiter again (`#place`).
  */
-import type { Clock } from '../../clock.ts'
-import type { Queued, Refused, Tended } from '../../kind.ts'
+import { type Clock, surelyUntil } from '../../clock.ts'
+import type { Queued, Refused, Tended, Via } from '../../kind.ts'
 import type { Ballot, BallotBox, Seat } from './ballot.ts'
 import type { Clearing } from './clearing.ts'
 import type { Place } from './member.ts'
@@ -44,7 +44,12 @@ export class Looks {
       if (few()) {
         ballot.looks += 1
         const round = new Round(this.#ballots.members, this.#ballots.majority, this.#clock)
-        for (const i of ballot.seats.keys()) round.expect(i, this.look(ballot, i), () => !few())
+        for (const i of ballot.seats.keys())
+          round.ask(
+            i,
+            () => this.look(ballot, i),
+            () => !few(),
+          )
         // If no majority of the servers has answered, no waiter can get a majority of votes now. Then this waiter keeps
         // its votes.
         const looked = await round.over.catch(() => undefined)
@@ -57,13 +62,81 @@ export class Looks {
             // If a majority may have another holder, the holder needs this server too (renewals.ts), and cannot get it
             // from a waiter that queues there again at once.
             if (vote && refusals >= majority) this.#clearing.clear(ballot, i)
-            else if (vote) this.#ballots.place(ballot, i)
+            else if (vote) this.#place(ballot, i)
           }
         }
       }
       this.#hoping.delete(ballot)
       this.#ballots.changed(ballot)
     })
+  }
+
+  /**
+   * Makes the servers agree on the order of waiters (I3). Two requests that cross on their way get different tickets on
+   * each server: server 1 queues A before B, server 2 queues B before A. When the lock becomes free, each of the two
+   * servers votes for its own first waiter. If only these two servers are alive, neither waiter gets a majority.
+   *
+   * So as soon as the join is answered, every server is told the latest of the claim's tickets. All servers then have
+   * the same ticket for each claim, and so the same order. A vote that a server gave by an earlier ticket may belong to
+   * a claim that is before this one by now. So such a vote is given back, and the claim queues again with its ticket.
+   */
+  order(ballot: Ballot): void {
+    const { ticket, over, polls, token } = ballot
+    if (ticket === undefined || over || polls > 0 || token !== undefined) return
+    for (const [i, seat] of ballot.seats.entries()) {
+      if (seat.ticket === undefined || seat.ticket === Number(ticket)) continue
+      this.#place(ballot, i)
+    }
+  }
+
+  #place(ballot: Ballot, server: number): void {
+    const seat = ballot.seats[server] as Seat
+    if (seat.ordering) return
+    const ticket = Number(ballot.ticket)
+    const { vote } = seat
+    seat.ordering = true
+    this.#ballots.ask(ballot, server, 'place', ticket, answer => {
+      seat.ordering = false
+      // If the server does not answer, the next heartbeat sends the ticket. If the server has voted in the meantime by
+      // the earlier ticket, `order` gives this vote back, too.
+      if (answer instanceof Error) seat.ticket = undefined
+      else if (vote || !answer?.granted) seat.ticket = ticket
+    })
+  }
+
+  /** Handles a message from the server that reports a grant. Returns false if this client does not know the claim. */
+  announced(server: number, id: string, token: number, via: Via): boolean {
+    const ballot = this.#ballots.get(id)
+    if (!ballot) return false
+    const seat = ballot.seats[server] as Seat
+    const { lease } = ballot.claim
+    // This client already knows of the reported grant, or of a later one.
+    if (token <= seat.latest) {
+      // If this client no longer has the vote, the server may have lost its data, and may have granted the claim again
+      // with a smaller token. So the server is asked.
+      if (!seat.vote && !ballot.granted && !ballot.over) this.lookSoon(ballot, server)
+      return true
+    }
+    const now = this.#clock.now()
+    const deadline = seat.seen && surelyUntil(seat.seen.sent, lease)
+    if (ballot.over || seat.clearing) this.#ballots.voted(ballot, server, { granted: true, token, deadline: 0, via })
+    else if (deadline && token > (seat.seen?.clock ?? 0) && deadline - now >= lease / 2) {
+      this.#ballots.voted(ballot, server, { granted: true, token, deadline, via })
+      this.#ballots.changed(ballot)
+    } else {
+      seat.announced = true
+      this.lookSoon(ballot, server)
+    }
+    return true
+  }
+
+  /**
+   * Called when the claim has received its ticket. Before that, messages may have reported grants without proving their
+   * leases. The servers of these messages are asked only now, because such a request contains the ticket.
+   */
+  queued(ballot: Ballot): void {
+    for (const [i, { announced }] of ballot.seats.entries()) if (announced) this.lookSoon(ballot, i)
+    this.#ballots.changed(ballot)
   }
 
   /** Asks one server about a waiter now. If the server does not answer, the next heartbeat asks it again. */
@@ -100,6 +173,7 @@ export class Looks {
     for (const { seat } of some) {
       seat.asked += 1
       seat.touched = true
+      seat.refusing = false
     }
     try {
       const tended = await queue.tend(some[0]!.claim.key, some)
@@ -142,10 +216,10 @@ export class Looks {
       return !ballot || ballot.granted !== undefined || ballots.votes(ballot).length === 0
     }
     for (const i of places.keys()) {
-      const tended = this.#tend(i, waiters).then(answer => {
-        answers[i] = answer
-      })
-      round.expect(i, tended, () => waiters.every(settled))
+      const tend = async () => {
+        answers[i] = await this.#tend(i, waiters)
+      }
+      round.ask(i, tend, () => waiters.every(settled))
     }
     await round.over
     const said = answers.filter(answer => answer !== undefined)

@@ -1,9 +1,9 @@
 /**
- * One of the servers of a quorum: its connections, its mutex, and whether its votes count (`Standing`). At the end,
- * `Openings` counts the servers' messages that a lock is free.
+ * One of the servers of a quorum: its connections, the requests that wait until it can be reached, its mutex, and whether
+ * its votes count (`Standing`).
  */
 import type { Redis } from 'ioredis'
-import type { Clock } from '../../clock.ts'
+import { awake, type Clock, type Timer } from '../../clock.ts'
 import { LockConnectionError, LockError } from '../../errors.ts'
 import type { Kind, Voting } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
@@ -13,52 +13,126 @@ import type { Server } from '../../redis/server.ts'
 
 /** A server that leaves requests unanswered and sends nothing for this many ms is reported as unusable. */
 const SILENT = 500
+/** If a request has been unanswered for this many ms, further requests are kept back (`Member.keep`). */
+const BEHIND = 1_000
+/** How often a server that leaves requests unanswered is checked again, in ms. */
+const RECHECK = 100
+
+/** A request that is kept back. */
+interface Kept {
+  readonly since: number
+  readonly send: () => void
+  readonly failed: (error: Error) => void
+}
+
 /** What a server reports about itself. */
 interface Account {
-  /** The latest time at which the server may have started, in ms of this client's clock. */
+  /** The latest time at which the server may have lost data, in ms of this client's clock. −∞: it loses none. */
   readonly since: number
-  readonly persists: boolean
+  /** The id that the server has given itself at its start. A cluster has one for each master. */
+  readonly runs: readonly string[]
+  /** The server that this one copies, if it is a replica. */
+  readonly copies: string | undefined
 }
 
 /** How long the client waits before it asks a server again that is still loading its data, in ms. */
 const LOADING = 100
+/** The first and the longest pause before a server is asked again that has not said whether its votes count, in ms. */
+const AGAIN = { first: 100, longest: 5_000 }
+/** While the votes of a server do not count yet, waiters are checked this often, in ms. */
+const CHECK = 1_000
 
 /** The largest factor by which a server's clock may run faster than this client's clock. */
-const DRIFT = 1.01
+export const DRIFT = 1.01
 
 export class Member {
   readonly index: number
+  /** The server's number and address, for errors and events. */
+  readonly name: string
   readonly server: Server
   readonly standing: Standing
+  /** What has been reported about this server (`Quorum.#tellSoon`). */
+  readonly told = new Set<string>()
   /** Why there is no connection; undefined: one is being made, and will probably be up soon. */
   down: Error | undefined
   /** How often a connection was lost or could not be made. Each time, the server may have been restarted. */
   epoch = 0
+  /** The server's refusal of the latest request that it has answered. */
+  refusal: Error | undefined
+  readonly #clock: Clock
+  readonly #outageTimeout: number
+  /** The requests that are kept back, oldest first. */
+  readonly #kept = new Set<Kept>()
+  #timer: Timer | undefined
 
-  constructor(index: number, server: Server, standing: Standing) {
+  constructor(index: number, name: string, server: Server, standing: Standing, clock: Clock, outageTimeout: number) {
     this.index = index
+    this.name = name
     this.server = server
     this.standing = standing
+    this.#clock = awake(clock)
+    this.#outageTimeout = outageTimeout
+  }
+
+  /**
+   * Whether a request would wait now, because there is no connection or because the server answers nothing. A server
+   * that refuses the connection for good is within reach: it rejects a request at once.
+   */
+  get outOfReach(): boolean {
+    const { rejects, up, lag } = this.server.link.commands
+    return !rejects && (!up || lag > BEHIND)
+  }
+
+  /**
+   * Keeps a request back while the server is out of reach. So requests do not pile up in front of an absent server, and
+   * nothing has to be taken back from it when their callers no longer need its answer. Calls `send` when the server can
+   * be reached, and `failed` if it is out of reach for `outageTimeout` (I6). Returns a function that drops the request.
+   */
+  keep(send: () => void, failed: (error: Error) => void): () => void {
+    const kept = { since: this.#clock.now(), send, failed }
+    this.#kept.add(kept)
+    this.#timer ??= this.#recheckLater()
+    return () => void this.#kept.delete(kept)
+  }
+
+  /** Sends the requests that were kept back, if the server can be reached now. */
+  recheck(): void {
+    const { outOfReach } = this
+    const now = this.#clock.now()
+    for (const kept of this.#kept) {
+      if (outOfReach && now - kept.since < this.#outageTimeout) break
+      this.#kept.delete(kept)
+      if (outOfReach) kept.failed(reasonOf(this))
+      else kept.send()
+    }
+    this.#timer?.cancel()
+    this.#timer = this.#recheckLater()
+  }
+
+  #recheckLater(): Timer | undefined {
+    const [oldest] = this.#kept
+    if (!oldest) return undefined
+    const pause = this.up ? RECHECK : oldest.since + this.#outageTimeout - this.#clock.now()
+    return this.#clock.after(pause, () => this.recheck())
   }
 
   get up(): boolean {
     return this.server.up
   }
 
+  /** How often a request to this server was sent again. */
+  get resends(): number {
+    return this.server.link.commands.resends
+  }
+
+  /** Whether requests are rejected at once, without being sent (`Connection.rejects`). */
+  get rejects(): boolean {
+    return this.server.link.commands.rejects
+  }
+
   /** Whether there is no connection now, and the last one ended or could not be made. */
   get away(): boolean {
     return !this.up && this.down !== undefined
-  }
-
-  /**
-   * `host:port` or a path. Undefined for a cluster and for a server behind sentinels, because they have several
-   * addresses.
-   */
-  get address(): string | undefined {
-    const { redis } = this.server.link.commands
-    if ('nodes' in redis || redis.options.sentinels) return undefined
-    const { path, host, port } = redis.options
-    return path || `${host}:${port}`
   }
 
   /** Records that the connection has ended, or could not be made. `brief`: the next one will probably be up at once. */
@@ -68,9 +142,22 @@ export class Member {
     this.standing.forget()
   }
 
-  /** Whether this server's votes count now (`Standing`). */
-  get counts(): boolean {
-    return this.standing.counts === true
+  /** Whether this server repeats the votes of another one (`Standing`). */
+  get repeats(): boolean {
+    return this.standing.repeats
+  }
+
+  /** Whether this server's votes for the lock of `key` count now (`Standing`). */
+  counts(key: string): boolean {
+    return this.standing.counts(key) === true
+  }
+
+  /**
+   * Since when this server has lost no data, in monotonic ms: at the latest since its start. −∞: it persists every
+   * write. ∞: the server has not reported about itself yet.
+   */
+  get keepsSince(): number {
+    return this.standing.keepsSince
   }
 
   /**
@@ -78,23 +165,28 @@ export class Member {
    * whether its votes count.
    */
   get mayCount(): boolean {
-    return this.up && this.standing.counts !== false
+    return this.up && this.standing.counts() !== false
   }
 
   /** Why this server cannot be used now; undefined: it can be used. */
   get problem(): Error | undefined {
+    return this.problemFor()
+  }
+
+  /** Why this server cannot be used now for the lock of `key`; undefined: it can be used. */
+  problemFor(key?: string): Error | undefined {
     if (!this.up) return this.down ?? new Error('the client has not connected to this server yet; check the address')
-    if (this.standing.counts === false) return this.standing.reason
+    if (this.standing.counts(key) === false) return this.standing.reason(key)
     const { trouble } = this.server
     if (trouble) return trouble
     const { silence } = this.server.link.commands
-    return silence > SILENT ? new Error(`the server has not answered for ${Math.round(silence)} ms`) : undefined
+    return silence > SILENT ? new Error(`the server has not answered for ${Math.round(silence)} ms`) : this.refusal
   }
 }
 
-/** Returns why this server has not answered. */
-export function reasonOf({ problem }: Member): Error {
-  return problem ?? new Error('the server has not answered')
+/** Returns why this server has not answered a request for the lock of `key`. */
+export function reasonOf(member: Member, key?: string): Error {
+  return member.problemFor(key) ?? new Error('the server has not answered')
 }
 
 /**
@@ -133,93 +225,197 @@ export interface Place {
 }
 
 /**
+ * A lock for which this client has asked for a long lease may have it in other clients again, so its longest lease is
+ * remembered for at least this long, in ms.
+ */
+const RETURNS = 3_600_000
+
+/** The longest leases that this client has asked for. Most locks have the usual one, so only longer ones are recorded. */
+export class Leases {
+  readonly #clock: Clock
+  readonly #usual: number
+  /** By key: the longest lease, and when one that is longer than the usual lease was last asked for. */
+  readonly #longer = new Map<string, { readonly lease: number; readonly asked: number }>()
+  /** The number of recorded leases at which those are removed that have ended. */
+  #full = 1_000
+
+  /** `usual`: the lease of the calls that ask for none, in ms. */
+  constructor(clock: Clock, usual: number) {
+    this.#clock = clock
+    this.#usual = usual
+  }
+
+  /** Records that this client asks for a lease of `lease` ms. */
+  asks(key: string, lease: number): void {
+    if (lease <= this.#usual) return
+    const now = this.#clock.now()
+    const known = this.#longer.get(key)
+    this.#longer.set(key, { lease: Math.max(lease, known?.lease ?? 0), asked: now })
+    if (this.#longer.size < this.#full) return
+    for (const [each, { lease, asked }] of this.#longer) if (now - asked > lease + RETURNS) this.#longer.delete(each)
+    this.#full = 1_000 + 2 * this.#longer.size
+  }
+
+  /** The longest lease of the lock of `key`, in ms; without `key`, the usual lease. */
+  longest(key?: string): number {
+    return (key !== undefined && this.#longer.get(key)?.lease) || this.#usual
+  }
+
+  /** The longest lease of all locks, in ms. */
+  get longestOfAll(): number {
+    let most = this.#usual
+    for (const { lease } of this.#longer.values()) most = Math.max(most, lease)
+    return most
+  }
+}
+
+export interface StandingListener {
+  /** Called when the server has reported about itself, and while its votes do not count yet. */
+  changed(): void
+  /** Returns the name of another server that has given itself one of these ids, so that both are the same. */
+  twin(runs: readonly string[]): string | undefined
+}
+
+/**
  * Decides whether the votes of a server count. A server that was restarted without its data no longer knows the holders
  * of its locks, so its vote could give a second holder a majority (I1):
  *
  *   A holds the lock on servers 1 and 2. Server 2 comes back empty. Servers 2 and 3 grant the lock to B: two holders.
  *
- * So a server's votes do not count until all leases that it may have granted before its start have ended. That is
- * certain once the server has been up for longer than the longest lease of this client. The votes count at once if the
- * server reports that it writes each change to disk before it answers, because such a server loses nothing.
+ * So a server's votes for a lock do not count until all leases that it may have granted before its start have ended.
+ * That is certain once the server has been up for longer than the longest lease of this client for that lock. The votes
+ * count at once if the server reports that it writes each change to disk before it answers, because such a server loses
+ * nothing.
+ *
+ * The votes of a replica never count, because it repeats those of its master: the two would be one machine with two
+ * votes (I1). The same is true of one server at two addresses. Such a server is asked again and again, and so is one
+ * that does not report about itself.
  */
 export class Standing {
   readonly #clock: Clock
-  readonly #longest: () => number
+  readonly #leases: Leases
+  readonly #listener: StandingListener
   #account: Account | undefined
   #looks = 0
-  /** Why the server's report could not be read. */
-  #error: Error | undefined
+  /** Why no vote of the server counts, and no time is known after which they will. */
+  useless: Error | undefined
+  /** When the server was last known as a replica. As a replica, it has lost the votes that it gave before. */
+  #copiedUntil = Number.NEGATIVE_INFINITY
+  #timer: Timer | undefined
 
-  /** `longest`: the longest lease of this client, in ms. */
-  constructor(clock: Clock, longest: () => number) {
+  constructor(clock: Clock, leases: Leases, listener: StandingListener) {
     this.#clock = clock
-    this.#longest = longest
+    this.#leases = leases
+    this.#listener = listener
   }
 
-  /** Whether the server's votes count now; undefined: the server has not reported about itself yet. */
-  get counts(): boolean | undefined {
-    if (this.#error) return false
-    return this.#account && this.wait === 0
+  /**
+   * Whether the server's votes for the lock of `key` count now; without `key`, for a lock with the usual lease.
+   * Undefined: the server has not reported about itself yet.
+   */
+  counts(key?: string): boolean | undefined {
+    if (this.useless) return false
+    return this.#account && this.wait(key) === 0
+  }
+
+  /** See `Member`. */
+  get keepsSince(): number {
+    return this.#account?.since ?? Number.POSITIVE_INFINITY
   }
 
   /** Returns whether the server's votes counted already at `time`, according to its latest report. */
-  countedAt(time: number): boolean {
-    if (!this.#account) return false
-    const { since, persists } = this.#account
-    return persists || since + this.#longest() * DRIFT <= time
+  countedAt(time: number, key: string): boolean {
+    return !this.useless && this.#countsFrom(this.#leases.longest(key)) <= time
   }
 
   /** How many ms it takes until the server's votes count; 0: they count now. */
-  get wait(): number {
-    if (!this.#account) return Number.POSITIVE_INFINITY
-    const { since, persists } = this.#account
-    return persists ? 0 : Math.max(0, since + this.#longest() * DRIFT - this.#clock.now())
+  wait(key?: string): number {
+    if (this.useless) return Number.POSITIVE_INFINITY
+    return Math.max(0, this.#countsFrom(this.#leases.longest(key)) - this.#clock.now())
+  }
+
+  /** Whether the server is a replica, or the same one as another. */
+  get repeats(): boolean {
+    return this.useless !== undefined && this.#account !== undefined
+  }
+
+  /** The ids that the server has given itself. */
+  get runs(): readonly string[] {
+    return this.#account?.runs ?? []
   }
 
   /** Why the server's votes do not count. */
-  get reason(): Error {
-    if (this.#error) {
-      const { message } = this.#error
-      return new Error(
-        `the client cannot tell whether the server was restarted, so its votes do not count: ${message}`,
-        {
-          cause: this.#error,
-        },
-      )
-    }
-    const needs = `so its votes count only after another ${Math.ceil(this.wait)} ms, when all earlier leases have ended`
+  reason(key?: string): Error {
+    if (this.useless) return this.useless
+    const up = Math.floor((this.#clock.now() - (this.#account?.since ?? 0)) / 1_000)
+    const needs = `so its votes count only after another ${Math.ceil(this.wait(key))} ms, when all earlier leases have ended`
     return new Error(
-      `the server may have restarted without its data, ${needs}; with appendfsync always, they would count immediately`,
+      `the server has been up for ${up} s and may have lost its data before, ${needs}; with appendfsync always, they would count immediately`,
     )
   }
 
   /** Forgets the server's report. Called when the connection is lost, because the server may have been restarted. */
   forget(): void {
     this.#looks += 1
-    this.#account = this.#error = undefined
+    this.#timer?.cancel()
+    this.#account = this.useless = undefined
   }
 
-  /** Asks the server about its uptime and persistence. Resolves when it has answered, or the question has failed. */
+  /** Asks the server about itself, again and again, until its votes for all locks count. */
   async look(connection: Connection): Promise<void> {
     this.forget()
-    return this.#learn(connection, this.#looks)
+    const look = this.#looks
+    for (let pause = AGAIN.first; ; pause = Math.min(AGAIN.longest, 2 * pause)) {
+      const said = await connection
+        .run(redis => this.#ask('nodes' in redis ? redis.nodes('master') : [redis]))
+        .catch((error: Error) => error)
+      // The connection was lost after the question was sent, so the answer is outdated.
+      if (look !== this.#looks) return
+      if (said !== 'loading') {
+        this.#learn(said)
+        if (!this.useless) break
+      }
+      await this.#pause(said === 'loading' ? LOADING : pause)
+    }
+    for (;;) {
+      const left = this.#countsFrom(this.#leases.longestOfAll) - this.#clock.now()
+      if (left <= 0) return
+      await this.#pause(Math.min(left + 1, CHECK))
+      this.#listener.changed()
+    }
   }
 
-  async #learn(connection: Connection, look: number): Promise<void> {
-    const [account, error] = await connection
-      .run(redis => this.#ask('nodes' in redis ? redis.nodes('master') : [redis]))
-      .then(
-        said => [said, undefined] as const,
-        refused => [undefined, refused as Error] as const,
-      )
-    // The connection was lost after the question was sent, so the answer is outdated.
-    if (look !== this.#looks) return
-    if (account === 'loading') {
-      await new Promise<void>(resolve => this.#clock.after(LOADING, resolve))
-      return look === this.#looks ? this.#learn(connection, look) : undefined
+  #learn(said: Account | Error): void {
+    this.#account = undefined
+    if (said instanceof Error) {
+      const why = `the client cannot tell whether the server was restarted, so its votes do not count: ${said.message}`
+      this.useless = new Error(why, { cause: said })
+    } else {
+      if (said.copies !== undefined) this.#copiedUntil = this.#clock.now()
+      this.#account = { ...said, since: Math.max(said.since, this.#copiedUntil) }
+      const doubled = this.#doubled(said)
+      this.useless =
+        doubled === undefined ? undefined : new Error(`the server is ${doubled}, so its votes do not count`)
     }
-    this.#account = account
-    this.#error = error
+    this.#listener.changed()
+  }
+
+  #doubled({ copies, runs }: Account): string | undefined {
+    if (copies !== undefined) return `a replica of ${copies}`
+    const twin = this.#listener.twin(runs)
+    return twin && `the same one as ${twin}`
+  }
+
+  /** Resolves after `ms`; never, if the server is lost or asked anew before. */
+  #pause(ms: number): Promise<void> {
+    return new Promise(resolve => {
+      this.#timer = this.#clock.after(ms, resolve)
+    })
+  }
+
+  /** The time from which the votes for a lock count, if its longest lease is `lease` ms. ∞: unknown. */
+  #countsFrom(lease: number): number {
+    return this.#account ? this.#account.since + lease * DRIFT : Number.POSITIVE_INFINITY
   }
 
   /**
@@ -228,10 +424,11 @@ export class Standing {
    */
   async #ask(masters: readonly Redis[]): Promise<Account | 'loading'> {
     const accounts = await Promise.all(
-      masters.map(async redis => {
-        const [server, persistence, fsync] = await Promise.all([
+      masters.map(async (redis): Promise<Account | 'loading'> => {
+        const [server, persistence, replication, fsync] = await Promise.all([
           redis.info('server'),
           redis.info('persistence'),
+          redis.info('replication'),
           // If the client's Redis user may not call CONFIG, the value of `appendfsync` is unknown. Then the server
           // counts as one that may lose data.
           redis.config('GET', 'appendfsync').catch(() => []) as Promise<string[]>,
@@ -239,69 +436,22 @@ export class Standing {
         const uptime = Number(/uptime_in_seconds:(\d+)/.exec(server)?.[1] ?? 0)
         if (/^loading:1/m.test(persistence)) return 'loading'
         const persists = /aof_enabled:1/.test(persistence) && fsync.includes('always')
-        // Redis computes its uptime from whole seconds: if it starts at 10.9 s and answers at 12.1 s, it reports 2 s.
-        // So the uptime may be one second too long.
-        return { since: this.#clock.now() - Math.max(0, (uptime - 1) * 1000), persists }
+        const [, host, port] = /^role:(?:slave|replica)\s+master_host:(.*)\s+master_port:(\d+)/m.exec(replication) ?? []
+        return {
+          // Redis computes its uptime from whole seconds: if it starts at 10.9 s and answers at 12.1 s, it reports 2 s.
+          // So the uptime may be one second too long.
+          since: persists ? Number.NEGATIVE_INFINITY : this.#clock.now() - Math.max(0, (uptime - 1) * 1000),
+          runs: /^run_id:(\w+)/m.exec(server)?.slice(1) ?? [],
+          copies: host && `${host.trim()}:${port}`,
+        }
       }),
     )
     const loaded = accounts.filter(account => account !== 'loading')
     if (loaded.length < accounts.length) return 'loading'
     return {
       since: Math.max(...loaded.map(({ since }) => since)),
-      persists: loaded.every(({ persists }) => persists),
+      runs: loaded.flatMap(({ runs }) => runs),
+      copies: loaded.find(({ copies }) => copies)?.copies,
     }
-  }
-}
-
-/**
- * Messages about the same release arrive within this many ms of each other. A later message is about another release.
- */
-const TOGETHER = 1_000
-
-interface Opening {
-  readonly since: number
-  readonly servers: Set<number>
-  /** The client that has released the lock; undefined: the client is unknown, or there was more than one. */
-  by: string | undefined
-}
-
-/**
- * Counts the servers' messages that a lock is free. Every server sends its own message, but a lock that is free only on
- * a minority of the servers is not free. So only the message that completes a majority wakes the waiters. An earlier
- * message would wake them in vain, and a later one would wake them a second time.
- */
-export class Openings {
-  readonly #now: () => number
-  readonly #majority: number
-  /** The messages counted so far, by their text and lock, oldest first. */
-  readonly #open = new Map<string, Opening>()
-
-  constructor(now: () => number, majority: number) {
-    this.#now = now
-    this.#majority = majority
-  }
-
-  /**
-   * Records a message of this server, caused by the client `by`. If this message completes a majority, returns which
-   * client has released the lock; otherwise returns undefined.
-   */
-  said(what: string, server: number, by?: string): Pick<Opening, 'by'> | undefined {
-    const now = this.#now()
-    for (const [old, { since }] of this.#open) {
-      if (now - since < TOGETHER) break
-      this.#open.delete(old)
-    }
-    let opening = this.#open.get(what)
-    // A second message of the same server shows that the lock was taken and released in the meantime. The count begins
-    // again.
-    if (!opening || opening.servers.has(server)) {
-      this.#open.delete(what)
-      opening = { since: now, servers: new Set(), by }
-      this.#open.set(what, opening)
-    }
-    // If the messages name different clients, each of these clients may have given back the vote of one server. Then no
-    // single client has released the lock.
-    if (opening.by !== by) opening.by = undefined
-    return opening.servers.add(server).size === this.#majority ? opening : undefined
   }
 }

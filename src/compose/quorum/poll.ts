@@ -103,7 +103,8 @@ export class Poll {
     const { majority, places } = this.#ballots
     const ballot = this.#ballot
     if (this.#done) return
-    // The caller has given up.
+    // The caller has given up. Other callers of this client rely on a refusal, so there is none without a majority.
+    if (ballot.over && this.#refusals.length < majority) return this.#fail()
     if (ballot.over) return this.#end(() => this.#resolve({ answer: this.#refusal(), split: false }))
     if (ballot.granted) {
       ballot.reported = true
@@ -115,8 +116,9 @@ export class Poll {
       const answer = this.#answers[i]
       if (seat?.vote) {
         if (seat.agreeing) agreeing += member.up && !this.#late ? 1 : 0
+        else if (seat.counted && this.#ballots.mayHaveForgotten(ballot, i)) refused += 1
         else if (seat.counted) voted += 1
-        else if (this.#awaits(member)) open += 1
+        else if (!member.repeats && this.#awaits(member)) open += 1
         else failed += 1
       } else if (!this.#answered[i]) open += member.up && !this.#late ? 1 : 0
       else if (answer instanceof Error) failed += 1
@@ -149,10 +151,11 @@ export class Poll {
   #awaits({ standing }: Member): boolean {
     const left = this.#begun + this.#patience - this.#clock.now()
     if (left <= 0) return false
-    const wait = Math.max(1, Math.min(left, Number.isFinite(standing.wait) ? standing.wait : left))
+    const wait = Math.max(1, Math.min(left, standing.wait(this.#ballot.claim.key)))
     this.#counting ??= this.#clock.after(wait, () => {
       this.#counting = undefined
-      this.#judge()
+      // Votes that count by now are made valid first (`Ballots.#askYoung`).
+      this.#ballots.changed(this.#ballot)
     })
     return true
   }
@@ -187,18 +190,19 @@ export class Poll {
       const answer = this.#answers[i]
       if (answer instanceof Error) return answer
       const seat = this.#ballot.seats[i]
-      return this.#answered[i] && !(seat?.vote && !seat.counted) ? undefined : reasonOf(member)
+      return this.#answered[i] && !(seat?.vote && !seat.counted) ? undefined : reasonOf(member, this.#ballot.claim.key)
     })
     tellOutcome(this.#ballot.claim, 'failed')
     this.#end(() => this.#reject(noMajority(reasons)))
   }
 
+  get #refusals(): Refused[] {
+    return this.#answers.filter((answer): answer is Refused => !!answer && 'granted' in answer && !answer.granted)
+  }
+
   /** Returns the refusals of the servers, merged into one. */
   #refusal(): Refused {
-    const refusals = this.#answers.filter(
-      (answer): answer is Refused => !!answer && 'granted' in answer && !answer.granted,
-    )
-    return merged(refusals, this.#ballots.places.length - this.#ballots.majority, this.#begun)
+    return merged(this.#refusals, this.#ballots.places.length - this.#ballots.majority, this.#begun)
   }
 
   #end(settle: () => void): void {

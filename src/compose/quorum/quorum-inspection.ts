@@ -6,7 +6,7 @@ import type { Clock } from '../../clock.ts'
 import type { Inspection } from '../../kind.ts'
 import type { HolderState, LockState, WaiterState } from '../../kinds/state.ts'
 import { untilMajority } from './ballot.ts'
-import type { Place } from './member.ts'
+import { type Place, reasonOf } from './member.ts'
 import { Round, Tally } from './round.ts'
 
 /**
@@ -49,25 +49,30 @@ export class QuorumInspection implements Inspection<LockState> {
    * server for its majority (I5). If the holder releases the lock before the requests arrive, they take nothing, and
    * the next holder is looked up.
    *
-   * If no holder has a majority, votes of clients that have died may block the lock. Then each server is asked to take
-   * the lock from the holder that this server itself has reported. `Tally.ended` defines the result.
+   * If no holder has a majority, votes of clients that have died may block the lock, or the holder has it on a server
+   * that does not answer. Then each other server is asked to take the lock from the holder that this server itself has
+   * reported. `Tally.ended` defines the result.
    */
   async forceRelease(key: string, only?: string): Promise<boolean> {
     for (let attempt = 1; ; attempt++) {
       const states = await this.#ask(({ kind }) => kind.inspection.inspect(key), this.#unclear)
-      const [holder] = this.#merged(key, states).holders
+      const [most] = this.#merged(key, states).holders
+      const holder = most ?? states.flatMap(state => state?.holders ?? []).find(({ id }) => id === only)
       if (only !== undefined && holder?.id !== only) return false
       const names = states.map(state => nameOn(state, holder))
       if (names.every(name => name === undefined)) return false
       const tally = new Tally(this.#places.length, this.#majority)
-      const take = async ({ kind }: Place, i: number) => {
+      const take = async ({ kind, member }: Place, i: number) => {
         const name = names[i]
+        // A server that has not answered may have the hold.
+        if (name === undefined && !states[i]) throw reasonOf(member)
         tally.add(name !== undefined && (await kind.inspection.forceRelease(key, name)) ? 'ended' : 'gone')
       }
       await this.#ask(
         take,
         () => SLOW,
         () => tally.decided,
+        true,
       )
       if (tally.ended || !holder || attempt === ATTEMPTS) return tally.ended
     }
@@ -76,23 +81,27 @@ export class QuorumInspection implements Inspection<LockState> {
   /**
    * Asks all servers, and resolves to their answers, one for each server. Once a majority has answered, there is a time
    * limit for the other servers. `least` receives the answers so far, and returns the minimum of this time limit, in
-   * ms. `decided` receives the number of answers so far, and returns whether they are enough.
+   * ms. `decided` receives the number of answers so far, and returns whether they are enough. `late`: whether a server
+   * that cannot be reached is asked as soon as it comes back, even if the others have decided by then.
    */
   async #ask<T>(
     ask: (place: Place, server: number) => Promise<T>,
     least: (answers: readonly (T | undefined)[]) => number | undefined,
     decided = (answered: number) => answered >= this.#places.filter(({ member }) => member.up).length,
+    late = false,
   ): Promise<readonly (T | undefined)[]> {
     const answers = this.#places.map((): T | undefined => undefined)
     let answered = 0
     const members = this.#places.map(({ member }) => member)
     const round = new Round(members, this.#majority, this.#clock, () => least(answers))
     for (const [i, place] of this.#places.entries()) {
-      const asked = ask(place, i).then(answer => {
-        answers[i] = answer
-        answered += 1
-      })
-      round.expect(i, asked, () => decided(answered))
+      const asking = () =>
+        ask(place, i).then(answer => {
+          answers[i] = answer
+          answered += 1
+        })
+      if (late) round.expect(i, asking(), () => decided(answered))
+      else round.ask(i, asking, () => decided(answered))
     }
     await round.over
     return [...answers]

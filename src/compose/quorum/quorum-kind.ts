@@ -83,7 +83,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
   async join(claim: Claim): Promise<Granted | Refused> {
     const { answer } = await this.#poll(claim, 'queue')
     const ballot = this.#ballots.get(claim.id)
-    if (!answer.granted && ballot && !ballot.over) this.#ballots.queued(ballot)
+    if (!answer.granted && ballot && !ballot.over) this.#ballots.looks.queued(ballot)
     return answer
   }
 
@@ -168,6 +168,10 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
 
   renew(asked: readonly Prolonging[]): Promise<Renewed[]> {
     return this.#renewals.renew(asked)
+  }
+
+  shortfall(hold: HoldName, ms: number) {
+    return this.#renewals.shortfall(hold, ms)
   }
 
   /**

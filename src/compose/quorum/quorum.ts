@@ -8,10 +8,11 @@
  */
 import type { Backend, BackendListener, Made } from '../../backend.ts'
 import type { Clock, Timer } from '../../clock.ts'
-import { LockArgumentError, LockError } from '../../errors.ts'
+import { LockArgumentError, LockConnectionError, LockError } from '../../errors.ts'
 import type { Channel, Channels, KindDefinition, Names, ScriptSet } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
 import type { Settings } from '../../options.ts'
+import { addressOf } from '../../redis/census.ts'
 import type { RedisSource } from '../../redis/clients.ts'
 import { type Ids, randomIds } from '../../redis/ids.ts'
 import type { Keys } from '../../redis/keys.ts'
@@ -20,12 +21,23 @@ import type { Calling } from '../../redis/rights.ts'
 import { Server } from '../../redis/server.ts'
 import { Ballots } from './ballots.ts'
 import { Floor } from './floor.ts'
-import { Member, noMajority, Openings, type Place, Standing } from './member.ts'
+import { Leases, Member, noMajority, type Place, Standing } from './member.ts'
 import { QuorumKind } from './quorum-kind.ts'
 import { Round } from './round.ts'
 
+/** A problem of a server is reported if it lasts for this many ms. */
+const LASTING = 500
+/** Under this name, `Member.told` records that a server was reported that has no connection, or no vote that counts. */
+const USELESS = 'useless'
+/** The problems for which a server cannot be used: why there is no connection, no vote counts, a call was refused. */
+const problems: readonly ((member: Member) => Error | undefined)[] = [
+  ({ away, down }) => (away ? down : undefined),
+  ({ standing }) => standing.useless,
+  ({ refusal }) => refusal,
+]
+
 export class Quorum implements Backend {
-  readonly ids: Ids = randomIds()
+  readonly ids: Ids
   readonly #members: readonly Member[]
   readonly #majority: number
   readonly #clock: Clock
@@ -38,31 +50,38 @@ export class Quorum implements Backend {
    * is made later only inspects locks.
    */
   #ballots: Ballots | undefined
-  /** The longest lease that this client has asked for, in ms. */
-  #longest: number
+  readonly #leases: Leases
   /** Whether a majority of the servers was up at the latest call of `#changed`. */
   #whole: boolean | undefined
   #reported = false
-  /** For each server whose votes do not count yet, the timer of `#waitFor`. */
-  readonly #waits = new Map<Standing, Timer>()
+  #telling: Timer | undefined
 
-  constructor(sources: readonly RedisSource[], settings: Settings, clock: Clock, listener: BackendListener) {
+  constructor(
+    sources: readonly RedisSource[],
+    settings: Settings,
+    clock: Clock,
+    listener: BackendListener,
+    ids = randomIds(),
+  ) {
     const now = () => clock.now()
+    this.ids = ids
     this.#clock = clock
     this.#settings = settings
     this.#listener = listener
     this.#majority = Math.floor(sources.length / 2) + 1
     this.#floor = new Floor(now, sources.length, () => this.#readClocks())
     this.#openings = new Openings(now, this.#majority)
-    this.#longest = settings.lease
+    this.#leases = new Leases(clock, settings.lease)
     this.#members = sources.map((source, i) => {
       const server = Server.at(source, settings, clock, this.#listenTo(i), this.ids)
-      return new Member(i, server, new Standing(clock, () => this.#longest))
+      const name = `server ${i + 1} of ${sources.length} (${addressOf(server.link.commands.redis)})`
+      const standing = new Standing(clock, this.#leases, {
+        changed: () => this.#changed(),
+        twin: runs =>
+          this.#members.find((other, j) => j !== i && other.standing.runs.some(id => runs.includes(id)))?.name,
+      })
+      return new Member(i, name, server, standing, clock, settings.outageTimeout)
     })
-    const addresses = this.#members.flatMap(({ address }) => address ?? [])
-    const twice = addresses.find((address, i) => addresses.indexOf(address) !== i)
-    if (twice !== undefined)
-      throw new LockArgumentError('redis', `an array with ${twice} twice`, 'servers at different addresses')
   }
 
   get inboxPerLock(): boolean {
@@ -73,8 +92,12 @@ export class Quorum implements Backend {
     return this.#members.filter(({ mayCount }) => mayCount).length >= this.#majority
   }
 
-  get answers(): number {
-    return this.#members.reduce((sum, { server }) => sum + server.answers, 0)
+  get reachable(): boolean {
+    return this.#members.some(({ up }) => up)
+  }
+
+  get answeredAt(): number {
+    return Math.max(...this.#members.map(({ server }) => server.answeredAt))
   }
 
   get trouble(): Error | undefined {
@@ -88,8 +111,12 @@ export class Quorum implements Backend {
   }
 
   close(): void {
-    for (const timer of this.#waits.values()) timer.cancel()
-    for (const { server } of this.#members) server.close()
+    this.#telling?.cancel()
+    for (const member of this.#members) {
+      member.standing.forget()
+      member.server.close()
+      member.recheck()
+    }
   }
 
   async rest(): Promise<void> {
@@ -115,8 +142,10 @@ export class Quorum implements Backend {
     const { waiterTtl, outageTimeout } = this.#settings
     const ballots = new Ballots(places, this.#clock, this.#floor, waiterTtl, {
       won: ({ id, key }, grant) => this.#listener.won(id, grant, keys.of(key).lock),
-      asks: lease => {
-        this.#longest = Math.max(this.#longest, lease)
+      asks: (key, lease) => this.#leases.asks(key, lease),
+      refused: (i, error) => {
+        ;(this.#members[i] as Member).refusal = error
+        this.#tellSoon()
       },
     })
     const made = new QuorumKind(ballots, this.#floor, this.#clock, outageTimeout)
@@ -147,9 +176,16 @@ export class Quorum implements Backend {
         kinds.map(keys => this.#keysOf(i) ?? keys),
         pattern,
       )
-      const first = pages.next()
-      round.expect(i, first, () => false)
-      return { pages, first }
+      const list = { pages, first: undefined as ReturnType<typeof pages.next> | undefined }
+      round.ask(
+        i,
+        () => {
+          list.first = pages.next()
+          return list.first
+        },
+        () => false,
+      )
+      return list
     })
     const errors = [...(await round.over)]
     const seen = new Set<string>()
@@ -157,7 +193,7 @@ export class Quorum implements Backend {
       // Skips a server that has not sent the first page of its list in time.
       if (!round.has(i)) continue
       try {
-        for (let page = await first; !page.done; page = await pages.next()) {
+        for (let page = await first; page && !page.done; page = await pages.next()) {
           const found = page.value.filter(([kind, key]) => !seen.has(`${kind} ${key}`))
           for (const [kind, key] of found) seen.add(`${kind} ${key}`)
           yield found
@@ -224,7 +260,7 @@ export class Quorum implements Backend {
     return {
       granted: (id, token, via, lock) => {
         const { places } = this.#ballots as Ballots
-        if (this.#ballots?.announced(i, id, token, via)) return
+        if (this.#ballots?.looks.announced(i, id, token, via)) return
         const key = places[i]?.keys.keyOf(lock)
         if (key !== undefined) places[i]?.kind.giveBack({ key, id }).catch(() => {})
       },
@@ -241,16 +277,16 @@ export class Quorum implements Backend {
       down: (error, brief) => {
         member().lost(error, brief)
         this.#changed()
+        member().recheck()
       },
       up: () => {
-        const { server, standing } = member()
+        const { server, standing, told } = member()
+        told.delete(USELESS)
         server.look()
         this.#changed()
+        member().recheck()
         this.#readClocks()
-        standing.look(server.link.commands).then(() => {
-          this.#changed()
-          this.#waitFor(standing)
-        })
+        standing.look(server.link.commands)
       },
       heard: lock => {
         if (lock === undefined) return listener.heard()
@@ -260,24 +296,30 @@ export class Quorum implements Backend {
       disconnected: () => this.#report(),
       reconnected: () => this.#report(),
       warned: error =>
-        listener.warned?.(
-          new LockError(error.code, `server ${i + 1} of ${this.#members.length}: ${error.message}`, undefined, error),
-        ),
+        listener.warned?.(new LockError(error.code, `${member().name}: ${error.message}`, undefined, error)),
       busy: () => listener.busy(),
     }
   }
 
-  /** Calls `#changed` when the votes of this server begin to count, and at least once a second until then. */
-  #waitFor(standing: Standing): void {
-    const { wait } = standing
-    if (standing.counts !== false || wait === Number.POSITIVE_INFINITY) return
-    this.#waits.get(standing)?.cancel()
-    const timer = this.#clock.after(Math.min(wait + 1, 1_000), () => {
-      this.#waits.delete(standing)
-      this.#changed()
-      this.#waitFor(standing)
+  /**
+   * Reports the servers that cannot be used, because calls succeed without them. If a majority has the same problem, the
+   * calls and the event `disconnected` report it.
+   */
+  #tellSoon(): void {
+    this.#telling ??= this.#clock.after(LASTING, () => {
+      this.#telling = undefined
+      for (const problem of problems) {
+        const all = this.#members.map(member => kindOf(problem(member)))
+        for (const [i, member] of this.#members.entries()) {
+          const reason = problem(member)
+          // Without a connection, the reason may change from attempt to attempt.
+          const what = reason === member.refusal ? (all[i] as string) : USELESS
+          if (!reason || member.told.has(what) || all.filter(kind => kind === all[i]).length >= this.#majority) continue
+          member.told.add(what)
+          this.#listener.warned?.(new LockConnectionError(member.name, reason))
+        }
+      }
     })
-    this.#waits.set(standing, timer)
   }
 
   /**
@@ -286,12 +328,13 @@ export class Quorum implements Backend {
    * counts as usable.
    */
   get #lacking(): boolean {
-    const useless = this.#members.filter(({ away, standing }) => away || standing.counts === false)
+    const useless = this.#members.filter(({ away, standing }) => away || standing.counts() === false)
     return useless.length > this.#members.length - this.#majority
   }
 
   /** Called after a server was connected or lost, and when its votes begin to count. */
   #changed(): void {
+    if (this.#members.some(({ away, standing }) => away || standing.useless)) this.#tellSoon()
     const whole = this.up
     if (whole !== this.#whole || !whole) {
       this.#whole = whole
@@ -314,4 +357,63 @@ export class Quorum implements Backend {
       this.#listener.reconnected()
     }
   }
+}
+
+/**
+ * Messages about the same release arrive within this many ms of each other. A later message is about another release.
+ */
+const TOGETHER = 1_000
+
+interface Opening {
+  readonly since: number
+  readonly servers: Set<number>
+  /** The client that has released the lock; undefined: the client is unknown, or there was more than one. */
+  by: string | undefined
+}
+
+/**
+ * Counts the servers' messages that a lock is free. Every server sends its own message, but a lock that is free only on
+ * a minority of the servers is not free. So only the message that completes a majority wakes the waiters. An earlier
+ * message would wake them in vain, and a later one would wake them a second time.
+ */
+class Openings {
+  readonly #now: () => number
+  readonly #majority: number
+  /** The messages counted so far, by their text and lock, oldest first. */
+  readonly #open = new Map<string, Opening>()
+
+  constructor(now: () => number, majority: number) {
+    this.#now = now
+    this.#majority = majority
+  }
+
+  /**
+   * Records a message of this server, caused by the client `by`. If this message completes a majority, returns which
+   * client has released the lock; otherwise returns undefined.
+   */
+  said(what: string, server: number, by?: string): Pick<Opening, 'by'> | undefined {
+    const now = this.#now()
+    for (const [old, { since }] of this.#open) {
+      if (now - since < TOGETHER) break
+      this.#open.delete(old)
+    }
+    let opening = this.#open.get(what)
+    // A second message of the same server shows that the lock was taken and released in the meantime. The count begins
+    // again.
+    if (!opening || opening.servers.has(server)) {
+      this.#open.delete(what)
+      opening = { since: now, servers: new Set(), by }
+      this.#open.set(what, opening)
+    }
+    // If the messages name different clients, each of these clients may have given back the vote of one server. Then no
+    // single client has released the lock.
+    if (opening.by !== by) opening.by = undefined
+    return opening.servers.add(server).size === this.#majority ? opening : undefined
+  }
+}
+
+/** Returns the same text for the same problem of several servers, such as OOM or ECONNREFUSED. */
+function kindOf(reason: Error | undefined): string | undefined {
+  const error: NodeJS.ErrnoException | undefined = reason?.cause instanceof Error ? reason.cause : reason
+  return error?.code ?? error?.message.replace(/^([A-Z]{2,}) .*|\d+/gs, '$1')
 }

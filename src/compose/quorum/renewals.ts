@@ -7,18 +7,26 @@
  * server was away when the lock was granted, or had voted for a claim that has since been taken back. Without these
  * requests, the hold could disappear from one server after the other. It would end although a majority of the servers
  * was up at any time (I8).
+ *
+ * A renewal may ask for more than the claim did, so it counts into the longest lease of this client. Other callers may
+ * ask for as much. A server that was restarted less than that time ago may have forgotten a hold of theirs, which may
+ * still last. So if the majority that granted a hold needed such a server, the hold is not prolonged by more than the
+ * server has been up (`shortfall`).
  */
 import type { Clock } from '../../clock.ts'
-import type { Prolonging, Renewed, VoteMode } from '../../kind.ts'
+import { LockConnectionError } from '../../errors.ts'
+import type { HoldName, Prolonging, Renewed, VoteMode } from '../../kind.ts'
 import type { Ballot, Seat } from './ballot.ts'
 import type { Ballots } from './ballots.ts'
-import { noMajority } from './member.ts'
+import { DRIFT, noMajority } from './member.ts'
 import { Round } from './round.ts'
 
 interface Question extends Prolonging {
   readonly ballot: Ballot | undefined
   /** How many servers have prolonged the hold in this round. */
   prolonged: number
+  /** If a majority has prolonged the hold, it lasts until this time at least, in monotonic ms. */
+  readonly least: number
   /** Whether a server's vote was renewed or replaced after this question was sent, so that its answer is outdated. */
   outdated: boolean
 }
@@ -35,6 +43,9 @@ const MOST_ROUNDS = 3
  */
 const PATIENCE = { fraction: 1 / 4, most: 1_000 }
 
+/** A server that prolongs a hold by some time prolongs it by this fraction of the time at least, less all margins. */
+const LEAST = 0.85
+
 /** How long a forced release may take to reach all servers, in ms. */
 const TAKING = 500
 
@@ -47,6 +58,18 @@ export class Renewals {
     this.#clock = clock
   }
 
+  /** See `Kind`. */
+  shortfall({ id, key }: HoldName, ms: number): { ms: number; error: LockConnectionError } | undefined {
+    const ballot = this.#ballots.get(id)
+    if (!ballot?.granted) return undefined
+    this.#ballots.asks(key, ms)
+    const most = Math.max(ballot.claim.lease, Math.floor((this.#clock.now() - ballot.keepsSince) / DRIFT))
+    if (ms <= most) return undefined
+    const reasons = this.#ballots.members.flatMap(member => (member.counts(key) ? [] : (member.problemFor(key) ?? [])))
+    const cause = new AggregateError(reasons, 'too few servers have been up for longer, or persist every write')
+    return { ms: most, error: new LockConnectionError(`prolonged by ${most} ms only, not by ${ms} ms`, cause) }
+  }
+
   /**
    * Renews the holds on all servers. Rejects if the outcome is unknown for every hold, because too few servers have
    * answered. `rounds`: how often the servers are asked, at most.
@@ -57,10 +80,14 @@ export class Renewals {
       ...each,
       ballot: this.#ballots.get(each.hold.id),
       prolonged: 0,
+      least: this.#clock.now() + each.ms * LEAST,
       outdated: false,
     }))
-    const decided = ({ ballot, prolonged }: Question) =>
-      !ballot?.granted || prolonged >= majority || this.#ballots.votes(ballot).length < majority
+    // A server may lose the hold after it has prolonged it, as by a forced release. So `prolonged` alone decides nothing.
+    const decided = ({ ballot, prolonged, least }: Question) =>
+      !ballot?.granted ||
+      (prolonged >= majority && this.#ballots.until(ballot) >= least) ||
+      this.#ballots.votes(ballot).length < majority
     const unanswered = new Set(places.keys())
     const open = (question: Question) => !decided(question) && question.prolonged + unanswered.size >= majority
     const round = new Round(members, majority, this.#clock, () => this.#patience(questions.filter(open)))

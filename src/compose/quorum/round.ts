@@ -29,6 +29,7 @@ export class Round {
   readonly #least: () => number | undefined
   /** For each server, its error or 'answered'; undefined while the server has done neither. */
   readonly #outcomes: (Error | 'answered' | undefined)[]
+  readonly #drops: (() => void)[] = []
   #resolve!: (errors: readonly (Error | undefined)[]) => void
   #reject!: (error: Error) => void
   #timer: Timer | undefined
@@ -45,6 +46,14 @@ export class Round {
       this.#reject = reject
     })
     this.over.catch(() => {})
+  }
+
+  /** Asks a server as soon as it can be reached, unless the round is over then. */
+  ask(server: number, send: () => Promise<unknown>, decided: () => boolean): void {
+    const member = this.#members[server] as Member
+    const ask = () => this.expect(server, send(), decided)
+    if (member.outOfReach) this.#drops.push(member.keep(ask, error => this.failed(server, error)))
+    else ask()
   }
 
   /**
@@ -88,6 +97,7 @@ export class Round {
 
   #end(): void {
     this.#timer?.cancel()
+    for (const drop of this.#drops) drop()
     const errors = this.#outcomes.map(outcome => (outcome instanceof Error ? outcome : undefined))
     if (this.#count('answered') >= this.#majority) return this.#resolve(errors)
     this.#reject(noMajority(this.#outcomes.map((outcome, i) => missing(outcome, this.#members[i] as Member))))
@@ -96,6 +106,19 @@ export class Round {
 
 function missing(outcome: Error | 'answered' | undefined, member: Member): Error | undefined {
   return outcome === 'answered' ? undefined : (outcome ?? reasonOf(member))
+}
+
+/** Resolves once a majority of `parts` has resolved, and rejects once no majority can resolve any more. */
+export function mostOf(parts: readonly Promise<unknown>[], majority: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let [done, failed] = [0, 0]
+    for (const part of parts) {
+      part.then(
+        () => ++done === majority && resolve(),
+        error => ++failed > parts.length - majority && reject(error),
+      )
+    }
+  })
 }
 
 /** Counts the servers on which a hold was ended, and the servers on which the hold was gone already. */

@@ -1,10 +1,11 @@
 /** Tests I2 and I5 with servers that have different tokens for the same hold, or do not answer. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { expect, onTestFinished, test } from 'vitest'
+import { scriptCalls } from '../../kit/command-stats.ts'
 import { promptly } from '../../kit/outcomes.ts'
-import { quorumScene } from '../../kit/quorum-scene.ts'
-import { freshKey } from '../../kit/redis.ts'
-import { eventually } from '../../kit/time.ts'
+import { forgetful, quorumScene } from '../../kit/quorum-scene.ts'
+import { client, freshKey } from '../../kit/redis.ts'
+import { eventually, sleep } from '../../kit/time.ts'
 import { expectIncreasing } from '../../kit/witness.ts'
 
 /** Collects the messages that `redis-baton:poll` publishes about this key while the test runs. */
@@ -46,8 +47,34 @@ test('redis-baton:poll reports whether the servers had to agree on a token befor
   expect(other).toBeGreaterThan(same)
 })
 
+/**
+ * `delays`: how long a request takes to each server, and an answer from it, in ms. For each use of a lock, each server
+ * should receive two requests, because further requests would only correct tokens.
+ */
+// This test fails if `const SLOWEST = 400` becomes `const SLOWEST = 20` in src/compose/quorum/floor.ts: requests reach
+// distant servers after the time that is their floor.
+test.each([
+  { far: '300 ms away', delays: [150, 150, 150] },
+  { far: '1, 20 and 80 ms away', delays: [0, 10, 40] },
+])('I9: servers that are $far issue the same token for a grant, in one round trip', async ({ delays }) => {
+  const scene = await quorumScene()
+  const locks = scene.client()
+  for (const [i, delay] of delays.entries()) scene.delay(i, delay)
+  const admin = scene.admin()
+  const everyoneAnswers = () => sleep(2 * Math.max(...delays) + 100)
+  const requests = async (uses: number) => {
+    const before = await admin.calls()
+    const use = () => locks.using(freshKey(), everyoneAnswers)
+    await Promise.all(Array.from({ length: uses }, use))
+    await everyoneAnswers()
+    return scriptCalls(await admin.calls(before))
+  }
+  // At first the client is still connecting, and reads the servers' clocks. And on a busy machine, a request may be late.
+  await eventually(async () => (await requests(5)) === 5 * 2 * scene.size, 15_000)
+})
+
 // This test fails if `return most ?? Math.max(...tokens)` becomes `return most ?? Math.min(...tokens)` in
-// src/compose/quorum/ballots.ts: the client proposes the smallest token, but servers never lower a token, so they
+// src/compose/quorum/ballot.ts: the client proposes the smallest token, but servers never lower a token, so they
 // never agree.
 test('I2: an owner does not get the token of a hold that has ended, even if a server does not answer', async () => {
   const scene = await quorumScene()
@@ -74,6 +101,70 @@ test('I2: an owner does not get the token of a hold that has ended, even if a se
     expect(await promptly(lease.release())).toBe(true)
   }
   expectIncreasing(tokens)
+})
+
+/**
+ * The clock of server 0 is an hour ahead, so the token of a grant is an hour ahead, too. After the grant, server 1
+ * restarts without its data, and server 0 is away. So the next grant comes from servers 1 and 2. If server 2 has not been
+ * away at the first grant, it knows the token.
+ */
+// This test fails if `grant { token = tick }` becomes `grant { token = stamp }` in lua/mutex/acquire.lua:
+// server 2 issues a token from its time of day.
+test.each([
+  ['is larger, if the server that remains was up at the grant before', true],
+  ['is smaller by an hour, if no server that knows the grant before is left (not promised)', false],
+])('I2: after a grant with a clock that is an hour ahead, the next token %s', async (_, larger) => {
+  const scene = await quorumScene({ args: forgetful, stepped: true })
+  const options = { lease: 1_000, outageTimeout: 20_000 }
+  await scene.step(0, 3_600_000)
+  const all = scene.client(options)
+  const some = client(
+    options,
+    scene.source.map((url, i) => (i < 2 ? url : 'redis://127.0.0.1:1')),
+  )
+  const key = freshKey()
+  const first = await (larger ? all : some).lock(key)
+  if (larger) await scene.heldEverywhere(key, first.id)
+  expect(first.fencingToken).toBeGreaterThan((Date.now() + 3_000_000) * 1_000)
+  await first.release()
+  await scene.nothingLeft(key)
+  await scene.restartEmpty(1)
+  scene.away(0)
+  const second = await scene.client(options).lock(key)
+  if (larger) expect(second.fencingToken).toBeGreaterThan(first.fencingToken)
+  else expect(second.fencingToken).toBeLessThan(first.fencingToken - 3_000_000_000)
+})
+
+/**
+ * Server 0 votes with a larger token than server 1, so server 1 is asked to raise its token. It has done so, but its answer
+ * and the vote of server 2, with the smaller token, are still on their way. The vote arrives first. If the lock were now
+ * granted with the smaller token, soon only server 2 would have that token, and a nested hold would get the larger one.
+ */
+// This test fails if `shared ?? Math.max(ballot.raised, this.#largest(votes))` becomes `shared ?? this.#largest(votes)` in
+// src/compose/quorum/ballots.ts: the outer hold has the smaller token.
+test('I2: a nested hold has the token of the outer one, although servers stall while they agree on it', async () => {
+  const scene = await quorumScene()
+  const { locks, links } = await scene.linked()
+  // Let all servers learn the scripts.
+  const warm = await locks.lock(freshKey())
+  await scene.heldEverywhere(warm.key, warm.id)
+  const key = freshKey()
+  await scene.redis(0).hset(`lock:{${key}}`, 'clock', String((Date.now() + 60_000) * 1_000))
+  const replies = { direction: 'down', name: 'acquire' } as const
+  const vote = links[2]!.rule(replies, 'hold')
+  links[1]!.rule({ ...replies, times: 1 }, { delay: 0 })
+  const raised = links[1]!.rule({ ...replies, times: 2 }, 'hold')
+  links[1]!.rule(replies, 'hold')
+  const granted = locks.lock(key)
+  await Promise.all([vote.happened, raised.happened])
+  links[0]!.rule({ direction: 'up' }, 'hold')
+  vote.lift()
+  const outer = await promptly(granted)
+  const entering = locks.lock(key, { owner: outer.owner })
+  await sleep(100)
+  raised.lift()
+  const inner = await promptly(entering)
+  expect([inner.via, inner.fencingToken]).toEqual(['reentry', outer.fencingToken])
 })
 
 // This test fails if `if (undecided.length > 0 && rounds > 1 && changed) return this.renew(asked, rounds - 1)` is removed

@@ -4,6 +4,7 @@
  *
  *   npm run soak -- --minutes 10 --seed 7        the seed determines the faults and choices of a run, not their timing
  *   npm run soak -- --quorum 5                   the locks are mutexes over 5 servers (quorum/scene.ts)
+ *   npm run soak -- --quorum 5 --dead            two of them are dead all the time
  *   npm run soak -- --quorum 5 --disks-lost      restarted servers are empty, but claim to persist: the run must fail
  *   npm run soak -- --check history.jsonl        the verdict on a stored history
  *
@@ -35,6 +36,7 @@ const { values } = parseArgs({
     quorum: { type: 'string' },
     keys: { type: 'string' },
     processes: { type: 'string' },
+    dead: { type: 'boolean', default: false },
     'disks-lost': { type: 'boolean', default: false },
     check: { type: 'string' },
     keep: { type: 'boolean', default: false },
@@ -73,7 +75,9 @@ async function judge(file: string): Promise<boolean> {
 async function play(terms: Terms, servers: number | undefined): Promise<readonly string[]> {
   const start = now()
   const emptied = values['disks-lost'] ? 'that it persists' : 'the truth'
-  const scene = await (servers === undefined ? OneServer.open(terms) : QuorumScene.open(terms, servers, emptied))
+  const scene = await (servers === undefined
+    ? OneServer.open(terms)
+    : QuorumScene.open(terms, servers, emptied, values.dead))
   // If the run is interrupted, end its processes. Otherwise a process that a fault has stopped would outlive the run.
   process.once('exit', () => scene.stage.abandon())
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
@@ -97,6 +101,7 @@ async function play(terms: Terms, servers: number | undefined): Promise<readonly
 async function soak(): Promise<boolean> {
   const servers = quorum()
   const one = servers === undefined
+  if (one && values.dead) refuse('dead', 'only with --quorum')
   const count = number('keys', 1, one ? 40 : 12)
   const terms: Terms = {
     minutes: number('minutes', 0, 10),
@@ -109,7 +114,7 @@ async function soak(): Promise<boolean> {
     times: one ? TIMES : QUORUM_TIMES,
   }
   const history = join(terms.folder, 'history.jsonl')
-  const over = one ? '' : ` over ${servers} servers`
+  const over = one ? '' : ` over ${servers} servers${values.dead ? ', a minority of them dead' : ''}`
   console.log(`soak: ${terms.minutes} min, ${terms.processes} processes, ${count} keys${over}, seed ${terms.seed}`)
   const start = now()
   const failures = await play(terms, servers)

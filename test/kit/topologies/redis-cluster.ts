@@ -87,6 +87,13 @@ export class RedisCluster {
     return this.#node(replica.id)
   }
 
+  /** Waits until the master's replica is in sync. From then on, the master refuses to send anything to it. */
+  async loseWrites({ redis }: Node): Promise<void> {
+    await redis.wait(1, PATIENCE)
+    await redis.acl('SETUSER', 'default', '-psync', '-sync', '-replconf')
+    await redis.client('KILL', 'TYPE', 'REPLICA')
+  }
+
   /** Kills the node, like a crash. */
   async kill(node: Node): Promise<void> {
     this.#dead.add(node)

@@ -11,7 +11,8 @@ export const terms = { lease: LEASE, ttl: LEASE }
 export const settings: TextSettings = {
   cluster: true,
   inboxes: new Namespace('lock:', true).inboxes,
-  tokenMemory: LEASE,
+  // Longer than a lease, so that no release shortens the life of a lock's key, however long the play takes until then.
+  tokenMemory: 2 * LEASE,
 }
 
 export interface Scene {

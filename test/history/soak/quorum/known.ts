@@ -59,6 +59,7 @@ export async function lostBy(
   lost: readonly number[],
   keys: readonly string[],
   happen: () => Promise<void>,
+  size = all.length,
   patience = PATIENCE,
 ): Promise<Lost> {
   const others = all.filter(({ number }) => !lost.includes(number))
@@ -66,7 +67,7 @@ export async function lostBy(
   const [before, votes] = await Promise.all([sight(others, keys, patience), sight(meant, keys, patience)])
   await happen()
   const after = await sight(others, keys, patience)
-  const doubts = new Set(inDoubt(before, after, all.length, votes))
+  const doubts = new Set(inDoubt(before, after, size, votes))
   const voted = (_: string, lock: number) =>
     !doubts.has(lock) && votes.some(list => list[lock] !== undefined && list[lock] !== 'free')
   return { inDoubt: keys.filter((_, lock) => doubts.has(lock)), voted: keys.filter(voted) }

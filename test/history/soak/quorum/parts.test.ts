@@ -15,7 +15,7 @@ import { majorityOf } from './terms.ts'
 
 const sizes = [3, 5, 7]
 const planner = (seed: number, servers = 5) =>
-  new QuorumPlanner(new Random(seed, 1), { processes: 4, keys: 12, servers })
+  new QuorumPlanner(new Random(seed, 1), { processes: 4, keys: 12, servers, spare: (servers - 1) / 2 })
 
 /** Returns the storms and calms of a run of one minute. */
 function minute(one: QuorumPlanner): Planned[][] {
@@ -139,11 +139,17 @@ test('only locks on which enough other servers agree survive the loss of a serve
     await hold('passed on', 'd', 0, 1, 2)
   }
   const lost = (inDoubt: string[], voted: string[] = []) => ({ inDoubt, voted })
-  expect(await lostBy(servers, [0], keys, happen, 10_000)).toEqual(lost(['twice', 'passed on'], ['everywhere']))
-  expect(await lostBy(servers, [2], keys, async () => {}, 10_000)).toEqual(lost([], ['everywhere', 'passed on']))
+  expect(await lostBy(servers, [0], keys, happen, servers.length, 10_000)).toEqual(
+    lost(['twice', 'passed on'], ['everywhere']),
+  )
+  expect(await lostBy(servers, [2], keys, async () => {}, servers.length, 10_000)).toEqual(
+    lost([], ['everywhere', 'passed on']),
+  )
   // By the clock of server 1, all leases on it have ended, although it still has the records of the holders.
   servers[1]!.clock.set(40_000)
-  expect(await lostBy(servers, [0], keys, async () => {}, 10_000)).toEqual(lost(['everywhere', 'twice', 'passed on']))
+  expect(await lostBy(servers, [0], keys, async () => {}, servers.length, 10_000)).toEqual(
+    lost(['everywhere', 'twice', 'passed on']),
+  )
   servers[1]!.clock.set(0)
   servers[1]!.stop()
   expect(await lostBy(servers, [0], keys, async () => {})).toEqual(lost(keys))

@@ -4,12 +4,12 @@
  *
  * Faults of servers come in blows, one after another. There are three kinds of blow: a different fault for each server
  * of a minority, one fault for all servers of a majority, and steps of the servers' clocks. Calms have only blows
- * against minorities. During a calm, every lock must make progress and no call may fail. Faults of processes and of
+ * against minorities, and none at all if a minority is dead for the whole run. During a calm, every lock must make progress and no call may fail. Faults of processes and of
  * their connections may overlap all others, and come only in storms.
  */
 import type { Random } from '../../../kit/random.ts'
 import type { Choices } from '../fault.ts'
-import { majorityOf, STANDING } from './terms.ts'
+import { STANDING } from './terms.ts'
 
 const ofWorker = { kill: 6, freeze: 8, block: 5, 'wall clock': 3 } as const
 
@@ -130,11 +130,20 @@ const PEACE = 1_000
 type Special = { readonly majority: ServerFault } | { readonly clock: ClockFault }
 type Own = { readonly worker: WorkerFault } | { readonly lines: LineFault; readonly majority: boolean } | KeyFault
 
+interface Numbers {
+  readonly processes: number
+  readonly keys: number
+  readonly servers: number
+  readonly spare: number
+}
+
 export class QuorumPlanner {
   readonly #random: Random
   readonly #processes: number
   readonly #keys: number
   readonly #servers: number
+  /** How many more servers are alive than a majority needs. */
+  readonly #spare: number
   /**
    * Kinds of faults that have not come yet: those of processes, those of a minority of the servers, and those of a
    * majority or of a clock.
@@ -144,11 +153,12 @@ export class QuorumPlanner {
   readonly #special: Special[]
   #blows = 0
 
-  constructor(random: Random, { processes, keys, servers }: { processes: number; keys: number; servers: number }) {
+  constructor(random: Random, { processes, keys, servers, spare }: Numbers) {
     this.#random = random
     this.#processes = processes
     this.#keys = keys
     this.#servers = servers
+    this.#spare = spare
     this.#own = random.shuffled<Own>([
       ...names(ofWorker).map(worker => ({ worker })),
       ...names(ofLine).map(lines => ({ lines, majority: false })),
@@ -179,7 +189,7 @@ export class QuorumPlanner {
   /** Returns the faults of a calm of `length` ms. */
   calm(length: number): Planned[] {
     const plan: Planned[] = []
-    for (let at = this.#random.int(0, SOON); at < length - PEACE; ) {
+    for (let at = this.#random.int(0, SOON); this.#spare > 0 && at < length - PEACE; ) {
       const blow = this.#minority(at)
       plan.push(...blow)
       at = Math.max(...blow.map(overAt)) + this.#random.int(200, SOON)
@@ -198,7 +208,7 @@ export class QuorumPlanner {
 
   #minority(at: number): Planned[] {
     const random = this.#random
-    const most = this.#servers - majorityOf(this.#servers)
+    const most = Math.max(1, this.#spare)
     const all = this.#some(this.#minor.length > 0 ? most : random.int(1, most))
     const blow = ++this.#blows
     return all.map(server => {
@@ -208,7 +218,7 @@ export class QuorumPlanner {
   }
 
   #majority(at: number, name: ServerFault): Planned[] {
-    const all = this.#some(this.#random.int(majorityOf(this.#servers), this.#servers))
+    const all = this.#some(this.#random.int(this.#servers - this.#spare, this.#servers))
     const blow = ++this.#blows
     return all.map(server => ({
       ...{ at, scope: 'server', name, server, all, blow, majority: true },
@@ -230,8 +240,8 @@ export class QuorumPlanner {
     const process = random.int(0, this.#processes - 1)
     if ('worker' in own) return { at, scope: 'worker', name: own.worker, process, ...this.#choices(own.worker) }
     const { lines: name, majority } = own
-    const least = majority ? majorityOf(this.#servers) : 1
-    const most = majority ? this.#servers : this.#servers - majorityOf(this.#servers)
+    const least = majority ? this.#servers - this.#spare : 1
+    const most = majority ? this.#servers : Math.max(1, this.#spare)
     const servers = this.#some(random.int(least, most))
     return { at, scope: 'lines', name, process, servers, majority, ...this.#choices(name) }
   }

@@ -16,6 +16,7 @@ import { workerFaults } from '../worker-faults.ts'
 import { faultNames, nameOf, type Planned, QuorumPlanner } from './plan.ts'
 import { clockFaults, serverFaults } from './server-faults.ts'
 import { type Emptied, QuorumStage } from './stage.ts'
+import { majorityOf } from './terms.ts'
 
 export { faultNames as faultsOfQuorum }
 
@@ -37,11 +38,12 @@ export class QuorumScene implements Scene {
       processes: terms.processes,
       keys: terms.keys.length,
       servers: stage.servers.length,
+      spare: stage.servers.length - majorityOf(stage.size),
     })
   }
 
-  static async open(terms: Terms, servers: number, emptied: Emptied): Promise<QuorumScene> {
-    return new QuorumScene(await QuorumStage.open(terms, servers, emptied), terms)
+  static async open(terms: Terms, servers: number, emptied: Emptied, dies: boolean): Promise<QuorumScene> {
+    return new QuorumScene(await QuorumStage.open(terms, servers, emptied, dies), terms)
   }
 
   open(): void {

@@ -91,7 +91,7 @@ function sizeOf(dice: number): number {
  */
 async function stepAhead(stage: QuorumStage, server: QuorumServer, size: number): Promise<void> {
   const from = now()
-  const lost = await lostBy(stage.servers, [server.number], stage.keys, () => step(stage, server, size))
+  const lost = await lostBy(stage.servers, [server.number], stage.keys, () => step(stage, server, size), stage.size)
   for (const key of lost.inDoubt) stage.recorder.record('taken', { key, from, how: 'clock' })
   for (const key of lost.voted) stage.recorder.record('taken', { key, from, how: 'clock', closed: true })
 }
@@ -113,14 +113,14 @@ async function step(stage: QuorumStage, server: QuorumServer, ms: number): Promi
  * than a majority of the servers still knows a hold, its holder may be notified of a loss before its deadline.
  */
 async function forgetting(stage: QuorumStage, lost: readonly number[], forget: () => Promise<void>): Promise<void> {
-  const { servers, keys, recorder } = stage
+  const { servers, size, keys, recorder } = stage
   const from = now()
   const fields = { from, how: 'restart', closed: true } as const
-  if (lost.length >= majorityOf(servers.length)) {
+  if (lost.length >= majorityOf(size)) {
     await forget()
     recorder.record('taken', fields)
   } else {
-    const { inDoubt, voted } = await lostBy(servers, lost, keys, forget)
+    const { inDoubt, voted } = await lostBy(servers, lost, keys, forget, size)
     for (const key of [...inDoubt, ...voted]) recorder.record('taken', { key, ...fields })
   }
 }

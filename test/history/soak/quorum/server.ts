@@ -30,6 +30,7 @@ export class QuorumServer {
   readonly admin: Redis
   readonly #server: RunningServer
   readonly #dir: string
+  #stopped = false
 
   private constructor(number: number, server: RunningServer, clock: SteppedClock, dir: string) {
     this.number = number
@@ -85,15 +86,17 @@ export class QuorumServer {
 
   stop(): void {
     this.#signal('SIGSTOP')
+    this.#stopped = true
   }
 
   goOn(): void {
     this.#signal('SIGCONT')
+    this.#stopped = false
   }
 
   async close(): Promise<void> {
     this.admin.disconnect()
-    if (this.#server.pid !== undefined) this.goOn()
+    if (this.#stopped) this.goOn()
     await this.#server.stop()
     this.clock.close()
   }

@@ -1,0 +1,206 @@
+/**
+ * Loads the code of a quorum when a client is made for several servers, so that a program with one server does not
+ * carry it. The arguments are checked before, and the names of locks follow from them. Until the code is loaded, the
+ * client is as it is while its first connections are being made: calls wait.
+ */
+import type { Backend, BackendListener, Made } from '../../backend.ts'
+import type { Clock } from '../../clock.ts'
+import { LockArgumentError } from '../../errors.ts'
+import type {
+  Channel,
+  Channels,
+  Claim,
+  FairQueue,
+  HoldName,
+  Inspection,
+  Kind,
+  KindDefinition,
+  Names,
+  Prolonging,
+  Queued,
+  ScriptSet,
+} from '../../kind.ts'
+import type { LockState } from '../../kinds/state.ts'
+import type { Settings } from '../../options.ts'
+import { addressOf } from '../../redis/census.ts'
+import { clientsOf, type RedisSource } from '../../redis/clients.ts'
+import { type Ids, randomIds } from '../../redis/ids.ts'
+import { Keys, Namespace } from '../../redis/keys.ts'
+import type { Calling } from '../../redis/rights.ts'
+import type { Quorum } from './quorum.ts'
+
+/** What is loaded: a promise of it, and the thing itself once it is there. */
+class Late<T> {
+  readonly promise: Promise<T>
+  value: T | undefined
+
+  constructor(promise: Promise<T>) {
+    this.promise = promise.then(value => {
+      this.value = value
+      return value
+    })
+    this.promise.catch(() => {})
+  }
+
+  call<R>(method: (value: T) => Promise<R>): Promise<R> {
+    return this.value ? method(this.value) : this.promise.then(method)
+  }
+}
+
+export class LateQuorum implements Backend {
+  readonly ids: Ids = randomIds()
+  readonly inboxPerLock: boolean
+  readonly #names: Namespace
+  readonly #quorum: Late<Quorum>
+  readonly #listener: BackendListener
+  #closed = false
+
+  constructor(sources: readonly RedisSource[], settings: Settings, clock: Clock, listener: BackendListener) {
+    const clients = sources.map(clientsOf)
+    const addresses = clients.map(({ make }) => addressOf(make(0)))
+    const twice = addresses.find((address, i) => addresses.indexOf(address) !== i)
+    if (twice !== undefined)
+      throw new LockArgumentError('redis', `an array with ${twice} twice`, 'servers at different addresses')
+    this.inboxPerLock = clients.some(({ cluster }) => cluster)
+    const [{ keyPrefix, cluster }] = clients as [(typeof clients)[0]]
+    this.#names = new Namespace(`${keyPrefix}${settings.prefix}:`, cluster)
+    this.#listener = listener
+    const { ids } = this
+    const load = import('./quorum.ts')
+    this.#quorum = new Late(load.then(({ Quorum }) => new Quorum(sources, settings, clock, listener, ids)))
+  }
+
+  get up(): boolean {
+    return this.#quorum.value?.up ?? false
+  }
+
+  get reachable(): boolean {
+    return this.#quorum.value?.reachable ?? false
+  }
+
+  get answeredAt(): number {
+    return this.#quorum.value?.answeredAt ?? Number.NEGATIVE_INFINITY
+  }
+
+  get trouble(): Error | undefined {
+    return this.#quorum.value?.trouble
+  }
+
+  open(): void {
+    this.#quorum.promise.then(
+      quorum => this.#closed || quorum.open(),
+      error => this.#listener.down(error, false),
+    )
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#quorum.promise.then(
+      quorum => quorum.close(),
+      () => {},
+    )
+  }
+
+  async rest(): Promise<void> {
+    await this.#quorum.value?.rest()
+  }
+
+  together(): void {
+    this.#quorum.value?.together()
+  }
+
+  make<State, S extends ScriptSet, N extends Names>(
+    kind: KindDefinition<State, S, N>,
+    warn: Parameters<Backend['make']>[1],
+  ): Made<State> {
+    if (kind.name !== '')
+      throw new LockArgumentError('kind', kind.name, 'a mutex, the only kind of lock that a quorum has so far')
+    const made = this.#quorum.call(async quorum => quorum.make(kind, warn).kind as unknown as Kind<LockState>)
+    return { keys: new Keys(this.#names, kind), kind: new LateKind(new Late(made)) as unknown as Kind<State> }
+  }
+
+  channels(keys: Keys): Channels {
+    const late = new Late(this.#quorum.call(async quorum => quorum.channels(keys)))
+    const wanted = new Set<string>()
+    return {
+      hears: (key, channel) => late.value?.hears(key, channel) ?? false,
+      hear: (key, channel) => {
+        if (late.value) return late.value.hear(key, channel)
+        wanted.add(`${channel} ${key}`)
+        return late.call(async channels => (wanted.has(`${channel} ${key}`) ? channels.hear(key, channel) : undefined))
+      },
+      drop: (key: string, channel: Channel) => {
+        if (late.value) late.value.drop(key, channel)
+        else wanted.delete(`${channel} ${key}`)
+      },
+    }
+  }
+
+  async *list(kinds: readonly Keys[], pattern: string): AsyncGenerator<[kind: number, key: string][], void, undefined> {
+    yield* (await this.#quorum.promise).list(kinds, pattern)
+  }
+
+  need(kinds: readonly Calling[]): void {
+    this.#quorum.call(async quorum => quorum.need(kinds)).catch(() => {})
+  }
+
+  look(): void {}
+}
+
+/** The mutex of a quorum. Each call waits until the code is loaded. */
+class LateKind implements Kind<LockState>, FairQueue {
+  readonly shared = false
+  readonly reentrant = true
+  readonly inTurns = true
+  readonly queue: FairQueue = this
+  readonly handOff = undefined
+  readonly confirmation = undefined
+  readonly inspection: Inspection<LockState>
+  readonly #kind: Late<Kind<LockState>>
+
+  constructor(kind: Late<Kind<LockState>>) {
+    this.#kind = kind
+    this.inspection = {
+      inspect: key => kind.call(({ inspection }) => inspection.inspect(key)),
+      isLocked: key => kind.call(({ inspection }) => inspection.isLocked(key)),
+      find: key => kind.call(({ inspection }) => inspection.find(key)),
+      forceRelease: (key, only) => kind.call(({ inspection }) => inspection.forceRelease(key, only)),
+    }
+  }
+
+  attempt(claim: Claim) {
+    return this.#kind.call(kind => kind.attempt(claim, 0))
+  }
+
+  join(claim: Claim) {
+    return this.#kind.call(kind => (kind.queue as FairQueue).join(claim))
+  }
+
+  tend(key: string, waiters: readonly Queued[]) {
+    return this.#kind.call(kind => (kind.queue as FairQueue).tend(key, waiters))
+  }
+
+  leave(claim: Claim) {
+    return this.#kind.call(kind => kind.leave(claim))
+  }
+
+  giveBack(hold: HoldName) {
+    return this.#kind.call(kind => kind.giveBack(hold))
+  }
+
+  release(hold: HoldName) {
+    return this.#kind.call(kind => kind.release(hold))
+  }
+
+  renew(asked: readonly Prolonging[]) {
+    return this.#kind.call(kind => kind.renew(asked))
+  }
+
+  raised(first: HoldName, longer: HoldName): number {
+    return this.#kind.value?.raised?.(first, longer) ?? 0
+  }
+
+  placeOf(key: string): string {
+    return this.#kind.value?.placeOf(key) ?? ''
+  }
+}

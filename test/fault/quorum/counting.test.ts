@@ -1,0 +1,133 @@
+/** Tests which servers of a quorum count: not a replica, and not one that may have forgotten a lock's longest lease. */
+import { expect, test } from 'vitest'
+import { LockConnectionError } from '../../../src/index.ts'
+import { reasonsOfServers } from '../../contract/refused.ts'
+import { rejection, within } from '../../kit/outcomes.ts'
+import { forgetful, type QuorumScene, quorumScene } from '../../kit/quorum-scene.ts'
+import { freshKey } from '../../kit/redis.ts'
+import { eventually, sleep } from '../../kit/time.ts'
+
+const portOf = (scene: QuorumScene, i: number) => scene.redis(i).options.port as number
+
+async function copy(scene: QuorumScene, readOnly: 'yes' | 'no'): Promise<string[]> {
+  await scene.redis(1).config('SET', 'replica-read-only', readOnly)
+  await scene.redis(1).replicaof('127.0.0.1', portOf(scene, 0))
+  await eventually(async () => /master_link_status:up/.test(await scene.redis(1).info('replication')), 15_000)
+  return scene.source
+}
+
+const doubled = [
+  { name: 'a replica', is: /replica/, make: (scene: QuorumScene) => copy(scene, 'yes') },
+  {
+    name: 'a replica that accepts writes',
+    is: /is a replica of 127\.0\.0\.1:\d+/,
+    make: (scene: QuorumScene) => copy(scene, 'no'),
+  },
+  {
+    name: 'the same server at another address',
+    is: /is the same one as server \d of 3/,
+    make: async (scene: QuorumScene) => [scene.source[0]!, `redis://127.0.0.1:${portOf(scene, 0)}`, scene.source[2]!],
+  },
+]
+
+// This test fails if `if (copies !== undefined) return` becomes `if (runs.length < 0) return` in
+// src/compose/quorum/member.ts: one machine has two votes.
+test.each(doubled)(
+  'I1: of three servers, one is $name and one is dead: no lock is granted',
+  async ({ make, is }) => {
+    const scene = await quorumScene()
+    const sources = await make(scene)
+    const locks = scene.client({ outageTimeout: 2_000 }, sources)
+    const said: string[] = []
+    locks.on('error', ({ error }) => said.push((error as Error).message))
+    await locks.lock(freshKey()).then(
+      lease => lease.release(),
+      () => {},
+    )
+    await scene.kill(2)
+    for (let i = 0; i < 20; i++) {
+      const attempt = await locks.tryLock(freshKey()).catch((error: unknown) => error)
+      expect(attempt).toBeInstanceOf(LockConnectionError)
+    }
+    const error = await rejection(locks.lock(freshKey()), LockConnectionError)
+    expect(reasonsOfServers(error.cause).some(({ message }) => is.test(message))).toBe(true)
+    await eventually(() => said.some(message => is.test(message)))
+    expect(said.filter(message => is.test(message))).toHaveLength(1)
+  },
+  60_000,
+)
+
+// This test fails if `return (key !== undefined && this.#longer.get(key)?.lease) || this.#usual` becomes `return
+// this.longestOfAll` in src/compose/quorum/member.ts: no lock is granted for an hour. It also fails if
+// `this.#ballots.changed(this.#ballot)` becomes `this.#judge()` in src/compose/quorum/poll.ts: votes that begin to count
+// during a call stay invalid.
+test('I1 I4: after one call with a lease of an hour, only calls for its key are rejected', async () => {
+  const scene = await quorumScene({ args: forgetful })
+  const locks = scene.client({ lease: 2_000, outageTimeout: 1_000 })
+  await eventually(async () => (await scene.uptime(0)) >= 5, 15_000)
+  const key = freshKey()
+  for (const lease of [3_600_000, 1_000]) {
+    const error = await rejection(locks.lock(key, { lease }), LockConnectionError)
+    const reasons = reasonsOfServers(error.cause).map(({ message }) => message)
+    expect(reasons).toEqual(
+      Array(3).fill(expect.stringMatching(/up for \d+ s .* its votes count only after another 3\d{6} ms/)),
+    )
+  }
+  expect((await locks.lock(freshKey())).held).toBe(true)
+  const other = scene.client({ lease: 2_000 })
+  expect((await other.lock(key)).held).toBe(true)
+  // For this lease, the servers have been up for some seconds too few.
+  expect((await other.lock(freshKey(), { lease: 12_000 })).held).toBe(true)
+}, 40_000)
+
+const untold = [
+  {
+    name: 'refuses INFO',
+    begin: (scene: QuorumScene, i: number) => scene.redis(i).acl('SETUSER', 'default', '-info'),
+    end: (scene: QuorumScene, i: number) => scene.redis(i).acl('SETUSER', 'default', '+info'),
+  },
+  {
+    name: 'is busy for longer than outageTimeout',
+    begin: async (scene: QuorumScene, i: number) => {
+      await scene.redis(i).config('SET', 'busy-reply-threshold', '50')
+      scene
+        .redis(i)
+        .duplicate()
+        .eval('while true do end', 0)
+        .catch(() => {})
+      await sleep(200)
+    },
+    end: (scene: QuorumScene, i: number) => scene.redis(i).script('KILL'),
+  },
+]
+
+// This test fails if `if (!this.useless) break` becomes `break` in src/compose/quorum/member.ts: the servers are not
+// asked again, so no lock is granted until they reconnect.
+test.each(untold)(
+  'I4: a majority that $name when a client connects is asked again',
+  async ({ begin, end }) => {
+    const scene = await quorumScene()
+    const struck = [0, 1]
+    for (const i of struck) await begin(scene, i)
+    const locks = scene.client({ outageTimeout: 1_000 })
+    await rejection(locks.lock(freshKey()), LockConnectionError)
+    await sleep(1_000)
+    for (const i of struck) await end(scene, i)
+    await within(
+      10_000,
+      eventually(async () => (await locks.tryLock(freshKey()).catch(() => null))?.held === true, 10_000),
+    )
+  },
+  40_000,
+)
+
+// This test fails if `this.#members.some(({ up }) => up)` becomes `this.up` in src/compose/quorum/quorum.ts: the votes stay.
+test('I7: a client that closes takes its votes back from servers whose votes do not count', async () => {
+  const scene = await quorumScene({ args: forgetful })
+  const locks = scene.client({ outageTimeout: 1_000 })
+  const key = freshKey()
+  await rejection(locks.lock(key, { timeout: 800 }), Error)
+  await locks.close()
+  const kept = await Promise.all([0, 1, 2].map(i => scene.redis(i).hget(`lock:{${key}}`, 'holder')))
+  expect(kept).toEqual([null, null, null])
+})
