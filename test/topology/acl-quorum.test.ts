@@ -73,7 +73,7 @@ test('without +config|get votes count once servers have been up longer than the 
   expect((await within(8_000, short.locks.lock('old'))).held).toBe(true)
 })
 
-// This test fails if `if (this.#error) return false` is removed in src/compose/quorum/member.ts.
+// This test fails if `if (this.useless) return false` is removed in src/compose/quorum/member.ts.
 test('without +info votes never count, and the error says why', async () => {
   await using at = await scene('unknown', ['+config|get'], { lease: 100, outageTimeout: 2_000 })
   const error = await promptly(rejection(at.locks.lock('unknown'), LockConnectionError))

@@ -66,7 +66,10 @@ export class QuorumInspection implements Inspection<LockState> {
         const name = names[i]
         // A server that has not answered may have the hold.
         if (name === undefined && !states[i]) throw reasonOf(member)
-        tally.add(name !== undefined && (await kind.inspection.forceRelease(key, name)) ? 'ended' : 'gone')
+        if (name !== undefined && (await kind.inspection.forceRelease(key, name))) tally.add('ended')
+        // A server that named this holder a moment ago may have had the hold until another server ended it: the holder
+        // that learns of its loss gives up its other votes.
+        else if (!states[i]?.holders.some(({ owner }) => owner === holder?.owner)) tally.add('gone')
       }
       await this.#ask(
         take,

@@ -119,8 +119,8 @@ describe.each(Object.entries(scenes))('%s', (_, { unreached, emptied }) => {
  * data, while the holder is cut off. Then another client requests the lock. It has once renewed that lock for as long
  * and server 0 hangs, or it has not and server 0 refuses its request.
  */
-// This test fails if `this.#ballots.asks(ms)` is removed in src/compose/quorum/renewals.ts: the other client counts the
-// vote of server 1 after its own lease, while the holder relies on its hold. It also fails if ` ||
+// This test fails if `this.#ballots.asks(key, ms)` is removed in src/compose/quorum/renewals.ts: the other client counts
+// the vote of server 1 after its own lease, while the holder relies on its hold. It also fails if ` ||
 // this.#awaitsRefusals(ballot)` is removed in src/compose/quorum/ballots.ts: the refusal comes too late. It also fails if
 // `seen.begun < keepsSince` becomes `false` in src/compose/quorum/ballots.ts: the refusal means nothing.
 test('I1: a server that may have forgotten a hold which was renewed for longer than its lease does not count', async () => {

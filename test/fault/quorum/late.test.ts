@@ -158,6 +158,24 @@ test.each([3, 5])(
   },
 )
 
+/** The holder has servers 0 and 1. When server 0 tells it of its loss, it gives server 1 up by itself. */
+// This test fails if `else if (!states[i]?.holders.some(({ owner }) => owner === holder?.owner)) tally.add('gone')`
+// becomes `else tally.add('gone')` in src/compose/quorum/quorum-inspection.ts.
+test('I5: a forced release says that it took the lock, although the holder left a server before its request came', async () => {
+  const scene = await quorumScene()
+  const { locks, links } = await scene.linked()
+  await locks.isLocked('any')
+  const holder = client({}, [...scene.source.slice(0, 2), 'redis://127.0.0.1:1'])
+  const lease = await holder.lock(freshKey(), { lease: 20_000 })
+  const late = links[1]!.rule({ direction: 'up', kind: 'commands', name: 'forceRelease' }, 'hold')
+  const released = locks.forceRelease(lease.key)
+  await late.happened
+  await eventually(() => lease.signal.aborted, 5_000)
+  await eventually(async () => !(await scene.at(1).isLocked(lease.key)), 5_000)
+  late.lift()
+  expect(await released).toBe(true)
+})
+
 /**
  * Two servers take the lock from its holder, so `forceRelease` resolves. The network holds up the request to the third
  * server until another caller has the lock, with the votes of the third server and one other.
