@@ -259,7 +259,7 @@ export interface Kind<State = unknown> {
   /** Whether an owner that holds the lock may take it again. */
   readonly reentrant: boolean
   /**
-   * Whether unfair waiters of different clients take turns (wait/turns.ts). True only for kinds in which exactly one
+   * Whether unfair waiters of different clients take turns (key/others.ts). True only for kinds in which exactly one
    * waiter can get the lock after a release.
    */
   readonly inTurns: boolean

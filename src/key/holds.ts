@@ -88,7 +88,7 @@ export class Holds implements Due, Succession {
   readonly #schedule: Schedule
   readonly #table: Table
   readonly #listener: HoldListener
-  readonly #records: Records
+  readonly #records: Records<Hold>
   /** Undefined if the kind cannot say which holds Redis has. */
   readonly #recent: RecentReleases | undefined
   /** How many holds this client has had so far. */

@@ -40,12 +40,6 @@ export interface IoListener {
 }
 
 /**
- * A client's subscriptions for the waiters of a key: a promise while the subscription is being made, `true` once it is
- * active.
- */
-export type Heard = { [C in Channel]?: Promise<void> | true | undefined }
-
-/**
  * If other waiters of the client stand behind the first unfair waiter, its grant reserves this many fencing tokens for
  * hand-offs within the client. So this is also the largest number of hand-offs that can follow one grant by Redis.
  */

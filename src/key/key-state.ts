@@ -38,10 +38,8 @@
  * last release, the line counts as `alone` until there is a sign of another client; its runs may then last longer.
  */
 import { LockClosedError, LockConnectionError } from '../errors.ts'
-import type { Claim, Granted, Holder, Refused, Renewed, Tended, Via } from '../kind.ts'
+import type { Channel, Claim, Granted, Holder, Refused, Renewed, Tended, Via } from '../kind.ts'
 import { Hold } from './hold.ts'
-import type { Heard } from './io.ts'
-import type { Silence } from './limits.ts'
 import { Others, TURN } from './others.ts'
 import { goesOn, type Inherited, type Records, Run } from './run.ts'
 import type { Due } from './schedule.ts'
@@ -57,6 +55,21 @@ export type Attempt =
   | 'to-join'
   /** The waiter's owner already holds the lock, in this process or in another. The waiter asks to re-enter. */
   | 'to-re-enter'
+
+/**
+ * A client's subscriptions for the waiters of a key: a promise while the subscription is being made, `true` once it is
+ * active.
+ */
+export type Heard = { [C in Channel]?: Promise<void> | true | undefined }
+
+/**
+ * A time in which Redis does not answer. `since`: when the outage, or the first unanswered attempt, began, in ms of a
+ * clock that counts only the time in which this process runs. `error`: the latest error.
+ */
+export interface Silence {
+  readonly since: number
+  error: Error
+}
 
 /** What a key asks of its client. io.ts implements the port. */
 export interface Port {
@@ -786,7 +799,7 @@ export class KeyState implements Due {
    * Returns the run of hand-offs to which a grant belongs: the run that it continues, or a new one. Returns undefined
    * if the grant belongs to no run.
    */
-  runOf(claim: Claim, grant: Granted | Inherited, now: number, alone: boolean, records: Records): Run | undefined {
+  runOf(claim: Claim, grant: Granted | Inherited, now: number, alone: boolean, records: Pick<Records, 'late'>): Run | undefined {
     if ('run' in grant) {
       grant.run.owner = claim.owner
       return grant.run

@@ -7,7 +7,7 @@
  */
 import type { Clock } from '../clock.ts'
 import { outOfReach } from '../errors.ts'
-import type { KeyState } from './key-state.ts'
+import type { KeyState, Silence } from './key-state.ts'
 import type { Due, Schedule } from './schedule.ts'
 import type { Waiter } from './waiter.ts'
 
@@ -116,15 +116,6 @@ export class SingleAttempts implements Due {
     this.#waiters.clear()
     this.#schedule.delete(this)
   }
-}
-
-/**
- * A time in which Redis does not answer. `since`: when the outage, or the first unanswered attempt, began, on the
- * schedule's clock. `error`: the latest error.
- */
-export interface Silence {
-  readonly since: number
-  error: Error
 }
 
 /**

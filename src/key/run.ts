@@ -23,7 +23,6 @@
  * only that hold, and an older token never replaces a newer one.
  */
 import type { Claim, Granted, HoldName, Kind } from '../kind.ts'
-import type { Hold } from './hold.ts'
 import type { Due, Schedule } from './schedule.ts'
 
 /** The longest time between the grant by Redis and a hand-off, in ms. */
@@ -32,6 +31,18 @@ const LONGEST_RUN = 4
 const LONGEST_ALONE = 25
 /** If a new holder still has the lock this many ms after the hand-off, it is recorded in Redis. */
 const RECORD_AFTER = 1
+
+/** A hold that may belong to a run (hold.ts). */
+export interface RunHold {
+  readonly claim: Claim
+  readonly token: number
+  readonly run: Run | undefined
+  /** The time until which this client can rely on the hold, in monotonic ms. */
+  readonly deadline: number
+  /** The length of the lease, in ms. */
+  readonly length: number
+  prolong(deadline: number): void
+}
 
 /** A grant that came by a hand-off from another hold of this client. */
 export interface Inherited extends Granted {
@@ -57,12 +68,12 @@ export class Run implements Due {
   readonly #first: number
   readonly #size: number
   readonly #until: number
-  readonly #records: Records
+  readonly #records: Pick<Records, 'late'>
   #used = 0
   #over = false
 
   /** `grant` has reserved a block of tokens. `alone`: whether the lock seems to have no waiters in other clients. */
-  constructor(claim: Claim, grant: Granted, now: number, alone: boolean, records: Records) {
+  constructor(claim: Claim, grant: Granted, now: number, alone: boolean, records: Pick<Records, 'late'>) {
     this.name = claim
     this.owner = claim.owner
     this.recorded = grant.token
@@ -108,18 +119,18 @@ export class Run implements Due {
  * lease's length, and no more than its whole length. After `lease.renew`, more time than that can be left. The next
  * holder would then get more time than it asked for.
  */
-export function goesOn({ run, deadline, length }: Hold, now: number): boolean {
+export function goesOn({ run, deadline, length }: RunHold, now: number): boolean {
   if (run === undefined || run.left(now) <= 0) return false
   const left = deadline - now
   return left >= length / 2 && left <= length
 }
 
 /** The records of the holders in Redis. */
-export class Records {
+export class Records<H extends RunHold = RunHold> {
   readonly #kind: Kind
   readonly #schedule: Schedule
-  readonly #holds: ReadonlyMap<string, Hold>
-  readonly #doubt: (hold: Hold) => void
+  readonly #holds: ReadonlyMap<string, H>
+  readonly #doubt: (hold: H) => void
   readonly #failed: (error: unknown) => void
 
   /**
@@ -129,8 +140,8 @@ export class Records {
   constructor(
     kind: Kind,
     schedule: Schedule,
-    holds: ReadonlyMap<string, Hold>,
-    doubt: (hold: Hold) => void,
+    holds: ReadonlyMap<string, H>,
+    doubt: (hold: H) => void,
     failed: (error: unknown) => void,
   ) {
     this.#kind = kind
@@ -172,7 +183,7 @@ export class Records {
     return run.recording
   }
 
-  async #tell(run: Run, { claim, token }: Hold): Promise<void> {
+  async #tell(run: Run, { claim, token }: H): Promise<void> {
     const { handOff, confirmation } = this.#kind
     if (!handOff) return
     const { recorded } = run

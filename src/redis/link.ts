@@ -2,7 +2,7 @@
  * Everything between a client and its Redis: one connection for scripts, and one for messages. In a cluster, each
  * master has both connections.
  *
- * Messages, on channels to which lua/ publishes (every message is only a hint, see wait/acquire.ts):
+ * Messages, on channels to which lua/ publishes (every message is only a hint, see key/key-state.ts):
  *   inbox    "handoff|expiry <id> <token> <lock>"   the waiter <id> holds the lock now, after a release or after the
  *                                                   end of a lease (several waiters: "<id>,<id>… <token>,<token>…")
  *            "lost <id> <token> <lock>"             the hold <id> may have been taken away
