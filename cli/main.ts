@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { messageOf } from '../local-redis/error-message.ts'
 import { packageRoot } from '../local-redis/package-root.ts'
-import { LockArgumentError } from '../src/errors.ts'
+import type { LockArgumentError } from '../src/index.ts'
 import { addressHelp } from './address.ts'
 import { addCompletion } from './completion.ts'
 import { withConnection } from './connection.ts'
@@ -98,7 +98,9 @@ function complain(error: unknown): number {
     return error.exitCode
   }
   warn(messageOf(error))
-  return error instanceof LockArgumentError ? exitCodes.usage : exitCodes.fault
+  // The class is not imported, because the help needs no library.
+  const { code } = error as Partial<LockArgumentError>
+  return code === 'ERR_LOCK_ARGUMENT' ? exitCodes.usage : exitCodes.fault
 }
 
 /**

@@ -9,7 +9,7 @@
  */
 import { type Command, Option } from 'commander'
 import { messageOf } from '../local-redis/error-message.ts'
-import { LockTimeoutError } from '../src/errors.ts'
+import type { LockTimeoutError } from '../src/index.ts'
 import { type Connected, type ConnectionOptions, connected, withConnection } from './connection.ts'
 import { withReason } from './description.ts'
 import { exitCodes, Failure, warn } from './failure.ts'
@@ -151,7 +151,7 @@ async function take(
     return await lock.take({ fair, fairAfter, timeout, lease, maxHold, renew: true, signal })
   } catch (error) {
     if (signal.aborted) return undefined
-    if (error instanceof LockTimeoutError) {
+    if (isTimeout(error)) {
       const { permits, read, write } = options
       // The message of a mutex's error says no more than this sentence, unless Redis was out of reach.
       const plain = permits === undefined && !read && !write && !error.cause
@@ -175,4 +175,8 @@ async function release(hold: Hold): Promise<void> {
   } catch (error) {
     warn(`${messageOf(error)}; the lock becomes free when its lease ends`)
   }
+}
+
+function isTimeout(error: unknown): error is LockTimeoutError {
+  return (error as Partial<LockTimeoutError>).code === 'ERR_LOCK_TIMEOUT'
 }

@@ -1,14 +1,20 @@
 /**
  * The program `baton` and the programs that it starts. Each program is bundled with the packages that it uses, except
- * those that are installed with this package anyway. So users of the library do not get the command line's packages in
+ * this library, and those that are installed with it anyway. So users of the library do not get the command line's packages in
  * their node_modules.
  */
 import { join } from 'node:path'
-import { rolldown } from 'rolldown'
-import { isInstalled, programs, root } from './entries.ts'
+import { type Plugin, rolldown } from 'rolldown'
+import { isInstalled, manifest, programs, root } from './entries.ts'
 
 const dist = join(root, 'dist')
 const transform = { target: 'node20.19' }
+
+/** The programs import the library by the package's own name, so that it is in the package only once. */
+const published: Plugin = {
+  name: 'published-library',
+  resolveId: source => (source.endsWith('/src/index.ts') ? { id: manifest.name, external: true } : undefined),
+}
 
 /** Packages that are not bundled. They are used if they are installed beside this package. */
 const optional = ['testcontainers']
@@ -17,7 +23,7 @@ const optional = ['testcontainers']
 export async function program(): Promise<string[]> {
   const input = Object.fromEntries(programs.map(name => [name, join(root, `${name}.ts`)]))
   const external = (name: string) => isInstalled(name) || optional.includes(name)
-  const bundle = await rolldown({ input, external, platform: 'node', transform })
+  const bundle = await rolldown({ input, external, plugins: [published], platform: 'node', transform })
   const { output } = await bundle.write({
     dir: dist,
     format: 'es',

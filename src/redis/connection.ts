@@ -106,7 +106,9 @@ export class Connection {
   #reconnect: Timer | undefined
   #greeting: Timer | undefined
   #up = false
-  /** Whether a server was up before, and so has accepted the password. */
+  /** Whether a server was up before. */
+  #wasUp = false
+  /** Whether a call was answered, so the password was accepted. (An old server without HELLO, or a node, is up before.) */
   #accepted = false
   #closed = false
   #attempts = 0
@@ -274,20 +276,20 @@ export class Connection {
    * new password, or may lead to the new master. (In a cluster, MOVED leads to the new master.)
    */
   passes(error: Error): boolean {
-    return isPassing(error) || this.#isOutdated(error) || (isDemoted(error) && !('nodes' in this.redis))
+    return isPassing(error) || this.isOutdated(error) || (isDemoted(error) && !('nodes' in this.redis))
   }
 
   /**
    * Returns whether the server refuses a password that it accepted before. The password has been changed, so the next
    * connection may have the new one.
    */
-  #isOutdated(error: Error): boolean {
+  isOutdated(error: unknown): error is Error {
     return this.#accepted && isUninvited(error)
   }
 
   /** Returns whether the error is a lasting refusal of the connection. */
   #refuses(error: Error): boolean {
-    return isFinal(error) && !this.#isOutdated(error)
+    return isFinal(error) && !this.isOutdated(error)
   }
 
   /** Called when something has arrived, so the connection works. */
@@ -406,29 +408,32 @@ export class Connection {
   /** Returns the error as it may be reported. If the server was never up, the port may be the wrong one. */
   #reported(error: Error): Error {
     const bare = withoutArguments(error)
-    return this.#accepted ? bare : askingAboutTls(bare, this.redis.options)
+    return this.#wasUp ? bare : askingAboutTls(bare, this.redis.options)
   }
 
   #greeted(): void {
     // `close` may have been called while credentials were fetched.
     if (this.#closed) return this.redis.disconnect()
     if (this.redis.status !== 'ready') return
+    // From now on, such an error is about this attempt.
+    if (isUninvited(this.#lastError)) this.#lastError = undefined
     const checked = this.#destination.check?.(this.redis, this.#demoted)
     if (!checked) return this.#wentUp()
     const greeting = this.#greeting
     checked.then(wrong => {
       // The connection may have been lost during the check, and even replaced.
       if (this.#closed || this.redis.status !== 'ready' || this.#greeting !== greeting) return
-      // If ioredis 5 has reported that the server refused the password, that error is the reason for the reset.
-      if (wrong) this.reset(isUninvited(this.#lastError) ? this.#lastError : wrong)
+      // ioredis 5 counts as ready before the server has answered to the password. If the server refused it, the check
+      // may have passed, because the server may let everybody select a database.
+      if (isUninvited(this.#lastError)) this.reset(this.#lastError)
+      else if (wrong) this.reset(wrong)
       else this.#wentUp()
     })
   }
 
   #wentUp(): void {
     this.#up = true
-    // A cluster counts as up although its nodes may still refuse the password. Other connections were checked before.
-    this.#accepted ||= !('nodes' in this.redis)
+    this.#wasUp = true
     this.#greeting?.cancel()
     this.#attempts = 0
     this.#lastError = this.#torn = this.#reason = undefined

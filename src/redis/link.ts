@@ -275,6 +275,7 @@ export class Link {
       },
       down: error => this.#broken(error),
       whole: () => this.#changed(),
+      isOutdated: (error): error is Error => this.commands.isOutdated(error),
       moved: slots => this.#listener.moved?.(place => slots.has(slotOf(`{${place}}`))),
     })
   }

@@ -60,6 +60,8 @@ export interface ShardEars {
   down(error: Error): void
   /** Called when every channel that was confirmed before is confirmed again. */
   whole(): void
+  /** Returns whether a node refuses a password that the cluster has accepted before (`Connection.isOutdated`). */
+  isOutdated(error: unknown): error is Error
   /** Called when these slots have another master than before. */
   moved(slots: ReadonlySet<number>): void
 }
@@ -180,7 +182,10 @@ export class Shards {
       (error: LockConnectionError) => {
         if (channel.asked !== shard) return
         channel.asked = undefined
-        this.#giveUp(channel, error.cause ?? error)
+        if (this.#ears.isOutdated(error.cause)) {
+          this.#lastError = error.cause
+          this.#armSeek()
+        } else this.#giveUp(channel, error.cause ?? error)
       },
     )
   }

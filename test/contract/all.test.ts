@@ -8,6 +8,7 @@ import {
   LockLostError,
   LockTimeoutError,
 } from '../../src/index.ts'
+import { kindsHere } from '../kit/kinds.ts'
 import { aborted, promptly, rejection } from '../kit/outcomes.ts'
 import { park } from '../kit/parking.ts'
 import { place } from '../kit/place.ts'
@@ -230,7 +231,9 @@ test('bad arguments are reported before anything is sent', async () => {
   for (const parts of [[], 'ab', [''], [1], [other!.mutex('a')], [{}], undefined]) {
     expect(() => locks!.all(parts as never)).toThrow(LockArgumentError)
   }
-  expect(() => locks!.all([locks!.readWrite('k') as never])).toThrow(/of a read-write lock, its `read` or `write`/)
+  if (kindsHere.length > 1) {
+    expect(() => locks!.all([locks!.readWrite('k') as never])).toThrow(/of a read-write lock, its `read` or `write`/)
+  }
   expect(() => locks!.all([locks!.semaphore('k', 1), locks!.semaphore('k', 5)])).toThrow(LockArgumentError)
   const both = locks!.all(freshKeys(2))
   expect(() => both.wrap('no function' as never)).toThrow(LockArgumentError)

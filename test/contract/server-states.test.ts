@@ -78,12 +78,12 @@ describe('BUSY', () => {
 describe('LOADING', () => {
   const loads = (said: string) => /loading:1/.test(said)
 
-  /** Makes every server reload a data set that takes about two seconds to read. */
+  /** Makes every server reload a data set that takes about five seconds to read. */
   async function loading() {
     const { own, admin } = await server('--enable-debug-command', 'yes')
     const [locks, hasty] = [client({}, own.source()), client({ outageTimeout: 1_000 }, own.source())]
     await Promise.all([locks.isLocked('k'), hasty.isLocked('k')])
-    const data = Object.fromEntries(Array.from({ length: 2_000 }, (_, i) => [`key ${i}`, 'x'.repeat(100)]))
+    const data = Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`key ${i}`, 'x'.repeat(100)]))
     const slowly = ['key-load-delay', '1000', 'loading-process-events-interval-bytes', '1024'] as const
     await admin.each(redis => redis.mset(data))
     await admin.each(redis => redis.config('SET', ...slowly))

@@ -76,11 +76,15 @@ describe('a call', () => {
 
   test('that is refused for want of a password is sent on the next connection, because the password was accepted before', async () => {
     const at = await Connected.up()
+    const before = at.ask()
+    await settled()
+    await at.redis.asked.next.answer('yes')
+    await before
     const call = at.ask()
     await settled()
     await at.redis.asked.next.fail(replyError('NOAUTH x'))
     await at.clock.advance(100)
-    expect(at.redis.asked.count).toBe(1)
+    expect(at.redis.asked.count).toBe(2)
     at.redis.emit('end')
     await at.clock.advance(100)
     await at.redis.ready()

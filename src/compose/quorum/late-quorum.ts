@@ -196,6 +196,10 @@ class LateKind implements Kind<LockState>, FairQueue {
     return this.#kind.call(kind => kind.renew(asked))
   }
 
+  shortfall(hold: HoldName, ms: number) {
+    return this.#kind.value?.shortfall?.(hold, ms)
+  }
+
   raised(first: HoldName, longer: HoldName): number {
     return this.#kind.value?.raised?.(first, longer) ?? 0
   }

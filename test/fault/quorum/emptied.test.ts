@@ -165,7 +165,7 @@ test('I1: a hold is prolonged only by the time for which its servers have surely
   const held = await locks.lock(freshKey(), { lease: 1_000 })
   const error = await rejection(held.renew(60_000), LockConnectionError)
   expect(error.message).toMatch(/prolonged by \d+ ms only, not by 60000 ms: too few servers/)
-  expect(`${(error.cause as AggregateError).errors[2]}`).toContain('may have restarted without its data')
+  expect(`${(error.cause as AggregateError).errors[2]}`).toContain('may have lost its data')
   expect(held.remaining()).toBeGreaterThan(900)
   expect(held.remaining()).toBeLessThan(59_000)
   await expect(held.renew(1_000)).resolves.toBeUndefined()
