@@ -1,4 +1,5 @@
 /** How a failing command ends: with one line on stderr, and with an exit code that means the same in other programs. */
+import type { LockError } from '../src/index.ts'
 import { printable } from './printable.ts'
 
 export const exitCodes = {
@@ -33,6 +34,14 @@ export class Failure extends Error {
   ) {
     super(message)
   }
+}
+
+/**
+ * Returns whether this is an error of the library with this code. The error's class is not needed for that, so a command
+ * that takes no lock need not load the library.
+ */
+export function hasCode<E extends LockError>(error: unknown, code: string): error is E {
+  return error instanceof Error && 'code' in error && error.code === code
 }
 
 /** Warns the user with one line on stderr. Messages quote keys and labels, which are untrusted text. */

@@ -7,11 +7,10 @@ import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { messageOf } from '../local-redis/error-message.ts'
 import { packageRoot } from '../local-redis/package-root.ts'
-import type { LockArgumentError } from '../src/index.ts'
 import { addressHelp } from './address.ts'
 import { addCompletion } from './completion.ts'
 import { withConnection } from './connection.ts'
-import { exitCodes, Failure, warn } from './failure.ts'
+import { exitCodes, Failure, hasCode, warn } from './failure.ts'
 import { printable } from './printable.ts'
 import { missingDashes } from './run/dashes.ts'
 import { operandsIn } from './words.ts'
@@ -98,9 +97,7 @@ function complain(error: unknown): number {
     return error.exitCode
   }
   warn(messageOf(error))
-  // The class is not imported, because the help needs no library.
-  const { code } = error as Partial<LockArgumentError>
-  return code === 'ERR_LOCK_ARGUMENT' ? exitCodes.usage : exitCodes.fault
+  return hasCode(error, 'ERR_LOCK_ARGUMENT') ? exitCodes.usage : exitCodes.fault
 }
 
 /**

@@ -12,7 +12,7 @@ import { messageOf } from '../local-redis/error-message.ts'
 import type { LockTimeoutError } from '../src/index.ts'
 import { type Connected, type ConnectionOptions, connected, withConnection } from './connection.ts'
 import { withReason } from './description.ts'
-import { exitCodes, Failure, warn } from './failure.ts'
+import { exitCodes, Failure, hasCode, warn } from './failure.ts'
 import { type Asked, type AskedLock, askedLock, checkAsked, type Hold, withAsked } from './run/asked.ts'
 import { missingDashes } from './run/dashes.ts'
 import { Signals } from './run/signals.ts'
@@ -151,7 +151,7 @@ async function take(
     return await lock.take({ fair, fairAfter, timeout, lease, maxHold, renew: true, signal })
   } catch (error) {
     if (signal.aborted) return undefined
-    if (isTimeout(error)) {
+    if (hasCode<LockTimeoutError>(error, 'ERR_LOCK_TIMEOUT')) {
       const { permits, read, write } = options
       // The message of a mutex's error says no more than this sentence, unless Redis was out of reach.
       const plain = permits === undefined && !read && !write && !error.cause
@@ -175,8 +175,4 @@ async function release(hold: Hold): Promise<void> {
   } catch (error) {
     warn(`${messageOf(error)}; the lock becomes free when its lease ends`)
   }
-}
-
-function isTimeout(error: unknown): error is LockTimeoutError {
-  return (error as Partial<LockTimeoutError>).code === 'ERR_LOCK_TIMEOUT'
 }

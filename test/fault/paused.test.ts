@@ -159,7 +159,7 @@ test.each(pauses.flatMap(by => kinds.map(each => ({ ...each, by }))))(
     await held.release()
     const second = theirs.granted(await within(lease + 900 / 3 + 500, wait))
     goOn()
-    await sleep(600)
+    await eventually(async () => (await holder.inspect(key)).waiters.length === 1)
     expect(await holder.inspect(key)).toMatchObject({ fencingToken: second.fencingToken, waiters: [{}] })
     expect(await theirs.release(second)).toBe(true)
     const hold = await within(1_000, waiting)

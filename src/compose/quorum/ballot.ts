@@ -12,7 +12,7 @@
  */
 import { channel } from 'node:diagnostics_channel'
 import type { Claim, Granted, Queued, Refused, Via, VoteMode } from '../../kind.ts'
-import type { Member, Place } from './member.ts'
+import { DRIFT, type Member, type Place } from './member.ts'
 
 /**
  * A server's refusal of a claim. A later message may report that the server has granted the claim. If the token of this
@@ -31,9 +31,6 @@ export interface Sight {
 
 /** What the server said when it refused a claim. */
 export type Refusal = Pick<Refused, 'sent' | 'clock' | 'ttl' | 'holder'>
-
-/** How far the servers' clocks may drift in the course of a lease, as a fraction of the lease. */
-export const DRIFT = 0.01
 
 /** One server's vote and queue entry for a claim, as far as this client knows. */
 export class Seat {

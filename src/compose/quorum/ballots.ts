@@ -25,7 +25,6 @@ import {
   type BallotBox,
   commonToken,
   confirmedDeadline,
-  DRIFT,
   type Refusal,
   type Seat,
   tellOutcome,
@@ -35,7 +34,7 @@ import {
 import { Clearing } from './clearing.ts'
 import type { Floor } from './floor.ts'
 import { Looks } from './looks.ts'
-import type { Member, Place } from './member.ts'
+import { DRIFT, type Member, type Place } from './member.ts'
 import { mostOf } from './round.ts'
 
 /**

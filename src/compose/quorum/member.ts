@@ -42,8 +42,8 @@ const AGAIN = { first: 100, longest: 5_000 }
 /** While the votes of a server do not count yet, waiters are checked this often, in ms. */
 const CHECK = 1_000
 
-/** The largest factor by which a server's clock may run faster than this client's clock. */
-export const DRIFT = 1.01
+/** How far the clocks of a server and of this client may drift apart, as a fraction of the time that passes. */
+export const DRIFT = 0.01
 
 export class Member {
   readonly index: number
@@ -415,7 +415,7 @@ export class Standing {
 
   /** The time from which the votes for a lock count, if its longest lease is `lease` ms. ∞: unknown. */
   #countsFrom(lease: number): number {
-    return this.#account ? this.#account.since + lease * DRIFT : Number.POSITIVE_INFINITY
+    return this.#account ? this.#account.since + lease * (1 + DRIFT) : Number.POSITIVE_INFINITY
   }
 
   /**

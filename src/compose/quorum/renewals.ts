@@ -63,7 +63,7 @@ export class Renewals {
     const ballot = this.#ballots.get(id)
     if (!ballot?.granted) return undefined
     this.#ballots.asks(key, ms)
-    const most = Math.max(ballot.claim.lease, Math.floor((this.#clock.now() - ballot.keepsSince) / DRIFT))
+    const most = Math.max(ballot.claim.lease, Math.floor((this.#clock.now() - ballot.keepsSince) / (1 + DRIFT)))
     if (ms <= most) return undefined
     const reasons = this.#ballots.members.flatMap(member => (member.counts(key) ? [] : (member.problemFor(key) ?? [])))
     const cause = new AggregateError(reasons, 'too few servers have been up for longer, or persist every write')
