@@ -187,7 +187,8 @@ export class KindClient<State = unknown> {
       })
       const timeout = once ? undefined : call.timeout
       const giveUp = () => (signal?.aborted ? this.io.end(waiter, undefined) : this.io.outOfTime(waiter))
-      if ((signal || timeout !== undefined) && waiter.waits) unlimited = limit(signal, timeout, this.#host.clock, giveUp)
+      if ((signal || timeout !== undefined) && waiter.waits)
+        unlimited = limit(signal, timeout, this.#host.clock, giveUp)
     })
   }
 

@@ -473,7 +473,11 @@ export class Holds implements Due, Succession {
     this.#planFresh()
     const woken: Hold[] = []
     // A hold whose renewal is due in a moment is renewed with those that are due now.
-    for (let { first } = this.#agenda; first && first.dueAt - first.length * TOGETHER <= now; first = this.#agenda.first) {
+    for (
+      let { first } = this.#agenda;
+      first && first.dueAt - first.length * TOGETHER <= now;
+      first = this.#agenda.first
+    ) {
       this.#agenda.delete(first)
       woken.push(first)
     }
