@@ -161,12 +161,12 @@ export class KindClient<State = unknown> {
     if (signal?.aborted) return Promise.reject(without.failed(signal.reason, key))
     const id = this.#host.backend.ids.next()
     // A kind without a queue has no fair waiters: all its waiters wait in the line of the unfair ones.
-    const { queue } = this.kind
+    const fairly = this.kind.tend !== undefined
     const { label, lease, headStart, wants } = call
     const wish: Wish = {
       claim: { key, id, owner: owner ?? id, label, lease, headStart, wants },
-      mode: once ? 'once' : call.fair && queue ? 'queue' : 'line',
-      fairAfter: queue && call.fairAfter,
+      mode: once ? 'once' : call.fair && fairly ? 'queue' : 'line',
+      fairAfter: fairly ? call.fairAfter : undefined,
       timeout: call.timeout,
       mayReenter,
       after: mayReenter ? this.holding.record(key, owner) : undefined,

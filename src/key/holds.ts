@@ -36,7 +36,8 @@ import type { Clock, Timer } from '../clock.ts'
 import { LockClosedError, LockConnectionError, LockError, LockLostError, named, rejection, traced } from '../errors.ts'
 import type { Granted, Holder, HoldName, Kind, Released, Renewed } from '../kind.ts'
 import { type Asked, Hold, type Loss, type Question } from './hold.ts'
-import type { KeyState, Succession } from './key-state.ts'
+import type { KeyState } from './key-state.ts'
+import type { Succession } from './port.ts'
 import { RecentReleases } from './recent-releases.ts'
 import { type Inherited, Records, type Run } from './run.ts'
 import { type Due, Heap, type Schedule } from './schedule.ts'
@@ -139,8 +140,8 @@ export class Holds implements Due, Succession {
   take(asked: Asked, grant: Granted | Inherited, now: number): Hold {
     // The key has a state, because it has the waiter.
     const state = this.#table.states.get(asked.claim.key) as KeyState
-    const run =
-      grant.block || 'run' in grant ? state.runOf(asked.claim, grant, now, asked.alone, this.#records) : undefined
+    const begun = grant.block ? state.runOf(asked.claim, grant, now, asked.alone, this.#records) : undefined
+    const run = 'run' in grant ? grant.run : begun
     const hold = new Hold(asked, grant, run, now, this.#count++)
     this.#table.holds.set(hold.name.id, hold)
     state.addHold(hold)
@@ -251,7 +252,18 @@ export class Holds implements Due, Succession {
       if (!hold.release(resolve)) return resolve(false)
       const released = wait ? this.#handOnOrRelease(hold) : this.#releaseInRedis(hold)
       released.then(
-        answer => this.#releaseAnswered(hold, answer, resolve),
+        // `answer`: undefined if the lock was handed on.
+        answer => {
+          if (answer) {
+            const now = this.#clock.now()
+            this.#recent?.add(hold.name, hold.run?.last, now)
+            this.#follow(hold.key, answer, now)
+            if (answer.ended) this.#listener.released(hold, now - hold.since)
+            else this.#lose(hold, 'Redis no longer knew this hold when it was released')
+          }
+          this.#end(hold)
+          resolve(answer?.ended ?? true)
+        },
         error => {
           this.#wake(hold.key)
           const pending = hold.state.is === 'releasing'
@@ -373,19 +385,6 @@ export class Holds implements Due, Succession {
     await endOfTurn()
     const handedOn = this.#table.states.get(hold.key)?.handOn(hold, this.#clock.now())
     return handedOn ? undefined : this.#releaseInRedis(hold)
-  }
-
-  /** `answer`: undefined if the lock was handed on. */
-  #releaseAnswered(hold: Hold, answer: Released | undefined, resolve: (live: boolean) => void): void {
-    if (answer) {
-      const now = this.#clock.now()
-      this.#recent?.add(hold.name, hold.run?.last, now)
-      this.#follow(hold.key, answer, now)
-      if (answer.ended) this.#listener.released(hold, now - hold.since)
-      else this.#lose(hold, 'Redis no longer knew this hold when it was released')
-    }
-    this.#end(hold)
-    resolve(answer?.ended ?? true)
   }
 
   /** Releases a hold in Redis in the background. Only `close` waits for the answer. */

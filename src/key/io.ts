@@ -9,8 +9,9 @@ import type { AwakeClock, Clock } from '../clock.ts'
 import { awake } from '../clock.ts'
 import { isRefusal, LockClosedError, type LockConnectionError, outOfReach } from '../errors.ts'
 import type { Channel, Channels, Claim, Granted, Kind, Refused } from '../kind.ts'
-import { type Attempt, type KeyState, type Port, UNDO_PAUSE } from './key-state.ts'
+import { type KeyState, UNDO_PAUSE } from './key-state.ts'
 import { Outage, SingleAttempts } from './limits.ts'
+import type { Attempt, Port } from './port.ts'
 import { type Due, Schedule } from './schedule.ts'
 import type { Table } from './table.ts'
 import { type Settle, Waiter, type Wish } from './waiter.ts'
@@ -87,7 +88,7 @@ export class Io implements Port {
     const { clock } = schedule
     this.shared = kind.shared
     this.inTurns = kind.inTurns
-    this.confirms = kind.confirmation !== undefined
+    this.confirms = kind.confirm !== undefined
     this.patience = patience.outage
     this.pause = Math.min(patience.waiterTtl / 3, LONGEST_PAUSE)
     this.#kind = kind
@@ -227,6 +228,7 @@ export class Io implements Port {
 
   ask(state: KeyState, waiter: Waiter, attempt: Attempt, join: boolean, reserve: boolean, sent: number): void {
     const begun = attempt === 'as-head' ? this.#awake.at(sent) : 0
+    const mode = join ? 'queue' : 'try'
     let again = false
     const answered = (answer: Granted | Refused) => {
       const now = this.#clock.now()
@@ -235,11 +237,11 @@ export class Io implements Port {
       // waiter asks only once more, because the lease may be shorter than any round trip to Redis.
       if (answer.granted && answer.deadline <= now && waiter.waits && !again) {
         again = true
-        return void this.#send(waiter, join, reserve, true).then(answered, failed)
+        return void this.#kind.attempt(waiter.claim, mode, reserve ? BLOCK : 0, true).then(answered, failed)
       }
       if (waiter.wish.mode === 'once') this.#single.answered(waiter)
       else if (attempt === 'as-head') state.silence = undefined
-      else if (attempt === 'to-join') this.#endJoining(waiter)
+      else if (attempt === 'to-join' && this.#joining.size > 0) this.#endJoining(waiter)
       state.answered(waiter, attempt, join, answer, now)
     }
     // Redis may execute an attempt after it has failed here. If the waiter has given up, a cleanup has been sent as
@@ -251,13 +253,13 @@ export class Io implements Port {
       state.end(waiter, error, this.#clock.now())
       if (attempt === 'as-head') this.#headFailed(state, begun, error)
     }
-    this.#send(waiter, join, reserve, attempt === 'to-re-enter' || waiter.answered).then(answered, failed)
+    const waits = attempt === 'to-re-enter' || waiter.answered
+    this.#kind.attempt(waiter.claim, mode, reserve ? BLOCK : 0, waits).then(answered, failed)
   }
 
   tend(state: KeyState, waiters: readonly Waiter[]): void {
-    const { queue } = this.#kind
     const queued = waiters.map(({ claim, ticket }) => ({ claim, ticket }))
-    queue?.tend(state.key, queued).then(
+    this.#kind.tend?.(state.key, queued).then(
       answer => state.tended(waiters, answer, this.#clock.now()),
       error => {
         const now = this.#clock.now()
@@ -272,7 +274,7 @@ export class Io implements Port {
 
   confirm(state: KeyState, waiter: Waiter, grant: Granted, begun: number): void {
     const { key, id } = waiter.claim
-    this.#kind.confirmation?.confirm({ hold: { key, id }, token: grant.token }).then(
+    this.#kind.confirm?.({ hold: { key, id }, token: grant.token }).then(
       deadline => state.confirmed(waiter, grant, begun, deadline, this.#clock.now()),
       error => state.unconfirmed(waiter, begun, error, this.#clock.now()),
     )
@@ -317,7 +319,7 @@ export class Io implements Port {
   }
 
   parked(waiter: Waiter): void {
-    if (this.#single.has(waiter)) return this.end(waiter, undefined)
+    if (this.#single.asking > 0 && this.#single.has(waiter)) return this.end(waiter, undefined)
     const { mode, fairAfter } = waiter.wish
     if (mode === 'line' && fairAfter !== undefined) this.#generation(fairAfter).add(waiter)
     this.#listener.waiting(waiter)
@@ -326,13 +328,13 @@ export class Io implements Port {
   settled(waiter: Waiter): void {
     const { claim, mode, fairAfter } = waiter.wish
     this.#table.waiters.delete(claim.id)
-    if (waiter.parked && mode === 'line' && fairAfter !== undefined) this.#generations.get(fairAfter)?.delete(waiter)
+    if (waiter.parked && mode === 'line' && fairAfter !== undefined)
+      this.#generations.get(fairAfter)?.delete(waiter)
     if (this.#single.asking > 0) this.#single.answered(waiter)
   }
 
   rested(state: KeyState): void {
     const { heard, key } = state
-    state.silence = undefined
     state.heard = undefined
     for (const channel of Object.keys(heard ?? {}) as Channel[]) {
       if (heard![channel]) this.#channels.drop(key, channel)
@@ -396,7 +398,6 @@ export class Io implements Port {
   }
 
   #endJoining(waiter: Waiter): void {
-    if (this.#joining.size === 0) return
     this.#joining.get(waiter)?.cancel()
     this.#joining.delete(waiter)
   }
@@ -416,11 +417,6 @@ export class Io implements Port {
   }
 
   // Requests and subscriptions.
-
-  #send({ claim }: Waiter, join: boolean, reserve: boolean, waits: boolean): Promise<Granted | Refused> {
-    const { queue } = this.#kind
-    return join && queue ? queue.join(claim, waits) : this.#kind.attempt(claim, reserve ? BLOCK : 0, waits)
-  }
 
   /** `begun`: when the head sent its request, or began to subscribe, on the clock of `#awake`. */
   #headFailed(state: KeyState, begun: number, error: Error): void {

@@ -38,98 +38,14 @@
  * last release, the line counts as `alone` until there is a sign of another client; its runs may then last longer.
  */
 import { LockClosedError, LockConnectionError } from '../errors.ts'
-import type { Channel, Claim, Granted, Holder, Refused, Renewed, Tended, Via } from '../kind.ts'
-import { Hold } from './hold.ts'
-import { Others, TURN } from './others.ts'
-import { goesOn, type Inherited, type Records, Run } from './run.ts'
-import type { Due } from './schedule.ts'
+import type { Granted, Holder, Refused, Renewed, Tended, Via } from '../kind.ts'
+import type { Hold } from './hold.ts'
+import { type Others, othersAfter, TURN } from './others.ts'
+import type { Attempt, Heard, Port, Silence, Succession } from './port.ts'
+import { goesOn, type Inherited } from './run.ts'
+import type { Due, Schedule } from './schedule.ts'
+import { Tenure } from './tenure.ts'
 import { inState, type Waiter } from './waiter.ts'
-
-/** What an attempt is for. */
-export type Attempt =
-  /** A waiter asks for itself only. It is neither in its client's line nor in the queue. */
-  | 'alone'
-  /** The head of the line asks on behalf of all waiters in the line. */
-  | 'as-head'
-  /** A fair waiter asks, and is queued if it is refused. */
-  | 'to-join'
-  /** The waiter's owner already holds the lock, in this process or in another. The waiter asks to re-enter. */
-  | 'to-re-enter'
-
-/**
- * A client's subscriptions for the waiters of a key: a promise while the subscription is being made, `true` once it is
- * active.
- */
-export type Heard = { [C in Channel]?: Promise<void> | true | undefined }
-
-/**
- * A time in which Redis does not answer. `since`: when the outage, or the first unanswered attempt, began, in ms of a
- * clock that counts only the time in which this process runs. `error`: the latest error.
- */
-export interface Silence {
-  readonly since: number
-  error: Error
-}
-
-/** What a key asks of its client. io.ts implements the port. */
-export interface Port {
-  /** Whether several owners may hold a lock at a time. */
-  readonly shared: boolean
-  /** Whether unfair waiters of different clients take turns. */
-  readonly inTurns: boolean
-  /** Whether replicas have to confirm a grant. */
-  readonly confirms: boolean
-  /** For how many ms a waiter keeps trying while replicas do not confirm its grants. */
-  readonly patience: number
-  /** The longest time between two looks at a lock with waiters, in ms. */
-  readonly pause: number
-  /** Whether the client is closed. A closed client accepts no grants. */
-  readonly closed: boolean
-  /** Sends an attempt; then calls `answered`, or `failed` if there is no answer. `reserve`: for hand-offs. */
-  ask(state: KeyState, waiter: Waiter, attempt: Attempt, join: boolean, reserve: boolean, now: number): void
-  /** Sends a heartbeat of these waiters, and calls `tended`. */
-  tend(state: KeyState, waiters: readonly Waiter[]): void
-  /** Asks replicas whether they have a grant, and calls `confirmed` or `unconfirmed`. */
-  confirm(state: KeyState, waiter: Waiter, grant: Granted, now: number): void
-  /** Takes back a grant that replicas did not confirm, and calls `undone` a moment later. */
-  undo(state: KeyState, waiter: Waiter): void
-  /** Removes the waiter from the queue in Redis, or releases what it was granted. */
-  leave(waiter: Waiter): void
-  /**
-   * Asks Redis whether this waiter's hold still exists, if it is not the hold of the grant with this token. Takes the
-   * grant back if the client no longer has such a hold.
-   */
-  check(waiter: Waiter, token?: number): void
-  /** Subscribes to the unlock channel, and calls `listened` when the subscription is active or takes too long. */
-  hear(state: KeyState, head: Waiter, now: number): void
-  /** Subscribes to the unlock channel in the background. */
-  listen(state: KeyState): void
-  /** Whether a message about a release reaches this client, perhaps because of a subscription that was just dropped. */
-  reached(key: string): boolean
-  /** Called when the waiter has parked. */
-  parked(waiter: Waiter): void
-  /** Called when the waiter's wait is over, before its promise settles. */
-  settled(waiter: Waiter): void
-  /** Called when the key has no waiters left. */
-  rested(state: KeyState): void
-  /** Called when the key has neither waiters nor holds, and no call is about to add one. */
-  idle(state: KeyState): void
-}
-
-/** Calls `due` of a key at the time that is set for it. */
-export interface Agenda {
-  set(state: KeyState, at: number): void
-}
-
-/** What a key asks for when it hands the lock on within the client. holds.ts implements it. */
-export interface Succession {
-  /** Called when the hold has ended because its lock is being handed on. */
-  handedOn(hold: Hold, now: number): void
-  /** Called after the lock was handed on within the run. */
-  passed(run: Run, now: number): void
-  /** Releases the lock in Redis, because its run can no longer hand it on. */
-  abandoned(run: Run): void
-}
 
 /** A look for the end of a lease comes this many ms after that end. The server counts whole ms. */
 const AFTER_LAPSE = 2
@@ -144,7 +60,7 @@ const NEVER = Number.POSITIVE_INFINITY
 const tooLate = new Error('the lease ended before enough replicas had confirmed the grant')
 const nobody: ReadonlySet<Waiter> = new Set()
 
-export class KeyState implements Due {
+export class KeyState extends Tenure implements Due {
   readonly key: string
   /** The subscriptions for this key's waiters (io.ts). */
   heard: Heard | undefined
@@ -159,18 +75,16 @@ export class KeyState implements Due {
   alone = false
   readonly #port: Port
   readonly #succession: Succession
-  readonly #agenda: Agenda
-  /** How many waiters have not settled, wherever they wait. io.ts counts each waiter that arrives. */
-  present = 0
+  readonly #agenda: Schedule
   /** Created when needed, because most keys have either fair or unfair waiters. */
   #line: Set<Waiter> | undefined
   #queue: Set<Waiter> | undefined
-  /** Nearly every key has only one hold, which is then stored without a set. */
-  #holds: Hold | Set<Hold> | undefined
-  #run: Run | undefined
   /** The newest report of who holds the lock, whichever waiter received it; undefined if there was no report. */
   #holder: Holder | 'released' | undefined
-  /** When the lock is next looked at, and when this client's turn comes. */
+  /**
+   * When the lock is next looked at, and when this client's turn comes. The agenda is not told when one of them is put
+   * off, so `due` may be called before anything is due.
+   */
   #lookAt = NEVER
   #turnAt = NEVER
   /** The other clients' turns; undefined if no other client receives the messages about this client's releases. */
@@ -199,7 +113,8 @@ export class KeyState implements Due {
   #tending = false
   #tendAgain = false
 
-  constructor(key: string, port: Port, succession: Succession, agenda: Agenda) {
+  constructor(key: string, port: Port, succession: Succession, agenda: Schedule) {
+    super()
     this.key = key
     this.#port = port
     this.#succession = succession
@@ -242,9 +157,10 @@ export class KeyState implements Due {
     this.#line ??= new Set()
     this.#line.add(waiter)
     if (this.#line.size === 1) {
-      if (this.#run && this.#behindOurselves(now)) return
-      if (this.#others) this.#tryInTurn(now)
-      else this.#tryNow(now)
+      if (this.run && this.#behindOurselves(now)) return
+      if (this.#others) return this.#tryInTurn(now)
+      this.#woken = true
+      if (!this.#asking) this.#tryHead(now)
     } else if (this.#refusal) {
       // The head is parked, and its wake-ups are for the whole line. So the new waiter need not ask Redis.
       this.#refusal = this.#upToDate(this.#refusal)
@@ -255,8 +171,8 @@ export class KeyState implements Due {
 
   /** Makes this a fair waiter. If it stands in the line, it leaves the line. */
   announce(waiter: Waiter, now: number): void {
+    if (waiter.state === 'standing') this.#leaveLine(waiter, now)
     waiter.state = 'announced'
-    this.#leaveLine(waiter, now)
     this.#queue ??= new Set()
     this.#queue.add(waiter)
   }
@@ -272,8 +188,12 @@ export class KeyState implements Due {
   answered(waiter: Waiter, attempt: Attempt, join: boolean, answer: Granted | Refused, now: number): void {
     waiter.unanswered -= 1
     waiter.answered = true
-    if (answer.granted) this.#granted(waiter, waiter.asSeen(answer), now)
-    else this.#attemptRefused(waiter, join, answer)
+    if (answer.granted) {
+      // Redis does not know whether this waiter had parked. If it had, and the lock was free, the caller sees 'wakeup'.
+      // If it had not, and the previous holder's lease had ended, it sees 'immediate', as for a free lock.
+      const other = waiter.parked ? answer.via === 'immediate' && 'wakeup' : answer.via === 'expiry' && 'immediate'
+      this.#granted(waiter, other ? { ...answer, via: other } : answer, now)
+    } else this.#attemptRefused(waiter, join, answer)
     if (attempt === 'as-head') this.#headAnswered(waiter, answer, now)
     else if (answer.granted || !waiter.waits) return
     else if (attempt === 'to-join') this.#joined(waiter, answer, now)
@@ -360,14 +280,23 @@ export class KeyState implements Due {
    * free, including this client if it listens.
    */
   released(heard: number, now: number): void {
-    const others = this.#port.inTurns && (heard > 0 || this.#others) ? this.#othersReached(heard, now) : heard
+    let listening = heard
+    if (this.#port.inTurns && (heard > 0 || this.#others)) {
+      const others = othersAfter(heard, this.#port.reached(this.key), this.#others, now)
+      this.#others = this.#port.closed ? undefined : others
+      listening = others?.listening ?? 0
+      if (this.#others && this.#sweepAt === NEVER) {
+        this.#sweepAt = now + MEMORY
+        this.#planFor(this.#sweepAt)
+      }
+    }
     if (this.#inUse) this.#holder = 'released'
     if (this.line.size === 0) {
-      if (!this.#holds) this.#forgetIfIdle()
+      if (!this.own) this.forgetIfIdle()
       return
     }
-    if (this.#run && this.#behindOurselves(now)) return
-    this.alone = others === 0
+    if (this.run && this.#behindOurselves(now)) return
+    this.alone = listening === 0
     this.#tryInTurn(now)
   }
 
@@ -437,7 +366,7 @@ export class KeyState implements Due {
     const at = now + Math.min(ttl + AFTER_LAPSE, this.#port.pause)
     if (at >= this.#lookAt) return
     this.#lookAt = at
-    this.#plan()
+    this.#planFor(at)
   }
 
   due(now: number): void {
@@ -450,9 +379,12 @@ export class KeyState implements Due {
       const used = this.waiting > 0 || now - (this.#others?.freedAt ?? 0) < MEMORY
       this.#sweepAt = used ? now + MEMORY : NEVER
       if (!used) this.#others = undefined
-      this.#forgetIfIdle()
     }
-    this.#plan()
+    if (!this.#inUse) {
+      if (this.heard) this.#port.rested(this)
+      this.forgetIfIdle()
+    }
+    this.#planFor(Math.min(this.#lookAt, this.#turnAt, this.#sweepAt))
   }
 
   // The end of a wait.
@@ -490,7 +422,7 @@ export class KeyState implements Due {
     waiter.settle(grant, waiter, now)
     // Only now, because the key would have been forgotten before it had the hold.
     this.present -= 1
-    if (!this.#holds) this.#forgetIfIdle()
+    if (!this.own && this.present === 0) this.forgetIfIdle()
   }
 
   #settle(waiter: Waiter, state: 'holding' | 'over', now: number): void {
@@ -606,15 +538,12 @@ export class KeyState implements Due {
     // If a message comes meanwhile, it says that the lock is free. If none comes, the head asks when its turn comes.
     this.#port.listen(this)
     this.#turnAt = now + wait
-    this.#plan()
+    this.#planFor(this.#turnAt)
   }
 
   /** Lets the head ask now, even if it is another client's turn. */
   #tryNow(now: number): void {
-    if (this.#turnAt < NEVER) {
-      this.#turnAt = NEVER
-      this.#plan()
-    }
+    this.#turnAt = NEVER
     this.#woken = true
     if (!this.#asking) this.#tryHead(now)
   }
@@ -714,29 +643,6 @@ export class KeyState implements Due {
     }
   }
 
-  /** Learns from a release how many other clients wait, and so take turns with this one. Returns their number. */
-  #othersReached(heard: number, now: number): number {
-    const known = this.#others
-    const reached = this.#port.reached(this.key)
-    if (heard === 0 && reached) {
-      // This client listens, so it would have received a message about the release. As no client has received one, none
-      // was sent: the release did not free the lock for unfair waiters. So this client need not wait for the turns of
-      // other clients.
-      if (known) known.freedAt = now - TURN
-      return known?.listening ?? 0
-    }
-    const listening = reached ? heard - 1 : heard
-    if (listening === 0 || this.#port.closed) this.#others = undefined
-    else {
-      this.#others ??= new Others(now)
-      this.#others.listening = listening
-      this.#others.freedAt = now
-      if (this.#sweepAt === NEVER) this.#sweepAt = now + MEMORY
-      this.#plan()
-    }
-    return listening
-  }
-
   // The queue.
 
   #tend(): void {
@@ -767,80 +673,6 @@ export class KeyState implements Due {
 
   // The holds, and handing the lock on within the client.
 
-  /** The holds, oldest first. */
-  get holds(): Iterable<Hold> {
-    const holds = this.#holds ?? []
-    return holds instanceof Hold ? [holds] : holds
-  }
-
-  get oldest(): Hold | undefined {
-    if (this.#holds instanceof Hold) return this.#holds
-    for (const hold of this.#holds ?? []) return hold
-    return undefined
-  }
-
-  /** Returns all holds of one grant: the first hold, and the re-entrant holds that have the same token. */
-  ofGrant({ token }: Hold): Hold[] {
-    return [...this.holds].filter(hold => hold.token === token)
-  }
-
-  addHold(hold: Hold): void {
-    const holds = this.#holds
-    if (holds instanceof Set) holds.add(hold)
-    else this.#holds = holds ? new Set([holds, hold]) : hold
-  }
-
-  dropHold(hold: Hold): void {
-    const holds = this.#holds
-    if (!(holds instanceof Set)) this.#holds = undefined
-    else if (holds.delete(hold) && holds.size === 1) for (const last of holds) this.#holds = last
-    if (!this.#holds) this.#forgetIfIdle()
-  }
-
-  /**
-   * Returns the run of hand-offs to which a grant belongs: the run that it continues, or a new one. Returns undefined
-   * if the grant belongs to no run.
-   */
-  runOf(
-    claim: Claim,
-    grant: Granted | Inherited,
-    now: number,
-    alone: boolean,
-    records: Pick<Records, 'late'>,
-  ): Run | undefined {
-    if ('run' in grant) {
-      grant.run.owner = claim.owner
-      return grant.run
-    }
-    // If the caller has set an owner, calls in other processes may have the same owner, and may hold the lock, too. So
-    // after the end of this client's hold, another hold of the owner may remain. This client must not hand the lock on
-    // then, so the grant begins no run.
-    if (!grant.block || claim.owner !== claim.id) return undefined
-    // Redis does not grant the lock while an earlier run lasts. As it has granted the lock, the earlier run has ended in
-    // Redis, and it ends here, too.
-    this.#run?.end()
-    this.#run = new Run(claim, grant, now, alone, records)
-    return this.#run
-  }
-
-  /**
-   * Called when a call has set an owner, before the call's request is sent to Redis (see `Holds.record`). Returns the
-   * key's run of hand-offs, because Redis may not know the newest hold of that run yet.
-   */
-  naming(owner: string): Run | undefined {
-    // If this owner holds the lock now, the call may re-enter. Before Redis answers the call, the owner may release its
-    // present hold. If this release handed the lock on to a waiter, the waiter and the re-entered owner would both hold
-    // the lock. So the run ends.
-    if (this.#run?.owner === owner) this.#run.end()
-    return this.#run
-  }
-
-  /** Ends the run: the lock is no longer handed on within this client. */
-  endRun(run: Run): void {
-    run.end()
-    if (this.#run === run) this.#run = undefined
-  }
-
   /**
    * Ends the hold and hands the lock on to the next waiter of this client, without asking Redis. Returns false if the
    * lock must be released in Redis. run.ts says why such a hand-off is safe. It needs a hold that certainly lasts, that
@@ -849,13 +681,14 @@ export class KeyState implements Due {
   handOn(hold: Hold, now: number): boolean {
     const { run } = hold
     if (!run || !this.#heir(hold) || !goesOn(hold, now)) return false
-    if (this.#holds !== hold || hold.inQuestion || !hold.end()) return false
+    if (this.own !== hold || hold.inQuestion || !hold.end()) return false
     this.#succession.handedOn(hold, now)
     // `handedOn` emits an event. A listener may have closed the client, or aborted the call of the waiter that was to
     // get the lock. So the next waiter is looked up again.
     const heir = this.#heir(hold)
     if (heir && run.left(now) > 0) {
       this.#succession.passed(run, now)
+      run.owner = heir.claim.owner
       // No replica is asked, because the replicas have already confirmed the hold that is handed on.
       const grant: Inherited = { granted: true, token: run.issue(), deadline: hold.deadline, via: 'handoff', run }
       this.#hold(heir, grant, now)
@@ -907,8 +740,8 @@ export class KeyState implements Due {
     this.#port.parked(waiter)
   }
 
-  #plan(): void {
-    this.#agenda.set(this, Math.min(this.#lookAt, this.#turnAt, this.#sweepAt))
+  #planFor(at: number): void {
+    if (at < this.dueAt) this.#agenda.set(this, at)
   }
 
   #upToDate(refusal: Refused): Refused {
@@ -916,22 +749,26 @@ export class KeyState implements Due {
     return holder === refusal.holder ? refusal : { ...refusal, holder }
   }
 
-  /** Forgets what is known about the lock, if it has no waiters in this client. */
+  /**
+   * Forgets what is known about the lock, because it has no waiters in this client. The subscriptions end only when the
+   * agenda is next due, or when the key is idle: under contention, the next waiter comes at once.
+   */
   #rested(): void {
-    this.#holder = undefined
-    this.#refusal = undefined
+    this.#holder = this.#refusal = this.#releasedAt = this.silence = undefined
     this.alone = false
-    this.#releasedAt = undefined
-    if (this.#lookAt < NEVER || this.#turnAt < NEVER) {
-      this.#lookAt = NEVER
-      this.#turnAt = NEVER
-      this.#plan()
-    }
-    if (this.heard || this.silence) this.#port.rested(this)
-    if (!this.#holds) this.#forgetIfIdle()
+    this.#lookAt = this.#turnAt = NEVER
+    if (this.heard && this.dueAt === NEVER) this.#port.rested(this)
+    if (this.present === 0 && !this.own && !this.#others) this.#idle()
   }
 
-  #forgetIfIdle(): void {
-    if (this.present === 0 && !this.#holds && !this.#others && !this.#inUse) this.#port.idle(this)
+  protected forgetIfIdle(): void {
+    if (this.present === 0 && !this.own && !this.#others && !this.#inUse) this.#idle()
+  }
+
+  #idle(): void {
+    this.#sweepAt = NEVER
+    if (this.dueAt < NEVER) this.#agenda.delete(this)
+    if (this.heard) this.#port.rested(this)
+    this.#port.idle(this)
   }
 }

@@ -7,7 +7,8 @@
  */
 import type { Clock } from '../clock.ts'
 import { outOfReach } from '../errors.ts'
-import type { KeyState, Silence } from './key-state.ts'
+import type { KeyState } from './key-state.ts'
+import type { Silence } from './port.ts'
 import type { Due, Schedule } from './schedule.ts'
 import type { Waiter } from './waiter.ts'
 

@@ -145,3 +145,29 @@ export class Others {
     return Math.max(0, this.#lost - SHARE * (now - this.#lostAt))
   }
 }
+
+/**
+ * Learns from a release how many other clients listen, and so take turns with this one. `heard`: how many clients have
+ * received the message that the lock is free. `reached`: whether this client is one of them, because it listens.
+ * Returns undefined if no other client listens.
+ */
+export function othersAfter(
+  heard: number,
+  reached: boolean,
+  known: Others | undefined,
+  now: number,
+): Others | undefined {
+  if (heard === 0 && reached) {
+    // This client listens, so it would have received a message about the release. As no client has received one, none
+    // was sent: the release did not free the lock for unfair waiters. So this client need not wait for the turns of
+    // other clients.
+    if (known) known.freedAt = now - TURN
+    return known
+  }
+  const listening = reached ? heard - 1 : heard
+  if (listening === 0) return undefined
+  const others = known ?? new Others(now)
+  others.listening = listening
+  others.freedAt = now
+  return others
+}

@@ -184,19 +184,17 @@ export class Records<H extends RunHold = RunHold> {
   }
 
   async #tell(run: Run, { claim, token }: H): Promise<void> {
-    const { handOff, confirmation } = this.#kind
-    if (!handOff) return
     const { recorded } = run
     run.recorded = token
     try {
-      const passed = await handOff.pass(run.name, claim, token)
+      const passed = await this.#kind.pass?.(run.name, claim, token)
       const holder = this.#holds.get(run.name.id)
       if (!holder) return
       if (!passed) return this.#doubt(holder)
       run.queued ||= passed.queued
       // If replicas have to confirm grants, the new deadline in Redis's answer is not used, because the replicas may
       // not have it yet. The next renewal waits for the replicas, and then sets the deadline.
-      if (!confirmation) holder.prolong(passed.deadline)
+      if (!this.#kind.confirm) holder.prolong(passed.deadline)
     } catch (error) {
       if (run.recorded === token) run.recorded = recorded
       throw error

@@ -3,7 +3,9 @@
  * and holds by id.
  */
 import type { Hold } from './hold.ts'
-import { type Agenda, KeyState, type Port, type Succession } from './key-state.ts'
+import { KeyState } from './key-state.ts'
+import type { Port, Succession } from './port.ts'
+import type { Schedule } from './schedule.ts'
 import type { Waiter } from './waiter.ts'
 
 export class Table {
@@ -15,9 +17,9 @@ export class Table {
   readonly holds = new Map<string, Hold>()
   port!: Port
   succession!: Succession
-  readonly #agenda: Agenda
+  readonly #agenda: Schedule
 
-  constructor(agenda: Agenda) {
+  constructor(agenda: Schedule) {
     this.#agenda = agenda
   }
 

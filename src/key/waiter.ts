@@ -151,17 +151,6 @@ export class Waiter {
   }
 
   /**
-   * Returns the grant with the `via` that the caller sees. Redis does not know whether this waiter had parked. If it
-   * had parked, and the lock was free, `via` is 'wakeup'. If it had not parked, and the previous holder's lease had
-   * ended, `via` is 'immediate', as for a free lock.
-   */
-  asSeen(grant: Granted): Granted {
-    if (grant.via === 'immediate' && this.parked) return { ...grant, via: 'wakeup' }
-    if (grant.via === 'expiry' && !this.parked) return { ...grant, via: 'immediate' }
-    return grant
-  }
-
-  /**
    * Returns the grant that a message announces, if it is certainly not an old one, and if at least half of its lease is
    * left. A delayed message may announce an old grant that has expired. The waiter may then have joined the queue
    * again.

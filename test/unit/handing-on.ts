@@ -115,6 +115,7 @@ export class HandingOn extends Room {
   }
 
   get residue() {
+    this.rest()
     const { table, clock, channels } = this
     return { waiting: table.waiting, leases: table.holds.size, timers: clock.armed, channels: channels.users }
   }

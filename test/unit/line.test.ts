@@ -127,6 +127,7 @@ async function unheard() {
   at.io.end(gone.waiter, undefined)
   void leaseOf(a).release()
   await at.released()
+  at.rest()
   at.channels.slow = false
   return { at, lease: leaseOf(b) }
 }

@@ -62,6 +62,18 @@ export class Room {
     })
   }
 
+  /**
+   * Lets the keys without waiters do what they do when the agenda is next due. Until then, a key keeps the timer and the
+   * subscriptions of its last waiter, because the next one may come at once.
+   */
+  rest(): void {
+    for (const state of [...this.table.states.values()]) {
+      if (state.waiting > 0 || state.slot < 0) continue
+      this.schedule.delete(state)
+      state.due(this.clock.now())
+    }
+  }
+
   /** Called for each event. */
   tell(_what: string, _id: string): void {}
 

@@ -42,6 +42,7 @@ class Looping {
     await client.call()
     await client.at.attempt.answer(client.at.refused())
     await client.granted()
+    client.at.rest()
     return client
   }
 
@@ -61,6 +62,7 @@ class Looping {
     this.at.clock.block(TURN)
     void leaseOf(this.asker).release()
     await this.at.released(heard)
+    this.at.rest()
   }
 
   async freedBy(...clients: string[]): Promise<void> {

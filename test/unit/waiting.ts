@@ -80,6 +80,7 @@ export class Waiting extends Room {
 
   /** What the client still keeps for its waiters. While there are none, all numbers are 0 and `channels` is empty. */
   get residue() {
+    this.rest()
     const { dueAt } = this.holding
     this.schedule.delete(this.holding)
     const residue = { waiting: this.table.waiting, timers: this.clock.armed, channels: this.channels.users }
