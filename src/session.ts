@@ -62,7 +62,8 @@ export class Session {
     }
     const backend = connect({
       granted: (id, token, via, lock) => {
-        if (!this.#all.some(locks => locks.granted(id, token, via))) this.#giveBack(id, lock)
+        for (const client of this.#all) if (client.granted(id, token, via)) return
+        this.#giveBack(id, lock)
       },
       won: (id, grant, lock) => {
         if (!this.#all.some(client => client.won(id, grant))) this.#giveBack(id, lock)

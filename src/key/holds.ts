@@ -250,7 +250,8 @@ export class Holds implements Due, Succession {
     const wait = hold.run !== undefined && state?.wantsHeir(hold, now) === true
     return new Promise<boolean>(resolve => {
       if (!hold.release(resolve)) return resolve(false)
-      const released = wait ? this.#handOnOrRelease(hold) : this.#releaseInRedis(hold)
+      if (hold.run && !wait) this.#endRun(hold.run)
+      const released = wait ? this.#handOnOrRelease(hold) : this.#kind.release(hold.name, hold.run?.last)
       released.then(
         // `answer`: undefined if the lock was handed on.
         answer => {
@@ -261,13 +262,15 @@ export class Holds implements Due, Succession {
             if (answer.ended) this.#listener.released(hold, now - hold.since)
             else this.#lose(hold, 'Redis no longer knew this hold when it was released')
           }
-          this.#end(hold)
+          hold.end()
+          this.#remove(hold)
           resolve(answer?.ended ?? true)
         },
         error => {
           this.#wake(hold.key)
           const pending = hold.state.is === 'releasing'
-          this.#end(hold)
+          hold.end()
+          this.#remove(hold)
           if (pending) resolve(rejection(named(hold.key, error)))
         },
       )
@@ -372,19 +375,15 @@ export class Holds implements Due, Succession {
 
   // Release in Redis.
 
-  #releaseInRedis(hold: Hold): Promise<Released> {
-    if (hold.run) this.#endRun(hold.run)
-    return this.#kind.release(hold.name, hold.run?.last)
-  }
-
   /**
    * Waits for the end of the event loop's turn. Then hands the lock on, or releases it in Redis if no waiter of this
    * client can take it. The head of this file says why.
    */
   async #handOnOrRelease(hold: Hold): Promise<Released | undefined> {
     await endOfTurn()
-    const handedOn = this.#table.states.get(hold.key)?.handOn(hold, this.#clock.now())
-    return handedOn ? undefined : this.#releaseInRedis(hold)
+    if (this.#table.states.get(hold.key)?.handOn(hold, this.#clock.now())) return undefined
+    if (hold.run) this.#endRun(hold.run)
+    return this.#kind.release(hold.name, hold.run?.last)
   }
 
   /** Releases a hold in Redis in the background. Only `close` waits for the answer. */
@@ -613,7 +612,8 @@ export class Holds implements Due, Succession {
     if (state.is !== 'releasing') return this.#leaveBehind(hold, 'its lease ran out')
     // The deadline has passed before the release was answered. The hold is over, by its release or by the end of its
     // lease. It does not count as lost.
-    this.#end(hold)
+    hold.end()
+    this.#remove(hold)
     state.resolve(false)
   }
 
@@ -623,11 +623,6 @@ export class Holds implements Due, Succession {
    */
   #lives(hold: Hold): boolean {
     return this.#table.holds.get(hold.name.id) === hold
-  }
-
-  #end(hold: Hold): void {
-    hold.end()
-    this.#remove(hold)
   }
 
   #remove(hold: Hold): void {

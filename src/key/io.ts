@@ -328,8 +328,7 @@ export class Io implements Port {
   settled(waiter: Waiter): void {
     const { claim, mode, fairAfter } = waiter.wish
     this.#table.waiters.delete(claim.id)
-    if (waiter.parked && mode === 'line' && fairAfter !== undefined)
-      this.#generations.get(fairAfter)?.delete(waiter)
+    if (waiter.parked && mode === 'line' && fairAfter !== undefined) this.#generations.get(fairAfter)?.delete(waiter)
     if (this.#single.asking > 0) this.#single.answered(waiter)
   }
 

@@ -758,14 +758,11 @@ export class KeyState extends Tenure implements Due {
     this.alone = false
     this.#lookAt = this.#turnAt = NEVER
     if (this.heard && this.dueAt === NEVER) this.#port.rested(this)
-    if (this.present === 0 && !this.own && !this.#others) this.#idle()
+    if (this.present === 0 && !this.own) this.forgetIfIdle()
   }
 
   protected forgetIfIdle(): void {
-    if (this.present === 0 && !this.own && !this.#others && !this.#inUse) this.#idle()
-  }
-
-  #idle(): void {
+    if (this.present > 0 || this.own || this.#others || this.#inUse) return
     this.#sweepAt = NEVER
     if (this.dueAt < NEVER) this.#agenda.delete(this)
     if (this.heard) this.#port.rested(this)

@@ -20,6 +20,11 @@ export interface Item {
 /** The items, earliest first. */
 export class Heap<T extends Item> {
   readonly #items: T[] = []
+  /** For when the timer is set; infinity while it is not set. A heap without a timer keeps −infinity. */
+  protected wakeAt = -NEVER
+
+  /** Sets the timer for this time; infinity: stops it. */
+  protected wakeBy?(at: number): void
 
   get first(): T | undefined {
     return this.#items[0]
@@ -33,6 +38,7 @@ export class Heap<T extends Item> {
     item.dueAt = at
     if (later) this.#sink(item)
     else this.#rise(item)
+    if (at < this.wakeAt) this.wakeBy?.(at)
   }
 
   delete(item: T): void {
@@ -41,10 +47,14 @@ export class Heap<T extends Item> {
     if (slot < 0) return
     item.slot = -1
     const last = this.#items.pop() as T
-    if (last === item) return
-    last.slot = slot
-    this.#rise(last)
-    this.#sink(last)
+    if (last !== item) {
+      last.slot = slot
+      this.#rise(last)
+      this.#sink(last)
+    } else if (slot === 0 && this.wakeAt < NEVER) {
+      // The timer would keep the process alive.
+      this.wakeBy?.(NEVER)
+    }
   }
 
   clear(): void {
@@ -82,7 +92,7 @@ export class Heap<T extends Item> {
   }
 }
 
-/** Something that acts when it is due. It is on the agenda again only if it asks for it. */
+/** Something that acts when it is due, or a little later. It is on the agenda again only if it asks for it. */
 export interface Due extends Item {
   due(now: number): void
 }
@@ -90,41 +100,27 @@ export interface Due extends Item {
 export class Schedule extends Heap<Due> {
   readonly clock: Clock
   #timer: Timer | undefined
-  #wakeAt = NEVER
 
   constructor(clock: Clock) {
     super()
     this.clock = clock
-  }
-
-  /**
-   * Calls `item.due` at this time or a little later. This replaces the time that was set before. Infinity: never.
-   */
-  override set(item: Due, at: number): void {
-    super.set(item, at)
-    if (at < this.#wakeAt) this.#wakeBy(at)
-  }
-
-  override delete(item: Due): void {
-    super.delete(item)
-    // The timer would keep the process alive.
-    if (!this.first && this.#wakeAt < NEVER) this.#wakeBy(NEVER)
+    this.wakeAt = NEVER
   }
 
   /** Takes everything off the agenda. */
   close(): void {
     this.clear()
-    this.#wakeBy(NEVER)
+    this.wakeBy(NEVER)
   }
 
-  #wakeBy(at: number): void {
-    this.#timer?.cancel()
-    this.#wakeAt = at
+  protected override wakeBy(at: number): void {
+    if (this.wakeAt < NEVER) this.#timer?.cancel()
+    this.wakeAt = at
     if (at < NEVER) this.#timer = this.clock.after(at - this.clock.now(), () => this.#wake())
   }
 
   #wake(): void {
-    this.#wakeAt = NEVER
+    this.wakeAt = NEVER
     const now = this.clock.now()
     const due: Due[] = []
     for (let { first } = this; first && first.dueAt <= now; first = this.first) {
@@ -140,6 +136,6 @@ export class Schedule extends Heap<Due> {
       item.due(now)
     }
     const next = this.first?.dueAt ?? NEVER
-    if (next < this.#wakeAt) this.#wakeBy(next)
+    if (next < this.wakeAt) this.wakeBy(next)
   }
 }

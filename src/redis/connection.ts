@@ -169,8 +169,7 @@ export class Connection {
     })
     redis.on('ready', () => this.#greeted())
     redis.on('end', () => this.#wentDown())
-    const arrived = () => this.arrived()
-    redis.on('message', arrived).on('smessage', arrived)
+    redis.on('message', this.arrived).on('smessage', this.arrived)
   }
 
   get up(): boolean {
@@ -293,7 +292,7 @@ export class Connection {
   }
 
   /** Called when something has arrived, so the connection works. */
-  arrived(): void {
+  readonly arrived = (): void => {
     this.#lastSign = this.#clock.now()
     this.#doubtful = false
   }
@@ -335,9 +334,13 @@ export class Connection {
     }
     call.request.send(this.redis).then(
       reply => {
-        this.#answered(call, true)
+        const now = this.#clock.now()
+        call.underway = false
+        this.#unanswered -= 1
+        this.#lastSign = now
+        this.#doubtful = false
         this.#accepted = true
-        this.#answeredAt = this.#lastAnswer
+        this.#answeredAt = this.#lastAnswer = this.#awake.at(now)
         this.#putOff = undefined
         if (!this.#calls.delete(call)) return
         call.reply = reply
@@ -349,21 +352,17 @@ export class Connection {
         }
       },
       error => {
-        this.#answered(call, isReply(error))
+        const now = this.#clock.now()
+        call.underway = false
+        this.#unanswered -= 1
+        this.#lastAnswer = this.#awake.at(now)
+        if (isReply(error)) {
+          this.#lastSign = now
+          this.#doubtful = false
+        }
         if (this.#calls.has(call)) this.#unknownOrRefused(call, error)
       },
     )
-  }
-
-  /** `arrived`: whether the server has answered, be it with an error. */
-  #answered(call: Call, arrived: boolean): void {
-    const now = this.#clock.now()
-    call.underway = false
-    this.#unanswered -= 1
-    this.#lastAnswer = this.#awake.at(now)
-    if (!arrived) return
-    this.#lastSign = now
-    this.#doubtful = false
   }
 
   #unknownOrRefused(call: Call, raw: Error): void {

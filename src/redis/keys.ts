@@ -85,6 +85,8 @@ export class Keys<N extends Names = Names> extends Namespace implements KindName
   }
 
   keyOf(lock: string): string | undefined {
+    const { key, names } = this.#last
+    if (lock === names.lock) return key
     return lock.startsWith(this.root) ? this.#decode(lock.slice(this.root.length)) : undefined
   }
 
