@@ -82,7 +82,7 @@ export default defineConfig({
           ...common,
           name: 'failovers',
           include: failovers,
-              maxWorkers: 2,
+          maxWorkers: 2,
           sequence: { groupOrder: 1 },
         },
       },

@@ -28,9 +28,9 @@ export {
   LockTimeoutError,
 } from './errors.ts'
 export type { ClientEvents } from './events.ts'
+export type { Lease } from './key/lease.ts'
 export type { Via } from './kind.ts'
 export type { HolderState, LockState, WaiterState } from './kinds/state.ts'
-export type { Lease } from './lease/lease.ts'
 export type { Lock, ReadWriteLock } from './lock.ts'
 export { locked } from './locked.ts'
 export type { ClientStats, TimeStats } from './observe/stats.ts'

@@ -15,10 +15,10 @@
  * If a part is lost while another is waited for, the wait ends. Whenever a wait fails, the parts that were taken before
  * are given back in the background.
  */
-import type { Caller } from '../calls.ts'
+
 import { LockArgumentError, LockConnectionError, LockTimeoutError } from '../errors.ts'
-import type { Lease } from '../lease/lease.ts'
-import type { KeyedLock } from '../lock.ts'
+import type { Lease } from '../key/lease.ts'
+import type { Caller, KeyedLock } from '../lock.ts'
 import { callTermsOf, type LockOptions } from '../options.ts'
 import { type Holdable, type Using, using, wrapped } from '../using.ts'
 import { Follower } from './follower.ts'

@@ -1,5 +1,5 @@
 import { awake, systemClock } from '../clock.ts'
-import { limit, onAbort } from '../wait/patience.ts'
+import { limit, onAbort } from '../key/limits.ts'
 
 /** The reason of a signal that aborted because a time was over. */
 export const late = Symbol('late')

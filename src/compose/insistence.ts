@@ -13,10 +13,10 @@
  */
 import { awake, systemClock } from '../clock.ts'
 import { type HolderInfo, type LockConnectionError, LockTimeoutError } from '../errors.ts'
-import type { Lease } from '../lease/lease.ts'
+import type { Lease } from '../key/lease.ts'
+import { limit } from '../key/limits.ts'
 import type { KeyedLock } from '../lock.ts'
 import type { LockOptions } from '../options.ts'
-import { limit } from '../wait/patience.ts'
 import { type Follower, late } from './follower.ts'
 
 /** The outcome of one attempt at one of the locks that are taken together. */

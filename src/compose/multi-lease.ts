@@ -1,4 +1,4 @@
-import type { Lease } from '../lease/lease.ts'
+import type { Lease } from '../key/lease.ts'
 import { Follower } from './follower.ts'
 
 /**

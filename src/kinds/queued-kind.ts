@@ -7,10 +7,7 @@ import { surelyUntil } from '../clock.ts'
 import { LockDeadlockError } from '../errors.ts'
 import type {
   Claim,
-  Confirmation,
-  FairQueue,
   Granted,
-  HandOff,
   Held,
   Holder,
   HoldName,
@@ -44,26 +41,13 @@ const RENEWALS_PER_CALL = 200
 /** One script call sends the heartbeat of at most this many waiters. lua/mutex/tend.lua relies on this limit. */
 const WAITERS_PER_CALL = 500
 
-type Mode = VoteMode | undefined
-
-interface Waits {
-  readonly waits?: boolean | undefined
-}
-
-interface Asks {
-  readonly floor?: number
-  readonly returned?: number | undefined
-}
-
-export abstract class QueuedKind implements Kind<LockState>, FairQueue {
-  readonly queue: FairQueue = this
+export abstract class QueuedKind implements Kind<LockState> {
   readonly noun?: string
   abstract readonly shared: boolean
   abstract readonly reentrant: boolean
   abstract readonly inTurns: boolean
-  abstract readonly handOff: HandOff | undefined
   abstract readonly inspection: Inspection<LockState>
-  readonly confirmation: Confirmation | undefined
+  readonly confirm?: (held: Held) => Promise<Renewed>
   readonly #scripts: Runner<QueueScripts>
   /**
    * If replicas have to confirm writes, this runner waits for the replicas after each script. Otherwise it is the same
@@ -79,9 +63,7 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
     const { names, scripts: runner, replicated } = parts
     this.#scripts = runner
     this.#replicated = replicated ?? runner
-    this.confirmation = replicated && {
-      confirm: async (held: Held) => (await this.renew([{ ...held, ms: 0 }]))[0],
-    }
+    if (replicated) this.confirm = async held => (await this.renew([{ ...held, ms: 0 }]))[0]
     this.#keys = names
     this.#waiterTtl = parts.waiterTtl
   }
@@ -98,32 +80,29 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   /** How many tokens, after its own token, a grant may reserve for hand-offs within the client. */
   protected abstract readonly block: number
 
-  attempt(claim: Claim, reserve: number, waits?: boolean): Promise<Granted | Refused> {
-    return this.acquire(claim, undefined, Math.min(reserve, this.block), { waits })
-  }
-
-  join(claim: Claim, waits?: boolean): Promise<Granted | Refused> {
-    return this.acquire(claim, 'queue', 0, { waits })
-  }
-
   /**
-   * Makes an attempt. For `mode` and `asks`, see the headers of lua/mutex/acquire.lua and lua/permits/acquire.lua; only
-   * the mutex's script takes `Asks`, and only the other one takes `Waits`. `block`: how many tokens a grant reserves,
-   * after its own token, for hand-offs within the client.
+   * Makes an attempt. For the arguments, see the headers of lua/mutex/acquire.lua and lua/permits/acquire.lua: only the
+   * mutex's script takes `floor` and `returned`, and only the other one takes `waits`.
    */
-  protected acquire(claim: Claim, mode: 'queue' | undefined, block: number, asks: Waits): Promise<Granted | Refused>
-  protected acquire(claim: Claim, mode: Mode, block: number, asks: Waits & Asks): Promise<Vote>
-  protected acquire(claim: Claim, mode: Mode, block: number, asks: Waits & Asks): Promise<Vote> {
-    const { waits, floor, returned } = asks
+  attempt(claim: Claim, mode: 'try' | 'queue', reserve: number, waits: boolean): Promise<Granted | Refused>
+  attempt(
+    claim: Claim,
+    mode: VoteMode,
+    reserve: number,
+    waits: boolean,
+    floor: number,
+    returned?: number,
+  ): Promise<Vote>
+  attempt(claim: Claim, mode: VoteMode, reserve: number, waits: boolean, floor?: number, returned?: number) {
     const args = {
-      claim: this.text(claim),
-      mode: waits ? (mode ?? 'try') : mode,
+      claim: encodeClaim(claim, this.#waiterTtl, this.wants),
+      mode: mode === 'try' && !waits && floor === undefined ? undefined : mode,
       floor,
       returned,
       waits: waits ? 1 : undefined,
     }
-    return this.#scripts.run('acquire', this.#keys.of(claim.key), args, ({ status, values, sent }) => {
-      if (status === 'unfinished') return this.acquire(claim, mode, block, asks)
+    return this.#scripts.run<'acquire', Vote>('acquire', this.#keys.of(claim.key), args, ({ status, values, sent }) => {
+      if (status === 'unfinished') return this.attempt(claim, mode, reserve, waits, floor as number, returned)
       if (status === 'absent') return undefined
       if (status === 'refused') return this.#refused(claim, values as string[], sent)
       if (status === 'deadlock') return Promise.reject(new LockDeadlockError(claim.key))
@@ -131,6 +110,7 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
       const via = grantedVia[status]
       if (ttl === undefined) {
         const grant = grantedUntil(token, surelyUntil(sent, claim.lease), via)
+        const block = Math.min(reserve, this.block)
         return block > 0 ? { ...grant, block } : grant
       }
       // If the server's clock was set back, the server reports more time than is left. So this client relies on the

@@ -32,7 +32,6 @@ class ReadWrite extends QueuedKind {
   // hand-offs end.
   protected readonly block = 0
   protected override readonly wants: string
-  readonly handOff = undefined
   readonly inspection: Inspection<LockState>
 
   constructor(parts: Parts<typeof scripts, ReadWriteNames>, mode: 'read' | 'write') {

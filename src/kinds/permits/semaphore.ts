@@ -18,7 +18,6 @@ export class Semaphore extends QueuedKind {
   // The lock is not handed on within the client, because the next waiter may want more or fewer permits than the
   // holder.
   protected readonly block = 0
-  readonly handOff = undefined
   readonly inspection: PermitsInspection
   readonly #warn: (error: LockError) => void
   readonly #warned = new Set<string>()

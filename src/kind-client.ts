@@ -1,32 +1,30 @@
 /**
- * The locks of one kind in one client. `Locks` turns a call into a lease: `Acquirer` waits for the grant, and `Holds`
- * keeps the lease.
+ * One kind of lock in one client: turns a call into a lease, and passes on what arrives from Redis.
  *
- *      LockClient ──▶ Locks ─┬─▶ Acquirer ─┬─▶ Kind
- *                            └─▶ Holds ────┘
+ *      LockClient ──▶ KindClient ─┬─▶ KeyState ─▶ Io ─┬─▶ Kind ─▶ Redis      key/: waiting for the grant
+ *                                 └─▶ Holds ──────────┘                       and keeping it
  */
 import type { Backend } from './backend.ts'
 import type { Clock } from './clock.ts'
 import { type Details, type HolderInfo, LockClosedError, outageOf, outOfReach, rejection } from './errors.ts'
+import type { Hold, Loss } from './key/hold.ts'
+import { Holds } from './key/holds.ts'
+import { Io } from './key/io.ts'
+import { Lease } from './key/lease.ts'
+import { limit } from './key/limits.ts'
+import { LossNews } from './key/loss-news.ts'
+import { Schedule } from './key/schedule.ts'
+import { Table } from './key/table.ts'
+import type { Waiter, Wish } from './key/waiter.ts'
 import type { Granted, Kind, Via } from './kind.ts'
-import { Holds } from './lease/holds.ts'
-import { Lease } from './lease/lease.ts'
-import { LossNews } from './lease/loss-news.ts'
-import type { Hold } from './local/hold.ts'
-import { LocalLocks } from './local/local-locks.ts'
-import type { Loss } from './local/states.ts'
-import type { Waiter, Wish } from './local/waiter.ts'
 import type { Stats } from './observe/stats.ts'
 import type { CallTerms, Settings } from './options.ts'
 import type { Keys } from './redis/keys.ts'
-import { Acquirer } from './wait/acquire.ts'
-import { limit } from './wait/patience.ts'
-import { noTurns, Turns } from './wait/turns.ts'
 
 /** The events in a client, each with its arguments. `held`: how many ms the hold lasted. */
 export interface Happenings {
   /** The waiter was refused for the first time. */
-  waiting: [waiter: Waiter, locks: Locks]
+  waiting: [waiter: Waiter, client: KindClient]
   acquired: [hold: Hold, waiter: Waiter]
   renewed: [hold: Hold]
   /** The hold ended by its release. */
@@ -62,7 +60,9 @@ export interface Host {
    * client still has. `owner`: undefined if the call cannot re-enter.
    */
   closedTo(keys: Keys, key: string, owner: string | undefined): boolean
-  /** Called when a hold has ended, in whatever way. */
+  /** Whether `close` has been called. */
+  readonly closing: boolean
+  /** Called when a hold has ended, in whatever way, after `close` has been called. */
   ended(): void
 }
 
@@ -77,14 +77,14 @@ export interface Without<T> {
   failed(error: unknown, key: string): unknown
 }
 
-export class Locks<State = unknown> {
+export class KindClient<State = unknown> {
   readonly keys: Keys
   readonly kind: Kind<State>
-  /** The waiters and holds of this client. */
-  readonly local: LocalLocks
-  readonly acquirer: Acquirer
+  readonly io: Io
   readonly holding: Holds
   readonly #host: Host
+  readonly #schedule: Schedule
+  readonly #table: Table
   readonly #lossNews: LossNews | undefined
 
   constructor(host: Host, kind: Kind<State>, keys: Keys) {
@@ -94,16 +94,15 @@ export class Locks<State = unknown> {
     this.keys = keys
     const channels = backend.channels(keys)
     const patience = { waiterTtl: settings.waiterTtl, outage: settings.outageTimeout }
-    const awaited = (key: string) => (this.local.get(key)?.waiting ?? 0) > 0
-    const turns = kind.inTurns ? new Turns(clock, key => channels.hears(key, 'unlock'), awaited) : noTurns
-    this.local = new LocalLocks(turns, settings.outageTimeout, kind.shared)
-    this.acquirer = new Acquirer(kind, channels, clock, patience, this.local, {
+    this.#schedule = new Schedule(clock)
+    this.#table = new Table(this.#schedule)
+    this.io = new Io(kind, channels, this.#schedule, patience, this.#table, {
       waiting: waiter => observer.tell('waiting', waiter, this),
       doubt: (id, token) => this.holding.doubt(id, token),
       trouble: () => backend.trouble,
       failed,
     })
-    this.holding = new Holds(kind, clock, this.local, {
+    this.holding = new Holds(kind, this.#schedule, this.#table, {
       renewed: hold => {
         stats.renewed += 1
         observer.tell('renewed', hold)
@@ -118,12 +117,25 @@ export class Locks<State = unknown> {
       },
       failed,
       outage: () => {
-        const { outage, awayFor } = this.acquirer
+        const { outage, awayFor } = this.io
         return outage && outOfReach(outage, outageOf(awayFor))
+      },
+      get closing() {
+        return host.closing
       },
       ended: host.ended,
     })
     if (backend.inboxPerLock) this.#lossNews = new LossNews(clock, channels, id => this.holding.doubt(id))
+  }
+
+  /** How many calls wait, in lines and queues. */
+  get waiting(): number {
+    return this.#table.waiting
+  }
+
+  /** How many holds this client has. */
+  get held(): number {
+    return this.#table.holds.size
   }
 
   /**
@@ -142,28 +154,28 @@ export class Locks<State = unknown> {
     without: Without<T>,
   ): Promise<Lease | T> {
     const mayReenter = owner !== undefined && this.kind.reentrant
-    if (this.#host.closedTo(this.keys, key, mayReenter ? owner : undefined)) {
+    if (this.#host.closing && this.#host.closedTo(this.keys, key, mayReenter ? owner : undefined)) {
       return Promise.reject(without.failed(new LockClosedError(), key))
     }
     const { signal } = call
     if (signal?.aborted) return Promise.reject(without.failed(signal.reason, key))
     const id = this.#host.backend.ids.next()
     // A kind without a queue has no fair waiters: all its waiters wait in the line of the unfair ones.
-    const { queue } = this.kind
+    const fairly = this.kind.tend !== undefined
     const { label, lease, headStart, wants } = call
     const wish: Wish = {
       claim: { key, id, owner: owner ?? id, label, lease, headStart, wants },
-      mode: once ? 'once' : call.fair && queue ? 'queue' : 'line',
-      fairAfter: queue && call.fairAfter,
+      mode: once ? 'once' : call.fair && fairly ? 'queue' : 'line',
+      fairAfter: fairly ? call.fairAfter : undefined,
       timeout: call.timeout,
       mayReenter,
       after: mayReenter ? this.holding.record(key, owner) : undefined,
     }
     return new Promise<Lease | T>((resolve, reject) => {
       let unlimited: (() => void) | undefined
-      const waiter = this.acquirer.start(wish, (end, waiting) => {
+      const waiter = this.io.start(wish, (end, waiting, now) => {
         unlimited?.()
-        const lease = end && 'token' in end ? this.#take(waiting, end, call) : undefined
+        const lease = end && 'token' in end ? this.#take(waiting, end, call, now) : undefined
         // A listener of the `acquired` event may have aborted the signal.
         if (signal?.aborted) {
           if (lease) this.releaseQuietly(lease)
@@ -174,8 +186,9 @@ export class Locks<State = unknown> {
         resolve(outcome instanceof Error ? rejection(outcome) : (outcome as Lease | T))
       })
       const timeout = once ? undefined : call.timeout
-      const giveUp = () => (signal?.aborted ? this.acquirer.quit(waiter) : this.acquirer.outOfTime(waiter))
-      if (waiter.waits) unlimited = limit(signal, timeout, this.#host.clock, giveUp)
+      const giveUp = () => (signal?.aborted ? this.io.end(waiter, undefined) : this.io.outOfTime(waiter))
+      if ((signal || timeout !== undefined) && waiter.waits)
+        unlimited = limit(signal, timeout, this.#host.clock, giveUp)
     })
   }
 
@@ -190,11 +203,11 @@ export class Locks<State = unknown> {
 
   /** Returns what the message about a wait that took too long says about its lock. */
   details({ claim, refusal }: Waiter): Details {
-    const { kind, acquirer } = this
+    const { kind, io } = this
     return {
       noun: kind.noun,
       heldBy: refusal?.holder && kind.heldBy?.(refusal.holder, claim),
-      away: acquirer.awayFor,
+      away: io.awayFor,
     }
   }
 
@@ -219,11 +232,41 @@ export class Locks<State = unknown> {
    * false in this case, too, and the new grant is given back.
    */
   granted(id: string, token: number, via: Via): boolean {
-    if (this.acquirer.grantedByMessage(id, token, via)) return true
-    const hold = this.local.hold(id)
+    const waiter = this.#table.waiters.get(id)
+    if (waiter) {
+      this.#table.of(waiter.claim.key).granted(waiter, token, via, this.#host.clock.now())
+      return true
+    }
+    const hold = this.#table.holds.get(id)
     if (!hold || (hold.state.is === 'releasing' && token > hold.token)) return false
     this.holding.doubt(id, token)
     return true
+  }
+
+  /**
+   * Called when Redis has granted the lock to the waiter with this id, and the grant needs no proof. Returns false if
+   * this client has no such waiter.
+   */
+  won(id: string, grant: Granted): boolean {
+    return this.holding.grantedByReply(id, grant, this.#host.clock.now())
+  }
+
+  /** Called when a message says that a forced release has taken away the grant with this id and token. */
+  taken(id: string, token: number): void {
+    this.holding.taken(id)
+    // If the reply with the grant arrives later, the waiter must not use it.
+    const waiter = this.#table.waiters.get(id)
+    if (waiter) waiter.lost = token
+  }
+
+  /** Called when another client, `by`, announces that the lock is free. The head of the line tries when it is its turn. */
+  unlocked(key: string, by: string | undefined): void {
+    this.#table.states.get(key)?.unlocked(by, this.#host.clock.now())
+  }
+
+  /** Called when the owner with this name holds the lock, so that the owner's other waiters can re-enter. */
+  entered(key: string, owner: string): void {
+    this.#table.states.get(key)?.entered(owner, this.#host.clock.now())
   }
 
   /**
@@ -231,14 +274,14 @@ export class Locks<State = unknown> {
    * and holds of one key, or of all keys, and about holds that were released lately.
    */
   heard(key?: string): void {
-    this.acquirer.lookAgain(key)
+    this.io.look(key)
     this.holding.doubtAll(key)
     this.holding.sendAgain(each => key === undefined || each === key)
   }
 
   /** Returns whether this owner has a hold of the lock that has not ended, and is not being released. */
   holds(key: string, owner: string): boolean {
-    for (const hold of this.local.get(key)?.tenancy.holds ?? []) {
+    for (const hold of this.#table.states.get(key)?.holds ?? []) {
       if (hold.claim.owner === owner && this.holding.lasts(hold)) return true
     }
     return false
@@ -246,7 +289,7 @@ export class Locks<State = unknown> {
 
   /** Rejects every waiter with LockClosedError, except those that re-enter a hold of this client. */
   refuse(): void {
-    this.acquirer.refuse(({ claim, wish }) =>
+    this.io.refuse(({ claim, wish }) =>
       this.#host.closedTo(this.keys, claim.key, wish.mayReenter ? claim.owner : undefined),
     )
   }
@@ -255,12 +298,13 @@ export class Locks<State = unknown> {
   close(): void {
     this.#lossNews?.close()
     this.holding.close()
+    this.#schedule.close()
   }
 
-  #take(waiter: Waiter, grant: Granted, { renew, maxHold }: CallTerms): Lease {
+  #take(waiter: Waiter, grant: Granted, { renew, maxHold }: CallTerms, now: number): Lease {
     const { claim, since, handoff, alone } = waiter
     const { stats, observer } = this.#host
-    const hold = this.holding.take({ claim, since, renew, maxHold, alone }, grant)
+    const hold = this.holding.take({ claim, since, renew, maxHold, alone }, grant, now)
     this.#lossNews?.add(hold)
     const lease = new Lease(hold, this.holding)
     hold.lease = lease

@@ -1,18 +1,31 @@
 /**
  * A client's hold of a lock, from its grant to its end: its data, its state, and what Redis has confirmed.
  *
- * This file has no timers and no I/O; the states are in states.ts. lease/renewal.ts renews the hold, lease/holds.ts
- * releases it, and its `LocalLock` hands it on. They call the methods below to say what has happened. Users see the
- * hold as a `Lease`.
+ *     held ──▶ releasing ──▶ released       If the lock is handed on, `released` follows `held` directly.
+ *       └──────────┴───────▶ lost
+ *
+ * This file has no timers and no I/O. holds.ts renews and releases the hold, and its `KeyState` hands it on. They call
+ * the methods below to say what has happened. Users see the hold as a `Lease`.
  *
  * Each call of `remaining` computes from the clock how long this client can still rely on the hold. So the result is
  * right even if timers cannot run (a blocked event loop, a stopped process). Losing the hold is a separate step,
  * because the loss has to be reported.
  */
 import { surelyUntil } from '../clock.ts'
+import type { LockClosedError, LockLostError } from '../errors.ts'
 import type { Claim, Granted, HoldName, Prolonging, Via } from '../kind.ts'
 import type { Run } from './run.ts'
-import { type HoldState, type Loss, mayFollow } from './states.ts'
+
+/** The reason for a lost hold: its client was closed, or the hold ended in another way, such as by its lease. */
+export type Loss = LockLostError | LockClosedError
+
+export type HoldState =
+  | { readonly is: 'held' }
+  /** `resolve` settles the promise of the release: with false if the hold's deadline passes before Redis answers. */
+  | { readonly is: 'releasing'; readonly resolve: (live: boolean) => void }
+  | { readonly is: 'released' }
+  /** The hold's deadline passed, Redis no longer knew the hold, or the client was closed. */
+  | { readonly is: 'lost'; readonly loss: Loss }
 
 const HELD: HoldState = { is: 'held' }
 const RELEASED: HoldState = { is: 'released' }
@@ -25,7 +38,7 @@ export interface Asked {
   /** Whether the lease is renewed automatically. Renewal stops `maxHold` ms after the grant. */
   readonly renew: boolean
   readonly maxHold: number
-  /** Whether the lock seems to have no waiters in other clients (`Line.alone`). */
+  /** Whether the lock seems to have no waiters in other clients (`KeyState.alone`). */
   readonly alone: boolean
 }
 
@@ -73,7 +86,10 @@ export class Hold {
   readonly renewUntil: number
   /** The hold's number among the client's holds, in the order of their grants. */
   readonly number: number
-  /** The lease that the caller got, until lease/renewal.ts begins to watch whether the program forgets it. */
+  /** The hold's entry in the schedule (schedule.ts). */
+  slot = -1
+  dueAt = NEVER
+  /** The lease that the caller got, until holds.ts begins to watch whether the program forgets it. */
   lease: object | undefined
   /** Whether a message has said that a forced release took the hold away, and Redis has not denied it since. */
   taken = false
@@ -85,7 +101,7 @@ export class Hold {
   #askedUntil: number
   /** When Redis is next to be asked about the hold, in monotonic ms. */
   #due: number
-  /** Whether the scheduler (lease/renewal.ts) has asked Redis and still waits for the answer. */
+  /** Whether the scheduler (holds.ts) has asked Redis and still waits for the answer. */
   #asking = false
   /** How many of the user's `renew` calls are unanswered. */
   #renewing = 0
@@ -158,17 +174,24 @@ export class Hold {
 
   /** Marks the hold as being released. Returns false if it was no longer held. */
   release(resolve: (live: boolean) => void): boolean {
-    return this.#enter({ is: 'releasing', resolve })
+    if (this.#state.is !== 'held') return false
+    this.#state = { is: 'releasing', resolve }
+    return true
   }
 
   /** Marks the hold as released, or as handed on. Returns false if it had ended before. */
   end(): boolean {
-    return this.#enter(RELEASED)
+    const { is } = this.#state
+    if (is !== 'held' && is !== 'releasing') return false
+    this.#state = RELEASED
+    return true
   }
 
   /** Marks the hold as lost, and aborts the signal. Returns false if it had ended before. */
   lose(loss: Loss): boolean {
-    if (!this.#enter({ is: 'lost', loss })) return false
+    const { is } = this.#state
+    if (is !== 'held' && is !== 'releasing') return false
+    this.#state = { is: 'lost', loss }
     this.#controller?.abort(loss)
     return true
   }
@@ -184,7 +207,7 @@ export class Hold {
     this.prolong(deadline)
   }
 
-  /** When the scheduler (lease/renewal.ts) has to ask Redis about the hold, in monotonic ms. */
+  /** When the scheduler (holds.ts) has to ask Redis about the hold, in monotonic ms. */
   get due(): number {
     return this.#asking || this.#state.is !== 'held' ? NEVER : this.#due
   }
@@ -199,14 +222,14 @@ export class Hold {
     return this.#asking || this.#renewing > 0 || this.#doubts > 0
   }
 
-  /** Notes a report that the hold may be gone. The scheduler (lease/renewal.ts) has to ask Redis now. */
+  /** Notes a report that the hold may be gone. The scheduler (holds.ts) has to ask Redis now. */
   doubt(now: number): void {
     this.#due = Math.min(this.#due, now)
     this.#doubts += 1
   }
 
   /**
-   * Returns the question about the hold that lease/renewal.ts sends to Redis. While the lease is renewed automatically,
+   * Returns the question about the hold that holds.ts sends to Redis. While the lease is renewed automatically,
    * the question asks to prolong the hold. Otherwise it asks only whether the hold still exists (0 ms).
    */
   ask(now: number): Question {
@@ -253,11 +276,5 @@ export class Hold {
 
   #question(ms: number, sent: number): Question {
     return { hold: this.name, token: this.token, ms, doubts: this.#doubts, sent }
-  }
-
-  #enter(state: HoldState): boolean {
-    if (!mayFollow[this.#state.is].includes(state.is)) return false
-    this.#state = state
-    return true
   }
 }

@@ -53,8 +53,8 @@ export class RecentReleases {
   }
 
   /** Called when Redis has answered a release. */
-  add(name: HoldName, used: number | undefined): void {
-    this.#age()
+  add(name: HoldName, used: number | undefined, now: number): void {
+    if (this.#newer.length >= MOST || now - this.#begun >= SPAN) this.#age(now)
     this.#newer.push({ name, used })
   }
 
@@ -63,7 +63,7 @@ export class RecentReleases {
    * next connection leads to another call of this method.
    */
   async sendAgain(concerns: (key: string) => boolean, release: (name: HoldName, used?: number) => void): Promise<void> {
-    this.#age()
+    this.#age(this.#clock.now())
     const places = new Map<string, Map<string, Ended>>()
     for (const ended of [...this.#older, ...this.#newer]) {
       const { key, id } = ended.name
@@ -78,8 +78,7 @@ export class RecentReleases {
     await Promise.allSettled(asking)
   }
 
-  #age(): void {
-    const now = this.#clock.now()
+  #age(now: number): void {
     if (this.#newer.length < MOST && now - this.#begun < SPAN) return
     this.#older = now - this.#begun < 2 * SPAN ? this.#newer : []
     this.#newer = []

@@ -12,13 +12,13 @@
  * subscription outlives its last waiter by a moment, and a monitor never wants the lock. The constants MISSED, SHARE
  * and CREDIT limit the time that is lost to such clients.
  *
- * For each key, this file stores data about the other clients. The data is kept for a moment after this client's last
- * waiter has gone, because a caller in a loop has no waiter between its release and its next call. If no other client
- * receives the message of a release, there is no data. This file has no I/O. A mistake costs a turn or a few ms, never
- * the lock, because a client that leaves a turn to others also has a timer (I4).
+ * A `KeyState` keeps an `Others` for a moment after its last waiter has gone, because a caller in a loop has no waiter
+ * between its release and its next call. If no other client receives the message of a release, there is none. A mistake
+ * costs a turn or a few ms, never the lock, because a client that leaves a turn to others also has a timer (I4).
  */
-import type { Clock, Timer } from '../clock.ts'
-import { TURN, type TurnTaking } from '../local/line.ts'
+
+/** How long one client's turn lasts, in ms. */
+export const TURN = 7
 
 /** A client that has missed this many turns in a row no longer takes turns. */
 const MISSED = 3
@@ -37,11 +37,8 @@ const CHANCE = 3
 /** Between two waits of `CHANCE` ms, there are at least this many ms. */
 const PAUSE = 100
 
-/** How long data about a key is kept after its last use, if this client has no waiter for the key, in ms. */
-const MEMORY = 1_000
-
 /** Data about the other clients that listen to one key. A round is the time between two releases by this client. */
-class Others {
+export class Others {
   /** How many other clients received the message of this client's last release. */
   listening = 0
   /** When the lock was last released, by this client or another. */
@@ -149,101 +146,28 @@ class Others {
   }
 }
 
-/** Used for kinds of lock that several owners may hold at a time. Clients take no turns there. */
-export const noTurns: TurnTaking = {
-  wait: () => 0,
-  taken() {},
-  releasing() {},
-  released: (_, heard) => heard,
-  freed() {},
-  waited() {},
-  close() {},
-}
-
-export class Turns implements TurnTaking {
-  readonly #clock: Clock
-  readonly #hears: (key: string) => boolean
-  readonly #awaited: (key: string) => boolean
-  readonly #others = new Map<string, Others>()
-  #sweep: Timer | undefined
-  #closed = false
-
-  /**
-   * `hears` returns whether this client listens to the key's unlock channel. `awaited` returns whether this client has
-   * a waiter for the key.
-   */
-  constructor(clock: Clock, hears: (key: string) => boolean, awaited: (key: string) => boolean) {
-    this.#clock = clock
-    this.#hears = hears
-    this.#awaited = awaited
+/**
+ * Learns from a release how many other clients listen, and so take turns with this one. `heard`: how many clients have
+ * received the message that the lock is free. `reached`: whether this client is one of them, because it listens.
+ * Returns undefined if no other client listens.
+ */
+export function othersAfter(
+  heard: number,
+  reached: boolean,
+  known: Others | undefined,
+  now: number,
+): Others | undefined {
+  if (heard === 0 && reached) {
+    // This client listens, so it would have received a message about the release. As no client has received one, none
+    // was sent: the release did not free the lock for unfair waiters. So this client need not wait for the turns of
+    // other clients.
+    if (known) known.freedAt = now - TURN
+    return known
   }
-
-  /**
-   * Called when this client is about to release the lock. The reply to the release will say how many other clients have
-   * received the message that the lock is free. Until then, the number from the previous release is used.
-   */
-  releasing(key: string): void {
-    this.#others.get(key)?.startRound(this.#clock.now())
-  }
-
-  /**
-   * Called after this client has released the lock. `heard`: how many clients have received the message about the
-   * release. Returns how many of these are other clients.
-   */
-  released(key: string, heard: number): number {
-    const known = this.#others.get(key)
-    if (heard === 0 && !known) return 0
-    const hears = this.#hears(key)
-    if (heard === 0 && hears) {
-      // This client listens, so it would have received a message about the release. As no client has received one, none
-      // was sent: the release did not free the lock for unfair waiters. So this client need not wait for the turns of
-      // other clients.
-      if (known) known.freedAt = this.#clock.now() - TURN
-      return known?.listening ?? 0
-    }
-    const listening = hears ? heard - 1 : heard
-    if (listening === 0 || this.#closed) this.#others.delete(key)
-    else {
-      const now = this.#clock.now()
-      const others = known ?? new Others(now)
-      others.listening = listening
-      others.freedAt = now
-      this.#others.set(key, others)
-      this.#armSweep()
-    }
-    return listening
-  }
-
-  freed(key: string, by: string): void {
-    this.#others.get(key)?.freed(by, this.#clock.now())
-  }
-
-  wait(key: string): number {
-    return this.#others.get(key)?.wait(this.#clock.now()) ?? 0
-  }
-
-  waited(key: string): void {
-    this.#others.get(key)?.waited(this.#clock.now())
-  }
-
-  taken(key: string, free: boolean): void {
-    this.#others.get(key)?.taken(free, this.#clock.now())
-  }
-
-  close(): void {
-    this.#closed = true
-    this.#sweep?.cancel()
-    this.#others.clear()
-  }
-
-  #armSweep(): void {
-    this.#sweep ??= this.#clock.after(MEMORY, () => {
-      this.#sweep = undefined
-      const now = this.#clock.now()
-      for (const [key, { freedAt }] of this.#others) {
-        if (now - freedAt >= MEMORY && !this.#awaited(key)) this.#others.delete(key)
-      }
-      if (this.#others.size > 0) this.#armSweep()
-    })
-  }
+  const listening = reached ? heard - 1 : heard
+  if (listening === 0) return undefined
+  const others = known ?? new Others(now)
+  others.listening = listening
+  others.freedAt = now
+  return others
 }

@@ -8,7 +8,7 @@
  * subscription.
  */
 import type { Clock, Timer } from '../clock.ts'
-import type { Hold } from '../local/hold.ts'
+import type { Hold } from './hold.ts'
 
 /** A hold gets a subscription when it is this many ms old. */
 const LASTING = 100
