@@ -216,20 +216,20 @@ export class LockClosedError extends LockError {
  * The call would wait for itself: its owner asks for the write lock, but holds only the read lock of the same key. Code
  * `ERR_LOCK_DEADLOCK`.
  * @see https://github.com/redis-baton/redis-baton/blob/main/docs/errors.md#err_lock_deadlock
- * @since 0.1.0
+ * @since 0.2.0
  */
 export class LockDeadlockError extends LockError {
   /** @internal */
   static override readonly kind = 'LockDeadlockError'
 
-  /** The name of the class. @since 0.1.0 */
+  /** The name of the class. @since 0.2.0 */
   declare readonly name: 'LockDeadlockError'
-  /** The keys whose read lock the owner holds and whose write lock it asks for. @since 0.1.0 */
+  /** The keys whose read lock the owner holds and whose write lock it asks for. @since 0.2.0 */
   readonly keys: readonly string[]
 
   /**
    * Errors are made by the client. Construct one only in a test.
-   * @since 0.1.0
+   * @since 0.2.0
    */
   constructor(key: string) {
     const why = 'the owner of this call already holds the read lock, so a wait for the write lock would never end'

@@ -52,6 +52,7 @@ export function sidebar(): Item[] {
       text: 'Judge',
       items: [
         page('Guarantees', '/guide/guarantees'),
+        page('Versions', '/guide/versions'),
         page('Benchmarks', '/guide/benchmarks'),
         page('How they are run', '/benchmarks/'),
       ],

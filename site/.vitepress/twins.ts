@@ -30,7 +30,7 @@ export async function writeTwins(files: readonly string[], root: string, out: st
 
 /** Takes out the comments, which are for tests, and makes every link one that works anywhere. */
 function adapted(source: string, file: string): string {
-  const shown = source.replace(/\n?<!--[\s\S]*?-->\n/g, '')
+  const shown = source.replace(/^<!--[\s\S]*?-->\n\n?/gm, '')
   return shown.replace(/(\]\(|^\[[^\]]+\]: )([^)\s]+)/gm, (_, before: string, url: string) => {
     const link = linkOf(url, file)
     return `${before}${link.startsWith('/') ? published + link.slice(1) : link}`
