@@ -39,12 +39,15 @@ test.each([...pages.keys()])('%s', name => {
   expect(brokenLinks(pages.get(name)!)).toEqual([])
 })
 
-test.each(['README.md', 'CHANGELOG.md'])('%s, which is published, links to unpublished pages by their addresses', name => {
-  const published = ['CHANGELOG.md', 'LICENSE']
-  const elsewhere = readPage(name).links.map(({ text: url }) => url)
-  expect(elsewhere.filter(url => url.startsWith(repository)).length).toBeGreaterThan(0)
-  expect(elsewhere.filter(url => !/^(https:|#)/.test(url) && !published.includes(url))).toEqual([])
-})
+test.each(['README.md', 'CHANGELOG.md'])(
+  '%s, which is published, links to unpublished pages by their addresses',
+  name => {
+    const published = ['CHANGELOG.md', 'LICENSE']
+    const elsewhere = readPage(name).links.map(({ text: url }) => url)
+    expect(elsewhere.filter(url => url.startsWith(repository)).length).toBeGreaterThan(0)
+    expect(elsewhere.filter(url => !/^(https:|#)/.test(url) && !published.includes(url))).toEqual([])
+  },
+)
 
 test('the README fits on one screen: it soon comes to the code, and its table is narrow', () => {
   const text = readFileSync(new URL('README.md', root), 'utf8')
