@@ -119,9 +119,10 @@ export const elsewhere: readonly Elsewhere[] = [
   },
   ...[
     'npx baton bench',
+    'npx baton bench --all',
     'npx baton bench --scenario 2x8-hold5 --rounds 1',
     'npx baton bench --scenario 2x8,2x100 --rival baton-fair,redis-semaphore,floor-publish',
-    'npx baton bench --rounds 5 --seconds 5 --json results.json --html results.html',
+    'npx baton bench --all --rounds 5 --seconds 5 --json results.json --html results.html',
     'npx baton bench --scenario semaphore-2x8-hold5,read-write-2x10',
     'npx baton bench --rtt 1',
     'npx baton bench --no-warm-cores',
