@@ -54,7 +54,8 @@ test('the package contains the library, the program, and its documents', async (
       ...promised,
     ]),
   )
-  const expected = /^(dist|data)\/|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/
+  const expected =
+    /^(dist|data)\/|^examples\/prometheus\/(alerts\.yml|grafana-dashboard\.json)$|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/
   expect(paths.filter(path => !expected.test(path))).toEqual([])
   expect(paths.filter(path => path.endsWith('.ts') && !path.endsWith('.d.ts'))).toEqual([])
   // The published package can start an existing server, but cannot download one. In a clone of the repository, the
