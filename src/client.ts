@@ -158,7 +158,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * Returns the mutex of this key as an object. `lock(key)` and the other calls by key take the same lock.
    * @param key 1 to 1024 UTF-8 bytes
    * @throws LockArgumentError when the key is wrong
-   * @since 0.1.0
+   * @since 0.2.0
    */
   mutex(key: string): Lock {
     checkKey(key)
@@ -175,7 +175,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * @param key 1 to 1024 UTF-8 bytes
    * @param permits how many permits the semaphore has: a whole number from 1
    * @throws LockArgumentError when the key or the number is wrong
-   * @since 0.1.0
+   * @since 0.2.0
    */
   semaphore(key: string, permits: number): Lock<SemaphoreOptions> {
     checkKey(key)
@@ -195,7 +195,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * LockDeadlockError.
    * @param key 1 to 1024 UTF-8 bytes
    * @throws LockArgumentError when the key is wrong
-   * @since 0.1.0
+   * @since 0.2.0
    */
   readWrite(key: string): ReadWriteLock {
     checkKey(key)
@@ -217,7 +217,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    *   read-write lock are given, the write lock is taken
    * @throws LockArgumentError when `parts` is empty, a lock belongs to another client, or a semaphore is given with two
    *   numbers of permits
-   * @since 0.1.0
+   * @since 0.2.0
    */
   all(parts: readonly (string | Lock)[]): MultiLock {
     if (!Array.isArray(parts) || parts.length === 0)

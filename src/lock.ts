@@ -25,23 +25,23 @@ import { type Holdable, type Using, using, wrapped } from './using.ts'
 
 /**
  * One lock: a key and a kind. A `LockClient` makes this object. The object itself holds nothing and needs no closing.
- * @since 0.1.0
+ * @since 0.2.0
  */
 export interface Lock<Options extends LockOptions = LockOptions> {
-  /** The key, which identifies the lock among those of its kind. @since 0.1.0 */
+  /** The key, which identifies the lock among those of its kind. @since 0.2.0 */
   readonly key: string
   /**
    * Waits until the lock is granted.
    * @returns the lease. The caller releases it
    * @throws what `LockClient.lock` throws
-   * @since 0.1.0
+   * @since 0.2.0
    */
   lock(options?: Options): Promise<Lease>
   /**
    * Without `timeout`, makes a single attempt to take the lock. With `timeout`, waits for at most that time.
    * @returns the lease, or null if another owner has the lock
    * @throws what `LockClient.tryLock` throws
-   * @since 0.1.0
+   * @since 0.2.0
    */
   tryLock(options?: Options): Promise<Lease | null>
   /**
@@ -49,7 +49,7 @@ export interface Lock<Options extends LockOptions = LockOptions> {
    * @param fn receives the lease, and need not release it
    * @returns what `fn` returns
    * @throws what `LockClient.using` throws
-   * @since 0.1.0
+   * @since 0.2.0
    */
   using<T>(fn: (lease: Lease) => T | PromiseLike<T>): Promise<T>
   /**
@@ -57,7 +57,7 @@ export interface Lock<Options extends LockOptions = LockOptions> {
    * @param options options for this call
    * @returns what `fn` returns
    * @throws what `LockClient.using` throws
-   * @since 0.1.0
+   * @since 0.2.0
    */
   using<T>(options: Options, fn: (lease: Lease) => T | PromiseLike<T>): Promise<T>
   /**
@@ -65,7 +65,7 @@ export interface Lock<Options extends LockOptions = LockOptions> {
    * @param options the options of each call
    * @returns a function with the parameters of `fn`. It returns a promise that settles like the promise of `using`
    * @throws LockArgumentError when `fn` or an option is wrong
-   * @since 0.1.0
+   * @since 0.2.0
    */
   wrap<This, Args extends unknown[], R>(
     fn: (this: This, ...args: Args) => R | PromiseLike<R>,
@@ -74,26 +74,26 @@ export interface Lock<Options extends LockOptions = LockOptions> {
   /**
    * Reads the lock's holders and its fair queue from Redis. Writes nothing.
    * @throws what `LockClient.inspect` throws
-   * @since 0.1.0
+   * @since 0.2.0
    */
   inspect(): Promise<LockState>
 }
 
 /**
  * A lock that any number of readers or one writer may hold. `LockClient.readWrite` makes this object.
- * @since 0.1.0
+ * @since 0.2.0
  */
 export interface ReadWriteLock {
-  /** The key, which identifies the lock among the read-write locks. @since 0.1.0 */
+  /** The key, which identifies the lock among the read-write locks. @since 0.2.0 */
   readonly key: string
-  /** The read lock: any number of owners may hold it while no other owner holds the write lock. @since 0.1.0 */
+  /** The read lock: any number of owners may hold it while no other owner holds the write lock. @since 0.2.0 */
   readonly read: Lock
-  /** The write lock: one owner may hold it while no other owner holds either lock. @since 0.1.0 */
+  /** The write lock: one owner may hold it while no other owner holds either lock. @since 0.2.0 */
   readonly write: Lock
   /**
    * Reads from Redis the readers and writers that hold the lock or are queued for it. Writes nothing.
    * @throws what `LockClient.inspect` throws
-   * @since 0.1.0
+   * @since 0.2.0
    */
   inspect(): Promise<LockState>
 }

@@ -80,33 +80,33 @@ export interface LockOptions {
    * A label for this call, of at most 1024 UTF-8 bytes. While the call waits or holds, other clients see the label in
    * `inspect` and in timeout errors.
    * @defaultValue the client's `label`
-   * @since 0.1.0
+   * @since 0.2.0
    */
   label?: string | undefined
 }
 
 /**
  * Options of one call on a semaphore.
- * @since 0.1.0
+ * @since 0.2.0
  */
 export interface SemaphoreOptions extends LockOptions {
   /**
    * How many permits this call takes, from 1 to the number of permits of the semaphore.
    * @defaultValue `1`
-   * @since 0.1.0
+   * @since 0.2.0
    */
   permits?: number | undefined
 }
 
 /**
  * Options of `LockClient.close`. An option whose value is undefined counts as absent.
- * @since 0.1.0
+ * @since 0.2.0
  */
 export interface CloseOptions {
   /**
    * How many ms holders get to release their locks before `close` ends all holds. The leases are renewed meanwhile.
    * @defaultValue `0`
-   * @since 0.1.0
+   * @since 0.2.0
    */
   drain?: number | undefined
 }

@@ -29,7 +29,7 @@ const NEVER = Number.POSITIVE_INFINITY
 
 /**
  * Several locks, of any kind, that are taken together. Made by `LockClient.all`.
- * @since 0.1.0
+ * @since 0.2.0
  */
 export class MultiLock {
   /** Each lock once, in the order in which the locks are taken. */
@@ -72,7 +72,7 @@ export class MultiLock {
    * @throws LockTimeoutError after `timeout`, with the key of the part that was waited for
    * @throws LockLostError when a part was lost while another was waited for
    * @throws what `LockClient.lock` throws
-   * @since 0.1.0
+   * @since 0.2.0
    */
   lock(options: LockOptions = {}): Promise<MultiLease> {
     return this.#acquire(options, true) as Promise<MultiLease>
@@ -83,7 +83,7 @@ export class MultiLock {
    * these locks, one of them gets them. With `timeout`, waits for all of the locks together, for at most that time.
    * @returns a lease of all of them, or null if one of them is taken
    * @throws what `lock` throws, except LockTimeoutError
-   * @since 0.1.0
+   * @since 0.2.0
    */
   async tryLock(options: LockOptions = {}): Promise<MultiLease | null> {
     return this.#acquire(options, false)
@@ -97,13 +97,13 @@ export class MultiLock {
    * @throws what `fn` throws
    * @throws LockLostError when a part was lost while `fn` ran, and `fn` did not throw
    * @throws what `lock` throws
-   * @since 0.1.0
+   * @since 0.2.0
    */
   using<T>(fn: (lease: MultiLease) => T | PromiseLike<T>): Promise<T>
   /**
    * Does the same as `using(fn)`, with options for this call.
    * @throws what `using(fn)` throws
-   * @since 0.1.0
+   * @since 0.2.0
    */
   using<T>(options: LockOptions, fn: (lease: MultiLease) => T | PromiseLike<T>): Promise<T>
   using<T>(...args: Using<MultiLease, T>): Promise<T> {
@@ -115,7 +115,7 @@ export class MultiLock {
    * @param options options of each call
    * @returns a function with the parameters of `fn`; its promise settles like that of `using`
    * @throws LockArgumentError when `fn` or an option is wrong
-   * @since 0.1.0
+   * @since 0.2.0
    */
   wrap<This, Args extends unknown[], R>(
     fn: (this: This, ...args: Args) => R | PromiseLike<R>,

@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
@@ -30,6 +30,13 @@ describe('imports go only downwards, types included', () => {
     const wrong = [...ways].filter(([file]) => others.some(other => file.startsWith(other))).map(([, way]) => way)
     expect(ways.size).toBeGreaterThan(0)
     expect(wrong).toEqual([])
+  })
+
+  test('the layout in CONTRIBUTING.md has a row for each file and folder at the top of src/', async () => {
+    const [, layout] = (await readFile(new URL('CONTRIBUTING.md', root), 'utf8')).split('## Layout') as [string, string]
+    const there = await readdir(new URL('src/', root), { withFileTypes: true })
+    const wanted = there.map(entry => `\`src/${entry.name}${entry.isDirectory() ? '/' : ''}\``)
+    expect(wanted.filter(name => !layout.includes(name))).toEqual([])
   })
 
   test('no file imports itself indirectly, not even for a type', async () => {
