@@ -6,6 +6,9 @@ const untidy = ['test/docs/*.test.ts', 'test/contract/opentelemetry/*.test.ts']
 const faults = ['test/fault/{,quorum/}*.test.ts']
 const failovers = ['test/topology/faults/*.test.ts']
 const screens = ['test/program/{browser,terminal}/*.test.ts']
+/** What is around the library: the program `baton`, the benchmark, and the applications of Nest's users. */
+const nest = 'test/docs/package/nestjs/nestjs.test.ts'
+const program = ['test/program/!(browser|terminal)/**/*.test.ts', nest]
 
 const common = {
   globalSetup: 'test/kit/global-setup.ts',
@@ -70,11 +73,12 @@ export default defineConfig({
           ...common,
           name: 'together',
           include: ['test/**/*.test.ts'],
-          exclude: [...untidy, ...faults, ...failovers, ...screens],
+          exclude: [...untidy, ...faults, ...failovers, ...screens, ...program],
           isolate: false,
         },
       },
       { test: { ...common, name: 'apart', include: untidy } },
+      { test: { ...common, name: 'program', include: program, isolate: false } },
       { test: { ...common, name: 'faults', include: faults } },
       // Each file starts six servers. On a busy machine, a server that is slow to answer is mistaken for a dead one.
       {
