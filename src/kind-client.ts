@@ -276,7 +276,7 @@ export class KindClient<State = unknown> {
   heard(key?: string): void {
     this.io.look(key)
     this.holding.doubtAll(key)
-    this.holding.sendAgain(each => key === undefined || each === key)
+    this.holding.endings.sendAgain(each => key === undefined || each === key)
   }
 
   /** Returns whether this owner has a hold of the lock that has not ended, and is not being released. */

@@ -92,7 +92,7 @@ export class Session {
         this.#backend.look()
       },
       moved: affects => {
-        for (const { holding, kind } of this.#all) holding.sendAgain(key => affects(kind.placeOf(key)))
+        for (const { holding, kind } of this.#all) holding.endings.sendAgain(key => affects(kind.placeOf(key)))
       },
       heard: lock => {
         if (lock !== undefined) this.#about(lock, (client, key) => client.heard(key))
@@ -244,7 +244,7 @@ export class Session {
   /** Releases, in Redis, a grant that no waiter wants. The lock's name says which kind of lock it is. */
   #giveBack(id: string, lock: string): void {
     const locks = this.#all.find(({ keys }) => keys.keyOf(lock) !== undefined)
-    locks?.holding.giveBack({ key: locks.keys.keyOf(lock) as string, id })
+    locks?.holding.endings.giveBack({ key: locks.keys.keyOf(lock) as string, id })
   }
 
   /**

@@ -32,13 +32,13 @@
  * end of the turn. By then A is a waiter, so B hands the lock on to A.
  */
 import pTimeout from 'p-timeout'
-import type { Clock, Timer } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import { LockClosedError, LockConnectionError, LockError, LockLostError, named, rejection, traced } from '../errors.ts'
-import type { Granted, Holder, HoldName, Kind, Released, Renewed } from '../kind.ts'
+import type { Granted, Holder, Kind, Released, Renewed } from '../kind.ts'
+import { Endings } from './endings.ts'
 import { type Asked, Hold, type Loss, type Question } from './hold.ts'
 import type { KeyState } from './key-state.ts'
 import type { Succession } from './port.ts'
-import { RecentReleases } from './recent-releases.ts'
 import { type Inherited, Records, type Run } from './run.ts'
 import { type Due, Heap, type Schedule } from './schedule.ts'
 import type { Table } from './table.ts'
@@ -65,11 +65,6 @@ const TOGETHER = 1 / 20
 const MOST_FRESH = 100
 /** While there are holds, they are looked at at least this often, in ms. */
 const LOOK = 200
-/**
- * If a hold's deadline passes in this client, the hold is released in Redis this many ms later, plus 0.1 % of its
- * lease.
- */
-const AFTER_LAPSE = 30
 const NEVER = Number.POSITIVE_INFINITY
 const FORGOTTEN =
   'the program has dropped its lease without a release, so the lock stays taken until this process ends, or `forceRelease` takes it away'
@@ -90,20 +85,16 @@ export class Holds implements Due, Succession {
   readonly #table: Table
   readonly #listener: HoldListener
   readonly #records: Records<Hold>
-  /** Undefined if the kind cannot say which holds Redis has. */
-  readonly #recent: RecentReleases | undefined
+  /** Releases in the background. */
+  readonly endings: Endings
   /** How many holds this client has had so far. */
   #count = 0
   /** Holds that are not on the agenda yet. The timer fires before the first of them needs attention. */
   readonly #fresh = new Set<Hold>()
   /** The holds on the agenda, each with the time when it needs attention: when Redis must be asked, or its deadline. */
   readonly #agenda = new Heap<Hold>()
-  /** Holds whose deadline has passed in this client, and which will soon be released in Redis, each with its timer. */
-  readonly #lapsed = new Map<Hold, Timer>()
   /** Holds that `loseAll` has declared lost, and that `releaseAll` will release in Redis. */
   readonly #forsaken: Hold[] = []
-  /** Releases that run in the background. */
-  readonly #ending = new Set<Promise<void>>()
   /** Set while `releaseAll` waits for releases that callers have begun. */
   #allEnded: (() => void) | undefined
   /** When it was last checked whether the clock may be behind, in monotonic ms. */
@@ -127,7 +118,11 @@ export class Holds implements Due, Succession {
     this.#listener = listener
     this.#lookedAt = schedule.clock.now()
     const doubt = (hold: Hold) => this.#doubt(hold)
-    this.#recent = kind.remaining && new RecentReleases(kind, schedule.clock)
+    this.endings = new Endings(kind, schedule.clock, {
+      released: (key, released, now) => this.#follow(key, released, now),
+      unanswered: key => this.#wake(key),
+      failed: error => listener.failed(error),
+    })
     this.#records = new Records(kind, schedule, table.holds, doubt, error => listener.failed(error))
   }
 
@@ -168,7 +163,7 @@ export class Holds implements Due, Succession {
   /** Releases the lock in Redis, because it can no longer be handed on within this client. */
   abandoned(run: Run): void {
     this.#records.forget(run)
-    this.#endInBackground(run.name, run.last)
+    this.endings.begin(run.name, run.last)
   }
 
   /**
@@ -257,7 +252,7 @@ export class Holds implements Due, Succession {
         answer => {
           if (answer) {
             const now = this.#clock.now()
-            this.#recent?.add(hold.name, hold.run?.last, now)
+            this.endings.recent?.add(hold.name, hold.run?.last, now)
             this.#follow(hold.key, answer, now)
             if (answer.ended) this.#listener.released(hold, now - hold.since)
             else this.#lose(hold, 'Redis no longer knew this hold when it was released')
@@ -320,22 +315,6 @@ export class Holds implements Due, Succession {
   }
 
   /**
-   * Called when another server may have the locks of some keys. Ends holds that this client has released, and that Redis
-   * has nevertheless.
-   */
-  sendAgain(concerns: (key: string) => boolean): void {
-    this.#recent?.sendAgain(concerns, (name, used) => this.#endInBackground(name, used))
-  }
-
-  /** Releases a grant that no waiter of this client wants. */
-  giveBack(name: HoldName): void {
-    this.#kind.giveBack(name).then(
-      () => this.#recent?.add(name, undefined, this.#clock.now()),
-      error => this.#listener.failed(error),
-    )
-  }
-
-  /**
    * Declares all holds lost, because the client is closed. Their `signal`s abort. Redis keeps the holds until
    * `releaseAll`.
    */
@@ -352,9 +331,9 @@ export class Holds implements Due, Succession {
   async releaseAll(): Promise<void> {
     this.loseAll()
     for (const { name, run, key } of this.#forsaken.splice(0)) {
-      this.#endInBackground(name, run?.last, error => this.#notReleased(key, error))
+      this.endings.begin(name, run?.last, error => this.#notReleased(key, error))
     }
-    for (const hold of this.#lapsed.keys()) this.#endLapsed(hold)
+    this.endings.hurry()
     // The remaining holds are being released by their callers. This method waits for these releases. The `await` is
     // necessary even if no hold remains: a listener of an event may have called this method during a release, and that
     // listener has to return before the rest of this method runs.
@@ -362,7 +341,7 @@ export class Holds implements Due, Succession {
       if (this.#table.holds.size > 0) this.#allEnded = resolve
       else resolve()
     })
-    while (this.#ending.size > 0) await Promise.all(this.#ending)
+    await this.endings.over()
   }
 
   /** Stops all renewals. From now on, the client does not notice when a hold ends. */
@@ -386,31 +365,10 @@ export class Holds implements Due, Succession {
     return this.#kind.release(hold.name, hold.run?.last)
   }
 
-  /** Releases a hold in Redis in the background. Only `close` waits for the answer. */
-  #endInBackground(name: HoldName, used?: number, failed = (error: unknown) => this.#listener.failed(error)): void {
-    const ended = this.#kind
-      .release(name, used)
-      .then(
-        released => {
-          const now = this.#clock.now()
-          this.#recent?.add(name, used, now)
-          this.#follow(name.key, released, now)
-        },
-        error => {
-          this.#wake(name.key)
-          failed(error)
-        },
-      )
-      .then(() => {
-        this.#ending.delete(ended)
-      })
-    this.#ending.add(ended)
-  }
-
   /** Applies the reply to a release in Redis. Redis may have passed the lock on to waiters of this client. */
   #follow(key: string, { heard, successors }: Released, now: number): void {
     for (const { id, grant } of successors ?? []) {
-      if (!this.grantedByReply(id, grant, now)) this.giveBack({ key, id })
+      if (!this.grantedByReply(id, grant, now)) this.endings.giveBack({ key, id })
     }
     const { states } = this.#table
     if (heard > 0) this.#table.of(key).released(heard, now)
@@ -444,24 +402,6 @@ export class Holds implements Due, Succession {
   #notReleased(key: string, error: unknown): void {
     const ours = error instanceof LockError
     this.#listener.failed(ours ? new LockConnectionError(UNCONFIRMED, error.cause, key) : error)
-  }
-
-  /**
-   * Plans the release, in Redis, of a hold whose deadline has passed in this client. In Redis, the lease of this hold
-   * ends a moment later, and normally the hold ends with it. But if the owner re-enters before the lease has ended,
-   * Redis keeps both holds, and no caller releases the old hold. The lock would then stay held after the release of the
-   * re-entry. The planned release is sent only after the lease has ended in Redis. So the next grant still counts as a
-   * grant after an expiry.
-   */
-  #endLater(hold: Hold): void {
-    const timer = this.#clock.after(AFTER_LAPSE + hold.length / 1000, () => this.#endLapsed(hold))
-    this.#lapsed.set(hold, timer)
-  }
-
-  #endLapsed(hold: Hold): void {
-    this.#lapsed.get(hold)?.cancel()
-    this.#lapsed.delete(hold)
-    this.#endInBackground(hold.name, hold.run?.last)
   }
 
   // Renewals.
@@ -658,7 +598,7 @@ export class Holds implements Due, Succession {
    * close the client when it hears of the loss. `close` must then know that Redis may still have the hold.
    */
   #leaveBehind(hold: Hold, why: string): void {
-    this.#endLater(hold)
+    this.endings.later(hold)
     this.#lose(hold, why)
   }
 }

@@ -1,18 +1,21 @@
 /**
- * Carries out what the keys of a client ask for (`Port` in key-state.ts): requests to Redis, subscriptions, timers.
+ * Carries out what the keys of a client ask for (`Port` in port.ts): requests to Redis, subscriptions, timers.
  * Answers, messages and failures come back as events, each with its time.
  *
  * A waiter is in the table before its first request is sent. So if the message of its grant comes before the reply to
  * its request, because the two come over different connections, the message finds it.
  */
-import type { AwakeClock, Clock } from '../clock.ts'
-import { awake } from '../clock.ts'
-import { isRefusal, LockClosedError, type LockConnectionError, outOfReach } from '../errors.ts'
-import type { Channel, Channels, Claim, Granted, Kind, Refused } from '../kind.ts'
+import { type AwakeClock, awake, type Clock } from '../clock.ts'
+import { LockClosedError, type LockConnectionError, outOfReach } from '../errors.ts'
+import type { Channels, Granted, Kind, Refused } from '../kind.ts'
+import { Cleanups } from './cleanups.ts'
+import { FairAfter } from './fair-after.ts'
 import { type KeyState, UNDO_PAUSE } from './key-state.ts'
 import { Outage, SingleAttempts } from './limits.ts'
+import type { Line } from './line.ts'
 import type { Attempt, Port } from './port.ts'
-import { type Due, Schedule } from './schedule.ts'
+import { Schedule } from './schedule.ts'
+import { Subscriptions } from './subscriptions.ts'
 import type { Table } from './table.ts'
 import { type Settle, Waiter, type Wish } from './waiter.ts'
 
@@ -49,9 +52,6 @@ const BLOCK = 1_000
 const LONGEST_PAUSE = 60_000
 /** If a fair waiter's subscriptions take less than this many ms, that time does not count against its patience. */
 const AT_ONCE = 50
-/** The pause between attempts to clean up while Redis refuses or is out of reach, in ms. */
-const CLEANUP_PAUSE = 1_000
-const NEVER = Number.POSITIVE_INFINITY
 
 export class Io implements Port {
   readonly shared: boolean
@@ -61,21 +61,17 @@ export class Io implements Port {
   readonly pause: number
   closed = false
   readonly #kind: Kind
-  readonly #channels: Channels
+  readonly #subscriptions: Subscriptions
   readonly #clock: Clock
   readonly #awake: AwakeClock
-  readonly #schedule: Schedule
   readonly #table: Table
   readonly #listener: IoListener
-  readonly #waiterTtl: number
   readonly #outage: Outage
   readonly #single: SingleAttempts
-  /** The unfair waiters that will join the queue, by their `fairAfter`, in ms. */
-  readonly #generations = new Map<number, Generation>()
+  readonly #fairAfter: FairAfter
   /** Timers of fair waiters whose subscriptions took long. Each fires when its waiter's patience is over. */
   readonly #joining = new Map<Waiter, { cancel(): void }>()
-  /** Cleanups that run in the background. */
-  readonly #cleanups = new Set<Promise<void>>()
+  readonly #cleanups: Cleanups
 
   constructor(
     kind: Kind,
@@ -92,13 +88,12 @@ export class Io implements Port {
     this.patience = patience.outage
     this.pause = Math.min(patience.waiterTtl / 3, LONGEST_PAUSE)
     this.#kind = kind
-    this.#channels = channels
+    this.#subscriptions = new Subscriptions(channels, clock)
     this.#clock = clock
     this.#awake = awake(clock)
-    this.#schedule = schedule
     this.#table = table
     this.#listener = listener
-    this.#waiterTtl = patience.waiterTtl
+    this.#cleanups = new Cleanups(kind, clock, patience.waiterTtl, error => listener.failed(error))
     const silences = new Schedule(this.#awake)
     this.#outage = new Outage(table.states, silences, patience.outage, (state, waiter, error) =>
       state.end(waiter, error, clock.now()),
@@ -106,6 +101,7 @@ export class Io implements Port {
     this.#single = new SingleAttempts(silences, patience.outage, (waiter, limit) =>
       this.end(waiter, waiter.wish.mode === 'once' ? this.#unreached(limit) : undefined),
     )
+    this.#fairAfter = new FairAfter(schedule, (waiter, now) => this.#queue(table.of(waiter.claim.key), waiter, now))
     table.port = this
   }
 
@@ -164,7 +160,7 @@ export class Io implements Port {
     this.#outage.close()
     this.#single.close()
     this.refuse(() => true)
-    await Promise.all(this.#cleanups)
+    await this.#cleanups.close()
   }
 
   // The connection.
@@ -281,14 +277,14 @@ export class Io implements Port {
   }
 
   undo(state: KeyState, waiter: Waiter): void {
-    this.#cleanUp(waiter.claim, () => {
+    this.#cleanups.begin(waiter.claim, () => {
       this.#clock.after(UNDO_PAUSE, () => state.undone(waiter, this.#clock.now()))
       this.#freed(waiter.claim.key)
     })
   }
 
   leave({ claim }: Waiter): void {
-    this.#cleanUp(claim, () => this.#freed(claim.key))
+    this.#cleanups.begin(claim, () => this.#freed(claim.key))
   }
 
   check(waiter: Waiter, token?: number): void {
@@ -297,9 +293,9 @@ export class Io implements Port {
     else if (token !== undefined) this.#listener.doubt(id, token)
   }
 
-  hear(state: KeyState, head: Waiter, now: number): void {
+  hear(state: Line, head: Waiter, now: number): void {
     const begun = this.#awake.at(now)
-    const hearing = this.#heed(state, 'unlock', this.pause)
+    const hearing = this.#subscriptions.heed(state, 'unlock', this.pause)
     if (!hearing) return state.listened(now)
     hearing.then(
       () => state.listened(this.#clock.now()),
@@ -310,35 +306,31 @@ export class Io implements Port {
     )
   }
 
-  listen(state: KeyState): void {
-    this.#subscribe(state, 'unlock')?.catch(() => {})
+  listen(state: Line): void {
+    this.#subscriptions.subscribe(state, 'unlock')?.catch(() => {})
   }
 
   reached(key: string): boolean {
-    return this.#channels.hears(key, 'unlock')
+    return this.#subscriptions.channels.hears(key, 'unlock')
   }
 
   parked(waiter: Waiter): void {
     if (this.#single.asking > 0 && this.#single.has(waiter)) return this.end(waiter, undefined)
     const { mode, fairAfter } = waiter.wish
-    if (mode === 'line' && fairAfter !== undefined) this.#generation(fairAfter).add(waiter)
+    if (mode === 'line' && fairAfter !== undefined) this.#fairAfter.add(waiter, fairAfter)
     this.#listener.waiting(waiter)
   }
 
   settled(waiter: Waiter): void {
     const { claim, mode, fairAfter } = waiter.wish
     this.#table.waiters.delete(claim.id)
-    if (waiter.parked && mode === 'line' && fairAfter !== undefined) this.#generations.get(fairAfter)?.delete(waiter)
+    if (waiter.parked && mode === 'line' && fairAfter !== undefined)
+      this.#fairAfter.generations.get(fairAfter)?.delete(waiter)
     if (this.#single.asking > 0) this.#single.answered(waiter)
   }
 
   rested(state: KeyState): void {
-    const { heard, key } = state
-    state.heard = undefined
-    for (const channel of Object.keys(heard ?? {}) as Channel[]) {
-      if (heard![channel]) this.#channels.drop(key, channel)
-      heard![channel] = undefined
-    }
+    this.#subscriptions.drop(state)
   }
 
   idle(state: KeyState): void {
@@ -372,10 +364,10 @@ export class Io implements Port {
     state.announce(waiter, now)
     const { after, mayReenter } = waiter.wish
     const limit = Math.min(this.pause, this.patience / 2)
-    const inbox = this.#heed(state, 'inbox', limit)
+    const inbox = this.#subscriptions.heed(state, 'inbox', limit)
     // The unlock channel also announces that another call of the same owner was granted the lock. Then this waiter
     // re-enters.
-    const unlock = mayReenter ? this.#heed(state, 'unlock', limit) : undefined
+    const unlock = mayReenter ? this.#subscriptions.heed(state, 'unlock', limit) : undefined
     if (!inbox && !unlock && !after) state.join(waiter, now)
     else this.#joinLater(state, waiter, [inbox, unlock]).catch(error => this.end(waiter, error))
   }
@@ -401,98 +393,12 @@ export class Io implements Port {
     this.#joining.delete(waiter)
   }
 
-  #generation(fairAfter: number): Generation {
-    let generation = this.#generations.get(fairAfter)
-    if (!generation) {
-      generation = new Generation(
-        fairAfter,
-        this.#schedule,
-        (waiter, now) => this.#queue(this.#table.of(waiter.claim.key), waiter, now),
-        () => this.#generations.delete(fairAfter),
-      )
-      this.#generations.set(fairAfter, generation)
-    }
-    return generation
-  }
-
   // Requests and subscriptions.
 
   /** `begun`: when the head sent its request, or began to subscribe, on the clock of `#awake`. */
-  #headFailed(state: KeyState, begun: number, error: Error): void {
+  #headFailed(state: Line, begun: number, error: Error): void {
     this.#outage.failed(state, begun, error)
     state.failed(this.#clock.now())
-  }
-
-  /**
-   * Subscribes for the waiters of this key. Resolves when the subscription is active. Returns undefined if it is active
-   * already. If subscribing fails, the next waiter subscribes again.
-   */
-  #subscribe(state: KeyState, channel: Channel): Promise<void> | undefined {
-    state.heard ??= {}
-    const { heard, key } = state
-    const known = heard[channel]
-    if (known) return known === true ? undefined : known
-    const hearing = this.#channels.hear(key, channel)
-    heard[channel] = hearing ?? true
-    hearing?.then(
-      () => {
-        if (heard[channel] === hearing) heard[channel] = true
-      },
-      () => {
-        if (heard[channel] !== hearing) return
-        heard[channel] = undefined
-        this.#channels.drop(key, channel)
-      },
-    )
-    return hearing
-  }
-
-  /**
-   * Subscribes, but also resolves after `limit` ms, or if the connection for messages is broken. In these cases the
-   * waiter continues without messages: its requests may still reach Redis, and the lock's state is read from time to
-   * time (I4). Rejects if Redis refuses the subscription.
-   */
-  #heed(state: KeyState, channel: Channel, limit: number): Promise<void> | undefined {
-    const hearing = this.#subscribe(state, channel)
-    if (!hearing) return undefined
-    return new Promise((resolve, reject) => {
-      const timer = this.#clock.after(limit, resolve)
-      hearing
-        .catch(error => {
-          if (error.cause === undefined || isRefusal(error)) reject(error)
-        })
-        .then(() => {
-          timer.cancel()
-          resolve()
-        })
-    })
-  }
-
-  // Cleanup after callers that have given up.
-
-  /**
-   * Removes the waiter and the hold of this claim from Redis in the background, and repeats that until Redis answers
-   * (I7). Calls `left` when that is done or was given up. The waiter may be granted the lock just before it expires, and
-   * its hold then lasts for one lease. When this much time has passed, everything of the claim has expired in Redis.
-   */
-  #cleanUp(claim: Claim, left: () => void): void {
-    const done = this.#withdraw(claim).then(() => {
-      this.#cleanups.delete(done)
-      left()
-    })
-    this.#cleanups.add(done)
-  }
-
-  async #withdraw(claim: Claim): Promise<void> {
-    const pointless = this.#clock.now() + claim.lease + this.#waiterTtl
-    for (;;) {
-      try {
-        return await this.#kind.leave(claim)
-      } catch (error) {
-        if (this.closed || this.#clock.now() >= pointless) return this.#listener.failed(error)
-      }
-      await new Promise<void>(resolve => this.#clock.after(CLEANUP_PAUSE, resolve))
-    }
   }
 
   /**
@@ -509,59 +415,5 @@ export class Io implements Port {
       this.outage ?? new Error('the request got no reply'),
       `Redis did not answer for ${Math.round(limit)} ms`,
     )
-  }
-}
-
-/**
- * Parked unfair waiters with the same `fairAfter`, in the order in which they parked; they join the queue after so many
- * ms. This bounds starvation. Most waiters are granted the lock long before that time is over, so only the first of them
- * is on the agenda. A waiter may join later than its `fairAfter` says: if Redis answers its first request slowly, it
- * parks after waiters that came later, and joins the queue after them.
- */
-class Generation implements Due {
-  slot = -1
-  dueAt = NEVER
-  readonly #fairAfter: number
-  readonly #schedule: Schedule
-  readonly #queue: (waiter: Waiter, now: number) => void
-  readonly #emptied: () => void
-  readonly #waiters = new Set<Waiter>()
-
-  constructor(
-    fairAfter: number,
-    schedule: Schedule,
-    queue: (waiter: Waiter, now: number) => void,
-    emptied: () => void,
-  ) {
-    this.#fairAfter = fairAfter
-    this.#schedule = schedule
-    this.#queue = queue
-    this.#emptied = emptied
-  }
-
-  add(waiter: Waiter): void {
-    this.#waiters.add(waiter)
-    if (this.slot < 0) this.#next()
-  }
-
-  delete(waiter: Waiter): void {
-    if (this.#waiters.delete(waiter) && this.#waiters.size === 0) this.#schedule.delete(this)
-  }
-
-  due(now: number): void {
-    const old = now - this.#fairAfter
-    const due: Waiter[] = []
-    for (const waiter of this.#waiters) {
-      if (waiter.since > old) break
-      due.push(waiter)
-    }
-    for (const waiter of due) this.#waiters.delete(waiter)
-    this.#next()
-    for (const waiter of due) this.#queue(waiter, now)
-  }
-
-  #next(): void {
-    for (const { since } of this.#waiters) return this.#schedule.set(this, since + this.#fairAfter)
-    this.#emptied()
   }
 }

@@ -38,140 +38,59 @@
  * last release, the line counts as `alone` until there is a sign of another client; its runs may then last longer.
  */
 import { LockClosedError, LockConnectionError } from '../errors.ts'
-import type { Granted, Holder, Refused, Renewed, Tended, Via } from '../kind.ts'
+import type { Granted, Refused, Renewed, Tended, Via } from '../kind.ts'
 import type { Hold } from './hold.ts'
-import { type Others, othersAfter, TURN } from './others.ts'
-import type { Attempt, Heard, Port, Silence, Succession } from './port.ts'
+import { Line } from './line.ts'
+import { TURN } from './others.ts'
+import type { Attempt, Port, Succession } from './port.ts'
 import { goesOn, type Inherited } from './run.ts'
 import type { Due, Schedule } from './schedule.ts'
-import { Tenure } from './tenure.ts'
-import { inState, type Waiter } from './waiter.ts'
+import { inState, nobody, type Waiter } from './waiter.ts'
 
 /** A look for the end of a lease comes this many ms after that end. The server counts whole ms. */
 const AFTER_LAPSE = 2
 /** The pause between the moment when an unconfirmed grant is taken back and the next attempt, in ms. */
 export const UNDO_PAUSE = 50
-/** In a lock that several owners may hold, at most this many attempts are under way at a time. */
-const WIDEST = 128
-/** How long what is known about the turns of other clients is kept after its last use, in ms. */
-const MEMORY = 1_000
 const NEVER = Number.POSITIVE_INFINITY
 
 const tooLate = new Error('the lease ended before enough replicas had confirmed the grant')
-const nobody: ReadonlySet<Waiter> = new Set()
 
-export class KeyState extends Tenure implements Due {
-  readonly key: string
-  /** The subscriptions for this key's waiters (io.ts). */
-  heard: Heard | undefined
-  /** Since when Redis has not answered the head of the line (limits.ts). */
-  silence: Silence | undefined
+export class KeyState extends Line implements Due {
   slot = -1
   dueAt = NEVER
-  /**
-   * Whether no other client received the message of this client's last release, and there has been no sign of another
-   * client since then.
-   */
-  alone = false
-  readonly #port: Port
   readonly #succession: Succession
   readonly #agenda: Schedule
   /** Created when needed, because most keys have either fair or unfair waiters. */
-  #line: Set<Waiter> | undefined
   #queue: Set<Waiter> | undefined
-  /** The newest report of who holds the lock, whichever waiter received it; undefined if there was no report. */
-  #holder: Holder | 'released' | undefined
   /**
-   * When the lock is next looked at, and when this client's turn comes. The agenda is not told when one of them is put
-   * off, so `due` may be called before anything is due.
+   * When the lock is next looked at. The agenda is not told when a look or a turn is put off, so `due` may be called
+   * before anything is due.
    */
   #lookAt = NEVER
-  #turnAt = NEVER
-  /** The other clients' turns; undefined if no other client receives the messages about this client's releases. */
-  #others: Others | undefined
-  #sweepAt = NEVER
-  /** The last refusal of the head, which applies to all waiters of the line. */
-  #refusal: Refused | undefined
-  /**
-   * When this client sent its last release of the lock; undefined if it has been granted the lock since then, or if it
-   * has no waiters for the lock.
-   */
-  #releasedAt: number | undefined
-  /** Whether an attempt of the line is under way. */
-  #asking = false
-  /** Whether there is a wake-up that no attempt has used yet. */
-  #woken = false
-  /** How many attempts of the present round are unanswered. A round is the attempts that were sent together. */
-  #unanswered = 0
-  /** Whether an attempt was refused in the present round. */
-  #refused = false
-  /** The number of consecutive rounds in which all attempts were granted. */
-  #row = 0
-  /** Whether the subscription to the unlock channel was active before the attempt under way was sent. */
-  #heardBefore = false
   /** Whether a heartbeat is under way, and whether another must follow it. */
   #tending = false
   #tendAgain = false
 
   constructor(key: string, port: Port, succession: Succession, agenda: Schedule) {
-    super()
-    this.key = key
-    this.#port = port
+    super(key, port)
     this.#succession = succession
     this.#agenda = agenda
   }
 
   /** How many waiters are in the line and in the queue. */
   get waiting(): number {
-    return (this.#line?.size ?? 0) + (this.#queue?.size ?? 0)
-  }
-
-  get line(): ReadonlySet<Waiter> {
-    return this.#line ?? nobody
+    return (this.standing?.size ?? 0) + (this.#queue?.size ?? 0)
   }
 
   get queue(): ReadonlySet<Waiter> {
     return this.#queue ?? nobody
   }
 
-  get head(): Waiter | undefined {
-    for (const waiter of this.#line ?? nobody) return waiter
-    return undefined
-  }
-
   // The arrival of a waiter.
-
-  /**
-   * Sends an attempt for this waiter only, outside the line. While it is the turn of other clients, the waiter joins
-   * the line instead. So a re-entry can take a few ms longer. A waiter that makes only a single attempt does not join
-   * the line.
-   */
-  tryAlone(waiter: Waiter, now: number): void {
-    if (waiter.wish.mode !== 'once' && this.#others && this.#others.wait(now) > 0) this.stand(waiter, now)
-    else this.#ask(waiter, 'alone', now)
-  }
-
-  /** Adds the waiter at the end of the line. */
-  stand(waiter: Waiter, now: number): void {
-    waiter.state = 'standing'
-    this.#line ??= new Set()
-    this.#line.add(waiter)
-    if (this.#line.size === 1) {
-      if (this.run && this.#behindOurselves(now)) return
-      if (this.#others) return this.#tryInTurn(now)
-      this.#woken = true
-      if (!this.#asking) this.#tryHead(now)
-    } else if (this.#refusal) {
-      // The head is parked, and its wake-ups are for the whole line. So the new waiter need not ask Redis.
-      this.#refusal = this.#upToDate(this.#refusal)
-      waiter.refusal ??= this.#refusal
-      this.#park(waiter)
-    }
-  }
 
   /** Makes this a fair waiter. If it stands in the line, it leaves the line. */
   announce(waiter: Waiter, now: number): void {
-    if (waiter.state === 'standing') this.#leaveLine(waiter, now)
+    if (waiter.state === 'standing') this.leaveLine(waiter, now)
     waiter.state = 'announced'
     this.#queue ??= new Set()
     this.#queue.add(waiter)
@@ -180,7 +99,7 @@ export class KeyState extends Tenure implements Due {
   /** Asks Redis for a place in the queue. Called for a fair waiter, once the subscription to its inbox is active. */
   join(waiter: Waiter, now: number): void {
     if (waiter.state === 'announced') waiter.state = 'joining'
-    this.#ask(waiter, 'to-join', now)
+    this.ask(waiter, 'to-join', now)
   }
 
   // Answers to attempts.
@@ -194,22 +113,12 @@ export class KeyState extends Tenure implements Due {
       const other = waiter.parked ? answer.via === 'immediate' && 'wakeup' : answer.via === 'expiry' && 'immediate'
       this.#granted(waiter, other ? { ...answer, via: other } : answer, now)
     } else this.#attemptRefused(waiter, join, answer)
-    if (attempt === 'as-head') this.#headAnswered(waiter, answer, now)
+    if (attempt === 'as-head') this.headAnswered(waiter, answer, now)
     else if (answer.granted || !waiter.waits) return
     else if (attempt === 'to-join') this.#joined(waiter, answer, now)
     else if (attempt !== 'alone') return
     else if (waiter.wish.mode === 'once') this.end(waiter, undefined, now)
     else this.stand(waiter, now)
-  }
-
-  /**
-   * Called when the head's attempt has failed. Lets the next waiter ask. All waiters in the line have waited for the
-   * answer to the failed attempt. So for limits.ts, Redis was out of reach for each of them during this time.
-   */
-  failed(now: number): void {
-    this.#row = 0
-    this.#unanswered -= 1
-    if (this.#unanswered <= 0) this.listened(now)
   }
 
   /**
@@ -233,7 +142,7 @@ export class KeyState extends Tenure implements Due {
 
   /** Called when too few replicas have the grant. */
   unconfirmed(waiter: Waiter, begun: number, error: Error, now: number): void {
-    if (waiter.waits && !this.#outOfPatience(waiter, begun, error, now)) this.#port.undo(this, waiter)
+    if (waiter.waits && !this.#outOfPatience(waiter, begun, error, now)) this.port.undo(this, waiter)
   }
 
   /** Called after a grant that replicas did not confirm has been taken back. */
@@ -250,61 +159,10 @@ export class KeyState extends Tenure implements Due {
     const again = this.#tendAgain && this.queue.size > 0
     this.#tendAgain = false
     if (again) this.#tend()
-    else if (!this.#inUse) this.#rested()
+    else if (!this.inUse) this.rested()
   }
 
   // Messages and other reports about the lock.
-
-  /** Called when the lock may be free. Lets the head ask when it is this client's turn. */
-  wake(now: number): void {
-    if (this.line.size === 0) return
-    this.alone = false
-    this.#tryInTurn(now)
-  }
-
-  /** Called when another client, `by`, has announced that the lock is free. */
-  unlocked(by: string | undefined, now: number): void {
-    if (by !== undefined) this.#others?.freed(by, now)
-    if (this.#inUse) this.#holder = 'released'
-    this.wake(now)
-  }
-
-  /** Called when this client sends its release. The hand-off time in the statistics begins now. */
-  releasing(now: number): void {
-    this.#others?.startRound(now)
-    if (this.#inUse) this.#releasedAt = now
-  }
-
-  /**
-   * Called when this client has released the lock. `heard`: how many clients received the message that the lock is
-   * free, including this client if it listens.
-   */
-  released(heard: number, now: number): void {
-    let listening = heard
-    if (this.#port.inTurns && (heard > 0 || this.#others)) {
-      const others = othersAfter(heard, this.#port.reached(this.key), this.#others, now)
-      this.#others = this.#port.closed ? undefined : others
-      listening = others?.listening ?? 0
-      if (this.#others && this.#sweepAt === NEVER) {
-        this.#sweepAt = now + MEMORY
-        this.#planFor(this.#sweepAt)
-      }
-    }
-    if (this.#inUse) this.#holder = 'released'
-    if (this.line.size === 0) {
-      if (!this.own) this.forgetIfIdle()
-      return
-    }
-    if (this.run && this.#behindOurselves(now)) return
-    this.alone = listening === 0
-    this.#tryInTurn(now)
-  }
-
-  /** Called when the subscription to the unlock channel is active, or has taken too long: a message may have been missed. */
-  listened(now: number): void {
-    this.#woken = true
-    this.#tryHead(now)
-  }
 
   /**
    * Called when it is known that this owner holds the lock. The owner's waiters ask to re-enter. Each waiter sends a
@@ -350,11 +208,11 @@ export class KeyState extends Tenure implements Due {
     if (this.#tending) this.#tendAgain = true
     else if (this.queue.size > 0) this.#tend()
     if (this.line.size === 0) return
-    if (this.#port.shared) {
+    if (this.port.shared) {
       // The head's refusal names only one of several holders. So each waiter whose owner may hold asks for itself, too.
       for (const waiter of [...this.line].slice(1)) if (waiter.wish.mayReenter) this.#reenter(waiter, now)
     }
-    if (this.#releasedAt === undefined || now - this.#releasedAt >= TURN) this.#tryNow(now)
+    if (this.releasedAt === undefined || now - this.releasedAt >= TURN) this.tryNow(now)
     // This client's own release is under way. An attempt now would reach Redis directly after the release, and so
     // overtake the attempts of other clients. When the release is answered, this client knows whose turn it is.
     else this.lookWithin(TURN, now)
@@ -363,28 +221,21 @@ export class KeyState extends Tenure implements Due {
   /** Plans a look for the end of the holder's lease, in `ttl` ms. If an earlier look is planned, nothing changes. */
   lookWithin(ttl: number, now: number): void {
     if (this.waiting === 0) return
-    const at = now + Math.min(ttl + AFTER_LAPSE, this.#port.pause)
+    const at = now + Math.min(ttl + AFTER_LAPSE, this.port.pause)
     if (at >= this.#lookAt) return
     this.#lookAt = at
-    this.#planFor(at)
+    this.planFor(at)
   }
 
   due(now: number): void {
-    if (now >= this.#turnAt) {
-      this.#others?.waited(now)
-      this.#tryNow(now)
-    }
+    if (now >= this.turnAt) this.takeTurn(now)
     if (now >= this.#lookAt) this.look(now)
-    if (now >= this.#sweepAt) {
-      const used = this.waiting > 0 || now - (this.#others?.freedAt ?? 0) < MEMORY
-      this.#sweepAt = used ? now + MEMORY : NEVER
-      if (!used) this.#others = undefined
-    }
-    if (!this.#inUse) {
-      if (this.heard) this.#port.rested(this)
+    if (now >= this.sweepAt) this.sweep(now)
+    if (!this.inUse) {
+      if (this.heard) this.port.rested(this)
       this.forgetIfIdle()
     }
-    this.#planFor(Math.min(this.#lookAt, this.#turnAt, this.#sweepAt))
+    this.planFor(Math.min(this.#lookAt, this.turnAt, this.sweepAt))
   }
 
   // The end of a wait.
@@ -399,7 +250,7 @@ export class KeyState extends Tenure implements Due {
     const leaves = end === 'leave' || waiter.confirming || waiter.unanswered > 0
     this.present -= 1
     this.#settle(waiter, 'over', now)
-    if (leaves) this.#port.leave(waiter)
+    if (leaves) this.port.leave(waiter)
     waiter.settle(error, waiter, now)
   }
 
@@ -408,16 +259,16 @@ export class KeyState extends Tenure implements Due {
    * waiter or granted it the lock. This method undoes that.
    */
   takeBack(waiter: Waiter): void {
-    if (waiter.state === 'over') this.#port.leave(waiter)
-    else this.#port.check(waiter)
+    if (waiter.state === 'over') this.port.leave(waiter)
+    else this.port.check(waiter)
   }
 
   /** Ends the wait with a grant. */
   #hold(waiter: Waiter, grant: Granted, now: number): void {
     waiter.alone = this.alone
-    if (this.#releasedAt !== undefined) waiter.handoff = now - this.#releasedAt
-    this.#releasedAt = undefined
-    this.#others?.taken(grant.via === 'immediate' || grant.via === 'wakeup', now)
+    if (this.releasedAt !== undefined) waiter.handoff = now - this.releasedAt
+    this.releasedAt = undefined
+    this.others?.taken(grant.via === 'immediate' || grant.via === 'wakeup', now)
     this.#settle(waiter, 'holding', now)
     waiter.settle(grant, waiter, now)
     // Only now, because the key would have been forgotten before it had the hold.
@@ -429,26 +280,26 @@ export class KeyState extends Tenure implements Due {
     const { inQueue } = waiter
     waiter.state = state
     waiter.confirming = false
-    this.#port.settled(waiter)
-    if (this.#port.shared) this.#leaveLine(waiter, now)
-    else this.#line?.delete(waiter)
+    this.port.settled(waiter)
+    if (this.port.shared) this.leaveLine(waiter, now)
+    else this.standing?.delete(waiter)
     this.#queue?.delete(waiter)
     // The head asks Redis on behalf of the whole line. So if the head's refusal is newer than this waiter's own
     // refusal, it better explains why the wait ended.
-    const refusal = this.#refusal
+    const refusal = this.refusal
     if (refusal && !inQueue && refusal.sent > (waiter.refusal?.sent ?? 0)) waiter.refusal = refusal
-    if (state === 'over' && waiter.refusal) waiter.refusal = this.#upToDate(waiter.refusal)
-    if (!this.#inUse) this.#rested()
+    if (state === 'over' && waiter.refusal) waiter.refusal = this.upToDate(waiter.refusal)
+    if (!this.inUse) this.rested()
   }
 
   #granted(waiter: Waiter, grant: Granted, now: number): void {
     const { grant: meaning } = inState[waiter.state]
-    if (meaning === 'take-back') return this.#port.leave(waiter)
-    if (meaning === 'check') return this.#port.check(waiter, grant.token)
-    if (this.#port.closed) {
+    if (meaning === 'take-back') return this.port.leave(waiter)
+    if (meaning === 'check') return this.port.check(waiter, grant.token)
+    if (this.port.closed) {
       this.present -= 1
       this.#settle(waiter, 'over', now)
-      this.#port.leave(waiter)
+      this.port.leave(waiter)
       return waiter.settle(new LockClosedError(), waiter, now)
     }
     // `waiter.lost` is the token of a grant that was taken away, according to a message. The message may be forged. So
@@ -456,15 +307,15 @@ export class KeyState extends Tenure implements Due {
     const lost = grant.token <= waiter.lost
     waiter.lost = 0
     if (lost && waiter.wish.mode !== 'once') return this.#again(waiter, now)
-    if (!this.#port.confirms) {
+    if (!this.port.confirms) {
       this.#hold(waiter, grant, now)
-      if (lost) this.#port.check(waiter, NEVER)
+      if (lost) this.port.check(waiter, NEVER)
       return
     }
     waiter.latest = Math.max(waiter.latest, grant.token)
     if (waiter.confirming) return
     waiter.confirming = true
-    this.#port.confirm(this, waiter, grant, now)
+    this.port.confirm(this, waiter, grant, now)
   }
 
   /**
@@ -475,7 +326,7 @@ export class KeyState extends Tenure implements Due {
   #outOfPatience(waiter: Waiter, begun: number, error: Error, now: number): boolean {
     waiter.unconfirmedSince ??= begun
     const waited = now + UNDO_PAUSE - waiter.unconfirmedSince
-    const ended = waiter.wish.mode === 'once' || waited >= this.#port.patience
+    const ended = waiter.wish.mode === 'once' || waited >= this.port.patience
     if (ended) this.end(waiter, error, now)
     return ended
   }
@@ -484,7 +335,7 @@ export class KeyState extends Tenure implements Due {
   #again(waiter: Waiter, now: number): void {
     const { again } = inState[waiter.state]
     if (again === 'stand') this.stand(waiter, now)
-    else if (again === 'try') this.#tryNow(now)
+    else if (again === 'try') this.tryNow(now)
     else if (again === 'join') this.join(waiter, now)
     else if (again === 'look') this.look(now)
   }
@@ -494,8 +345,8 @@ export class KeyState extends Tenure implements Due {
       if (join) this.takeBack(waiter)
     } else if (join || inState[waiter.state].refused === 'wait') {
       waiter.refusal = refusal
-      this.#holder = refusal.holder
-      this.#park(waiter)
+      this.holder = refusal.holder
+      this.park(waiter)
     }
   }
 
@@ -520,141 +371,18 @@ export class KeyState extends Tenure implements Due {
     this.look(now)
   }
 
-  // The line.
-
-  #leaveLine(waiter: Waiter, now: number): void {
-    const led = this.#port.shared && this.head === waiter
-    this.#line?.delete(waiter)
-    const next = led ? this.head : undefined
-    // The old head may have been refused because it wanted more permits than were free. The new head wants a different
-    // number of permits, so it may be granted the lock.
-    if (next && next.claim.wants !== waiter.claim.wants) this.#tryNow(now)
-  }
-
-  #tryInTurn(now: number): void {
-    const turn = this.#others?.wait(now) ?? 0
-    const wait = turn > 0 ? Math.min(turn, this.#mayWait(this.head, now)) : 0
-    if (wait <= 0) return this.#tryNow(now)
-    // If a message comes meanwhile, it says that the lock is free. If none comes, the head asks when its turn comes.
-    this.#port.listen(this)
-    this.#turnAt = now + wait
-    this.#planFor(this.#turnAt)
-  }
-
-  /** Lets the head ask now, even if it is another client's turn. */
-  #tryNow(now: number): void {
-    this.#turnAt = NEVER
-    this.#woken = true
-    if (!this.#asking) this.#tryHead(now)
-  }
-
-  /** Lets the head ask if there is an unused wake-up. Must not be called while an attempt of the line is under way. */
-  #tryHead(now: number): void {
-    const { head } = this
-    this.#asking = head !== undefined && this.#woken && !head.confirming
-    if (!head || !this.#asking) {
-      if (!this.#inUse) this.#rested()
-      return
-    }
-    this.#woken = false
-    // A refused head may park only if the subscription was active before its attempt. Otherwise it may have missed a
-    // message.
-    this.#heardBefore = this.heard?.unlock === true
-    const wanted = this.#refusal !== undefined || this.line.size > 1 || this.#releasedAt !== undefined
-    this.#unanswered = 1
-    this.#refused = false
-    this.#ask(head, 'as-head', now, wanted && !head.wish.mayReenter)
-    if (this.#row > 1) this.#askBehind(head, Math.min(2 ** (this.#row - 1), WIDEST), now)
-  }
-
-  #askBehind(head: Waiter, most: number, now: number): void {
-    for (const waiter of this.line) {
-      if (waiter === head || waiter.confirming) continue
-      if (this.#unanswered === most) return
-      this.#unanswered += 1
-      this.#ask(waiter, 'as-head', now)
-    }
-  }
-
-  /** Called when an attempt of the line was answered. The waiter itself knows the answer already. */
-  #headAnswered(head: Waiter, answer: Granted | Refused, now: number): void {
-    if (this.waiting > 0) this.lookWithin(answer.granted ? head.claim.lease : answer.ttl, now)
-    if (!answer.granted) {
-      this.alone = false
-      this.#share(answer)
-    }
-    // The answer names the owner that holds the lock. This owner may have other waiters in this client, and they may
-    // re-enter. The message about the owner's grant may not have reached them, because this client may have subscribed
-    // after it.
-    const holder = answer.granted ? answer.via === 'reentry' && head.claim.owner : answer.owner
-    if (holder) this.entered(holder, now)
-    this.#refused ||= !answer.granted
-    this.#unanswered -= 1
-    if (this.#unanswered > 0) return
-    // While replicas are asked to confirm the head's grant, the client need not subscribe to the unlock channel,
-    // because the line tries again after the replicas' answer.
-    const goesOn = this.#heardBefore || head.confirming
-    // In a lock that several owners may hold, the next waiter may be granted the lock, too.
-    if (this.#port.shared && !this.#refused) {
-      this.#row += 1
-      return this.listened(now)
-    }
-    this.#row = 0
-    if (this.line.size === 0) {
-      this.#asking = false
-      if (!this.#inUse) this.#rested()
-    } else if (goesOn || (answer.granted && this.#behindOurselves(now))) this.#tryHead(now)
-    else this.#port.hear(this, head, now)
-  }
-
-  /**
-   * Returns for how many ms the waiter may put off its first attempt, so that the answer still arrives before the
-   * waiter gives up or joins the queue.
-   */
-  #mayWait(waiter: Waiter | undefined, now: number): number {
-    if (!waiter || waiter.refusal) return NEVER
-    const { timeout, fairAfter } = waiter.wish
-    return waiter.since + Math.min(timeout ?? NEVER, fairAfter ?? NEVER) / 2 - now
-  }
-
-  /**
-   * Returns whether a hold of this client may still hand the lock on to the line. The waiters of the line then wait for
-   * that hold to end.
-   */
-  #behindOurselves(now: number): boolean {
-    const hold = this.oldest
-    const ttl = hold?.run?.left(now) ?? 0
-    if (!hold || ttl <= 0) return false
-    const holder = { label: hold.claim.label, since: hold.since }
-    this.#share({ granted: false, sent: now, ttl, position: 0, ticket: '0', holder, clock: 0 })
-    this.lookWithin(ttl, now)
-    return true
-  }
-
-  /** Gives this refusal to all waiters of the line. `stand` gives it to waiters that come later. */
-  #share(refusal: Refused): void {
-    const first = this.#refusal === undefined
-    this.#refusal = refusal
-    this.#holder = refusal.holder
-    if (!first) return
-    for (const waiter of this.line) {
-      waiter.refusal ??= refusal
-      this.#park(waiter)
-    }
-  }
-
   // The queue.
 
   #tend(): void {
     const waiters = [...this.queue].filter(({ state }) => state === 'queued')
     if (waiters.length === 0) return
     this.#tending = true
-    this.#port.tend(this, waiters)
+    this.port.tend(this, waiters)
   }
 
   #learnOfQueue(waiters: readonly Waiter[], answer: Tended, now: number): void {
     const { sent, ttl, holder, owner, clock, waiters: places } = answer
-    this.#holder = holder
+    this.holder = holder
     const owners = new Set(owner === undefined ? [] : [owner])
     for (const [i, place] of places.entries()) {
       const waiter = waiters[i] as Waiter
@@ -716,56 +444,51 @@ export class KeyState extends Tenure implements Due {
   // What all parts above use.
 
   /** Whether the key has waiters in this client, or an answer for a former waiter is still to come. */
-  get #inUse(): boolean {
-    return this.#asking || this.waiting > 0 || this.#tending
+  protected get inUse(): boolean {
+    return this.asking || this.waiting > 0 || this.#tending
   }
 
-  #ask(waiter: Waiter, attempt: Attempt, now: number, reserve = false): void {
+  protected ask(waiter: Waiter, attempt: Attempt, now: number, reserve = false): void {
     waiter.unanswered += 1
     const join = attempt === 'to-join' || (attempt === 'to-re-enter' && waiter.inQueue)
     // From now on, a message can announce a grant to this waiter. To check such a message, `proven` in waiter.ts needs
     // the time of this request.
     if (join) waiter.seen ??= now
-    this.#port.ask(this, waiter, attempt, join, reserve, now)
+    this.port.ask(this, waiter, attempt, join, reserve, now)
   }
 
   #reenter(waiter: Waiter, now: number): void {
-    if (!waiter.confirming) this.#ask(waiter, 'to-re-enter', now)
+    if (!waiter.confirming) this.ask(waiter, 'to-re-enter', now)
   }
 
   /** Marks the waiter as parked, and emits its `waiting` event once. */
-  #park(waiter: Waiter): void {
+  protected park(waiter: Waiter): void {
     if (waiter.parked || waiter.wish.mode === 'once') return
     waiter.parked = true
-    this.#port.parked(waiter)
+    this.port.parked(waiter)
   }
 
-  #planFor(at: number): void {
+  protected planFor(at: number): void {
     if (at < this.dueAt) this.#agenda.set(this, at)
-  }
-
-  #upToDate(refusal: Refused): Refused {
-    const holder = this.#holder === 'released' ? undefined : (this.#holder ?? refusal.holder)
-    return holder === refusal.holder ? refusal : { ...refusal, holder }
   }
 
   /**
    * Forgets what is known about the lock, because it has no waiters in this client. The subscriptions end only when the
    * agenda is next due, or when the key is idle: under contention, the next waiter comes at once.
    */
-  #rested(): void {
-    this.#holder = this.#refusal = this.#releasedAt = this.silence = undefined
+  protected rested(): void {
+    this.holder = this.refusal = this.releasedAt = this.silence = undefined
     this.alone = false
-    this.#lookAt = this.#turnAt = NEVER
-    if (this.heard && this.dueAt === NEVER) this.#port.rested(this)
+    this.#lookAt = this.turnAt = NEVER
+    if (this.heard && this.dueAt === NEVER) this.port.rested(this)
     if (this.present === 0 && !this.own) this.forgetIfIdle()
   }
 
   protected forgetIfIdle(): void {
-    if (this.present > 0 || this.own || this.#others || this.#inUse) return
-    this.#sweepAt = NEVER
+    if (this.present > 0 || this.own || this.others || this.inUse) return
+    this.sweepAt = NEVER
     if (this.dueAt < NEVER) this.#agenda.delete(this)
-    if (this.heard) this.#port.rested(this)
-    this.#port.idle(this)
+    if (this.heard) this.port.rested(this)
+    this.port.idle(this)
   }
 }

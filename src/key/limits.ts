@@ -8,6 +8,7 @@
 import type { Clock } from '../clock.ts'
 import { outOfReach } from '../errors.ts'
 import type { KeyState } from './key-state.ts'
+import type { Line } from './line.ts'
 import type { Silence } from './port.ts'
 import type { Due, Schedule } from './schedule.ts'
 import type { Waiter } from './waiter.ts'
@@ -131,7 +132,7 @@ export class Outage implements Due {
   readonly #states: ReadonlyMap<string, KeyState>
   readonly #schedule: Schedule
   readonly #patience: number
-  readonly #end: (state: KeyState, waiter: Waiter, error: Error) => void
+  readonly #end: (state: Line, waiter: Waiter, error: Error) => void
   #now: Silence | undefined
   /** Whether a connection has failed. False while only the first connection is still being made. */
   #known = false
@@ -140,7 +141,7 @@ export class Outage implements Due {
     states: ReadonlyMap<string, KeyState>,
     schedule: Schedule,
     patience: number,
-    end: (state: KeyState, waiter: Waiter, error: Error) => void,
+    end: (state: Line, waiter: Waiter, error: Error) => void,
   ) {
     this.#states = states
     this.#schedule = schedule
@@ -188,7 +189,7 @@ export class Outage implements Due {
    * Called when the head of a line has asked Redis at `since`, and the attempt has now failed with this error. If the
    * attempt took at least `patience` ms, Redis counts as out of reach for all waiters of the line, from `since` on.
    */
-  failed(state: KeyState, since: number, error: Error): void {
+  failed(state: Line, since: number, error: Error): void {
     const now = this.#schedule.clock.now()
     if (state.line.size === 0 || now - since < this.#patience) return
     state.silence = { since: state.silence?.since ?? since, error }
@@ -215,7 +216,7 @@ export class Outage implements Due {
   }
 
   /** Ends each wait for this key during which Redis has been out of reach for `patience` ms. Returns when to check again. */
-  #judge(state: KeyState, now: number): number {
+  #judge(state: Line, now: number): number {
     let next = now + this.#patience
     for (const waiter of [...state.line, ...state.queue]) {
       // The other unfair waiters depend on the answers to the first one, so `silence` ends only the waits of unfair

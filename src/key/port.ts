@@ -2,6 +2,7 @@
 import type { Channel, Granted } from '../kind.ts'
 import type { Hold } from './hold.ts'
 import type { KeyState } from './key-state.ts'
+import type { Line } from './line.ts'
 import type { Run } from './run.ts'
 import type { Waiter } from './waiter.ts'
 
@@ -61,9 +62,9 @@ export interface Port {
    */
   check(waiter: Waiter, token?: number): void
   /** Subscribes to the unlock channel, and calls `listened` when the subscription is active or takes too long. */
-  hear(state: KeyState, head: Waiter, now: number): void
+  hear(line: Line, head: Waiter, now: number): void
   /** Subscribes to the unlock channel in the background. */
-  listen(state: KeyState): void
+  listen(line: Line): void
   /** Whether a message about a release reaches this client, perhaps because of a subscription that was just dropped. */
   reached(key: string): boolean
   /** Called when the waiter has parked. */

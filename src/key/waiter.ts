@@ -176,3 +176,5 @@ export class Waiter {
     return Math.max(Math.min(deadline, begun + this.claim.lease), grant.deadline)
   }
 }
+
+export const nobody: ReadonlySet<Waiter> = new Set()
