@@ -44,7 +44,7 @@ const columnsOf: Record<Subject, readonly Column[]> = {
   uncontended: [
     { measure: 'cycleP50', head: 'lock + release\np50 µs' },
     { measure: 'cycleP50', head: '× floor', over: floorSet.name },
-    { measure: 'throughput', head: 'cycles/s', unit: 'whole' },
+    locksPerSecond,
     ...cost,
     { measure: 'bytes', head: 'bytes', unit: 'whole' },
     { measure: 'commandTime', head: 'server µs\nper command' },
@@ -76,19 +76,17 @@ const columnsOf: Record<Subject, readonly Column[]> = {
   quorumAlone: [
     { measure: 'cycleP50', head: 'lock + release\np50 µs' },
     { measure: 'cycleP50', head: '× one\nserver', over: batonFairSingle.name },
+    locksPerSecond,
+    secondRounds,
     { measure: 'cycleP99', head: 'p99 µs' },
-    { measure: 'throughput', head: 'cycles/s', unit: 'whole' },
     longest,
     ...cost,
-    secondRounds,
   ],
   quorum: [
-    locksPerSecond,
-    longest,
-    cross,
+    ...[locksPerSecond, longest, cross],
     { measure: 'attempts', head: 'attempts' },
-    ...cost,
     secondRounds,
+    ...cost,
     { measure: 'jain', head: "Jain's\nindex" },
     overtaken,
   ],
@@ -128,7 +126,7 @@ const columnsOf: Record<Subject, readonly Column[]> = {
 
 /** What the heads of the columns mean, in the order in which they are said. */
 const meanings: Partial<Record<Measure, string>> = {
-  throughput: 'locks/s, cycles/s: of all callers together',
+  throughput: 'locks/s: of all callers together',
   cycleP50: 'p50: the median',
   waitMax: 'longest wait: of any caller, from its call to its lock',
   crossP50: 'to other process: from a release until a caller of another process has the lock',
