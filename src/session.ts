@@ -13,8 +13,8 @@
 import type { Backend, BackendListener } from './backend.ts'
 import { awake, type Clock, type Timer } from './clock.ts'
 import { LockClosedError } from './errors.ts'
-import type { KindDefinition, Names, ScriptSet } from './kind.ts'
 import { Drain } from './key/drain.ts'
+import type { KindDefinition, Names, ScriptSet } from './kind.ts'
 import { type Host, KindClient, type Observer } from './kind-client.ts'
 import { type ClientStats, Stats } from './observe/stats.ts'
 import type { Settings } from './options.ts'
@@ -28,6 +28,8 @@ import type { Calling } from './redis/rights.ts'
 const CLOSE_PATIENCE = 2_000
 
 export class Session {
+  /** The clock of everything in this client. */
+  readonly clock: Clock
   readonly #backend: Backend
   readonly #host: { -readonly [K in keyof Host]: Host[K] }
   readonly #stats: Stats
@@ -56,6 +58,7 @@ export class Session {
     observer: Observer,
     stats = new Stats(),
   ) {
+    this.clock = clock
     this.#stats = stats
     const failed = (error: unknown) => {
       if (!(error instanceof LockClosedError)) observer.tell('error', error as Error)
@@ -69,6 +72,9 @@ export class Session {
       },
       lost: (id, token) => {
         for (const client of this.#all) client.taken(id, token)
+      },
+      taken: (id, token, why) => {
+        for (const client of this.#all) client.taken(id, token, why)
       },
       unlocked: (lock, by) => {
         // This client needs no message about its own release, because it gets the reply to that release. A read-write

@@ -11,6 +11,7 @@ import {
 import { APP_FILTER } from '@nestjs/core'
 import { LockClient } from '../client.ts'
 import { LockArgumentError } from '../errors.ts'
+import type { MemoryStore } from '../memory/store.ts'
 import { type ClientOptions, drainOf } from '../options.ts'
 import type { RedisSource } from '../redis/clients.ts'
 import { LockExceptionFilter } from './filter.ts'
@@ -32,7 +33,7 @@ export interface LockModuleOptions extends ClientOptions {
    * that you have made.
    * @since 0.1.0
    */
-  redis: RedisSource | LockClient
+  redis: RedisSource | MemoryStore | LockClient
   /**
    * When the application shuts down, holders get this many ms to release their locks. Their leases are renewed
    * meanwhile.

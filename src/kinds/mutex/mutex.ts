@@ -11,6 +11,7 @@ import type {
   KindDefinition,
   Parts,
   Passed,
+  Traits,
   Vote,
   VoteMode,
   Voting,
@@ -20,10 +21,15 @@ import type { LockState } from '../state.ts'
 import { MutexInspection } from './inspection.ts'
 import { type MutexNames, namesOf } from './names.ts'
 import { scripts } from './scripts.generated.ts'
+import { stateOfMutex } from './state.ts'
+
+const traits: Traits<LockState> = {
+  shared: false,
+  reentrant: true,
+  stateOf: stateOfMutex,
+}
 
 export class Mutex extends QueuedKind implements HandOff, Voting {
-  readonly shared = false
-  readonly reentrant = true
   readonly inTurns = true
   /** How many tokens a grant may reserve for hand-offs. lua/shared/unreported.lua has the same number. */
   protected readonly block = 1_000
@@ -33,7 +39,7 @@ export class Mutex extends QueuedKind implements HandOff, Voting {
   readonly #parts: Parts<typeof scripts, MutexNames>
 
   constructor(parts: Parts<typeof scripts, MutexNames>) {
-    super(parts)
+    super(parts, traits)
     this.#parts = parts
     this.inspection = new MutexInspection(parts, key => this.sweep(key))
   }
@@ -57,6 +63,7 @@ export class Mutex extends QueuedKind implements HandOff, Voting {
 
 export const mutex: KindDefinition<LockState, typeof scripts, MutexNames> = {
   name: '',
+  traits,
   namesOf,
   scripts,
   make: parts => new Mutex(parts),
