@@ -41,6 +41,8 @@ export class MemoryHub implements Hub, MemoryStore {
   readonly #began = Date.now() * 1_000
   #last = this.#began
   #answers = 0
+  /** Whether all clients are disconnected, also those that are made now. */
+  #away = false
 
   lose(key: string): number {
     checkKey(key)
@@ -49,10 +51,12 @@ export class MemoryHub implements Hub, MemoryStore {
   }
 
   disconnect(client?: StoreClient): void {
+    if (client === undefined) this.#away = true
     for (const connection of this.#connectionsOf(client)) connection.disconnect()
   }
 
   reconnect(client?: StoreClient): void {
+    if (client === undefined) this.#away = false
     for (const connection of this.#connectionsOf(client)) connection.reconnect()
   }
 
@@ -64,7 +68,8 @@ export class MemoryHub implements Hub, MemoryStore {
   }
 
   #join(client: StoreClient, settings: Settings, listener: BackendListener): Backend {
-    const connection = new Connection(this, settings, listener, () => this.#clients.delete(connection.ids.client))
+    const left = () => this.#clients.delete(connection.ids.client)
+    const connection = new Connection(this, settings, listener, left, this.#away)
     this.#clients.set(connection.ids.client, connection)
     this.#connections.set(client, connection)
     return connection
@@ -77,11 +82,10 @@ export class MemoryHub implements Hub, MemoryStore {
     return lock
   }
 
-  /** Resolves to the value in a later microtask, and now and then in the next turn of the event loop. */
-  async answer<T>(value: T): Promise<T> {
+  /** Resolves to the value in the next microtask, and now and then in the next turn of the event loop. */
+  answer<T>(value: T): Promise<T> {
     this.#answers += 1
-    if (this.#answers % ANSWERS === 0) await turn()
-    return value
+    return this.#answers % ANSWERS > 0 ? Promise.resolve(value) : turn().then(() => value)
   }
 
   now(): number {
@@ -158,6 +162,11 @@ function turn(): Promise<void> {
   })
 }
 
+/** The error of a connection that is refused, as Node has it. */
+function refused(): Error {
+  return Object.assign(new Error('ECONNREFUSED: MemoryStore.disconnect'), { code: 'ECONNREFUSED' })
+}
+
 /** A call that waits until the client is connected again. */
 interface Call {
   run(): void
@@ -180,13 +189,14 @@ class Connection implements Backend {
   readonly #calls = new Set<Call>()
   /** Holds that were taken away during an outage. */
   readonly #missed: (() => void)[] = []
-  #state: 'connected' | 'disconnected' | 'closed' = 'connected'
+  #state: 'connected' | 'disconnected' | 'closed'
 
-  constructor(hub: MemoryHub, settings: Settings, listener: BackendListener, left: () => void) {
+  constructor(hub: MemoryHub, settings: Settings, listener: BackendListener, left: () => void, away: boolean) {
     this.#hub = hub
     this.#settings = settings
     this.#listener = listener
     this.#left = left
+    this.#state = away ? 'disconnected' : 'connected'
     this.#names = new Namespace(`${settings.prefix}:`, false)
   }
 
@@ -198,7 +208,14 @@ class Connection implements Backend {
     return this.up
   }
 
-  open(): void {}
+  /** During an outage of the store, the client is made first, so that it can be listened to. */
+  open(): void {
+    if (this.up) return
+    this.#listener.down(refused(), false)
+    Promise.resolve().then(() => {
+      if (this.#state === 'disconnected') this.#listener.disconnected(refused())
+    })
+  }
 
   close(): void {
     this.#state = 'closed'
@@ -209,9 +226,8 @@ class Connection implements Backend {
   disconnect(): void {
     if (this.#state !== 'connected') return
     this.#state = 'disconnected'
-    const error = new Error('MemoryStore.disconnect has disconnected the client')
-    this.#listener.down(error, false)
-    this.#listener.disconnected(error)
+    this.#listener.down(refused(), false)
+    this.#listener.disconnected(refused())
   }
 
   reconnect(): void {
@@ -225,10 +241,14 @@ class Connection implements Backend {
   }
 
   /** Runs a call in the store: now, or when the client is connected again. Rejects with a LockError. */
-  async run<T>(call: () => T): Promise<T> {
-    if (this.#state === 'closed') throw new LockClosedError()
-    while (this.#state === 'disconnected') await this.#connected()
-    return this.#hub.answer(call())
+  run<T>(call: () => T): Promise<T> {
+    if (this.#state === 'disconnected') return this.#connected().then(() => this.run(call))
+    try {
+      if (this.#state === 'closed') throw new LockClosedError()
+      return this.#hub.answer(call())
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   #connected(): Promise<void> {
@@ -243,16 +263,16 @@ class Connection implements Backend {
       const call: Call = { run: () => over(resolve), fail: error => over(() => reject(error)) }
       this.#calls.add(call)
       timer = awake(this.#hub.clock).after(outageTimeout, () =>
-        call.fail(new LockConnectionError(`the store did not answer for ${outageTimeout} ms`)),
+        call.fail(new LockConnectionError(`the store did not answer for ${outageTimeout} ms`, refused())),
       )
     })
   }
 
-  /** Delivers a message, unless the client is disconnected by then. */
-  tell(deliver: (listener: BackendListener) => void): void {
-    Promise.resolve().then(() => {
-      if (this.up) deliver(this.#listener)
-    })
+  /** Delivers a message after the answer to the call that has sent it, unless the client is disconnected by then. */
+  async tell(deliver: (listener: BackendListener) => void): Promise<void> {
+    await null
+    await null
+    if (this.up) deliver(this.#listener)
   }
 
   taken(id: string, token: number, why: string): void {

@@ -111,7 +111,7 @@ export class MemoryLock {
     if (join && (this.#waits || !this.#fits(asked))) {
       this.#join(asked, this.#hub.tick() - Math.round(asked.headStart * 1_000))
     }
-    this.#admit(lapsed ?? 'handoff', undefined, asked.id)
+    this.#admit(lapsed ?? 'handoff', undefined, [asked.id])
     const admitted = this.#holds.get(asked.id) ?? (!this.#waits && this.#fits(asked) ? this.#hold(asked) : undefined)
     return admitted ? this.#grant(admitted, lapsed ?? 'immediate') : this.#refuse(asked)
   }
@@ -119,7 +119,8 @@ export class MemoryLock {
   tend(waiters: readonly { readonly asked: Asked; readonly ticket: number }[]): Tended {
     const via = this.#lapse() ?? 'handoff'
     for (const { asked, ticket } of waiters) if (!this.#holds.has(asked.id)) this.#join(asked, ticket)
-    this.#admit(via)
+    const ids = waiters.map(({ asked }) => asked.id)
+    this.#admit(via, undefined, ids)
     return {
       ...this.#first,
       sent: this.#hub.now(),
@@ -371,14 +372,14 @@ export class MemoryLock {
   /**
    * Admits waiters: in the order of their tickets, and nobody overtakes the first, even if it wants more permits than
    * are free. While both readers and writers wait, they take turns, and a readers' turn admits all who wait by then.
-   * The waiter `mine` learns of its grant by the answer to its call. Returns how many clients heard that the lock may
+   * The waiters `mine` learn of their grants by the answer to the call. Returns how many clients heard that the lock may
    * be free for unfair waiters.
    */
-  #admit(via: Via, by?: string, mine?: string): number {
+  #admit(via: Via, by?: string, mine: readonly string[] = []): number {
     if (!this.#waits) return 0
     const admit = ({ asked }: Waiting) => {
       const hold = this.#hold(asked)
-      if (asked.id !== mine) this.#hub.won(asked.id, this.#grant(hold, via), this.name)
+      if (!mine.includes(asked.id)) this.#hub.won(asked.id, this.#grant(hold, via), this.name)
     }
     const queue = this.#queue
     const dropDead = () => {

@@ -30,14 +30,14 @@ export interface MemoryStore {
   /**
    * Plays an outage: the client gets no answers and no messages until `reconnect`, and emits `disconnected`. A single
    * attempt rejects at once, a wait after `outageTimeout`. Holds are not renewed, and are lost when their leases end.
-   * @param client a `LockClient` of this store. Default: every client that is open now
+   * @param client a `LockClient` of this store. Default: all clients, also those that are made before `reconnect`
    * @throws LockArgumentError when `client` is no client of this store
    * @since 0.1.0
    */
   disconnect(client?: StoreClient): void
   /**
    * Ends what `disconnect` has begun. The client emits `reconnected`.
-   * @param client a `LockClient` of this store. Default: every client that is open now
+   * @param client a `LockClient` of this store. Default: all clients
    * @throws LockArgumentError when `client` is no client of this store
    * @since 0.1.0
    */
