@@ -29,6 +29,7 @@ export function sidebar(): Item[] {
         page('Re-entry', '/guide/re-entry'),
         page('Fencing', '/guide/fencing'),
         page('Options', '/guide/options'),
+        page('Testing your program', '/guide/testing-your-program'),
         page('NestJS', '/guide/nestjs'),
         page('Tuning', '/guide/tuning'),
         page('Observability', '/guide/observability'),

@@ -7,7 +7,7 @@ import { LockArgumentError } from '../errors.ts'
 import { MemoryHub } from './hub.ts'
 import type { MemoryStore } from './store.ts'
 
-export type { MemoryStore, StoreClient } from './store.ts'
+export type { MemoryStore } from './store.ts'
 
 /**
  * Makes a store for locks in the memory of this process. Pass it to `new LockClient` in the place of a Redis. The

@@ -34,14 +34,14 @@ export interface MemoryStore {
    * @throws LockArgumentError when `client` is no client of this store
    * @since 0.1.0
    */
-  disconnect(client?: StoreClient): void
+  disconnect(client?: EventEmitter<ClientEventMap>): void
   /**
    * Ends what `disconnect` has begun. The client emits `reconnected`.
    * @param client a `LockClient` of this store. Default: all clients
    * @throws LockArgumentError when `client` is no client of this store
    * @since 0.1.0
    */
-  reconnect(client?: StoreClient): void
+  reconnect(client?: EventEmitter<ClientEventMap>): void
   /** @internal */
   readonly [MEMORY]: Memory
 }
