@@ -12,7 +12,8 @@ const common = {
   // The tests use real servers and child processes, often on two slow cores. Most tests mostly wait, so more files run
   // at the same time than there are cores. With many more files, some bounds on times would no longer hold.
   maxWorkers: 4,
-  testTimeout: 20_000,
+  // Only stops a test that hangs: what has to be prompt, a test says itself.
+  testTimeout: 60_000,
   hookTimeout: 60_000,
   // On a busy machine, the default of 1 s is too short for a page to show what was read from Redis.
   expect: { poll: { timeout: 10_000 } },
@@ -81,7 +82,6 @@ export default defineConfig({
           ...common,
           name: 'failovers',
           include: failovers,
-          testTimeout: 30_000,
           maxWorkers: 2,
           sequence: { groupOrder: 1 },
         },

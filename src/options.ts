@@ -270,7 +270,8 @@ function isText(value: unknown, least: number): value is string {
 
 function text(least: number): Check {
   return (name, value) => {
-    if (!isText(value, least)) throw new LockArgumentError(name, value, `a string of ${least} to ${MOST_BYTES} UTF-8 bytes`)
+    if (!isText(value, least))
+      throw new LockArgumentError(name, value, `a string of ${least} to ${MOST_BYTES} UTF-8 bytes`)
   }
 }
 

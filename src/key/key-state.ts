@@ -304,7 +304,9 @@ export class KeyState implements Due {
       this.#hold(waiter, { ...grant, deadline: until }, now)
       // Waiters may have joined the line during the confirmation. They have not tried yet.
       this.wake(now)
-    } else if (!this.#outOfPatience(waiter, begun, new LockConnectionError('the lock was not replicated', tooLate), now)) {
+    } else if (
+      !this.#outOfPatience(waiter, begun, new LockConnectionError('the lock was not replicated', tooLate), now)
+    ) {
       this.undone(waiter, now)
     }
   }
@@ -799,7 +801,13 @@ export class KeyState implements Due {
    * Returns the run of hand-offs to which a grant belongs: the run that it continues, or a new one. Returns undefined
    * if the grant belongs to no run.
    */
-  runOf(claim: Claim, grant: Granted | Inherited, now: number, alone: boolean, records: Pick<Records, 'late'>): Run | undefined {
+  runOf(
+    claim: Claim,
+    grant: Granted | Inherited,
+    now: number,
+    alone: boolean,
+    records: Pick<Records, 'late'>,
+  ): Run | undefined {
     if ('run' in grant) {
       grant.run.owner = claim.owner
       return grant.run

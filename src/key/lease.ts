@@ -1,7 +1,7 @@
 /** One hold of a lock as its holder sees it: its data, and the calls that prolong and end it. */
 import type { Via } from '../kind.ts'
-import type { Hold } from './hold.ts'
 import { checkRenewal } from '../options.ts'
+import type { Hold } from './hold.ts'
 import type { Holds } from './holds.ts'
 
 const no = () => false

@@ -67,7 +67,6 @@ describe.each(Object.entries(delays))('%s', (_, where) => {
   // grant that comes by a message.
   test.each(races.filter(race => hasRace(race, where)))(
     'a waiter that $way: I4 I6 I7, the lock passes to $to, nothing is left ($kind, fair: $fair)',
-    { timeout: 30_000 },
     async ({ way, fair, to, client, clientBehindProxy }) => {
       const { locks: quitter, proxy } = await clientBehindProxy(patient)
       if (where) proxy.rule(where, { delay: late })

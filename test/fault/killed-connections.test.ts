@@ -70,7 +70,6 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
   // this.#fail(call, new LockConnectionError('lost', error))` in src/redis/connection.ts: calls are rejected.
   test.each(kinds.flatMap(each => Object.keys(fairnesses).map(how => ({ ...each, how }))))(
     'I1 I2 I4: under load, all callers are served ($kind, $how)',
-    { timeout: 40_000 },
     async ({ how, client }) => {
       const { url } = await ownServer()
       const key = freshKey()
@@ -160,7 +159,6 @@ test('timeout: an idle client connects again without an event, and its next call
 // the reconnect.
 test.each(kindsAndWays)(
   'CLIENT KILL of the subscriber just before the release, with it, or just after: I4, its waiter is granted ($kind, fair: $fair)',
-  { timeout: 30_000 },
   async ({ fair, client }) => {
     const { url } = await ownServer()
     const redis = plainRedis(url)
@@ -204,7 +202,6 @@ describe('a subscriber is cut by client-output-buffer-limit', () => {
   // the reconnect.
   test.each(kindsAndWays)(
     'I1 I4: a waiter learns of a missed release once its client is back ($kind, fair: $fair)',
-    { timeout: 30_000 },
     async ({ fair, ...kind }) => {
       const { url, redis, proxy, holder, locks } = await scene(kind)
       const key = freshKey()

@@ -2,8 +2,9 @@
  * Checks the invariants of a history over a quorum. No single server decides who holds a lock, so these checks compare
  * what the clients believe. A restart without data is no excuse: only a forced release may take a lock from its holder.
  */
-import type { Lease } from '../../src/key/lease.ts'
+
 import type { Hold, Loss } from '../../src/key/hold.ts'
+import type { Lease } from '../../src/key/lease.ts'
 import type { ClientWatcher, SimulatedClient } from './client.ts'
 import { isHeld } from './lock-state.ts'
 import type { Net } from './network.ts'

@@ -5,7 +5,7 @@ import type { Granted, Tended } from '../../src/kind.ts'
 import { quiet, settled } from './promises.ts'
 import { CLOCK, KEY, LEASE, Room } from './room.ts'
 
-export { CLOCK, HEARTBEAT, KEY, LEASE, OUTAGE, WAITER_TTL } from './room.ts'
+export { HEARTBEAT, KEY, LEASE, OUTAGE, WAITER_TTL } from './room.ts'
 
 /** A waiter, and the end of its wait as a promise. */
 export type Started = Waiter & { readonly outcome: Promise<Granted | undefined> }

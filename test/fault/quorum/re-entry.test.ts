@@ -38,4 +38,4 @@ test('I1: a longer re-entry raises the outer hold only as far as a majority of t
   const taken = await b!.lock(key, { timeout: 10_000 })
   expect([outer.held, taken.held]).toEqual([false, true])
   expect(taken.fencingToken).toBeGreaterThan(outer.fencingToken)
-}, 30_000)
+})
