@@ -73,6 +73,17 @@ describe.each(Object.entries(ways))('under fake timers: %s', (name, { install, a
     expect(heard.filter(event => event === 'lost')).toHaveLength(2)
   })
 
+  test('a test may advance the time at once, before the call is answered', async () => {
+    const locks = made()
+    install()
+    const lease = await locks.lock(freshKey(), { lease: 60_000 })
+    const calls = [undefined, true].map(fair => locks.tryLock(lease.key, { timeout: 1_000, ...(fair && { fair }) }))
+    if (name.startsWith('mock.timers')) mock.timers.tick(1_010)
+    else vi.advanceTimersByTime(1_010)
+    expect(await Promise.all(calls)).toEqual([null, null])
+    await lease.release()
+  })
+
   // They fake only a part of the time, so what takes time may take longer.
   if (name.startsWith('mock.timers')) return
 
