@@ -30,6 +30,7 @@ export default defineConfig({
           // The files of a worker share its process. Loading all modules again for each file would double the processor
           // time.
           isolate: false,
+          ...(name === 'memory' && { runner: 'test/kit/memory-runner.ts' }),
         },
       })),
       ...Object.entries(withIoredis5).map(([name, include]) => ({

@@ -251,9 +251,13 @@ export class KindClient<State = unknown> {
     return this.holding.grantedByReply(id, grant, this.#host.clock.now())
   }
 
-  /** Called when a message says that a forced release has taken away the grant with this id and token. */
-  taken(id: string, token: number): void {
-    this.holding.taken(id)
+  /**
+   * Called when a message says that a forced release has taken away the grant with this id and token. `why`: the hold is
+   * certainly gone, for this reason. Otherwise Redis is asked about it.
+   */
+  taken(id: string, token: number, why?: string): void {
+    if (why === undefined) this.holding.taken(id)
+    else this.holding.gone(id, why)
     // If the reply with the grant arrives later, the waiter must not use it.
     const waiter = this.#table.waiters.get(id)
     if (waiter) waiter.lost = token

@@ -9,6 +9,7 @@
  * LockError. Times are in ms of the client's monotonic clock.
  */
 import type { LockError } from './errors.ts'
+import type { HolderState, WaiterState } from './lock-state.ts'
 
 /**
  * How a grant came about. `immediate`: the lock was free. `handoff`: the previous holder's release passed the lock to
@@ -209,12 +210,12 @@ export interface Inspection<State> {
 /** A kind of lock in one client. If the kind lacks a feature, the method of that feature is absent. */
 export interface Kind<State = unknown> {
   /** What messages call a lock of this kind. Default: "lock". */
-  readonly noun?: string
+  readonly noun?: string | undefined
   /**
    * Returns the words that come before the holder in a message, such as "3 of 3 permits are taken by 2 holders, the
    * first is". Undefined: "held by".
    */
-  heldBy?(holder: Holder, claim: Claim): string | undefined
+  readonly heldBy?: ((holder: Holder, claim: Claim) => string | undefined) | undefined
   /** Whether several owners may hold the lock at a time. */
   readonly shared: boolean
   /** Whether an owner that holds the lock may take it again. */
@@ -291,6 +292,34 @@ export interface Kind<State = unknown> {
   placeOf(key: string): string
 }
 
+/** The holders and waiters of one lock. */
+export interface Found {
+  /** The holders, in no particular order; of a mutex, all holds of the one owner, the oldest first. */
+  readonly holders: readonly HolderState[]
+  /** The waiters, in queue order. If there are two queues, all waiters of one come before all waiters of the other. */
+  readonly waiters: readonly WaiterState[]
+  /**
+   * How many permits the lock has: the number that the newest call of a holder or waiter gave. Undefined if the lock
+   * has no holders and no waiters.
+   */
+  readonly permits: number | undefined
+}
+
+/** What a kind of lock is, wherever its locks are: in Redis, or in memory. */
+export interface Traits<State = unknown> extends Pick<Kind, 'noun' | 'heldBy' | 'shared' | 'reentrant'> {
+  /** If the kind is one side of a read-write lock: which one. */
+  readonly mode?: 'read' | 'write'
+  /** Replaces the `wants` of every claim of this kind. If undefined, each claim has a `wants` of its own. */
+  readonly wants?: string
+  /**
+   * Returns a warning if this claim and a holder's claim do not agree on how many permits the lock has. `among`: the
+   * number in the holder's claim. `label`: the holder's label.
+   */
+  differs?(claim: Claim, among: string, label: string): LockError
+  /** Turns holders and waiters into the state that `inspect` returns. */
+  stateOf(key: string, found: Found): State
+}
+
 /**
  * Defines a kind of lock. There is one definition for each kind, and each client that uses the kind makes its own
  * `Kind`.
@@ -301,6 +330,8 @@ export interface KindDefinition<State = unknown, S extends ScriptSet = ScriptSet
    * the same key means a different lock in each kind.
    */
   readonly name: string
+  /** Absent: locks of this kind are only in Redis. */
+  readonly traits?: Traits<State>
   /**
    * Returns the names of all Redis keys of a lock. `lock` is the first of them, and every other name begins with it.
    */

@@ -3,7 +3,6 @@
  * adds the key to the errors, and releases the lease when a `using` ends. A client has one `Calls` for each kind in use,
  * which all `Lock` objects of that kind share.
  */
-import { systemClock } from './clock.ts'
 import { about, type HolderInfo, LockClosedError, LockTimeoutError, named } from './errors.ts'
 import type { Lease } from './key/lease.ts'
 import type { Waiter } from './key/waiter.ts'
@@ -224,7 +223,7 @@ export class Calls<State = unknown> {
 
   #outOfTime(waiter: Waiter, cause: Error | undefined): LockTimeoutError {
     const { key } = waiter.claim
-    const waited = systemClock.now() - waiter.since
+    const waited = this.caller.session.clock.now() - waiter.since
     const position = waiter.refusal?.position || undefined
     return new LockTimeoutError(key, waited, this.#client.holder(waiter), position, cause, this.#client.details(waiter))
   }

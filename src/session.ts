@@ -28,6 +28,8 @@ import type { Calling } from './redis/rights.ts'
 const CLOSE_PATIENCE = 2_000
 
 export class Session {
+  /** The clock of everything in this client. */
+  readonly clock: Clock
   readonly #backend: Backend
   readonly #host: { -readonly [K in keyof Host]: Host[K] }
   readonly #stats: Stats
@@ -56,6 +58,7 @@ export class Session {
     observer: Observer,
     stats = new Stats(),
   ) {
+    this.clock = clock
     this.#stats = stats
     const failed = (error: unknown) => {
       if (!(error instanceof LockClosedError)) observer.tell('error', error as Error)
@@ -70,6 +73,9 @@ export class Session {
       },
       lost: (id, token) => {
         for (const client of this.#all) client.taken(id, token)
+      },
+      taken: (id, token, why) => {
+        for (const client of this.#all) client.taken(id, token, why)
       },
       unlocked: (lock, by) => {
         // This client needs no message about its own release, because it gets the reply to that release. A read-write

@@ -130,8 +130,9 @@ export class MultiLock {
    * resolves to null if an attempt at a part was refused, and otherwise rejects with a LockConnectionError.
    */
   async #acquire(options: LockOptions, blocking: boolean): Promise<MultiLease | null> {
-    const begun = performance.now()
-    const waited = () => performance.now() - begun
+    const { clock } = this.#caller.session
+    const begun = clock.now()
+    const waited = () => clock.now() - begun
     const { timeout = blocking ? NEVER : 0, signal } = callTermsOf(options, this.#caller.settings)
     const end = new Follower()
     if (signal) end.follow(signal)
@@ -147,7 +148,7 @@ export class MultiLock {
       refused = missing.some(({ lease, error }) => !lease && !error)
       const unanswered = refused ? undefined : missing[0]?.error
       for (const { signal } of leases) end.follow(signal)
-      const insistence = timeout === 0 ? new Insistence(options, waited(), end) : undefined
+      const insistence = timeout === 0 ? new Insistence(options, waited(), end, clock) : undefined
       insistence?.check(missing)
       for (const { part } of missing) {
         const left = Math.max(0, timeout - waited())

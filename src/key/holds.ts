@@ -18,8 +18,8 @@
  * passes before Redis has answered the release, the caller of the release waits no longer.
  *
  * Each use of an uncontended lock adds a hold and removes it, so both have to be cheap. A new hold goes on the agenda
- * only when the timer fires, at the latest after `LOOK` ms. Most holds have ended by then. The end of a hold does not
- * stop the timer.
+ * only when the timer fires, at the latest after `LOOK` ms. Most holds have ended by then. In a kind with hand-offs
+ * within the client, the end of the last hold does not stop the timer.
  *
  * While the machine is suspended, timers stand still. After it, the clock jumps ahead, and at the next look the holds
  * whose deadlines have passed are lost. If the clock may be behind (`Clock.behind`), every hold is in doubt: Redis is
@@ -221,6 +221,12 @@ export class Holds implements Due, Succession {
     const hold = this.#table.holds.get(id)
     for (const each of hold ? this.#ofGrant(hold) : []) each.taken = true
     this.doubt(id)
+  }
+
+  /** Called when this hold has certainly ended without a release. */
+  gone(id: string, why: string): void {
+    const hold = this.#table.holds.get(id)
+    if (hold?.state.is === 'held') this.#lose(hold, why)
   }
 
   /**
@@ -572,7 +578,11 @@ export class Holds implements Due, Succession {
     if (!this.#fresh.delete(hold)) this.#agenda.delete(hold)
     holds.delete(id)
     states.get(key)?.dropHold(hold)
-    if (holds.size === 0) this.#allEnded?.()
+    if (holds.size === 0) {
+      this.#allEnded?.()
+      // With hand-offs within the client, the timer would be set anew for each of them.
+      if (!this.#kind.handOff) this.#schedule.delete(this)
+    }
     if (this.#listener.closing) this.#listener.ended()
   }
 

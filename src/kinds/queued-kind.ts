@@ -23,11 +23,13 @@ import type {
   Runner,
   Successor,
   Tended,
+  Traits,
   Via,
   Vote,
   VoteMode,
 } from '../kind.ts'
 import { decodeNames, encodeClaim } from './claim.ts'
+import { Disagreements } from './disagreements.ts'
 import type { scripts } from './mutex/scripts.generated.ts'
 import type { scripts as readWriteScripts } from './permits/read-write/scripts.generated.ts'
 import type { LockState } from './state.ts'
@@ -42,9 +44,10 @@ const RENEWALS_PER_CALL = 200
 const WAITERS_PER_CALL = 500
 
 export abstract class QueuedKind implements Kind<LockState> {
-  readonly noun?: string
-  abstract readonly shared: boolean
-  abstract readonly reentrant: boolean
+  readonly noun: string | undefined
+  readonly heldBy: Kind['heldBy']
+  readonly shared: boolean
+  readonly reentrant: boolean
   abstract readonly inTurns: boolean
   abstract readonly inspection: Inspection<LockState>
   readonly confirm?: (held: Held) => Promise<Renewed>
@@ -56,10 +59,18 @@ export abstract class QueuedKind implements Kind<LockState> {
   readonly #replicated: Runner<QueueScripts>
   readonly #keys: KindNames
   readonly #waiterTtl: number
+  readonly #wants: string | undefined
+  readonly #disagreements: Disagreements
   /** The holder's label in the latest refusal, kept so that thousands of waiters for one holder share one string. */
   #holder = ''
 
-  constructor(parts: Parts<QueueScripts>) {
+  constructor(parts: Parts<QueueScripts>, traits: Traits<LockState>) {
+    this.noun = traits.noun
+    this.heldBy = traits.heldBy
+    this.shared = traits.shared
+    this.reentrant = traits.reentrant
+    this.#wants = traits.wants
+    this.#disagreements = new Disagreements(traits, parts.warn)
     const { names, scripts: runner, replicated } = parts
     this.#scripts = runner
     this.#replicated = replicated ?? runner
@@ -67,15 +78,6 @@ export abstract class QueuedKind implements Kind<LockState> {
     this.#keys = names
     this.#waiterTtl = parts.waiterTtl
   }
-
-  /** If set, replaces the `wants` of every claim of this kind. If undefined, each claim has a `wants` of its own. */
-  protected readonly wants: string | undefined = undefined
-
-  /**
-   * Called if this claim and a holder's claim do not agree on how many permits the lock has. `among`: the number in the
-   * holder's claim. `label`: the holder's label.
-   */
-  protected differs?(claim: Claim, among: string, label: string): void
 
   /** How many tokens, after its own token, a grant may reserve for hand-offs within the client. */
   protected abstract readonly block: number
@@ -95,7 +97,7 @@ export abstract class QueuedKind implements Kind<LockState> {
   ): Promise<Vote>
   attempt(claim: Claim, mode: VoteMode, reserve: number, waits: boolean, floor?: number, returned?: number) {
     const args = {
-      claim: encodeClaim(claim, this.#waiterTtl, this.wants),
+      claim: encodeClaim(claim, this.#waiterTtl, this.#wants),
       mode: mode === 'try' && !waits && floor === undefined ? undefined : mode,
       floor,
       returned,
@@ -228,7 +230,7 @@ export abstract class QueuedKind implements Kind<LockState> {
     const [ttl, position, ticket, heldFor, clock, size] = values as [string, string, string, string, string, string]
     const { owner, label } = decodeNames(values.slice(6).join(' '), Number.parseInt(size, 10))
     const [, among] = size.split('/')
-    if (among && !claim.wants?.endsWith(`/${among}`)) this.differs?.(claim, among, label)
+    if (among) this.#disagreements.check(claim, among, label)
     if (label !== this.#holder) this.#holder = label
     return {
       granted: false,
@@ -245,7 +247,7 @@ export abstract class QueuedKind implements Kind<LockState> {
   }
 
   protected text(claim: Claim): string {
-    return encodeClaim(claim, this.#waiterTtl, this.wants)
+    return encodeClaim(claim, this.#waiterTtl, this.#wants)
   }
 }
 

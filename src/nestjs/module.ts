@@ -11,6 +11,7 @@ import {
 import { APP_FILTER } from '@nestjs/core'
 import { LockClient } from '../client.ts'
 import { LockArgumentError } from '../errors.ts'
+import type { MemoryStore } from '../memory/store.ts'
 import { type ClientOptions, drainOf } from '../options.ts'
 import type { RedisSource } from '../redis/clients.ts'
 import { LockExceptionFilter } from './filter.ts'
@@ -32,7 +33,7 @@ export interface LockModuleOptions extends ClientOptions {
    * that you have made.
    * @since 0.2.0
    */
-  redis: RedisSource | LockClient
+  redis: RedisSource | MemoryStore | LockClient
   /**
    * When the application shuts down, holders get this many ms to release their locks. Their leases are renewed
    * meanwhile.
@@ -172,29 +173,35 @@ export class LockModule {
   }
 }
 
-/** The client of a module, and how it is closed at shutdown. A client that the user made is not closed. */
+/**
+ * The client of a module, and how it is closed at shutdown. A client that the user made is not closed. The client is
+ * made when it is asked for: if a test overrides the provider, it is never made, and nothing connects to Redis.
+ */
 class Tenure {
-  readonly client: LockClient
-  readonly end: () => Promise<void>
+  readonly #options: LockModuleOptions
+  #made: LockClient | undefined
 
-  constructor({ redis, drain = DRAIN, ...options }: LockModuleOptions) {
+  constructor(options: LockModuleOptions) {
+    this.#options = options
+  }
+
+  get client(): LockClient {
+    const { redis, drain = DRAIN, ...options } = this.#options
     drainOf({ drain })
-    if (redis instanceof LockClient) {
-      const [option] = Object.entries(options)
-      if (option) {
-        const [name, value] = option
-        throw new LockArgumentError(
-          name,
-          value,
-          'no such option, because `redis` is a LockClient, which already has its options',
-        )
-      }
-      this.client = redis
-      this.end = async () => {}
-    } else {
-      this.client = new LockClient(redis, options)
-      this.end = () => this.client.close({ drain })
+    if (!(redis instanceof LockClient)) {
+      this.#made ??= new LockClient(redis, options)
+      return this.#made
     }
+    const [option] = Object.entries(options)
+    if (!option) return redis
+    throw new LockArgumentError(
+      ...option,
+      'no such option, because `redis` is a LockClient, which already has its options',
+    )
+  }
+
+  async end(): Promise<void> {
+    await this.#made?.close({ drain: this.#options.drain ?? DRAIN })
   }
 }
 

@@ -39,6 +39,22 @@ export const notRun: readonly Declared[] = [
     begins,
     reason: 'needs the older decorators; test/docs/package/nestjs compiles it with each version of Nest',
   })),
+  ...[
+    ...[
+      'charge.ts',
+      'charge.test.ts',
+      'charge.jest.test.ts',
+      'redis.setup.ts',
+      'vitest.config.ts',
+      'charge.redis.test.ts',
+    ],
+    ...['redis.jest.setup.ts', 'redis.jest.teardown.ts', 'jest.config.cjs', 'charge.redis.jest.test.ts'],
+    ...['charges.nest.ts', 'charges.nest.test.ts'],
+  ].map(file => ({
+    page: 'docs/testing-your-program.md',
+    begins: `// ${file}\n`,
+    reason: 'is a file for a test runner; test/docs/testing-your-program.test.ts compiles it, and runs it if it can',
+  })),
   {
     page: 'docs/migrating.md',
     begins: 'RLock lock = redisson.getLock',

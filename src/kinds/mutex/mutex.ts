@@ -3,16 +3,21 @@
  * client.
  */
 import { surelyUntil } from '../../clock.ts'
-import type { Claim, Heir, HoldName, KindDefinition, Parts, Passed, Vote, VoteMode } from '../../kind.ts'
+import type { Claim, Heir, HoldName, KindDefinition, Parts, Passed, Traits, Vote, VoteMode } from '../../kind.ts'
 import { QueuedKind } from '../queued-kind.ts'
 import type { LockState } from '../state.ts'
 import { MutexInspection } from './inspection.ts'
 import { type MutexNames, namesOf } from './names.ts'
 import { scripts } from './scripts.generated.ts'
+import { stateOfMutex } from './state.ts'
+
+const traits: Traits<LockState> = {
+  shared: false,
+  reentrant: true,
+  stateOf: stateOfMutex,
+}
 
 export class Mutex extends QueuedKind {
-  readonly shared = false
-  readonly reentrant = true
   readonly inTurns = true
   /** How many tokens a grant may reserve for hand-offs. lua/shared/unreported.lua has the same number. */
   protected readonly block = 1_000
@@ -20,7 +25,7 @@ export class Mutex extends QueuedKind {
   readonly #parts: Parts<typeof scripts, MutexNames>
 
   constructor(parts: Parts<typeof scripts, MutexNames>) {
-    super(parts)
+    super(parts, traits)
     this.#parts = parts
     this.inspection = new MutexInspection(parts, key => this.sweep(key))
   }
@@ -44,6 +49,7 @@ export class Mutex extends QueuedKind {
 
 export const mutex: KindDefinition<LockState, typeof scripts, MutexNames> = {
   name: '',
+  traits,
   namesOf,
   scripts,
   make: parts => new Mutex(parts),

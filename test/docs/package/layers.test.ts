@@ -14,6 +14,7 @@ const forbidden: Record<string, string[]> = {
   'src/redis/': ['src/key/', 'src/kinds/', 'src/client.ts'],
   'src/kinds/': ['src/redis/', 'src/key/', 'src/client.ts', 'ioredis'],
   'src/compose/quorum/': ['src/key/', 'src/session.ts', 'src/client.ts'],
+  'src/memory/': ['src/key/', 'src/session.ts', 'src/client.ts', 'src/compose/'],
   'src/backend.ts': ['src/compose/', 'src/key/', 'src/client.ts'],
   'src/session.ts': ['src/kinds/', 'src/client.ts'],
   'src/kind.ts': ['src/redis/', 'src/kinds/', 'src/key/', 'src/client.ts', 'ioredis'],
