@@ -581,7 +581,7 @@ export class Holds implements Due, Succession {
     if (holds.size === 0) {
       this.#allEnded?.()
       // With hand-offs within the client, the timer would be set anew for each of them.
-      if (!this.#kind.handOff) this.#schedule.delete(this)
+      if (!this.#kind.pass) this.#schedule.delete(this)
     }
     if (this.#listener.closing) this.#listener.ended()
   }
