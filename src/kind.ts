@@ -264,6 +264,8 @@ export interface Kind<State = unknown> {
    * waiter can get the lock after a release.
    */
   readonly inTurns: boolean
+  /** Whether the locks are in the memory of this process. */
+  readonly local?: boolean
   readonly queue: FairQueue | undefined
   readonly handOff: HandOff | undefined
   readonly confirmation: Confirmation | undefined

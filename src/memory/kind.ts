@@ -34,6 +34,7 @@ export class MemoryKind<State> implements Kind<State>, FairQueue {
   readonly heldBy: Kind['heldBy']
   readonly shared: boolean
   readonly reentrant: boolean
+  readonly local = true
   /** Turns would need a timer. */
   readonly inTurns = false
   readonly queue: FairQueue = this
