@@ -225,6 +225,8 @@ export interface Kind<State = unknown> {
    * waiter can get the lock after a release.
    */
   readonly inTurns: boolean
+  /** Whether the locks are in the memory of this process. */
+  readonly local?: boolean
   readonly inspection: Inspection<State>
   /**
    * Makes one attempt. With the mode 'queue', the claim joins the queue if it is refused. If a 'try' is granted,

@@ -18,8 +18,8 @@
  * passes before Redis has answered the release, the caller of the release waits no longer.
  *
  * Each use of an uncontended lock adds a hold and removes it, so both have to be cheap. A new hold goes on the agenda
- * only when the timer fires, at the latest after `LOOK` ms. Most holds have ended by then. In a kind with hand-offs
- * within the client, the end of the last hold does not stop the timer.
+ * only when the timer fires, at the latest after `LOOK` ms. Most holds have ended by then. The end of a hold does not
+ * stop the timer, unless the locks are in this process, where the timer would keep the process alive.
  *
  * While the machine is suspended, timers stand still. After it, the clock jumps ahead, and at the next look the holds
  * whose deadlines have passed are lost. If the clock may be behind (`Clock.behind`), every hold is in doubt: Redis is
@@ -580,8 +580,7 @@ export class Holds implements Due, Succession {
     states.get(key)?.dropHold(hold)
     if (holds.size === 0) {
       this.#allEnded?.()
-      // With hand-offs within the client, the timer would be set anew for each of them.
-      if (!this.#kind.pass) this.#schedule.delete(this)
+      if (this.#kind.local) this.#schedule.delete(this)
     }
     if (this.#listener.closing) this.#listener.ended()
   }

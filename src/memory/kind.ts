@@ -33,6 +33,7 @@ export class MemoryKind<State> implements Kind<State> {
   readonly heldBy: Kind['heldBy']
   readonly shared: boolean
   readonly reentrant: boolean
+  readonly local = true
   /** Turns would need a timer. */
   readonly inTurns = false
   readonly inspection: Inspection<State>
