@@ -21,7 +21,11 @@ export class Subscriptions {
     state.heard ??= {}
     const { heard, key } = state
     const known = heard[channel]
-    if (known) return known === true ? undefined : known
+    if (known === true) {
+      if (this.channels.hears(key, channel)) return undefined
+      // The connection for messages was lost since this key subscribed, perhaps while it had no waiters.
+      this.channels.drop(key, channel)
+    } else if (known) return known
     const hearing = this.channels.hear(key, channel)
     heard[channel] = hearing ?? true
     hearing?.then(
