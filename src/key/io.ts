@@ -12,8 +12,7 @@ import { Cleanups } from './cleanups.ts'
 import { FairAfter } from './fair-after.ts'
 import { type KeyState, UNDO_PAUSE } from './key-state.ts'
 import { Outage, SingleAttempts } from './limits.ts'
-import type { Line } from './line.ts'
-import type { Attempt, Port } from './port.ts'
+import type { Attempt, Heeded, Key, Port } from './port.ts'
 import { Schedule } from './schedule.ts'
 import { Subscriptions } from './subscriptions.ts'
 import type { Table } from './table.ts'
@@ -222,7 +221,7 @@ export class Io implements Port {
 
   // The port of the keys.
 
-  ask(state: KeyState, waiter: Waiter, attempt: Attempt, join: boolean, reserve: boolean, sent: number): void {
+  ask(state: Key, waiter: Waiter, attempt: Attempt, join: boolean, reserve: boolean, sent: number): void {
     const begun = attempt === 'as-head' ? this.#awake.at(sent) : 0
     const mode = join ? 'queue' : 'try'
     let again = false
@@ -253,7 +252,7 @@ export class Io implements Port {
     this.#kind.attempt(waiter.claim, mode, reserve ? BLOCK : 0, waits).then(answered, failed)
   }
 
-  tend(state: KeyState, waiters: readonly Waiter[]): void {
+  tend(state: Key, waiters: readonly Waiter[]): void {
     const queued = waiters.map(({ claim, ticket }) => ({ claim, ticket }))
     this.#kind.tend?.(state.key, queued).then(
       answer => state.tended(waiters, answer, this.#clock.now()),
@@ -268,7 +267,7 @@ export class Io implements Port {
     )
   }
 
-  confirm(state: KeyState, waiter: Waiter, grant: Granted, begun: number): void {
+  confirm(state: Key, waiter: Waiter, grant: Granted, begun: number): void {
     const { key, id } = waiter.claim
     this.#kind.confirm?.({ hold: { key, id }, token: grant.token }).then(
       deadline => state.confirmed(waiter, grant, begun, deadline, this.#clock.now()),
@@ -276,7 +275,7 @@ export class Io implements Port {
     )
   }
 
-  undo(state: KeyState, waiter: Waiter): void {
+  undo(state: Key, waiter: Waiter): void {
     this.#cleanups.begin(waiter.claim, () => {
       this.#clock.after(UNDO_PAUSE, () => state.undone(waiter, this.#clock.now()))
       this.#freed(waiter.claim.key)
@@ -293,7 +292,7 @@ export class Io implements Port {
     else if (token !== undefined) this.#listener.doubt(id, token)
   }
 
-  hear(state: Line, head: Waiter, now: number): void {
+  hear(state: Heeded, head: Waiter, now: number): void {
     const begun = this.#awake.at(now)
     const hearing = this.#subscriptions.heed(state, 'unlock', this.pause)
     if (!hearing) return state.listened(now)
@@ -306,7 +305,7 @@ export class Io implements Port {
     )
   }
 
-  listen(state: Line): void {
+  listen(state: Heeded): void {
     this.#subscriptions.subscribe(state, 'unlock')?.catch(() => {})
   }
 
@@ -329,11 +328,11 @@ export class Io implements Port {
     if (this.#single.asking > 0) this.#single.answered(waiter)
   }
 
-  rested(state: KeyState): void {
+  rested(state: Key): void {
     this.#subscriptions.drop(state)
   }
 
-  idle(state: KeyState): void {
+  idle(state: Key): void {
     if (this.#table.states.get(state.key) === state) this.#table.states.delete(state.key)
   }
 
@@ -396,7 +395,7 @@ export class Io implements Port {
   // Requests and subscriptions.
 
   /** `begun`: when the head sent its request, or began to subscribe, on the clock of `#awake`. */
-  #headFailed(state: Line, begun: number, error: Error): void {
+  #headFailed(state: Heeded, begun: number, error: Error): void {
     this.#outage.failed(state, begun, error)
     state.failed(this.#clock.now())
   }

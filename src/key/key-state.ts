@@ -1,11 +1,12 @@
 /**
  * Everything that this client knows of one key: its waiters, its holds, and what replies and messages have said. Every
- * decision about them is made here. This file has no I/O, no timer and no clock: each public method reports an event,
- * and the time comes with it. What has to be done goes out through `Port`, which io.ts and holds.ts carry out.
+ * decision about them is made here, in a class of three layers. It has no I/O, no timer and no clock: each public method
+ * reports an event, and the time comes with it. What has to be done goes out through `Port`, which io.ts and holds.ts
+ * carry out.
  *
- *      line    unfair waiters, first come first; only the head, the first of them, asks Redis     A ─ B ─ C
- *      queue   fair waiters; Redis keeps their order                                            { D, E }
- *      holds   mostly one, and the run of hand-offs to which it belongs (run.ts)                { F }
+ *      queue   fair waiters; Redis keeps their order                                  this file   { D, E }
+ *      line    unfair waiters, first come first; only the head, the first, asks Redis  line.ts     A ─ B ─ C
+ *      holds   mostly one, and the run of hand-offs to which it belongs (run.ts)       tenure.ts   { F }
  *
  * Every waiter announces itself, then asks, then parks:
  *

@@ -7,9 +7,7 @@
  */
 import type { Clock } from '../clock.ts'
 import { outOfReach } from '../errors.ts'
-import type { KeyState } from './key-state.ts'
-import type { Line } from './line.ts'
-import type { Silence } from './port.ts'
+import type { Heeded, Silence } from './port.ts'
 import type { Due, Schedule } from './schedule.ts'
 import type { Waiter } from './waiter.ts'
 
@@ -129,19 +127,19 @@ export class SingleAttempts implements Due {
 export class Outage implements Due {
   slot = -1
   dueAt = NEVER
-  readonly #states: ReadonlyMap<string, KeyState>
+  readonly #states: ReadonlyMap<string, Heeded>
   readonly #schedule: Schedule
   readonly #patience: number
-  readonly #end: (state: Line, waiter: Waiter, error: Error) => void
+  readonly #end: (state: Heeded, waiter: Waiter, error: Error) => void
   #now: Silence | undefined
   /** Whether a connection has failed. False while only the first connection is still being made. */
   #known = false
 
   constructor(
-    states: ReadonlyMap<string, KeyState>,
+    states: ReadonlyMap<string, Heeded>,
     schedule: Schedule,
     patience: number,
-    end: (state: Line, waiter: Waiter, error: Error) => void,
+    end: (state: Heeded, waiter: Waiter, error: Error) => void,
   ) {
     this.#states = states
     this.#schedule = schedule
@@ -189,7 +187,7 @@ export class Outage implements Due {
    * Called when the head of a line has asked Redis at `since`, and the attempt has now failed with this error. If the
    * attempt took at least `patience` ms, Redis counts as out of reach for all waiters of the line, from `since` on.
    */
-  failed(state: Line, since: number, error: Error): void {
+  failed(state: Heeded, since: number, error: Error): void {
     const now = this.#schedule.clock.now()
     if (state.line.size === 0 || now - since < this.#patience) return
     state.silence = { since: state.silence?.since ?? since, error }
@@ -216,7 +214,7 @@ export class Outage implements Due {
   }
 
   /** Ends each wait for this key during which Redis has been out of reach for `patience` ms. Returns when to check again. */
-  #judge(state: Line, now: number): number {
+  #judge(state: Heeded, now: number): number {
     let next = now + this.#patience
     for (const waiter of [...state.line, ...state.queue]) {
       // The other unfair waiters depend on the answers to the first one, so `silence` ends only the waits of unfair

@@ -103,7 +103,8 @@ export abstract class Line extends Tenure {
       if (this.run && this.#behindOurselves(now)) return
       if (this.others) return this.#tryInTurn(now)
       this.#woken = true
-      if (!this.asking) this.#tryHead(now)
+      if (this.asking) return
+      this.#tryHead(now)
     } else if (this.refusal) {
       // The head is parked, and its wake-ups are for the whole line. So the new waiter need not ask Redis.
       this.refusal = this.upToDate(this.refusal)

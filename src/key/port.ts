@@ -1,8 +1,6 @@
 /** What a key asks of its client. The decisions are made in key-state.ts; io.ts and holds.ts carry them out. */
-import type { Channel, Granted } from '../kind.ts'
+import type { Channel, Granted, Refused, Renewed, Tended } from '../kind.ts'
 import type { Hold } from './hold.ts'
-import type { KeyState } from './key-state.ts'
-import type { Line } from './line.ts'
 import type { Run } from './run.ts'
 import type { Waiter } from './waiter.ts'
 
@@ -32,6 +30,28 @@ export interface Silence {
   error: Error
 }
 
+/** What io.ts sees of the unfair waiters of a key (line.ts), and the events that it reports to them. */
+export interface Heeded {
+  readonly key: string
+  heard: Heard | undefined
+  silence: Silence | undefined
+  readonly line: ReadonlySet<Waiter>
+  readonly queue: ReadonlySet<Waiter>
+  listened(now: number): void
+  failed(now: number): void
+  end(waiter: Waiter, error: Error | undefined, now: number): void
+}
+
+/** What io.ts sees of a key, and the answers that it reports (key-state.ts). */
+export interface Key extends Heeded {
+  answered(waiter: Waiter, attempt: Attempt, join: boolean, answer: Granted | Refused, now: number): void
+  takeBack(waiter: Waiter): void
+  tended(waiters: readonly Waiter[], answer: Tended | undefined, now: number): void
+  confirmed(waiter: Waiter, grant: Granted, begun: number, deadline: Renewed, now: number): void
+  unconfirmed(waiter: Waiter, begun: number, error: Error, now: number): void
+  undone(waiter: Waiter, now: number): void
+}
+
 /** What a key asks of its client. io.ts implements the port. */
 export interface Port {
   /** Whether several owners may hold a lock at a time. */
@@ -47,13 +67,13 @@ export interface Port {
   /** Whether the client is closed. A closed client accepts no grants. */
   readonly closed: boolean
   /** Sends an attempt; then calls `answered`, or `failed` if there is no answer. `reserve`: for hand-offs. */
-  ask(state: KeyState, waiter: Waiter, attempt: Attempt, join: boolean, reserve: boolean, now: number): void
+  ask(key: Key, waiter: Waiter, attempt: Attempt, join: boolean, reserve: boolean, now: number): void
   /** Sends a heartbeat of these waiters, and calls `tended`. */
-  tend(state: KeyState, waiters: readonly Waiter[]): void
+  tend(key: Key, waiters: readonly Waiter[]): void
   /** Asks replicas whether they have a grant, and calls `confirmed` or `unconfirmed`. */
-  confirm(state: KeyState, waiter: Waiter, grant: Granted, now: number): void
+  confirm(key: Key, waiter: Waiter, grant: Granted, now: number): void
   /** Takes back a grant that replicas did not confirm, and calls `undone` a moment later. */
-  undo(state: KeyState, waiter: Waiter): void
+  undo(key: Key, waiter: Waiter): void
   /** Removes the waiter from the queue in Redis, or releases what it was granted. */
   leave(waiter: Waiter): void
   /**
@@ -62,9 +82,9 @@ export interface Port {
    */
   check(waiter: Waiter, token?: number): void
   /** Subscribes to the unlock channel, and calls `listened` when the subscription is active or takes too long. */
-  hear(line: Line, head: Waiter, now: number): void
+  hear(key: Heeded, head: Waiter, now: number): void
   /** Subscribes to the unlock channel in the background. */
-  listen(line: Line): void
+  listen(key: Heeded): void
   /** Whether a message about a release reaches this client, perhaps because of a subscription that was just dropped. */
   reached(key: string): boolean
   /** Called when the waiter has parked. */
@@ -72,9 +92,9 @@ export interface Port {
   /** Called when the waiter's wait is over, before its promise settles. */
   settled(waiter: Waiter): void
   /** Called when the key has no waiters left. */
-  rested(state: KeyState): void
+  rested(key: Heeded): void
   /** Called when the key has neither waiters nor holds, and no call is about to add one. */
-  idle(state: KeyState): void
+  idle(key: Key): void
 }
 
 /** What a key asks for when it hands the lock on within the client. holds.ts implements it. */

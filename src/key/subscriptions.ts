@@ -2,7 +2,7 @@
 import type { Clock } from '../clock.ts'
 import { isRefusal } from '../errors.ts'
 import type { Channel, Channels } from '../kind.ts'
-import type { Line } from './line.ts'
+import type { Heeded } from './port.ts'
 
 export class Subscriptions {
   readonly channels: Channels
@@ -17,11 +17,15 @@ export class Subscriptions {
    * Subscribes for the waiters of this key. Resolves when the subscription is active. Returns undefined if it is active
    * already. If subscribing fails, the next waiter subscribes again.
    */
-  subscribe(state: Line, channel: Channel): Promise<void> | undefined {
+  subscribe(state: Heeded, channel: Channel): Promise<void> | undefined {
     state.heard ??= {}
     const { heard, key } = state
     const known = heard[channel]
-    if (known) return known === true ? undefined : known
+    if (known === true) {
+      if (this.channels.hears(key, channel)) return undefined
+      // The connection for messages was lost since this key subscribed, perhaps while it had no waiters.
+      this.channels.drop(key, channel)
+    } else if (known) return known
     const hearing = this.channels.hear(key, channel)
     heard[channel] = hearing ?? true
     hearing?.then(
@@ -42,7 +46,7 @@ export class Subscriptions {
    * waiter continues without messages: its requests may still reach Redis, and the lock's state is read from time to
    * time (I4). Rejects if Redis refuses the subscription.
    */
-  heed(state: Line, channel: Channel, limit: number): Promise<void> | undefined {
+  heed(state: Heeded, channel: Channel, limit: number): Promise<void> | undefined {
     const hearing = this.subscribe(state, channel)
     if (!hearing) return undefined
     return new Promise((resolve, reject) => {
@@ -59,7 +63,7 @@ export class Subscriptions {
   }
 
   /** Ends the subscriptions of this key. */
-  drop(state: Line): void {
+  drop(state: Heeded): void {
     const { heard, key } = state
     state.heard = undefined
     for (const channel of Object.keys(heard ?? {}) as Channel[]) {

@@ -176,7 +176,7 @@ describe('the time of day of Redis steps', () => {
   )
 
   // This test fails if `if queued and not (holder and ends >= now) then` becomes `if false then` in lua/mutex/tend.lua:
-  // no waiter notices the lapsed lease. It also fails if `Math.min(ttl + AFTER_LAPSE, this.#port.pause)` becomes `ttl +
+  // no waiter notices the lapsed lease. It also fails if `Math.min(ttl + AFTER_LAPSE, this.port.pause)` becomes `ttl +
   // AFTER_LAPSE` in src/key/key-state.ts: the waiter notices the lapse a minute later. It also fails if `-- include:
   // lapse` becomes `local more, word = false, 'expiry'` in lua/permits/tend.lua: no waiter notices the lapsed lease.
   // Even without these changes, one delay cannot be prevented: a dead holder's lease lasts for its own length *and* the

@@ -110,7 +110,7 @@ describe('failover to a replica that missed the grant', () => {
 })
 
 describe('failover to a replica that missed releases', () => {
-  // This test fails if `this.holding.sendAgain(each => key === undefined || each === key)` is removed in
+  // This test fails if `this.holding.endings.sendAgain(each => key === undefined || each === key)` is removed in
   // src/kind-client.ts: the new master has a hold that ended on the old one, and nothing ends it before its lease does.
   test.each(kinds)('I4 I5: what was released is released there too, and what is held stays ($kind)', async kind => {
     const { master, replica, redis, mine, theirs, holder, other, key, loseWrites, promote } = await scene(kind)

@@ -44,7 +44,7 @@ describe.each(Object.entries(losses))('%s', (name, lose) => {
   // string.format('%.0f', math.max(clock + 1, 1e15))` in lua/shared/clock.lua: tokens are only counted, and the count
   // starts again after the loss (I2). (With fair callers the test does not fail. A waiter joins again with its old
   // ticket, which is larger than the token of the lost hold, and then gets a token that is larger than its ticket.) It
-  // also fails if `Math.min(ttl + AFTER_LAPSE, this.#port.pause)` becomes `ttl + AFTER_LAPSE` in src/key/key-state.ts:
+  // also fails if `Math.min(ttl + AFTER_LAPSE, this.port.pause)` becomes `ttl + AFTER_LAPSE` in src/key/key-state.ts:
   // no waiter asks before the time at which the lost lease would have ended (I4). It also fails if `return
   // this.#lose(hold, 'Redis no longer knows this hold')` becomes `renewed = this.#clock.now() + question.ms` in
   // src/key/holds.ts: a missing hold counts as renewed, and the holder is never notified (I8). It also fails if `elseif

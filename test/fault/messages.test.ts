@@ -23,7 +23,7 @@ function allMessages(proxy: FrameProxy, deed: 'drop' | 'hold' | 'twice') {
 describe('messages are lost', () => {
   const waiterTtl = 1_800
 
-  // This test fails if `Math.min(ttl + AFTER_LAPSE, this.#port.pause)` becomes `ttl + AFTER_LAPSE` in
+  // This test fails if `Math.min(ttl + AFTER_LAPSE, this.port.pause)` becomes `ttl + AFTER_LAPSE` in
   // src/key/key-state.ts: no waiter checks before the lease ends.
   test.each(kindsAndWays)(
     'the message of a release: I4, the waiter notices within a heartbeat ($kind, fair: $fair)',
@@ -287,7 +287,7 @@ describe('messages are forged', () => {
   // This test fails if `this.#table.states.get(key)?.unlocked(by, this.#host.clock.now())` becomes `const state =
   // this.#table.states.get(key); state?.found(state.head!, { granted: true, token: 1, deadline: 1e9, via: 'wakeup' },
   // 0)` in src/kind-client.ts: the client believes the forged message without a check. It also fails if `if
-  // (!this.#asking) this.#tryHead(now)` becomes `this.#tryHead(now)` in src/key/key-state.ts: each message costs a
+  // (!this.asking) this.#tryHead(now)` becomes `this.#tryHead(now)` in src/key/line.ts: each message costs a
   // request.
   test.each(kinds)(
     'saying that the lock is free: I1, no caller takes it, and hundreds of such messages cost few requests ($kind)',

@@ -84,7 +84,7 @@ describe('one release admits several waiters of another client by one message', 
   })
 
   // This test fails if `.giveBack({ key: locks.keys.keyOf(lock) as string, id })` becomes ``
-  // in src/session.ts and `if (leaves) this.#port.leave(waiter)` is removed in src/key/key-state.ts: the permit for the
+  // in src/session.ts and `if (leaves) this.port.leave(waiter)` is removed in src/key/key-state.ts: the permit for the
   // waiter that has left is never used.
   test('that comes when one waiter has given up: I4 I7, its permit is passed on, and the other waiters keep theirs', async () => {
     const controller = new AbortController()

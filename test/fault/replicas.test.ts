@@ -85,7 +85,7 @@ describe('with a replica that receives writes', () => {
     expect((await other.tryLock(key))?.held).toBe(true)
   })
 
-  // This test fails if `if (!this.#port.confirms)` becomes `if (true)` in src/key/key-state.ts: the replica becomes the
+  // This test fails if `if (!this.port.confirms)` becomes `if (true)` in src/key/key-state.ts: the replica becomes the
   // master without the grant, and grants the lock again. (On a busy machine, the replica sometimes gets the grant in
   // time. The test then passes in spite of the change.)
   test('I1: a grant survives the failover', async () => {
@@ -99,7 +99,7 @@ describe('with a replica that receives writes', () => {
 })
 
 describe('with a replica that does not receive writes', () => {
-  // This test fails if `if (!this.#port.confirms)` becomes `if (true)` in src/key/key-state.ts: the attempt gets the
+  // This test fails if `if (!this.port.confirms)` becomes `if (true)` in src/key/key-state.ts: the attempt gets the
   // lock, although no replica knows of it. It also fails if `waiter.confirming || waiter.unanswered > 0` becomes
   // `waiter.unanswered > 0` in src/key/key-state.ts: the lock is not free until the lease ends.
   test.each(ways)('a single attempt rejects, and the lock is free (fair: %s)', async fair => {
@@ -113,7 +113,7 @@ describe('with a replica that does not receive writes', () => {
     expect(free.held).toBe(true)
   })
 
-  // This test fails if `waited >= this.#port.patience` becomes `true` in src/key/key-state.ts: the call rejects at
+  // This test fails if `waited >= this.port.patience` becomes `true` in src/key/key-state.ts: the call rejects at
   // once. It also fails if `this.#clock.after(UNDO_PAUSE, () => state.undone(waiter, this.#clock.now()))` becomes `{}`
   // in src/key/io.ts: the caller does not ask again, and no later grant reaches it.
   test.each(ways)('I4: a call continues to wait, and is granted when the replica is back (fair: %s)', async fair => {
@@ -164,8 +164,8 @@ describe('with a replica that does not receive writes', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // This test fails if `if (!this.#port.confirms)` becomes `if (true)` in src/key/key-state.ts: the first waiter gets
-  // the lock, although no replica knows of it. It also fails if `this.#port.undo(this, waiter)` becomes
+  // This test fails if `if (!this.port.confirms)` becomes `if (true)` in src/key/key-state.ts: the first waiter gets
+  // the lock, although no replica knows of it. It also fails if `this.port.undo(this, waiter)` becomes
   // `this.undone(waiter, now)` in src/key/key-state.ts: the hand-off is not undone, and the next waiter does not get
   // the lock. It also fails if `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = micros + 60000000` in
   // lua/mutex/tend.lua: the first waiter gets a ticket that is a minute ahead, and so joins the queue again behind

@@ -18,6 +18,18 @@ test('I4 a fair waiter listens to its inbox before it asks', async () => {
   expect(at.kind.attempts.next.args).toEqual([expect.objectContaining({ id: 'A' }), { join: true }])
 })
 
+test('I4 a fair waiter listens before it asks, also if its client has lost the connection since the waiter before', async () => {
+  const at = new Waiting()
+  await at.parkedFair({ id: 'A' })
+  at.message('A', 100, 'handoff')
+  at.channels.deafen()
+  at.channels.slow = true
+  await at.start({ id: 'B', mode: 'queue' })
+  expect(at.asking).toEqual([])
+  await at.channels.hearings.next.answer()
+  expect(at.asking).toEqual(['B'])
+})
+
 test('I4 a grant by message settles the wait even if it comes before the refusal that was sent earlier', async () => {
   const at = new Waiting()
   const waiter = await at.start({ id: 'A', mode: 'queue' })

@@ -159,6 +159,11 @@ export class FakeChannels implements Channels {
     return this.#confirmed.has(name) && (this.lingers || (this.#users.get(name) ?? 0) > 0)
   }
 
+  /** The connection is lost: no subscription is confirmed any more. */
+  deafen(): void {
+    this.#confirmed.clear()
+  }
+
   drop(key: string, channel: Channel): void {
     this.#count(key, channel, -1)
   }
