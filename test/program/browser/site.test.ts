@@ -10,7 +10,7 @@ import { Hono } from 'hono'
 import type { Browser } from 'puppeteer-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { run } from '../../../local-redis/command.ts'
-import { base, inside } from '../../../site/.vitepress/places.ts'
+import { base, inside, placeOf } from '../../../site/.vitepress/places.ts'
 import { launchChromium, openPage, texts } from './chromium.ts'
 import { overflow } from './scene.ts'
 
@@ -104,6 +104,11 @@ test('each link to a heading works', async () => {
       const target = new URL(path || here.pathname, here).pathname.slice(base.length).replace(/(^|\/)$/, '$1index.html')
       if (!ids.get(target)?.has(decodeURIComponent(anchor!))) broken.push(`${name}: ${path}#${anchor}`)
       seen += 1
+    }
+    for (const [url, file] of content.matchAll(
+      /href="(https:\/\/github\.com\/[^/"]+\/[^/"]+\/blob\/main\/([^"#]+\.md))/g,
+    )) {
+      if (placeOf(file!)) broken.push(`${name}: ${url} leads out of the site`)
     }
   }
   expect(seen).toBeGreaterThan(300)
