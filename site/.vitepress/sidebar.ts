@@ -31,7 +31,6 @@ export function sidebar(): Item[] {
         page('Re-entry', '/guide/re-entry'),
         page('Fencing', '/guide/fencing'),
         page('Options', '/guide/options'),
-        page('Testing your program', '/guide/testing-your-program'),
         page('Errors', '/guide/errors'),
         page('NestJS', '/guide/nestjs'),
         page('Tuning', '/guide/tuning'),
