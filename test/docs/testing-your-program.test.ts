@@ -80,7 +80,7 @@ test('the tests in memory pass', async () => {
   const files = ['charge.test.ts', 'charges.nest.test.ts']
   const config = join(folder, 'none.config.js')
   await writeFile(config, 'export default {}')
-  const args = ['vitest/vitest.mjs', 'run', '--root', folder, '--config', config, ...files]
+  const args = ['vitest/vitest.mjs', 'run', '--root', folder, '--config', config, '--test-timeout', '60000', ...files]
   const { code, output, errors } = await runNode([tool(args[0] as string), ...args.slice(1)], { cwd: folder })
   expect(code, output + errors).toBe(0)
   expect(output).toMatch(/Tests +6 passed/)

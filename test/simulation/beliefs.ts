@@ -62,6 +62,9 @@ export class Beliefs implements ClientWatcher {
         this.#failed('I2', `${id} has the token ${token}, after ${last} of ${other}`)
     }
     tokens.set(owner, Math.max(token, tokens.get(owner) ?? 0))
+    // A forced release came between the grant and its arrival, and its message is lost or late: until the client learns
+    // of it, another caller may have the lock, as if the grant had arrived in time.
+    if (this.#forced.has(id)) return
     for (const open of this.#open.values())
       if (open.hold.key === key && open.hold.owner !== owner) this.#mayEnd(open, id)
   }
