@@ -2,6 +2,7 @@ import { mock } from 'node:test'
 import { setTimeout as realPause } from 'node:timers/promises'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { type Lease, LockArgumentError, LockClient } from '../../src/index.ts'
+import type { MemoryHub } from '../../src/memory/hub.ts'
 import { memory } from '../../src/memory/index.ts'
 import { runNode } from '../kit/program.ts'
 import { client, freshKey } from '../kit/redis.ts'
@@ -144,16 +145,20 @@ describe.each(Object.entries(ways))('under fake timers: %s', (name, { install, a
   })
 })
 
-test('a lock that nobody uses has no timer', async () => {
+test('a lock that nobody uses has no timer, and leaves nothing in the store (I7)', async () => {
   vi.useFakeTimers()
-  const locks = client({}, memory())
+  const store = memory()
+  const locks = client({}, store)
   const key = freshKey()
   await locks.using(key, () => locks.using(key, () => {}))
   const lease = await locks.lock(key)
   const next = locks.lock(key)
   await lease.release()
+  await locks.tryLock(key)
   await (await next).release()
+  await locks.readWrite(key).read.using(() => locks.semaphore(key, 2).using(() => locks.inspect(key)))
   expect(vi.getTimerCount()).toBe(0)
+  expect((store as MemoryHub).locks.size).toBe(0)
 })
 
 test('a program that does nothing but lock still has its timers', async () => {
