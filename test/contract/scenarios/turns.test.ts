@@ -19,7 +19,7 @@ test('three processes with a caller each share the lock', async () => {
   const written = await eventually(async () => {
     const entries = await crew.written()
     return entries.length >= beginning + turns ? entries.slice(beginning, beginning + turns) : undefined
-  })
+  }, 30_000)
   const holders = new Map<string, string>()
   for (const event of await crew.history()) if (event.kind === 'grant') holders.set(event.id, event.worker)
   const held = written!.map(([, id]) => holders.get(id))
