@@ -81,7 +81,10 @@ test('the tests in memory pass', async () => {
   const config = join(folder, 'none.config.js')
   await writeFile(config, 'export default {}')
   const args = ['vitest/vitest.mjs', 'run', '--root', folder, '--config', config, '--test-timeout', '60000', ...files]
-  const { code, output, errors } = await runNode([tool(args[0] as string), ...args.slice(1)], { cwd: folder })
+  const { code, output, errors } = await runNode([tool(args[0] as string), ...args.slice(1)], {
+    cwd: folder,
+    env: { NO_COLOR: '1' },
+  })
   expect(code, output + errors).toBe(0)
   expect(output).toMatch(/Tests +6 passed/)
 }, 120_000)
