@@ -13,7 +13,7 @@ const folders: readonly (readonly [files: RegExp, place: string])[] = [
   [/^site\/(.+)\.md$/, ''],
   [/^docs\/decisions\/(.+)\.md$/, 'decisions/'],
   [/^docs\/([^/]+)\.md$/, 'guide/'],
-  [/^((?:examples|lua|benchmarks)\/(?:.+\/)?README)\.md$/, ''],
+  [/^((?:examples|lua|benchmarks|src)\/(?:.+\/)?README)\.md$/, ''],
   [/^(CHANGELOG|CONTRIBUTING|SECURITY|CODE_OF_CONDUCT)\.md$/, 'project/'],
 ]
 
@@ -48,4 +48,5 @@ export function fileOf(url: string, file: string): string | undefined {
 }
 
 /** The pages for those who change the project or judge it from inside. Users' pages are found before them. */
-export const inside = /^(decisions\/|lua\/|benchmarks\/|project\/|guide\/(life-of-a-request|protocol|model|testing)\b)/
+export const inside =
+  /^(decisions\/|lua\/|src\/|benchmarks\/|project\/|guide\/(life-of-a-request|protocol|model|testing)\b)/

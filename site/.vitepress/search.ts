@@ -11,7 +11,7 @@ export const searchOptions = {
       'guide/errors': /^(err|code|exception)/,
     }
     for (const [page, words] of Object.entries(wanted)) if (path.startsWith(page) && words.test(term)) return 8
-    if (/^(decisions|lua|benchmarks|project)\/|^guide\/(life-of-a-request|protocol|model|testing)\./.test(path))
+    if (/^(decisions|lua|src|benchmarks|project)\/|^guide\/(life-of-a-request|protocol|model|testing)\./.test(path))
       return 0.1
     return path.startsWith('reference/') ? 0.4 : 1
   },

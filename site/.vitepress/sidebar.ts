@@ -63,6 +63,7 @@ export function sidebar(): Item[] {
       collapsed: true,
       items: [
         page('The life of a request', '/guide/life-of-a-request'),
+        page('The map of the house', '/src/'),
         page('The protocol', '/guide/protocol'),
         page('A lock in Redis', '/lua/'),
         page('The model', '/guide/model'),
