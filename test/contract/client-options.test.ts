@@ -172,7 +172,7 @@ test('tokenMemory is how long a free lock’s token clock is kept', async () => 
   const key = freshKey()
   await (await locks.lock(key)).release()
   const admin = place().admin()
-  await eventually(async () => (await admin.keysWith(key)).length === 0)
+  await eventually(async () => (await admin.keysWith(key)).length === 0, 20_000)
 })
 
 describe('defaults for the options of a call', () => {
