@@ -16,7 +16,7 @@ export type { MemoryStore } from './store.ts'
  * It has every kind of lock, option, event and error, except the option `replicas`. Its time is that of the globals
  * `performance` and `setTimeout`, so it works with the fake timers of test runners.
  * @throws LockArgumentError when it gets an argument
- * @since 0.1.0
+ * @since 0.2.0
  */
 export function memory(...none: []): MemoryStore {
   if (none.length > 0) throw new LockArgumentError('memory()', 'called with an argument', 'no arguments: memory()')

@@ -286,13 +286,13 @@ export class MemoryLock {
     return { granted: true, token, deadline: surelyUntil(now, Math.min(until - now, lease)), via }
   }
 
-  #refuse({ id, ...asked }: Asked): RefusedBy {
-    const waiting = this.#find(id)
+  #refuse(asked: Asked): RefusedBy {
+    const waiting = this.#find(asked.id)
     return {
       ...this.#first,
       granted: false,
       sent: this.#hub.now(),
-      position: waiting ? this.#position({ id, ...asked }) : 0,
+      position: waiting ? this.#position(asked) : 0,
       ticket: `${waiting?.ticket ?? 0}`,
       clock: this.#hub.last,
     }
@@ -405,8 +405,7 @@ export class MemoryLock {
     const heard = this.#waits ? this.#admit(via, by) : opened ? this.#hub.free(this.name, by) : 0
     // The latest lease of a mutex may have been released, and the other ones end earlier.
     if (this.#mutex && this.#holds.size > 0) this.#tellEnd(this.#first.ttl)
-    if (this.#holds.size > 0) return heard
-    if (!this.#waits) this.#hub.idle(this)
+    if (this.#holds.size === 0 && !this.#waits) this.#hub.idle(this)
     return heard
   }
 

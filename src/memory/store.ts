@@ -15,7 +15,7 @@ export type StoreClient = EventEmitter<ClientEventMap>
 
 /**
  * A place for locks in the memory of this process, in the stead of a Redis. Made by `memory()`.
- * @since 0.1.0
+ * @since 0.2.0
  */
 export interface MemoryStore {
   /**
@@ -24,7 +24,7 @@ export interface MemoryStore {
    * @param key 1 to 1024 UTF-8 bytes
    * @returns how many holds there were
    * @throws LockArgumentError when the key is wrong
-   * @since 0.1.0
+   * @since 0.2.0
    */
   lose(key: string): number
   /**
@@ -32,14 +32,14 @@ export interface MemoryStore {
    * attempt rejects at once, a wait after `outageTimeout`. Holds are not renewed, and are lost when their leases end.
    * @param client a `LockClient` of this store. Default: all clients, also those that are made before `reconnect`
    * @throws LockArgumentError when `client` is no client of this store
-   * @since 0.1.0
+   * @since 0.2.0
    */
   disconnect(client?: EventEmitter<ClientEventMap>): void
   /**
    * Ends what `disconnect` has begun. The client emits `reconnected`.
    * @param client a `LockClient` of this store. Default: all clients
    * @throws LockArgumentError when `client` is no client of this store
-   * @since 0.1.0
+   * @since 0.2.0
    */
   reconnect(client?: EventEmitter<ClientEventMap>): void
   /** @internal */
