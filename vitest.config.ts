@@ -26,10 +26,7 @@ const common = {
   retry: 0,
 }
 
-/**
- * Names of test files that take long. They begin first, in this order. The first three lines of names need two thirds of
- * the processor time of `npm test`.
- */
+/** Names of test files that take long. They begin first, in this order. */
 const early = [
   ...['docs/blocks', 'nestjs/nestjs', 'bench/run', 'cli/bad-input', 'simulation/simulation', 'cli/away'],
   ...['cli/topologies', 'scenarios/exclusion', 'scenarios/counting', 'examples/transfer', 'bench/redisson'],
