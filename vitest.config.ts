@@ -6,13 +6,17 @@ const untidy = ['test/docs/*.test.ts', 'test/contract/opentelemetry/*.test.ts']
 const faults = ['test/fault/{,quorum/}*.test.ts']
 const failovers = ['test/topology/faults/*.test.ts']
 const screens = ['test/program/{browser,terminal}/*.test.ts']
+/** What is around the library: the program `baton`, the benchmark, and the applications of Nest's users. */
+const nest = 'test/docs/package/nestjs/nestjs.test.ts'
+const program = ['test/program/!(browser|terminal)/**/*.test.ts', nest]
 
 const common = {
   globalSetup: 'test/kit/global-setup.ts',
   // The tests use real servers and child processes, often on two slow cores. Most tests mostly wait, so more files run
   // at the same time than there are cores. With many more files, some bounds on times would no longer hold.
   maxWorkers: 4,
-  testTimeout: 20_000,
+  // Only stops a test that hangs: what has to be prompt, a test says itself.
+  testTimeout: 60_000,
   hookTimeout: 60_000,
   // On a busy machine, the default of 1 s is too short for a page to show what was read from Redis.
   expect: { poll: { timeout: 10_000 } },
@@ -22,10 +26,7 @@ const common = {
   retry: 0,
 }
 
-/**
- * Names of test files that take long. They begin first, in this order. The first three lines of names need two thirds of
- * the processor time of `npm test`.
- */
+/** Names of test files that take long. They begin first, in this order. */
 const early = [
   ...['docs/blocks', 'nestjs/nestjs', 'bench/run', 'cli/bad-input', 'simulation/simulation', 'cli/away'],
   ...['cli/topologies', 'scenarios/exclusion', 'scenarios/counting', 'examples/transfer', 'bench/redisson'],
@@ -69,11 +70,12 @@ export default defineConfig({
           ...common,
           name: 'together',
           include: ['test/**/*.test.ts'],
-          exclude: [...untidy, ...faults, ...failovers, ...screens],
+          exclude: [...untidy, ...faults, ...failovers, ...screens, ...program],
           isolate: false,
         },
       },
       { test: { ...common, name: 'apart', include: untidy } },
+      { test: { ...common, name: 'program', include: program, isolate: false } },
       { test: { ...common, name: 'faults', include: faults } },
       // Each file starts six servers. On a busy machine, a server that is slow to answer is mistaken for a dead one.
       {
@@ -81,7 +83,6 @@ export default defineConfig({
           ...common,
           name: 'failovers',
           include: failovers,
-          testTimeout: 30_000,
           maxWorkers: 2,
           sequence: { groupOrder: 1 },
         },

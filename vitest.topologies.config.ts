@@ -11,7 +11,8 @@ const common = {
   globalSetup: 'test/kit/global-setup.ts',
   // These tests mostly wait, for leases to end and for servers to start. A file uses the processor for 1 s of 20 s.
   maxWorkers: 6,
-  testTimeout: 30_000,
+  // Only stops a test that hangs: what has to be prompt, a test says itself.
+  testTimeout: 60_000,
   hookTimeout: 60_000,
   chaiConfig: { truncateThreshold: 2_000 },
   retry: 0,
@@ -29,6 +30,7 @@ export default defineConfig({
           // The files of a worker share its process. Loading all modules again for each file would double the processor
           // time.
           isolate: false,
+          ...(name === 'memory' && { runner: 'test/kit/memory-runner.ts' }),
         },
       })),
       ...Object.entries(withIoredis5).map(([name, include]) => ({

@@ -1,6 +1,7 @@
 /** `baton bench` compares locks under contention. benchmarks/run.ts says what is measured, and how. */
 import { writeFile } from 'node:fs/promises'
 import { constants } from 'node:os'
+import { pathToFileURL } from 'node:url'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { type Results, takesPart } from '../benchmarks/contract.ts'
 import type { Progress } from '../benchmarks/report/progress.ts'
@@ -14,8 +15,10 @@ import { reachServer } from './reach.ts'
 interface Options {
   scenario: string[]
   rival: string[]
-  rounds: number
-  seconds: number
+  quick?: true
+  all?: true
+  rounds?: number
+  seconds?: number
   rtt: number
   warmCores: boolean
   url?: readonly string[]
@@ -26,23 +29,28 @@ interface Options {
 export function addBench(program: Command): void {
   const competing = new Option('--rival <names>', 'names of the locks to compare, separated by commas')
     .argParser(collect)
-    .default([], 'all')
+    .default([], 'those of --quick')
   const command = program
     .command('bench')
     .description('measures locks under contention, side by side: latency, throughput, cost, fairness')
-    .addOption(new Option('--scenario <names>', namesOf(scenarios)).argParser(collect).default([], 'all'))
+    .addOption(
+      new Option(
+        '--quick',
+        'measure for less than 90 s: one round of the most important scenarios, without most locks of other packages (default)',
+      ).conflicts('all'),
+    )
+    .option('--all', 'measure every scenario and every lock')
+    .addOption(new Option('--scenario <names>', namesOf(scenarios)).argParser(collect).default([], 'those of --quick'))
     .addOption(competing)
     .option(
       '--rounds <n>',
-      'number of rounds; each lock is measured once per round; use at least 3 to see how much the figures vary',
+      'number of rounds; each lock is measured once per round; use at least 3 to see how much the figures vary (default: 3, of --quick 1)',
       atLeast(1, true),
-      3,
     )
     .option(
       '--seconds <s>',
-      'how long callers acquire and release a lock in each measurement, in seconds',
+      'how long callers acquire and release a lock in each measurement, in seconds (default: 2, of --quick 1)',
       atLeast(0.1),
-      2,
     )
     .option('--rtt <ms>', 'round-trip delay to add between clients and server, in ms', atLeast(0), 0)
     .option('--no-warm-cores', 'do not keep idle cores awake; each wake-up then takes 50 to 100 µs longer')
@@ -57,11 +65,13 @@ export function addBench(program: Command): void {
       'after',
       `
 Examples:
-  baton bench --scenario 2x8-hold5 --rounds 1
+  baton bench
+  baton bench --scenario 2x8-hold5
   baton bench --rival baton-fair,redlock --scenario 2x8 --rounds 1
-  baton bench --rtt 1 --json results.json --html results.html
+  baton bench --all --json results.json --html results.html
 
-A run of everything takes 30 to 40 minutes, and with all locks of other packages 90 minutes or more. The first example takes a minute.
+A run says at its beginning how long it will take. With --all, it takes 30 to 40 minutes, and with all locks of other packages 90 minutes or more.
+With --scenario or --rival, what is not named is everything, in three rounds, unless --quick is given too.
 Locks of other packages are measured if the package is installed in the current folder. Missing packages are listed at the end.
 Scenarios on several servers (quorum-…) start their own servers, so they run only without --url.
 A server that you give by --url keeps its data: baton removes only its own keys.
@@ -81,13 +91,16 @@ If stdout is not a terminal, progress is printed to stderr.`,
 }
 
 async function bench({ scenario, rival, url: given, ...options }: Options): Promise<number> {
-  const [{ rivals }, { run }, { openProgress }] = await Promise.all([
+  const [{ rivals }, { run }, { openProgress, roughly }, { quick, hurried, lengthOf }] = await Promise.all([
     import('../benchmarks/rivals/index.ts'),
     import('../benchmarks/run.ts'),
     import('../benchmarks/report/progress.ts'),
+    import('../benchmarks/harness/plan.ts'),
   ])
-  const chosen = await choose('scenario', scenario, scenarios)
-  const competing = await choose('rival', rival, rivals)
+  const isQuick = options.quick ?? !(options.all || scenario.length > 0 || rival.length > 0)
+  const chosen = choose('scenario', scenario, scenarios, isQuick ? quick.scenarios : undefined)
+  const named = choose('rival', rival, rivals, isQuick ? quick.rivals : undefined)
+  const competing = isQuick && rival.length === 0 ? named.map(hurried) : named
   const idle = competing.find(one => !chosen.some(each => takesPart(one, each)))
   if (rival.length > 0 && idle)
     throw new Failure(
@@ -112,7 +125,10 @@ async function bench({ scenario, rival, url: given, ...options }: Options): Prom
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
   for (const name of signals) process.on(name, interrupt)
   try {
-    const plan = { ...options, url: address?.url, scenarios: chosen, rivals: competing }
+    const { rounds = isQuick ? 1 : 3, seconds = isQuick ? 1 : 2, rtt, warmCores } = options
+    const plan = { rounds, seconds, rtt, warmCores, url: address?.url, scenarios: chosen, rivals: competing }
+    const more = isQuick ? '; --all measures more' : ''
+    process.stderr.write(`This takes about ${roughly(await lengthOf(plan))}${more}.\n`)
     const results = await run(plan, progress, interruption.signal)
     await show(results, options, progress)
     // If the run was interrupted, its results so far are shown before the interruption is reported.
@@ -145,24 +161,24 @@ async function show(results: Results, { json, html }: Partial<Options>, progress
   } catch (error) {
     throw new Failure(messageOf(error), exitCodes.notWritten)
   }
+  console.log(`\nA page with plots: ${html ? pathToFileURL(html).href : 'add --html <file>'}`)
+  console.log('What the figures mean, and how they could mislead:')
+  console.log('https://github.com/redis-baton/redis-baton/blob/main/docs/benchmarks.md')
 }
 
-/** Returns the named items in the order of the list, each once. Returns all items if no name is given. */
-async function choose<T extends { readonly name: string }>(
+/** Returns the named items in the order of the list, each once. If no name is given, the names are `otherwise`. */
+function choose<T extends { readonly name: string }>(
   what: string,
   names: readonly string[],
   all: readonly T[],
-): Promise<readonly T[]> {
-  const known = all.map(({ name }) => name)
-  const unknown = names.find(name => !known.includes(name))
+  otherwise: readonly string[] = all.map(({ name }) => name),
+): readonly T[] {
+  const unknown = names.find(name => all.every(one => one.name !== name))
   if (unknown !== undefined) {
-    const { closest, distance } = await import('fastest-levenshtein')
-    const near = closest(unknown, known)
-    const isNear = distance(unknown, near) <= unknown.length / 2
-    const hint = isNear ? `did you mean '${near}'?` : 'baton bench --help lists the names'
-    throw new Failure(`option '--${what}' does not accept '${unknown}'; ${hint}`, exitCodes.usage)
+    throw new Failure(`option '--${what}' does not accept '${unknown}'; there are ${namesOf(all)}`, exitCodes.usage)
   }
-  return names.length === 0 ? all : all.filter(({ name }) => names.includes(name))
+  const wanted = names.length === 0 ? otherwise : names
+  return all.filter(({ name }) => wanted.includes(name))
 }
 
 /** Adds the names in `value`, a list with commas, to the names from earlier uses of the option. */

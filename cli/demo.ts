@@ -10,7 +10,9 @@ export function addDemo(program: Command): void {
     )
     .option('--no-lock', 'play the sale without the lock, to see what goes wrong')
     .addOption(
-      urlOption('address of one server, not of a cluster (default: $REDIS_URL, else a server started for the demo)'),
+      urlOption(
+        'address of one server, not of a cluster (default: $REDIS_URL, else a server started for the demo, else none: in memory)',
+      ),
     )
     .addHelpText(
       'after',

@@ -25,6 +25,7 @@ const commands: Readonly<Record<string, () => Promise<Add>>> = {
   top: async () => (await import('./top.ts')).addTop,
   ui: async () => (await import('./ui.ts')).addUi,
   release: async () => (await import('./release.ts')).addRelease,
+  dashboard: async () => (await import('./dashboard.ts')).addDashboard,
   bench: async () => (await import('./bench.ts')).addBench,
   demo: async () => (await import('./demo.ts')).addDemo,
 }

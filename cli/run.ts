@@ -7,7 +7,7 @@
  *       │ the wait takes too long ──▶ exit code 124
  *       │ signal n arrives ──▶ exit code 128+n
  */
-import { type Command, Option } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import { messageOf } from '../local-redis/error-message.ts'
 import type { LockTimeoutError } from '../src/index.ts'
 import { type Connected, type ConnectionOptions, connected, withConnection } from './connection.ts'
@@ -15,6 +15,7 @@ import { withReason } from './description.ts'
 import { exitCodes, Failure, hasCode, warn } from './failure.ts'
 import { type Asked, type AskedLock, askedLock, checkAsked, type Hold, withAsked } from './run/asked.ts'
 import { missingDashes } from './run/dashes.ts'
+import { RunMetrics } from './run/metrics.ts'
 import { Signals } from './run/signals.ts'
 import { supervise } from './run/supervise.ts'
 import { parseTime, showTime } from './times.ts'
@@ -32,6 +33,7 @@ interface RunOptions extends ConnectionOptions, Asked {
   readonly label?: string
   readonly grace: number
   readonly verbose?: boolean
+  readonly metrics?: string
 }
 
 const grace = new Option('--grace <time>', 'if the lock is lost, time that the command has between SIGTERM and SIGKILL')
@@ -66,6 +68,11 @@ export function addRun(program: Command): void {
       '--verbose',
       'log to stderr who holds the lock, how long the wait was, and outages of Redis, even if stderr is not a terminal',
     )
+    .option(
+      '--metrics <file>',
+      "file to write the wait, the duration and the exit code to, for node_exporter's textfile collector; its name has to end with .prom",
+      promFile,
+    )
     .addHelpText(
       'after',
       `
@@ -97,8 +104,25 @@ SIGKILL cannot be forwarded: if baton gets it, the command keeps running without
     .action(async (key: string, command: [string, ...string[]], options: RunOptions, self: Command) => {
       checkCommand(command, self)
       checkAsked(options, options.url)
-      process.exitCode = await connected(options, { label: options.label }, at => run(at, key, command, options))
+      const metrics = new RunMetrics(options.metrics, key)
+      let code: number = exitCodes.fault
+      try {
+        code = await connected(options, { label: options.label }, at => run(at, key, command, options, metrics))
+      } catch (error) {
+        if (error instanceof Failure) code = error.exitCode
+        else if (hasCode(error, 'ERR_LOCK_ARGUMENT')) code = exitCodes.usage
+        throw error
+      } finally {
+        metrics.ended(code)
+      }
+      process.exitCode = code
     })
+}
+
+/** The collector ignores files of other names. */
+function promFile(file: string): string {
+  if (!file.endsWith('.prom')) throw new InvalidArgumentError('The name has to end with .prom.')
+  return file
 }
 
 /**
@@ -121,6 +145,7 @@ async function run(
   key: string,
   command: readonly [string, ...string[]],
   options: RunOptions,
+  metrics: RunMetrics,
 ): Promise<number> {
   const gaveUp = new AbortController()
   const signals = new Signals(() => gaveUp.abort())
@@ -128,6 +153,7 @@ async function run(
   try {
     const hold = await take(at, askedLock(at.locks, key, options), options, gaveUp.signal)
     if (!hold) return exitCodes.signal + signals.number
+    metrics.granted()
     try {
       return await supervise(command, hold, options.grace, signals)
     } finally {

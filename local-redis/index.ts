@@ -34,6 +34,7 @@ import { onPath } from './path.ts'
 import { type LocalRedis, namedRedis } from './redis-url.ts'
 import type { ServerSource } from './server.ts'
 
+export { NoRedisError } from './choose.ts'
 export type { LocalRedis } from './redis-url.ts'
 export type { RunningServer, ServerSource, StartOptions } from './server.ts'
 

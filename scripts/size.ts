@@ -60,6 +60,7 @@ export async function sizeOf(program: string, splitting = true): Promise<Size> {
 /** The measured programs: one imports everything from an entry of the package, and one imports a single class. */
 export const programs = {
   'redis-baton': `export * from './src/index.ts'`,
+  'redis-baton/memory': `export * from './src/memory/index.ts'`,
   'redis-baton/opentelemetry': `export * from './src/opentelemetry/index.ts'`,
   'redis-baton/nestjs': `export * from './src/nestjs/index.ts'`,
   'redis-baton, LockTimeoutError alone': `export { LockTimeoutError } from './src/index.ts'`,

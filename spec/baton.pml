@@ -181,7 +181,7 @@ byte unwritten;        /* grants that are published but not written yet */
 
 /*
  * The state of each round. idle: the round has not begun. waiting: the client waits, in any of the waiting states of
- * src/local/states.ts. quit: the client has given up; to all but some mutants, this is the same as the state `over`.
+ * src/key/waiter.ts. quit: the client has given up; to all but some mutants, this is the same as the state `over`.
  */
 mtype st[IDS] = idle;
 /*
@@ -539,7 +539,7 @@ inline next() {
 /*
  * The waiter has received a grant that may have lapsed. So it looks at once, without waiting for its heartbeat. If a
  * look is under way already, Redis may have run it before the grant. So the waiter looks again after that look (`told`
- * in src/local/states.ts, `#again` in src/local/queue.ts).
+ * in src/key/waiter.ts, `#again` in src/key/key-state.ts).
  */
 inline lookFirst(i) {
   if

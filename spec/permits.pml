@@ -194,7 +194,7 @@ byte down;             /* writers that have ended the write, and still hold the 
 
 /* ---- the state of the clients ------------------------------------------------------------------------------------ */
 
-mtype st[IDS] = over;         /* idle: has not called yet; waiting: in any waiting state of src/local/states.ts */
+mtype st[IDS] = over;         /* idle: has not called yet; waiting: in any waiting state of src/key/waiter.ts */
 mtype ask[IDS] = nothing;     /* the present look of each id: sent, or the reply that is under way */
 byte known;                   /* waiters that know their ticket; if such a waiter is fair, its looks are `tend` */
 byte overdue;                 /* holds whose local deadline has passed */
@@ -790,7 +790,7 @@ inline finish(i) {
   tidy()
 }
 
-/* ---- steps of the clients, as in src/wait/, src/lease/, src/local/line.ts ---------------------------------------- */
+/* ---- steps of the clients, as in src/wait/, src/lease/, src/key/key-state.ts ---------------------------------------- */
 
 /* Begins a call. A fair caller asks Redis at once. An unfair caller asks only if it is the head of its line. */
 inline begin(i) {

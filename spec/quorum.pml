@@ -183,7 +183,7 @@ byte memory;                  /* the last token that server 0 had issued when it
 
 /* ---- the state of the clients ------------------------------------------------------------------------------------ */
 
-mtype st[IDS] = over;         /* idle: has not called yet; waiting: in any waiting state of src/local/states.ts */
+mtype st[IDS] = over;         /* idle: has not called yet; waiting: in any waiting state of src/key/waiter.ts */
 byte trying;                  /* unfair waiters whose attempt is undecided */
 short proved;                 /* votes that their caller still counts */
 byte old;                     /* callers that still count a vote which server 0 gave before it stopped */

@@ -1,18 +1,17 @@
 /** The class that users work with. `LockClient` validates arguments and makes the objects that do the work. */
 import { EventEmitter } from 'eventemitter3'
 import type { BackendListener } from './backend.ts'
-import { type Caller, Calls } from './calls.ts'
-import { systemClock } from './clock.ts'
 import { MultiLock } from './compose/all.ts'
-import { connect, isSeveral } from './connect.ts'
+import { clockOf, connect, isSeveral } from './connect.ts'
 import { about, LockArgumentError, LockClosedError, named } from './errors.ts'
 import type { ClientEventMap } from './events.ts'
+import type { Lease } from './key/lease.ts'
 import { mutex } from './kinds/mutex/mutex.ts'
 import { reading, writing } from './kinds/permits/read-write.ts'
 import { semaphore } from './kinds/permits/semaphore.ts'
-import type { LockState } from './kinds/state.ts'
-import type { Lease } from './lease/lease.ts'
-import { KeyedLock, type Lock, type ReadWriteLock } from './lock.ts'
+import { type Caller, Calls, KeyedLock, type Lock, type ReadWriteLock } from './lock.ts'
+import type { LockState } from './lock-state.ts'
+import type { MemoryStore } from './memory/store.ts'
 import { Announcer } from './observe/announce.ts'
 import type { ClientStats } from './observe/stats.ts'
 import type { ClientOptions, CloseOptions, LockOptions, SemaphoreOptions, Settings } from './options.ts'
@@ -47,19 +46,20 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    *   makes connections of its own from duplicates of an ioredis instance, or from the options of a node-redis client,
    *   and never closes what it was given. If an ioredis instance has a `keyPrefix`, the lock client puts this prefix
    *   before its keys and channels. An array of 3, 5 or 7 of these values is a quorum of independent servers: a lock is
-   *   granted when a majority of the servers grants it. A quorum supports mutexes only
+   *   granted when a majority of the servers grants it. A quorum supports mutexes only. A store that `memory()` of
+   *   `redis-baton/memory` has made keeps the locks in this process, without Redis
    * @param options the options of the client, and the defaults for its calls
    * @throws LockArgumentError when `redis` is of another type, or an option is wrong
    * @throws LockError when ioredis is not installed, and `redis` is not an ioredis instance
    * @since 0.1.0
    */
-  constructor(redis: RedisSource | readonly RedisSource[], options: ClientOptions = {}) {
+  constructor(redis: RedisSource | MemoryStore | readonly RedisSource[], options: ClientOptions = {}) {
     super()
     const settings = settingsOf(options)
     this.#settings = settings
     this.#kinds = isSeveral(redis) ? quorumKinds : kinds
-    const backend = (listener: BackendListener) => connect(redis, settings, systemClock, listener)
-    this.#session = new Session(backend, settings, systemClock, new Announcer(this))
+    const backend = (listener: BackendListener) => connect(redis, settings, this, listener)
+    this.#session = new Session(backend, settings, clockOf(redis), new Announcer(this))
     this.#caller = { session: this.#session, settings, reentry: new Reentry() }
     this.#mutexes = new Calls(this.#caller, mutex.name, this.#session.locks(mutex))
   }
@@ -159,7 +159,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * Returns the mutex of this key as an object. `lock(key)` and the other calls by key take the same lock.
    * @param key 1 to 1024 UTF-8 bytes
    * @throws LockArgumentError when the key is wrong
-   * @since 0.1.0
+   * @since 0.2.0
    */
   mutex(key: string): Lock {
     checkKey(key)
@@ -176,7 +176,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * @param key 1 to 1024 UTF-8 bytes
    * @param permits how many permits the semaphore has: a whole number from 1
    * @throws LockArgumentError when the key or the number is wrong
-   * @since 0.1.0
+   * @since 0.2.0
    */
   semaphore(key: string, permits: number): Lock<SemaphoreOptions> {
     checkKey(key)
@@ -196,7 +196,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    * LockDeadlockError.
    * @param key 1 to 1024 UTF-8 bytes
    * @throws LockArgumentError when the key is wrong
-   * @since 0.1.0
+   * @since 0.2.0
    */
   readWrite(key: string): ReadWriteLock {
     checkKey(key)
@@ -218,7 +218,7 @@ export class LockClient extends EventEmitter<ClientEventMap> implements AsyncDis
    *   read-write lock are given, the write lock is taken
    * @throws LockArgumentError when `parts` is empty, a lock belongs to another client, or a semaphore is given with two
    *   numbers of permits
-   * @since 0.1.0
+   * @since 0.2.0
    */
   all(parts: readonly (string | Lock)[]): MultiLock {
     if (!Array.isArray(parts) || parts.length === 0)

@@ -31,6 +31,11 @@ export const LONGEST = 2 ** 31 - 1
 const JUMP = 100
 /** If the system reports its uptime in whole seconds, a difference of this many ms proves nothing. */
 const COARSE = 1_500
+/**
+ * The time of day is read at most once in this many ms in which the process runs. So a suspension is noticed at most this
+ * much later.
+ */
+const COMPARE = 0.25
 /** The interval, in ms, at which the uptime is read even if the time of day has not jumped. */
 const REREAD = 1_000
 /** If reading all clocks took this many ms, the process was interrupted meanwhile, and the times do not fit together. */
@@ -57,12 +62,16 @@ class SystemClock implements Clock {
   #day = Date.now() - performance.now()
   #uptime = uptime() * 1_000 - performance.now()
   #rereadAt = 0
+  #comparedAt = 0
   /** The jumps of the time of day that no suspension explains, oldest first, with the times when they were noticed. */
   readonly #jumps: { readonly at: number; ms: number }[] = []
 
   now(): number {
     const now = performance.now()
-    if (now >= this.#rereadAt || Math.abs(Date.now() - now - this.#day) > JUMP) this.#read(now)
+    if (now - this.#comparedAt >= COMPARE) {
+      this.#comparedAt = now
+      if (now >= this.#rereadAt || Math.abs(Date.now() - now - this.#day) > JUMP) this.#read(now)
+    }
     return now + this.#suspended
   }
 
@@ -134,14 +143,14 @@ const LATE = 20
  */
 const GRACE = 50
 
-const clocks = new WeakMap<Clock, Clock>()
+const clocks = new WeakMap<Clock, AwakeClock>()
 
 /**
  * Returns the clock that measures how long a server has been silent. This clock counts only the time in which this
  * process ran and so could have received an answer. Leases do not use this clock: they end in real time, whether or not
  * this process runs.
  */
-export function awake(clock: Clock): Clock {
+export function awake(clock: Clock): AwakeClock {
   let counted = clocks.get(clock)
   if (!counted) {
     counted = new AwakeClock(clock)
@@ -161,7 +170,7 @@ interface Sleeper {
  * length of the step counts, not the delay. A step is at most a quarter of the shortest timer. So one stall uses up at
  * most a quarter of the time that a request has for its answer.
  */
-class AwakeClock implements Clock {
+export class AwakeClock implements Clock {
   readonly #clock: Clock
   readonly #sleepers = new Set<Sleeper>()
   /** The sum of all stalls so far, in ms. */
@@ -175,7 +184,12 @@ class AwakeClock implements Clock {
   }
 
   now(): number {
-    return Math.min(this.#clock.now(), this.#due) - this.#missed
+    return this.at(this.#clock.now())
+  }
+
+  /** Returns the time on this clock at which the other clock shows `now`, its present time. */
+  at(now: number): number {
+    return Math.min(now, this.#due) - this.#missed
   }
 
   after(delay: number, fire: () => void): Timer {

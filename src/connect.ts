@@ -1,8 +1,9 @@
-/** Connects a client to one Redis, or to the servers of a quorum. */
+/** Connects a client to one Redis, to the servers of a quorum, or to a store in memory. */
 import type { Backend, BackendListener } from './backend.ts'
-import type { Clock } from './clock.ts'
+import { type Clock, systemClock } from './clock.ts'
 import { LateQuorum } from './compose/quorum/late-quorum.ts'
 import { LockArgumentError } from './errors.ts'
+import { isMemory, MEMORY, type MemoryStore, type StoreClient } from './memory/store.ts'
 import type { Settings } from './options.ts'
 import type { RedisSource } from './redis/clients.ts'
 import { Server } from './redis/server.ts'
@@ -13,13 +14,22 @@ import { Server } from './redis/server.ts'
  */
 const SIZES = [3, 5, 7]
 
-export function connect(
-  redis: RedisSource | readonly RedisSource[],
-  settings: Settings,
-  clock: Clock,
-  listener: BackendListener,
-): Backend {
+/** What locks can be in. */
+export type Source = RedisSource | MemoryStore | readonly RedisSource[]
+
+export function clockOf(source: Source): Clock {
+  return isMemory(source) ? source[MEMORY].clock : systemClock
+}
+
+export function connect(redis: Source, settings: Settings, client: StoreClient, listener: BackendListener): Backend {
+  if (isMemory(redis)) {
+    if (!settings.replicas) return redis[MEMORY].join(client, settings, listener)
+    throw new LockArgumentError('replicas', settings.replicas, 'no option `replicas`, because memory has no replicas')
+  }
+  const clock = clockOf(redis)
   if (!isSeveral(redis)) return Server.at(redis, settings, clock, listener)
+  if (redis.some(isMemory))
+    throw new LockArgumentError('redis', 'an array with a store in memory', 'servers of Redis, or one store by itself')
   if (!SIZES.includes(redis.length))
     throw new LockArgumentError('redis', `an array of ${redis.length}`, '3, 5 or 7 independent servers')
   if (settings.replicas) {
@@ -32,6 +42,6 @@ export function connect(
   return new LateQuorum(redis, settings, clock, listener)
 }
 
-export function isSeveral(redis: RedisSource | readonly RedisSource[]): redis is readonly RedisSource[] {
+export function isSeveral(redis: Source): redis is readonly RedisSource[] {
   return Array.isArray(redis)
 }

@@ -30,6 +30,7 @@ function hasInstance(this: { readonly kind: string }, value: unknown): boolean {
 /**
  * The base class of all errors of this package. `error instanceof LockError` is true for each of them, also if another
  * copy of the package made the error.
+ * @see https://github.com/redis-baton/redis-baton/blob/main/docs/errors.md
  * @since 0.1.0
  */
 export class LockError extends Error {
@@ -73,6 +74,7 @@ export interface Details {
 /**
  * The wait exceeded `timeout`. Code `ERR_LOCK_TIMEOUT`. `holder` and `position` are from Redis's last answer. If Redis
  * was out of reach when the wait ended, or never answered the call, `cause` says why.
+ * @see https://github.com/redis-baton/redis-baton/blob/main/docs/errors.md#err_lock_timeout
  * @since 0.1.0
  */
 export class LockTimeoutError extends LockError {
@@ -132,6 +134,7 @@ export class LockTimeoutError extends LockError {
 /**
  * The hold ended before it was released: a forced release took it away, or its lease ended, for instance because Redis
  * was out of reach for too long. Code `ERR_LOCK_LOST`.
+ * @see https://github.com/redis-baton/redis-baton/blob/main/docs/errors.md#err_lock_lost
  * @since 0.1.0
  */
 export class LockLostError extends LockError {
@@ -153,6 +156,7 @@ export class LockLostError extends LockError {
 /**
  * Redis could not be reached, or refused the command. Code `ERR_LOCK_CONNECTION`. `cause` is the error of the server or
  * the socket.
+ * @see https://github.com/redis-baton/redis-baton/blob/main/docs/errors.md#err_lock_connection
  * @since 0.1.0
  */
 export class LockConnectionError extends LockError {
@@ -184,6 +188,7 @@ export class LockConnectionError extends LockError {
 
 /**
  * The client was closed. Code `ERR_LOCK_CLOSED`.
+ * @see https://github.com/redis-baton/redis-baton/blob/main/docs/errors.md#err_lock_closed
  * @since 0.1.0
  */
 export class LockClosedError extends LockError {
@@ -210,20 +215,21 @@ export class LockClosedError extends LockError {
 /**
  * The call would wait for itself: its owner asks for the write lock, but holds only the read lock of the same key. Code
  * `ERR_LOCK_DEADLOCK`.
- * @since 0.1.0
+ * @see https://github.com/redis-baton/redis-baton/blob/main/docs/errors.md#err_lock_deadlock
+ * @since 0.2.0
  */
 export class LockDeadlockError extends LockError {
   /** @internal */
   static override readonly kind = 'LockDeadlockError'
 
-  /** The name of the class. @since 0.1.0 */
+  /** The name of the class. @since 0.2.0 */
   declare readonly name: 'LockDeadlockError'
-  /** The keys whose read lock the owner holds and whose write lock it asks for. @since 0.1.0 */
+  /** The keys whose read lock the owner holds and whose write lock it asks for. @since 0.2.0 */
   readonly keys: readonly string[]
 
   /**
    * Errors are made by the client. Construct one only in a test.
-   * @since 0.1.0
+   * @since 0.2.0
    */
   constructor(key: string) {
     const why = 'the owner of this call already holds the read lock, so a wait for the write lock would never end'
@@ -292,6 +298,7 @@ export function about<T>(key: string, call: Promise<T>): Promise<T> {
 
 /**
  * A bad key or option, found before anything was sent. Code `ERR_LOCK_ARGUMENT`.
+ * @see https://github.com/redis-baton/redis-baton/blob/main/docs/errors.md#err_lock_argument
  * @since 0.1.0
  */
 export class LockArgumentError extends LockError {

@@ -28,10 +28,10 @@ export {
   LockTimeoutError,
 } from './errors.ts'
 export type { ClientEvents } from './events.ts'
+export type { Lease } from './key/lease.ts'
 export type { Via } from './kind.ts'
-export type { HolderState, LockState, WaiterState } from './kinds/state.ts'
-export type { Lease } from './lease/lease.ts'
 export type { Lock, ReadWriteLock } from './lock.ts'
+export type { HolderState, LockState, WaiterState } from './lock-state.ts'
 export { locked } from './locked.ts'
 export type { ClientStats, TimeStats } from './observe/stats.ts'
 export type { ClientOptions, CloseOptions, LockOptions, Replicas, SemaphoreOptions } from './options.ts'

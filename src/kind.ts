@@ -9,6 +9,7 @@
  * LockError. Times are in ms of the client's monotonic clock.
  */
 import type { LockError } from './errors.ts'
+import type { HolderState, WaiterState } from './lock-state.ts'
 
 /**
  * How a grant came about. `immediate`: the lock was free. `handoff`: the previous holder's release passed the lock to
@@ -181,36 +182,6 @@ export interface Passed {
   readonly queued: boolean
 }
 
-/** A fair queue in Redis, ordered by tickets. */
-export interface FairQueue {
-  /** Makes one attempt. If the attempt is refused, the claim joins the queue. `waits`: as for `Kind.attempt`. */
-  join(claim: Claim, waits?: boolean): Promise<Granted | Refused>
-  /**
-   * Sends the heartbeat of the waiters of one key. The reply contains grants whose message was lost. If Redis has lost
-   * a waiter from the queue, the heartbeat puts the waiter back.
-   */
-  tend(key: string, waiters: readonly Queued[]): Promise<Tended>
-}
-
-/**
- * Hand-off within a client: a lock passes to another waiter of the same client before Redis is informed. Each hand-off
- * uses one of the tokens that Redis reserved with its grant (see `Kind.attempt`), so there are at most as many
- * hand-offs as reserved tokens.
- */
-export interface HandOff {
-  /** Records in Redis that the waiter `heir` now has `hold`. Undefined: the hold is gone. */
-  pass(hold: HoldName, heir: Heir, token: number): Promise<Passed | undefined>
-}
-
-/** Confirms that enough replicas have stored a grant. Until this confirmation arrives, the call continues to wait. */
-export interface Confirmation {
-  /**
-   * Resolves to a `Renewed`, as a renewal does. If it is a number, enough replicas keep the hold until that time.
-   * Rejects if too few replicas have the grant.
-   */
-  confirm(held: Held): Promise<Renewed>
-}
-
 /**
  * What one server of a quorum is asked to do for a claim. 'try': make a single attempt. 'queue': make an attempt; if it
  * is refused, queue the claim. 'raise': if the server has granted this claim, raise the token of its hold to at least
@@ -222,15 +193,6 @@ export type VoteMode = 'try' | 'queue' | 'raise' | 'same' | 'place'
 
 /** The answer of one server of a quorum. For 'raise' and 'same', undefined means: the id has no hold on that server. */
 export type Vote = Granted | Refused | undefined
-
-/** The lock on one server of a quorum. A call gets the lock if a majority of the servers grants it. */
-export interface Voting {
-  /**
-   * Asks the server for a vote. `floor`: the smallest token or ticket that the server may issue for this vote. Tokens
-   * and tickets come from the server's clock, so the floor is a time too: a whole number of µs.
-   */
-  vote(claim: Claim, mode: VoteMode, floor: number, returned?: number): Promise<Vote>
-}
 
 /** Reads locks without taking them, and takes a lock away from its holders. `State`: the description of a lock. */
 export interface Inspection<State> {
@@ -245,35 +207,57 @@ export interface Inspection<State> {
   forceRelease(key: string, only?: string): Promise<boolean>
 }
 
-/** A kind of lock in one client. If the kind lacks a feature, the property of that feature is undefined. */
+/** A kind of lock in one client. If the kind lacks a feature, the method of that feature is absent. */
 export interface Kind<State = unknown> {
   /** What messages call a lock of this kind. Default: "lock". */
-  readonly noun?: string
+  readonly noun?: string | undefined
   /**
    * Returns the words that come before the holder in a message, such as "3 of 3 permits are taken by 2 holders, the
    * first is". Undefined: "held by".
    */
-  heldBy?(holder: Holder, claim: Claim): string | undefined
+  readonly heldBy?: ((holder: Holder, claim: Claim) => string | undefined) | undefined
   /** Whether several owners may hold the lock at a time. */
   readonly shared: boolean
   /** Whether an owner that holds the lock may take it again. */
   readonly reentrant: boolean
   /**
-   * Whether unfair waiters of different clients take turns (wait/turns.ts). True only for kinds in which exactly one
+   * Whether unfair waiters of different clients take turns (key/others.ts). True only for kinds in which exactly one
    * waiter can get the lock after a release.
    */
   readonly inTurns: boolean
-  readonly queue: FairQueue | undefined
-  readonly handOff: HandOff | undefined
-  readonly confirmation: Confirmation | undefined
-  readonly voting?: Voting | undefined
+  /** Whether the locks are in the memory of this process. */
+  readonly local?: boolean
   readonly inspection: Inspection<State>
   /**
-   * Makes one attempt. If the attempt is granted, `reserve` tokens are reserved for hand-offs within the client.
-   * `waits`: Redis has answered an earlier request of the same call. Such a call was waiting before its owner began to
-   * hold elsewhere, so it is never refused as a deadlock.
+   * Makes one attempt. With the mode 'queue', the claim joins the queue if it is refused. If a 'try' is granted,
+   * `reserve` tokens are reserved for hand-offs within the client. `waits`: Redis has answered an earlier request of the
+   * same call. Such a call was waiting before its owner began to hold elsewhere, so it is never refused as a deadlock.
    */
-  attempt(claim: Claim, reserve: number, waits?: boolean): Promise<Granted | Refused>
+  attempt(claim: Claim, mode: 'try' | 'queue', reserve: number, waits: boolean): Promise<Granted | Refused>
+  /**
+   * Sends the heartbeat of the queued waiters of one key. The reply contains grants whose message was lost. If Redis has
+   * lost a waiter from the queue, the heartbeat puts the waiter back. Absent: the kind has no fair queue, so all its
+   * waiters are unfair.
+   */
+  tend?(key: string, waiters: readonly Queued[]): Promise<Tended>
+  /**
+   * Asks replicas about a grant. Until enough of them have stored it, the call continues to wait. Resolves to a
+   * `Renewed`, as a renewal does: if it is a number, enough replicas keep the hold until that time. Rejects if too few
+   * replicas have the grant. Absent: no replica is asked.
+   */
+  confirm?(held: Held): Promise<Renewed>
+  /**
+   * Records in Redis that the waiter `heir` of this client now has `hold`: the lock passed to it by a hand-off within
+   * the client, before Redis was informed. Each hand-off uses one of the tokens that Redis reserved with its grant.
+   * Undefined: the hold is gone. Absent: no attempt reserves tokens.
+   */
+  pass?(hold: HoldName, heir: Heir, token: number): Promise<Passed | undefined>
+  /**
+   * Asks a server of a quorum for its vote; a call gets the lock if a majority of the servers grants it. `floor`: the
+   * smallest token or ticket that the server may issue for this vote. Tokens and tickets come from the server's clock,
+   * so the floor is a time too: a whole number of µs.
+   */
+  vote?(claim: Claim, mode: VoteMode, floor: number, returned?: number): Promise<Vote>
   /** Withdraws a claim: removes the waiter from the queue, or releases its grant. */
   leave(claim: Claim): Promise<void>
   /** Releases a grant whose waiter no longer waits. */
@@ -310,6 +294,34 @@ export interface Kind<State = unknown> {
   placeOf(key: string): string
 }
 
+/** The holders and waiters of one lock. */
+export interface Found {
+  /** The holders, in no particular order; of a mutex, all holds of the one owner, the oldest first. */
+  readonly holders: readonly HolderState[]
+  /** The waiters, in queue order. If there are two queues, all waiters of one come before all waiters of the other. */
+  readonly waiters: readonly WaiterState[]
+  /**
+   * How many permits the lock has: the number that the newest call of a holder or waiter gave. Undefined if the lock
+   * has no holders and no waiters.
+   */
+  readonly permits: number | undefined
+}
+
+/** What a kind of lock is, wherever its locks are: in Redis, or in memory. */
+export interface Traits<State = unknown> extends Pick<Kind, 'noun' | 'heldBy' | 'shared' | 'reentrant'> {
+  /** If the kind is one side of a read-write lock: which one. */
+  readonly mode?: 'read' | 'write'
+  /** Replaces the `wants` of every claim of this kind. If undefined, each claim has a `wants` of its own. */
+  readonly wants?: string
+  /**
+   * Returns a warning if this claim and a holder's claim do not agree on how many permits the lock has. `among`: the
+   * number in the holder's claim. `label`: the holder's label.
+   */
+  differs?(claim: Claim, among: string, label: string): LockError
+  /** Turns holders and waiters into the state that `inspect` returns. */
+  stateOf(key: string, found: Found): State
+}
+
 /**
  * Defines a kind of lock. There is one definition for each kind, and each client that uses the kind makes its own
  * `Kind`.
@@ -320,6 +332,8 @@ export interface KindDefinition<State = unknown, S extends ScriptSet = ScriptSet
    * the same key means a different lock in each kind.
    */
   readonly name: string
+  /** Absent: locks of this kind are only in Redis. */
+  readonly traits?: Traits<State>
   /**
    * Returns the names of all Redis keys of a lock. `lock` is the first of them, and every other name begins with it.
    */

@@ -80,33 +80,33 @@ export interface LockOptions {
    * A label for this call, of at most 1024 UTF-8 bytes. While the call waits or holds, other clients see the label in
    * `inspect` and in timeout errors.
    * @defaultValue the client's `label`
-   * @since 0.1.0
+   * @since 0.2.0
    */
   label?: string | undefined
 }
 
 /**
  * Options of one call on a semaphore.
- * @since 0.1.0
+ * @since 0.2.0
  */
 export interface SemaphoreOptions extends LockOptions {
   /**
    * How many permits this call takes, from 1 to the number of permits of the semaphore.
    * @defaultValue `1`
-   * @since 0.1.0
+   * @since 0.2.0
    */
   permits?: number | undefined
 }
 
 /**
  * Options of `LockClient.close`. An option whose value is undefined counts as absent.
- * @since 0.1.0
+ * @since 0.2.0
  */
 export interface CloseOptions {
   /**
    * How many ms holders get to release their locks before `close` ends all holds. The leases are renewed meanwhile.
    * @defaultValue `0`
-   * @since 0.1.0
+   * @since 0.2.0
    */
   drain?: number | undefined
 }
@@ -260,11 +260,18 @@ const durationOrNever: Check = (name, value) => {
   }
 }
 
+/** The most bytes that a key, an owner or a label may have, in UTF-8. No character of a JavaScript string needs more than 3. */
+const MOST_BYTES = 1024
+
+function isText(value: unknown, least: number): value is string {
+  if (typeof value !== 'string' || value.length < least || !value.isWellFormed()) return false
+  return value.length * 3 <= MOST_BYTES || Buffer.byteLength(value) <= MOST_BYTES
+}
+
 function text(least: number): Check {
   return (name, value) => {
-    if (typeof value !== 'string' || !value.isWellFormed() || value.length < least || Buffer.byteLength(value) > 1024) {
-      throw new LockArgumentError(name, value, `a string of ${least} to 1024 UTF-8 bytes`)
-    }
+    if (!isText(value, least))
+      throw new LockArgumentError(name, value, `a string of ${least} to ${MOST_BYTES} UTF-8 bytes`)
   }
 }
 
@@ -350,6 +357,10 @@ function check(what: string, options: unknown, checks: Readonly<Record<string, C
     }
     if (value !== undefined) known(name, value)
   }
+}
+
+export function isKey(key: unknown): key is string {
+  return isText(key, 1)
 }
 
 export function checkKey(key: unknown): asserts key is string {

@@ -8,7 +8,7 @@
  * package share no state.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Lease } from './lease/lease.ts'
+import type { Lease } from './key/lease.ts'
 
 interface Frame {
   readonly owner: string

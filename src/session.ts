@@ -13,9 +13,9 @@
 import type { Backend, BackendListener } from './backend.ts'
 import { awake, type Clock, type Timer } from './clock.ts'
 import { LockClosedError } from './errors.ts'
+import { Drain } from './key/drain.ts'
 import type { KindDefinition, Names, ScriptSet } from './kind.ts'
-import { Drain } from './lease/drain.ts'
-import { type Host, Locks, type Observer } from './locks.ts'
+import { type Host, KindClient, type Observer } from './kind-client.ts'
 import { type ClientStats, Stats } from './observe/stats.ts'
 import type { Settings } from './options.ts'
 import type { Calling } from './redis/rights.ts'
@@ -28,12 +28,14 @@ import type { Calling } from './redis/rights.ts'
 const CLOSE_PATIENCE = 2_000
 
 export class Session {
+  /** The clock of everything in this client. */
+  readonly clock: Clock
   readonly #backend: Backend
-  readonly #host: Host
+  readonly #host: { -readonly [K in keyof Host]: Host[K] }
   readonly #stats: Stats
   /** The kinds of lock in use. `#all` has the locks of each kind at the same index. */
   readonly #kinds: Calling[] = []
-  readonly #all: Locks[] = []
+  readonly #all: KindClient[] = []
   /**
    * The first part of the names of read-write locks in Redis. A read-write lock is two kinds of lock in this client,
    * one for readers and one for writers. A kind is one of these two if the `root` of its keys equals this text.
@@ -56,22 +58,24 @@ export class Session {
     observer: Observer,
     stats = new Stats(),
   ) {
+    this.clock = clock
     this.#stats = stats
     const failed = (error: unknown) => {
       if (!(error instanceof LockClosedError)) observer.tell('error', error as Error)
     }
     const backend = connect({
       granted: (id, token, via, lock) => {
-        if (!this.#all.some(locks => locks.granted(id, token, via))) this.#giveBack(id, lock)
+        for (const client of this.#all) if (client.granted(id, token, via)) return
+        this.#giveBack(id, lock)
       },
       won: (id, grant, lock) => {
-        if (!this.#all.some(({ local }) => local.grantedByReply(id, grant))) this.#giveBack(id, lock)
+        if (!this.#all.some(client => client.won(id, grant))) this.#giveBack(id, lock)
       },
       lost: (id, token) => {
-        for (const { acquirer, holding } of this.#all) {
-          holding.taken(id)
-          acquirer.lost(id, token)
-        }
+        for (const client of this.#all) client.taken(id, token)
+      },
+      taken: (id, token, why) => {
+        for (const client of this.#all) client.taken(id, token, why)
       },
       unlocked: (lock, by) => {
         // This client needs no message about its own release, because it gets the reply to that release. A read-write
@@ -79,26 +83,26 @@ export class Session {
         // only one of the two kinds, so the other one needs the message.
         const own = by === backend.ids.client
         if (own && !this.#sides) return
-        this.#about(lock, ({ acquirer, keys }, key) => {
-          if (!own || keys.root === this.#sides) acquirer.unlocked(key, by)
+        this.#about(lock, (client, key) => {
+          if (!own || client.keys.root === this.#sides) client.unlocked(key, by)
         })
       },
-      entered: (lock, owner) => this.#about(lock, ({ acquirer }, key) => acquirer.entered(key, owner)),
-      ends: (lock, ms) => this.#about(lock, ({ acquirer }, key) => acquirer.lookAgain(key, ms)),
+      entered: (lock, owner) => this.#about(lock, (client, key) => client.entered(key, owner)),
+      ends: (lock, ms) => this.#about(lock, ({ io }, key) => io.look(key, ms)),
       down: (error, brief) => {
         this.#down = brief ? undefined : error
-        for (const { acquirer } of this.#all) acquirer.disconnected(error, brief)
+        for (const { io } of this.#all) io.disconnected(error, brief)
       },
       up: () => {
-        for (const { acquirer } of this.#all) acquirer.reconnected()
+        for (const { io } of this.#all) io.reconnected()
         this.#backend.look()
       },
       moved: affects => {
-        for (const { holding, kind } of this.#all) holding.sendAgain(key => affects(kind.placeOf(key)))
+        for (const { holding, kind } of this.#all) holding.endings.sendAgain(key => affects(kind.placeOf(key)))
       },
       heard: lock => {
-        if (lock !== undefined) this.#about(lock, (locks, key) => locks.heard(key))
-        else for (const locks of this.#all) locks.heard()
+        if (lock !== undefined) this.#about(lock, (client, key) => client.heard(key))
+        else for (const client of this.#all) client.heard()
       },
       disconnected: error => observer.tell('disconnected', error),
       reconnected: () => observer.tell('reconnected'),
@@ -116,27 +120,28 @@ export class Session {
       stats,
       failed,
       observer,
-      closedTo: (keys, key, owner) => this.closed && !(owner !== undefined && this.#holds(keys.root, key, owner)),
+      closedTo: (keys, key, owner) => owner === undefined || !this.#holds(keys.root, key, owner),
+      closing: false,
       ended: () => this.#ended(),
     }
     backend.open()
   }
 
   /** Returns the `Locks` of a kind. The first call for a kind makes this object. */
-  locks<State, S extends ScriptSet, N extends Names>(kind: KindDefinition<State, S, N>): Locks<State> {
+  locks<State, S extends ScriptSet, N extends Names>(kind: KindDefinition<State, S, N>): KindClient<State> {
     const known = this.#all[this.#kinds.indexOf(kind)]
-    if (known) return known as Locks<State>
+    if (known) return known as KindClient<State>
     const backend = this.#backend
     const made = backend.make(kind, this.#host.failed)
-    const locks = new Locks(this.#host, made.kind, made.keys)
+    const client = new KindClient(this.#host, made.kind, made.keys)
     if (this.#all.some(({ keys }) => keys.root === made.keys.root)) this.#sides = made.keys.root
     this.#kinds.push(kind)
-    this.#all.push(locks)
+    this.#all.push(client)
     backend.need(this.#kinds)
     if (backend.up) backend.look()
-    else if (this.#down) locks.acquirer.disconnected(this.#down)
-    else locks.acquirer.unconnected()
-    return locks
+    else if (this.#down) client.io.disconnected(this.#down)
+    else client.io.unconnected()
+    return client
   }
 
   /**
@@ -178,6 +183,7 @@ export class Session {
     if (!this.#closing) {
       // `#closing` is set first. `refuse` calls listeners, which may call this client again and must find it closed.
       this.#closing = this.#drain.over.then(() => this.#close())
+      this.#host.closing = true
       this.#ended()
     }
     this.#drain.within(drain)
@@ -185,11 +191,11 @@ export class Session {
   }
 
   get #waiting(): number {
-    return this.#all.reduce((sum, { local }) => sum + local.waiting, 0)
+    return this.#all.reduce((sum, { waiting }) => sum + waiting, 0)
   }
 
   get #held(): number {
-    return this.#all.reduce((sum, { local }) => sum + local.holding, 0)
+    return this.#all.reduce((sum, { held }) => sum + held, 0)
   }
 
   /** The two sides of a read-write lock are two kinds with the same `root`. A hold of one side counts for both. */
@@ -198,11 +204,10 @@ export class Session {
   }
 
   /**
-   * Called when a hold has ended, and when the client is closed. Waiters that would have re-entered the hold are
+   * Called when the client is closed, and when a hold ends after that. Waiters that would have re-entered the hold are
    * refused.
    */
   #ended(): void {
-    if (!this.closed) return
     for (const locks of this.#all) locks.refuse()
     if (this.#held === 0) this.#drain.finish()
   }
@@ -210,7 +215,7 @@ export class Session {
   async #close(): Promise<void> {
     const backend = this.#backend
     const { reachable } = backend
-    const left = Promise.all(this.#all.flatMap(({ acquirer, holding }) => [acquirer.close(), holding.releaseAll()]))
+    const left = Promise.all(this.#all.flatMap(({ io, holding }) => [io.close(), holding.releaseAll()]))
     if (reachable) await this.#takenBack(left.then(() => backend.rest()))
     backend.close()
     for (const locks of this.#all) locks.close()
@@ -245,14 +250,14 @@ export class Session {
   /** Releases, in Redis, a grant that no waiter wants. The lock's name says which kind of lock it is. */
   #giveBack(id: string, lock: string): void {
     const locks = this.#all.find(({ keys }) => keys.keyOf(lock) !== undefined)
-    locks?.holding.giveBack({ key: locks.keys.keyOf(lock) as string, id })
+    locks?.holding.endings.giveBack({ key: locks.keys.keyOf(lock) as string, id })
   }
 
   /**
    * Calls `tell` for each kind that has a lock of this name, with the lock's key. The two sides of a read-write lock
    * are two kinds whose locks have the same names.
    */
-  #about(lock: string, tell: (locks: Locks, key: string) => unknown): void {
+  #about(lock: string, tell: (client: KindClient, key: string) => unknown): void {
     for (const locks of this.#all) {
       const key = locks.keys.keyOf(lock)
       if (key !== undefined) tell(locks, key)

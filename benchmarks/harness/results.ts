@@ -1,4 +1,6 @@
 /** Assembles the results of a run: its trials, a description of the machine, and notes that the reports show. */
+import { existsSync } from 'node:fs'
+import { packageRoot } from '../../local-redis/package-root.ts'
 import type { Results, Trial } from '../contract.ts'
 import { attainments } from '../report/verdict.ts'
 import { versionOf } from '../rivals/index.ts'
@@ -46,7 +48,8 @@ export async function resultsOf(
     trials,
     notes: [...notes, ...remarks(plan, around, trials)],
   }
-  return { ...results, goals: attainments(results) }
+  // The goals are this project's own, so only its clone shows them.
+  return existsSync(new URL('benchmarks/', packageRoot)) ? { ...results, goals: attainments(results) } : results
 }
 
 /** Returns notes on conditions that affect the figures. */

@@ -167,7 +167,8 @@ function clock(ms: number): string {
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`
 }
 
-function roughly(ms: number): string {
+/** Returns a duration in words, such as '75 s' or '35 min'. */
+export function roughly(ms: number): string {
   const minutes = Math.round(ms / 60_000)
   if (minutes < 2) return `${Math.round(ms / 1_000)} s`
   return minutes < 100 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`

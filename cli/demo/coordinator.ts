@@ -19,23 +19,17 @@
  * or Redis dies unexpectedly, or if the sale takes longer than `patience`.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Redis } from 'ioredis'
-import { LockClient } from '../../src/index.ts'
 import { openConditions } from './conditions.ts'
-import { dismiss, hire, type Worker } from './crew.ts'
+import { dismiss, type Worker } from './crew.ts'
+import type { Ground } from './ground.ts'
 import { type Ledger, openLedger } from './ledger.ts'
 import type { FromWorker, Paused } from './messages.ts'
 import type { Order } from './orders.ts'
 import { now, sale, seconds } from './sale.ts'
-import { openShop } from './shop.ts'
 import { type History, timeToNext } from './witness.ts'
 
 export interface SaleOptions {
-  redis: Redis
-  /** The server's URL. The coordinator and the workers connect to this server. */
-  url: string
-  /** The beginning of every key of this run. */
-  prefix: string
+  ground: Ground
   orders: readonly Order[]
   locked: boolean
   signal: AbortSignal
@@ -59,10 +53,10 @@ export interface Stage {
 }
 
 export async function runSale(options: SaleOptions): Promise<History> {
-  const { redis, url, prefix, orders, locked, signal, say } = options
+  const { ground, orders, locked, signal, say } = options
+  const { shop, words } = ground
   const coupon = theCoupon(orders)
-  const shop = openShop(redis, prefix)
-  const locks = locked ? new LockClient(redis, { prefix: `${prefix}:lock`, label: 'demo', outageTimeout: 5_000 }) : null
+  const locks = locked ? ground.client() : null
   const ledger = openLedger(sale.stock)
   const line = [...orders]
   const crew: Worker[] = []
@@ -96,9 +90,8 @@ export async function runSale(options: SaleOptions): Promise<History> {
 
   function start(place: number): Worker {
     const died = (worker: Worker, how: string) => fail(new Error(`${worker.label} ended unexpectedly: ${how}`))
-    const worker = hire(place, { heard, died })
+    const worker = ground.hire(place, locked, { heard, died })
     crew[place] = worker
-    worker.send({ kind: 'open', url, prefix, label: worker.label, locked })
     return worker
   }
 
@@ -146,7 +139,10 @@ export async function runSale(options: SaleOptions): Promise<History> {
     const at = now()
     victim.signal('SIGKILL')
     victim.state = 'killed'
-    say('bad', `SIGKILL ended ${victim.label}${locked ? ', which held the lock' : ''}; ${order} is paid, but not saved`)
+    say(
+      'bad',
+      `${words.killed} ${victim.label}${locked ? ', which held the lock' : ''}; ${order} is paid, but not saved`,
+    )
     await hasEnded(victim)
     // The kill is recorded after `hasEnded`, because all messages of the victim have been read by then.
     ledger.killed(victim.pid, at)
@@ -156,7 +152,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
     await until(() => heir.state !== 'starting')
     say(
       'plain',
-      `${heir.label} started again as process ${heir.pid}; ${returned.length} orders wait for a worker again`,
+      `${heir.label} started again as ${words.worker} ${heir.pid}; ${returned.length} orders wait for a worker again`,
     )
     const next = () => timeToNext([...ledger.sections.values()], at)
     await until(() => next() !== null)
@@ -178,7 +174,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
     tellOthers(victim.pid)
     say(
       'bad',
-      `SIGSTOP froze ${victim.label}${locked ? ', which held the lock' : ''}; ${victim.label} had read the stock: ${stockRead}`,
+      `${words.froze} ${victim.label}${locked ? ', which held the lock' : ''}; ${victim.label} had read the stock: ${stockRead}`,
     )
     await until(() => now() - at > sale.lease + sale.frozenBeyondLease)
     ledger.thawed(now())
@@ -250,7 +246,7 @@ export async function runSale(options: SaleOptions): Promise<History> {
     signal.removeEventListener('abort', interrupted)
     await dismiss(crew, finished ? 3_000 : 0)
     await locks?.close()
-    await wipe(redis, prefix).catch(error => {
+    await ground.wipe().catch(error => {
       if (finished) throw error // if the run has failed, the run's error is reported instead of this one
     })
   }
@@ -272,13 +268,6 @@ function theCoupon(orders: readonly Order[]): string {
   if (coupon === undefined || coupons.size > 1)
     throw new Error(`flash-sale.csv: all orders must be for one coupon, but they are for ${coupons.size} coupons`)
   return coupon
-}
-
-/** Deletes only keys with this run's prefix, which no other run has. */
-async function wipe(redis: Redis, prefix: string): Promise<void> {
-  for await (const keys of redis.scanStream({ match: `${prefix}:*`, count: 1_000 })) {
-    if (keys.length > 0) await redis.unlink(keys)
-  }
 }
 
 function describeStuck({ startedAt, orders, ledger, crew, queue }: Stage, line: readonly Order[]): string {

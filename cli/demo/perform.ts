@@ -1,13 +1,13 @@
 /** Performs the demo from start to verdict: finds Redis, runs the sale, and judges the result. */
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:os'
-import type { Redis } from 'ioredis'
 import { messageOf } from '../../local-redis/error-message.ts'
-import { obtainRedis } from '../../local-redis/index.ts'
+import { NoRedisError, obtainRedis } from '../../local-redis/index.ts'
 import { checkedAddress, namedServer, type ServerAddress } from '../address.ts'
 import { exitCodes, Failure } from '../failure.ts'
 import { reachServer } from '../reach.ts'
 import { runSale } from './coordinator.ts'
+import { type Ground, onRedis } from './ground.ts'
 import { loadOrders } from './orders.ts'
 import { now, sale } from './sale.ts'
 import { assess, asTable, asText, headline, passed, summary } from './verdict.ts'
@@ -33,29 +33,28 @@ export async function perform({ lock, url }: Options): Promise<number> {
   const address = namedServer(url, 'baton demo')
   const display = openDisplay(process.stdout, process.env)
   const interruption = listenForInterruption()
-  let server: Awaited<ReturnType<typeof prepare>>
+  let ground: Ground
   try {
-    server = await Promise.race([prepare(url === undefined ? undefined : address, display), interruption.happened])
+    ground = await Promise.race([prepare(url === undefined ? undefined : address, display), interruption.happened])
   } catch (error) {
     if (!interruption.signal.aborted) throw failureOf(error, exitCodes.unavailable)
     // The preparation cannot be cancelled, so an interruption ends the whole process.
     process.exit(interruption.exitCode())
   }
   try {
-    return await hold(server, lock, display, interruption.signal)
+    return await hold(ground, lock, display, interruption.signal)
   } catch (error) {
     display.end()
     if (interruption.signal.aborted) throw failureOf(interruption.signal.reason, interruption.exitCode())
-    if (server.redis.status === 'ready') throw failureOf(error, exitCodes.no)
+    if (!ground.lost()) throw failureOf(error, exitCodes.no)
     throw new Failure(`the connection to Redis was lost: ${messageOf(error)}`, exitCodes.unavailable)
   } finally {
-    server.redis.disconnect()
-    await server.stop()
+    await ground.stop()
     interruption.stopListening()
   }
 }
 
-async function hold(server: { redis: Redis; url: string }, locked: boolean, display: Display, signal: AbortSignal) {
+async function hold(ground: Ground, locked: boolean, display: Display, signal: AbortSignal) {
   const orders = await loadOrders()
   const customers = new Set(orders.map(order => order.customer)).size
   const { print, say, watch, colours } = display
@@ -63,8 +62,7 @@ async function hold(server: { redis: Redis; url: string }, locked: boolean, disp
   const crowd = `${orders.length} orders of ${customers} customers, ${sale.workers} workers`
   print(colours.bold(`Flash sale: ${sale.stock} coupons, ${crowd}, ${guard}`))
   const startedAt = now()
-  const prefix = `baton-demo:${randomBytes(6).toString('hex')}`
-  const history = await runSale({ ...server, prefix, orders, locked, signal, patience, say, watch })
+  const history = await runSale({ ground, orders, locked, signal, patience, say, watch })
   const took = now() - startedAt
   display.end()
 
@@ -83,14 +81,33 @@ async function hold(server: { redis: Redis; url: string }, locked: boolean, disp
  * Finds the requested Redis, and opens a connection that is ready for commands. The connection never reconnects: if it
  * is lost, Redis may have been restarted and may have lost keys of the run.
  */
-async function prepare(named: ServerAddress | undefined, display: Display) {
+async function prepare(named: ServerAddress | undefined, display: Display): Promise<Ground> {
   const announce = display.print
-  const server = named ? use(named, announce) : await obtainRedis({ announce })
+  const server = named ? use(named, announce) : await found(announce)
+  if (!server) return (await import('./in-memory.ts')).inMemory()
   try {
-    return { ...server, redis: await reachServer(named ?? startedAt(server.url)) }
+    const redis = await reachServer(named ?? startedAt(server.url))
+    return onRedis(redis, server.url, `baton-demo:${randomBytes(6).toString('hex')}`, () => server.stop())
   } catch (error) {
     await server.stop()
     throw error
+  }
+}
+
+/** Undefined: there is no Redis on this machine, so the sale is played in memory. */
+async function found(announce: (line: string) => void) {
+  try {
+    return await obtainRedis({ announce })
+  } catch (error) {
+    // Whoever names an image wants to see that server.
+    if (!(error instanceof NoRedisError) || process.env['BATON_REDIS_IMAGE']) throw error
+    announce(
+      'Redis: none found, so this is played in the memory of one process; workers are killed and frozen by disconnecting them',
+    )
+    announce(
+      'To see it with processes and a Redis: install redis-server or Docker, or give an address: baton demo --url redis://…',
+    )
+    return undefined
   }
 }
 

@@ -42,15 +42,34 @@ local previous = redis.call('GET', KEYS[2])
 redis.call('SET', KEYS[2], ARGV[2])
 return {1, previous}`
 
-export function openShop(redis: Redis, prefix: string) {
+/** The commands of Redis that the shop uses. */
+export interface Books {
+  get(key: string): Promise<string | null>
+  mget(keys: string[]): Promise<(string | null)[]>
+  set(key: string, value: string | number): Promise<unknown>
+  getset(key: string, value: string): Promise<string | null>
+  /** Runs the script `fencedSet`. */
+  fencedSet(fence: string, key: string, token: number, value: string): Promise<[accepted: number, was: string | null]>
+}
+
+export function booksIn(redis: Redis): Books {
+  return {
+    get: key => redis.get(key),
+    mget: keys => redis.mget(keys),
+    set: (key, value) => redis.set(key, value),
+    getset: (key, value) => redis.getset(key, value),
+    fencedSet: (...args) => redis.eval(fencedSet, 2, ...args) as Promise<[number, string | null]>,
+  }
+}
+
+export function openShop(books: Books, prefix: string) {
   const stockKey = (coupon: string) => `${prefix}:stock:${coupon}`
   const orderKey = (order: string) => `${prefix}:order:${order}`
 
   /** Writes one value. Without a token (no lock) there is nothing to check, and the last writer wins. */
   async function write(coupon: string, token: number | null, key: string, value: string): Promise<Write> {
-    if (token === null) return { accepted: true, previous: await redis.getset(key, value) }
-    const reply = await redis.eval(fencedSet, 2, `${prefix}:fence:${coupon}`, key, token, value)
-    const [accepted, was] = reply as [number, string | null]
+    if (token === null) return { accepted: true, previous: await books.getset(key, value) }
+    const [accepted, was] = await books.fencedSet(`${prefix}:fence:${coupon}`, key, token, value)
     return accepted === 1 ? { accepted: true, previous: was } : { accepted: false, token, seen: Number(was) }
   }
 
@@ -65,8 +84,8 @@ export function openShop(redis: Redis, prefix: string) {
     leave: (coupon: string, token: number | null) => write(coupon, token, `${prefix}:inside:${coupon}`, ''),
 
     async look(coupon: string, customer: string): Promise<Look> {
-      const stock = Number(await redis.get(stockKey(coupon)))
-      const bought = await redis.get(`${prefix}:buyer:${coupon}:${customer}`)
+      const stock = Number(await books.get(stockKey(coupon)))
+      const bought = await books.get(`${prefix}:buyer:${coupon}:${customer}`)
       return { stock, bought }
     },
 
@@ -86,18 +105,18 @@ export function openShop(redis: Redis, prefix: string) {
     },
 
     async open(coupon: string, stock: number): Promise<void> {
-      await redis.set(stockKey(coupon), stock)
+      await books.set(stockKey(coupon), stock)
     },
 
     /** Reads the answers of these orders, and the stock that is left. */
     async close(coupon: string, orders: readonly string[]) {
-      const replies = await redis.mget(orders.map(orderKey))
+      const replies = await books.mget(orders.map(orderKey))
       const answers = new Map<string, Answer>()
       orders.forEach((order, index) => {
         const answer = replies[index]
         if (answer) answers.set(order, answer as Answer)
       })
-      return { answers, stockLeft: Number(await redis.get(stockKey(coupon))) }
+      return { answers, stockLeft: Number(await books.get(stockKey(coupon))) }
     },
   }
 }

@@ -24,7 +24,7 @@ export interface CheckedView extends View {
 export function viewOf(query: Readonly<Record<string, string>>): CheckedView {
   const { sort = '', filter = '', open = '' } = query
   return {
-    sort: Object.hasOwn(orders, sort) ? (sort as Order) : 'key',
+    sort: Object.hasOwn(orders, sort) ? (sort as Order) : 'waiters',
     reversed: query['reversed'] === 'true',
     filter,
     rows: wanted(query['rows']),

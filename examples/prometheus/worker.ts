@@ -16,7 +16,8 @@ const meterProvider = new MeterProvider({ readers: [exporter] })
 await exporter.startServer()
 
 const locks = new LockClient(REDIS_URL)
-instrument(locks, { meterProvider })
+// Each group adds a time series to each metric, so the key itself is no group.
+instrument(locks, { meterProvider, keyGroup: key => key.split(':')[1]! })
 
 const stop = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())

@@ -12,7 +12,7 @@
 -- hold.
 -- A re-entry has a lease of its own, and the lock is held until the latest of its holder's leases ends. If the re-entry
 -- comes from the client of the first hold, and asks for a longer lease, the first hold is prolonged to the end of that
--- lease. This is necessary because the re-entry runs inside the first hold (src/lease/renewal.ts).
+-- lease. This is necessary because the re-entry runs inside the first hold (src/key/holds.ts).
 --
 -- Several independent servers may keep one lock, and a majority of them decides. Then a grant by one server is a vote,
 -- and all votes of a majority must have the same token. So the client sends a floor, and a token or ticket that a

@@ -1,27 +1,27 @@
 /**
- * Writes the section "Results" of docs/benchmarks.md and the figures of README.md from the raw results in
- * benchmarks/results/. A test checks that both pages match the raw results.
+ * Writes what the documentation shows of the benchmark from the raw results in benchmarks/results/: the section
+ * "Results" of docs/benchmarks.md, the picture of README.md, and the picture's text. A test checks that the files match
+ * the raw results.
  *
  *   npx tsx scripts/bench-results/main.ts
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import type { Results } from '../../benchmarks/contract.ts'
-import { section, sectionOfKind, summary } from './section.ts'
+import { alternative, picture } from './picture.ts'
+import { section, sectionOfKind } from './section.ts'
 
 const root = new URL('../../', import.meta.url)
 const begin = '<!-- from benchmarks/results by scripts/bench-results -->\n'
 const end = '<!-- end of results -->\n'
 
-/** Each function returns the text that belongs between the marks `begin` and `end` of its page. */
-const pages = {
-  'docs/benchmarks.md': () =>
-    [
-      section(read('all.json'), read('rtt-1.json'), repetitions()),
-      ...Object.entries(ofKinds).flatMap(([file, title]) =>
-        isThere(file) ? [sectionOfKind(title, file, read(file))] : [],
-      ),
-    ].join('\n'),
-  'README.md': () => summary(read('all.json')),
+/** Each function returns the text of its file, given what is there now. */
+const files = {
+  'docs/benchmarks.md': (now: string) => {
+    const [head, rest] = now.split(begin) as [string, string]
+    return `${head}${begin}\n${resultsSection()}\n${rest.slice(rest.indexOf(end))}`
+  },
+  'docs/pictures/waits.svg': () => picture(read('all.json')),
+  'README.md': (now: string) => now.replace(/^!\[.*\]\[picture\]$/m, `![${alternative(read('all.json'))}][picture]`),
 } as const
 
 /**
@@ -36,7 +36,7 @@ const ofKinds = {
   'quorum-rtt-1.json': 'Several servers, with 1 ms of network delay',
 } as const
 
-type Page = keyof typeof pages
+type File = keyof typeof files
 
 const results = new URL('benchmarks/results/', root)
 
@@ -54,18 +54,26 @@ function repetitions(): Record<string, Results> {
   return Object.fromEntries(names.sort().map(name => [name, read(name)]))
 }
 
-export const names = Object.keys(pages) as Page[]
+export const names = Object.keys(files) as File[]
 
-/** Returns the page with its generated part up to date. */
-export function written(page: Page): string {
-  const [head, rest] = present(page).split(begin) as [string, string]
-  return `${head}${begin}\n${pages[page]()}\n${rest.slice(rest.indexOf(end))}`
+/** Returns the file with its generated part up to date. */
+export function written(file: File): string {
+  return files[file](present(file))
 }
 
-export function present(page: Page): string {
-  return readFileSync(new URL(page, root), 'utf8')
+export function present(file: File): string {
+  return readFileSync(new URL(file, root), 'utf8')
+}
+
+function resultsSection(): string {
+  return [
+    section(read('all.json'), read('rtt-1.json'), repetitions()),
+    ...Object.entries(ofKinds).flatMap(([file, title]) =>
+      isThere(file) ? [sectionOfKind(title, file, read(file))] : [],
+    ),
+  ].join('\n')
 }
 
 if (process.argv[1] === new URL(import.meta.url).pathname) {
-  for (const page of names) writeFileSync(new URL(page, root), written(page))
+  for (const file of names) writeFileSync(new URL(file, root), written(file))
 }

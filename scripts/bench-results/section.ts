@@ -122,23 +122,6 @@ export function sectionOfKind(title: string, file: string, results: Results): st
   return [`### ${title}`, '', run(file, results), '', reach(goals, results, []), '', ...tables].join('\n')
 }
 
-/** Returns a short summary, for the README. */
-export function summary(all: Results): string {
-  const shown = ['baton-unfair', 'baton-fair', 'redis-semaphore', 'redlock-10ms', 'redisson-lock', 'redisson-fair']
-  const rivals = all.rivals.filter(
-    ({ name, kind }) => shown.includes(name) || (kind === 'floor' && name !== 'floor-blpop'),
-  )
-  const chosen: readonly (readonly [ScenarioName, readonly Column[]])[] = [
-    [headline, headlines],
-    ['uncontended', [cycle, cycles, commands]],
-    ['2x8', [speed, handoff, cross, overtaken, longest]],
-  ]
-  return chosen
-    .flatMap(([name, columns]) => table({ ...all, rivals }, known(name), columns))
-    .join('\n')
-    .replace(/^### (.*)$/gm, '**$1**')
-}
-
 function known(name: ScenarioName): Scenario {
   return scenarios.find(scenario => scenario.name === name) as Scenario
 }

@@ -43,6 +43,6 @@ export async function page(): Promise<string[]> {
     platform: 'browser',
     transform: { target: 'es2022' },
   })
-  const { output } = await bundle.write({ file: join(dist, 'cli/ui/page.js'), format: 'es' })
+  const { output } = await bundle.write({ file: join(dist, 'cli/ui/page.js'), format: 'es', minify: true })
   return output.flatMap(chunk => (chunk.type === 'chunk' ? chunk.moduleIds : []))
 }

@@ -78,6 +78,28 @@ const esm = `${imports}${work}${print}\n`
 const commonjs = `${requires}${work}${print}\n`
 const typescript = `${imports}${typed}${print}\n`
 const jestTest = `${imports}${typed}test('a lock', async () => expect(await work('jest' + Date.now())).toBe('locked'))\n`
+/** Jest fakes `process.nextTick` and `queueMicrotask`, too. Its legacy timers leave the clock as it is. */
+const jestMemoryTest = `
+import { LockClient } from 'redis-baton'
+import { memory } from 'redis-baton/memory'
+
+for (const legacyFakeTimers of [false, true]) {
+  test('a lock in memory, with fake timers, legacy: ' + legacyFakeTimers, async () => {
+    jest.useFakeTimers({ legacyFakeTimers } as never)
+    const store = memory()
+    const [locks, other] = [new LockClient(store), new LockClient(store)]
+    const lease = await locks.lock('key', { lease: 2_000 })
+    const [next, busy] = [other.lock('key', { fair: true }), locks.tryLock('key', { timeout: 1_000 })]
+    jest.advanceTimersByTime(1_001)
+    expect(await busy).toBe(null)
+    expect(await lease.release()).toBe(true)
+    expect((await next).via).toBe('handoff')
+    await locks.using('other', () => other.all(['a', 'b']).using(() => {}))
+    await Promise.all([locks.close(), other.close()])
+    jest.useRealTimers()
+  })
+}
+`
 const vitestTest = `import { expect, test } from 'vitest'\n${jestTest}`
 
 const compilerOptions = {
@@ -121,6 +143,7 @@ function jest(set: 'newest' | 'older', transform: 'ts-jest' | 'babel'): Consumer
     set,
     files: {
       'lock.test.ts': jestTest,
+      'memory.test.ts': jestMemoryTest,
       'package.json': {},
       'tsconfig.json': {
         compilerOptions: { ...compilerOptions, module: 'commonjs', types: ['node', 'jest'], esModuleInterop: true },

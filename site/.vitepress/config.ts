@@ -1,9 +1,11 @@
-import { relative } from 'node:path'
+import { posix, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { slug } from 'github-slugger'
 import { defineConfig, type MarkdownRenderer } from 'vitepress'
-import { base, linkOf, placeOf, published, repository } from './places.ts'
+import { base, fileOf, linkOf, placeOf, published, repository } from './places.ts'
+import { searchOptions } from './search.ts'
 import { sidebar } from './sidebar.ts'
+import { writeTwins } from './twins.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
@@ -33,6 +35,7 @@ export default defineConfig({
   rewrites: file => placeOf(file) ?? file,
   vite: { plugins: [vueFromHere] },
   sitemap: { hostname: published },
+  buildEnd: ({ pages, outDir }) => writeTwins(pages, root, outDir),
   // Its pages have no file that could be edited: what they say is in the sources.
   transformPageData: ({ relativePath }) =>
     relativePath.startsWith('reference/') ? { frontmatter: { editLink: false } } : undefined,
@@ -40,18 +43,18 @@ export default defineConfig({
     languageAlias: { acl: 'ini', crontab: 'sh' },
     anchor: { slugify: text => slug(text) },
     config(md) {
-      md.core.ruler.push('links', ({ tokens, env }) => adaptLinks(tokens, relative(root, env.realPath ?? env.path)))
+      md.core.ruler.push('adapt', ({ tokens, env }) => adapt(tokens, relative(root, env.realPath ?? env.path)))
       md.core.ruler.before('inline', 'paragraphs', state => {
-        state.tokens = withoutBadges(withoutHeadingsOfSince(state.tokens))
+        state.tokens = withFewerHeadings(state.tokens)
       })
     },
   },
   themeConfig: {
     sidebar: sidebar(),
     outline: [2, 3],
-    search: { provider: 'local' },
+    search: { provider: 'local', options: { miniSearch: { searchOptions } } },
     nav: [
-      { text: 'Guide', link: '/getting-started' },
+      { text: 'Guide', link: '/guide/getting-started' },
       { text: 'Reference', link: '/reference/redis-baton/' },
       { text: 'Examples', link: '/examples/' },
     ],
@@ -60,25 +63,33 @@ export default defineConfig({
   },
 })
 
-/** Links are written for where the file is, and not for where the page is. */
-function adaptLinks(tokens: readonly Token[], file: string): void {
+/** Links are written for where the file is, and not for where the page is. Pictures are read from where they are. */
+function adapt(tokens: readonly Token[], file: string): void {
   for (const token of tokens.flatMap(({ children }) => children ?? [])) {
+    // In a table, code of such a length may be broken anywhere (theme/tables.css).
+    if (token.type === 'code_inline' && token.content.length > 22) token.attrSet('class', 'long')
     const href = token.type === 'link_open' ? token.attrGet('href') : null
     if (href !== null) token.attrSet('href', linkOf(href, file))
+    const picture = token.type === 'image' ? fileOf(token.attrGet('src')!, file) : undefined
+    if (picture !== undefined) token.attrSet('src', `./${posix.relative(posix.dirname(file), picture)}`)
   }
 }
 
-/** "Since 0.1.0" is a line: as a heading of its own, as TypeDoc has it, it would be half of most pages. */
-function withoutHeadingsOfSince(tokens: readonly Token[]): Token[] {
+/**
+ * TypeDoc gives each tag of a comment a heading of its own. "Since 0.1.0" is a line here: as a heading, it would be half
+ * of most pages. And a function has one heading "Throws", however many errors it has.
+ */
+function withFewerHeadings(tokens: readonly Token[]): Token[] {
+  let last = ''
   const isSince = (i: number) => tokens[i]?.type === 'heading_open' && tokens[i + 1]?.content === 'Since'
+  const again = tokens.map(({ type }, i) => {
+    if (type !== 'heading_open') return false
+    const before = last
+    last = tokens[i + 1]!.content
+    return last === 'Throws' && before === 'Throws'
+  })
   return tokens.filter((token, i) => {
     if (isSince(i - 4)) token.content = `Since ${token.content}`
-    return ![i, i - 1, i - 2].some(isSince)
+    return ![i, i - 1, i - 2].some(i => isSince(i) || again[i])
   })
-}
-
-/** They are pictures of other sites, for the page of the repository. */
-function withoutBadges(tokens: readonly Token[]): Token[] {
-  const isBadges = (i: number) => tokens[i]?.type === 'paragraph_open' && tokens[i + 1]?.content.includes('/badge.svg)')
-  return tokens.filter((_, i) => ![i, i - 1, i - 2].some(isBadges))
 }

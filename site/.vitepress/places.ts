@@ -13,13 +13,13 @@ const folders: readonly (readonly [files: RegExp, place: string])[] = [
   [/^site\/(.+)\.md$/, ''],
   [/^docs\/decisions\/(.+)\.md$/, 'decisions/'],
   [/^docs\/([^/]+)\.md$/, 'guide/'],
-  [/^((?:examples|lua|benchmarks)\/(?:.+\/)?README)\.md$/, ''],
+  [/^((?:examples|lua|benchmarks|src)\/(?:.+\/)?README)\.md$/, ''],
   [/^(CHANGELOG|CONTRIBUTING|SECURITY|CODE_OF_CONDUCT)\.md$/, 'project/'],
 ]
 
 /** From a file's path in the repository to its path in the site; undefined if it is no page. */
 export function placeOf(file: string): string | undefined {
-  if (file === 'README.md') return 'getting-started.md'
+  if (file === 'README.md') return 'overview.md'
   for (const [files, place] of folders) {
     const name = files.exec(file)?.[1]
     if (name) return `${place}${name.replace(/\bREADME$/, 'index')}.md`
@@ -30,10 +30,23 @@ export function placeOf(file: string): string | undefined {
 /** Turns the target of a link in that file into what it is in the site. */
 export function linkOf(url: string, file: string): string {
   if (url.startsWith(published)) return url.slice(published.length - 1)
-  if (url.startsWith('#') || /^[a-z][a-z+.-]*:/i.test(url)) return url
+  if (url.startsWith('#')) return url
   const [path = '', anchor] = url.split('#')
-  const target = posix.join(posix.dirname(file), path)
+  const target = fileOf(path, file)
+  if (target === undefined) return url
   const place = placeOf(target)
   const hash = anchor === undefined ? '' : `#${anchor}`
-  return place ? `/${place}${hash}` : `${repository}/blob/main/${target}${hash}`
+  if (place) return `/${place}${hash}`
+  return path.startsWith(repository) ? url : `${repository}/blob/main/${target}${hash}`
 }
+
+/** Returns the file of the repository that such a link, or a picture, names; undefined if it leads elsewhere. */
+export function fileOf(url: string, file: string): string | undefined {
+  const blob = `${repository}/blob/main/`
+  if (url.startsWith(blob)) return url.slice(blob.length).replace(/\?raw=true$/, '')
+  return /^[a-z][a-z+.-]*:/i.test(url) ? undefined : posix.join(posix.dirname(file), url)
+}
+
+/** The pages for those who change the project or judge it from inside. Users' pages are found before them. */
+export const inside =
+  /^(decisions\/|lua\/|src\/|benchmarks\/|project\/|guide\/(life-of-a-request|protocol|model|testing)\b)/

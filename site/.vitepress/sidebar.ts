@@ -14,8 +14,10 @@ export function sidebar(): Item[] {
     {
       text: 'Begin',
       items: [
-        page('Getting started', '/getting-started'),
+        page('At a glance', '/overview'),
+        page('Getting started', '/guide/getting-started'),
         page('Choosing a lock', '/guide/choosing'),
+        page('Testing your program', '/guide/testing-your-program'),
         page('Migrating', '/guide/migrating'),
         page('From a shell', '/guide/shell'),
         page('Examples', '/examples/'),
@@ -29,6 +31,7 @@ export function sidebar(): Item[] {
         page('Re-entry', '/guide/re-entry'),
         page('Fencing', '/guide/fencing'),
         page('Options', '/guide/options'),
+        page('Errors', '/guide/errors'),
         page('NestJS', '/guide/nestjs'),
         page('Tuning', '/guide/tuning'),
         page('Observability', '/guide/observability'),
@@ -49,6 +52,7 @@ export function sidebar(): Item[] {
       text: 'Judge',
       items: [
         page('Guarantees', '/guide/guarantees'),
+        page('Versions', '/guide/versions'),
         page('Benchmarks', '/guide/benchmarks'),
         page('How they are run', '/benchmarks/'),
       ],
@@ -59,6 +63,7 @@ export function sidebar(): Item[] {
       collapsed: true,
       items: [
         page('The life of a request', '/guide/life-of-a-request'),
+        page('The map of the house', '/src/'),
         page('The protocol', '/guide/protocol'),
         page('A lock in Redis', '/lua/'),
         page('The model', '/guide/model'),

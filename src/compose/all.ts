@@ -15,10 +15,10 @@
  * If a part is lost while another is waited for, the wait ends. Whenever a wait fails, the parts that were taken before
  * are given back in the background.
  */
-import type { Caller } from '../calls.ts'
+
 import { LockArgumentError, LockConnectionError, LockTimeoutError } from '../errors.ts'
-import type { Lease } from '../lease/lease.ts'
-import type { KeyedLock } from '../lock.ts'
+import type { Lease } from '../key/lease.ts'
+import type { Caller, KeyedLock } from '../lock.ts'
 import { callTermsOf, type LockOptions } from '../options.ts'
 import { type Holdable, type Using, using, wrapped } from '../using.ts'
 import { Follower } from './follower.ts'
@@ -29,7 +29,7 @@ const NEVER = Number.POSITIVE_INFINITY
 
 /**
  * Several locks, of any kind, that are taken together. Made by `LockClient.all`.
- * @since 0.1.0
+ * @since 0.2.0
  */
 export class MultiLock {
   /** Each lock once, in the order in which the locks are taken. */
@@ -72,7 +72,7 @@ export class MultiLock {
    * @throws LockTimeoutError after `timeout`, with the key of the part that was waited for
    * @throws LockLostError when a part was lost while another was waited for
    * @throws what `LockClient.lock` throws
-   * @since 0.1.0
+   * @since 0.2.0
    */
   lock(options: LockOptions = {}): Promise<MultiLease> {
     return this.#acquire(options, true) as Promise<MultiLease>
@@ -83,7 +83,7 @@ export class MultiLock {
    * these locks, one of them gets them. With `timeout`, waits for all of the locks together, for at most that time.
    * @returns a lease of all of them, or null if one of them is taken
    * @throws what `lock` throws, except LockTimeoutError
-   * @since 0.1.0
+   * @since 0.2.0
    */
   async tryLock(options: LockOptions = {}): Promise<MultiLease | null> {
     return this.#acquire(options, false)
@@ -97,13 +97,13 @@ export class MultiLock {
    * @throws what `fn` throws
    * @throws LockLostError when a part was lost while `fn` ran, and `fn` did not throw
    * @throws what `lock` throws
-   * @since 0.1.0
+   * @since 0.2.0
    */
   using<T>(fn: (lease: MultiLease) => T | PromiseLike<T>): Promise<T>
   /**
    * Does the same as `using(fn)`, with options for this call.
    * @throws what `using(fn)` throws
-   * @since 0.1.0
+   * @since 0.2.0
    */
   using<T>(options: LockOptions, fn: (lease: MultiLease) => T | PromiseLike<T>): Promise<T>
   using<T>(...args: Using<MultiLease, T>): Promise<T> {
@@ -115,7 +115,7 @@ export class MultiLock {
    * @param options options of each call
    * @returns a function with the parameters of `fn`; its promise settles like that of `using`
    * @throws LockArgumentError when `fn` or an option is wrong
-   * @since 0.1.0
+   * @since 0.2.0
    */
   wrap<This, Args extends unknown[], R>(
     fn: (this: This, ...args: Args) => R | PromiseLike<R>,
@@ -130,8 +130,9 @@ export class MultiLock {
    * resolves to null if an attempt at a part was refused, and otherwise rejects with a LockConnectionError.
    */
   async #acquire(options: LockOptions, blocking: boolean): Promise<MultiLease | null> {
-    const begun = performance.now()
-    const waited = () => performance.now() - begun
+    const { clock } = this.#caller.session
+    const begun = clock.now()
+    const waited = () => clock.now() - begun
     const { timeout = blocking ? NEVER : 0, signal } = callTermsOf(options, this.#caller.settings)
     const end = new Follower()
     if (signal) end.follow(signal)
@@ -147,7 +148,7 @@ export class MultiLock {
       refused = missing.some(({ lease, error }) => !lease && !error)
       const unanswered = refused ? undefined : missing[0]?.error
       for (const { signal } of leases) end.follow(signal)
-      const insistence = timeout === 0 ? new Insistence(options, waited(), end) : undefined
+      const insistence = timeout === 0 ? new Insistence(options, waited(), end, clock) : undefined
       insistence?.check(missing)
       for (const { part } of missing) {
         const left = Math.max(0, timeout - waited())

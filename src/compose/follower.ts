@@ -1,5 +1,5 @@
-import { awake, systemClock } from '../clock.ts'
-import { limit, onAbort } from '../wait/patience.ts'
+import { awake, type Clock } from '../clock.ts'
+import { limit, onAbort } from '../key/limits.ts'
 
 /** The reason of a signal that aborted because a time was over. */
 export const late = Symbol('late')
@@ -17,9 +17,9 @@ export class Follower extends AbortController {
     else this.#left.push(onAbort(signal, () => this.abort(signal.reason)))
   }
 
-  /** Aborts with `late` after this many ms in which the process ran. */
-  abortAfter(ms: number): void {
-    this.#left.push(limit(undefined, ms, awake(systemClock), () => this.abort(late)) as () => void)
+  /** Aborts with `late` after this many ms of the clock in which the process ran. */
+  abortAfter(ms: number, clock: Clock): void {
+    this.#left.push(limit(undefined, ms, awake(clock), () => this.abort(late)) as () => void)
   }
 
   /** Ends what `follow` and `abortAfter` have begun. Nothing of it is left in the followed signals. */

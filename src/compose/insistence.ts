@@ -11,12 +11,12 @@
  *     that was granted that part does not keep it, but gives it back as soon as its own answers have arrived. The first
  *     of the two gets it within a few round trips, and goes on to its next part. So it does not fail.
  */
-import { awake, systemClock } from '../clock.ts'
+import { type AwakeClock, awake, type Clock } from '../clock.ts'
 import { type HolderInfo, type LockConnectionError, LockTimeoutError } from '../errors.ts'
-import type { Lease } from '../lease/lease.ts'
+import type { Lease } from '../key/lease.ts'
+import { limit } from '../key/limits.ts'
 import type { KeyedLock } from '../lock.ts'
 import type { LockOptions } from '../options.ts'
-import { limit } from '../wait/patience.ts'
 import { type Follower, late } from './follower.ts'
 
 /** The outcome of one attempt at one of the locks that are taken together. */
@@ -33,13 +33,14 @@ export interface Tried {
 
 /** Makes one attempt at one lock. */
 export async function attempt(part: KeyedLock, options: LockOptions): Promise<Tried> {
-  const asked = performance.now()
+  const { clock } = part.calls.caller.session
+  const asked = clock.now()
   let holder: HolderInfo | undefined
   let age = 0
   const lease = await part.tryLock({ ...options, timeout: 0 }, found => {
     holder = found
     // `heldFor` includes the time that the answer took, because it counts up to now.
-    if (found) age = found.heldFor - (performance.now() - asked)
+    if (found) age = found.heldFor - (clock.now() - asked)
   })
   return { part, lease, holder, age }
 }
@@ -53,21 +54,21 @@ const SINGLE = 1_000
  */
 const MOMENT = { keeping: 25, empty: 10 }
 
-const clock = awake(systemClock)
-
 export class Insistence {
   readonly #options: LockOptions
   readonly #end: Follower
+  readonly #clock: AwakeClock
   readonly #keeping: number
   readonly #empty: number
 
   /** `took`: how many ms the answers to the first attempts took. `end` ends the call. */
-  constructor(options: LockOptions, took: number, end: Follower) {
+  constructor(options: LockOptions, took: number, end: Follower, clock: Clock) {
     this.#options = { ...options, signal: end.signal }
     this.#end = end
+    this.#clock = awake(clock)
     this.#keeping = Math.max(MOMENT.keeping, 4 * took)
     this.#empty = Math.max(MOMENT.empty, 2 * took)
-    end.abortAfter(SINGLE - took)
+    end.abortAfter(SINGLE - took, clock)
   }
 
   /** Throws LockTimeoutError if one of these locks has a holder that keeps it. */
@@ -81,12 +82,12 @@ export class Insistence {
    * @throws LockTimeoutError if the part was not granted
    */
   async ask(part: KeyedLock, keeping: boolean): Promise<Lease> {
-    const until = clock.now() + (keeping ? this.#keeping : this.#empty)
+    const until = this.#clock.now() + (keeping ? this.#keeping : this.#empty)
     let tried: Tried | undefined
     try {
       for (let pause = 0, left = 1; left > 0 && !(tried && this.#lasts(tried)); pause = 2 * pause + 1) {
         if (pause > 0) await this.#rest(Math.min(pause, left))
-        left = until - clock.now()
+        left = until - this.#clock.now()
         tried = await attempt(part, this.#options)
         if (tried.lease) return tried.lease
       }
@@ -106,7 +107,7 @@ export class Insistence {
 
   #rest(ms: number): Promise<void> {
     return new Promise(resolve => {
-      const leave = limit(this.#end.signal, ms, clock, () => {
+      const leave = limit(this.#end.signal, ms, this.#clock, () => {
         leave?.()
         resolve()
       })

@@ -7,10 +7,7 @@ import { surelyUntil } from '../clock.ts'
 import { LockDeadlockError } from '../errors.ts'
 import type {
   Claim,
-  Confirmation,
-  FairQueue,
   Granted,
-  HandOff,
   Held,
   Holder,
   HoldName,
@@ -26,11 +23,13 @@ import type {
   Runner,
   Successor,
   Tended,
+  Traits,
   Via,
   Vote,
   VoteMode,
 } from '../kind.ts'
 import { decodeNames, encodeClaim } from './claim.ts'
+import { Disagreements } from './disagreements.ts'
 import type { MutexNames } from './mutex/names.ts'
 import type { scripts } from './mutex/scripts.generated.ts'
 import type { scripts as readWriteScripts } from './permits/read-write/scripts.generated.ts'
@@ -47,26 +46,14 @@ const RENEWALS_PER_CALL = 200
 /** One script call sends the heartbeat of at most this many waiters. lua/mutex/tend.lua relies on this limit. */
 const WAITERS_PER_CALL = 500
 
-type Mode = VoteMode | undefined
-
-interface Waits {
-  readonly waits?: boolean | undefined
-}
-
-interface Asks {
-  readonly floor?: number
-  readonly returned?: number | undefined
-}
-
-export abstract class QueuedKind implements Kind<LockState>, FairQueue {
-  readonly queue: FairQueue = this
-  readonly noun?: string
-  abstract readonly shared: boolean
-  abstract readonly reentrant: boolean
+export abstract class QueuedKind implements Kind<LockState> {
+  readonly noun: string | undefined
+  readonly heldBy: Kind['heldBy']
+  readonly shared: boolean
+  readonly reentrant: boolean
   abstract readonly inTurns: boolean
-  abstract readonly handOff: HandOff | undefined
   abstract readonly inspection: Inspection<LockState>
-  readonly confirmation: Confirmation | undefined
+  readonly confirm?: (held: Held) => Promise<Renewed>
   readonly #scripts: Runner<QueueScripts>
   /**
    * If replicas have to confirm writes, this runner waits for the replicas after each script. Otherwise it is the same
@@ -75,58 +62,52 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   readonly #replicated: Runner<QueueScripts>
   readonly #keys: KindNames<MutexNames>
   readonly #waiterTtl: number
+  readonly #wants: string | undefined
+  readonly #disagreements: Disagreements
   /** The holder's label in the latest refusal, kept so that thousands of waiters for one holder share one string. */
   #holder = ''
 
-  constructor(parts: Parts<QueueScripts, MutexNames>) {
+  constructor(parts: Parts<QueueScripts, MutexNames>, traits: Traits<LockState>) {
+    this.noun = traits.noun
+    this.heldBy = traits.heldBy
+    this.shared = traits.shared
+    this.reentrant = traits.reentrant
+    this.#wants = traits.wants
+    this.#disagreements = new Disagreements(traits, parts.warn)
     const { names, scripts: runner, replicated } = parts
     this.#scripts = runner
     this.#replicated = replicated ?? runner
-    this.confirmation = replicated && {
-      confirm: async (held: Held) => (await this.renew([{ ...held, ms: 0 }]))[0],
-    }
+    if (replicated) this.confirm = async held => (await this.renew([{ ...held, ms: 0 }]))[0]
     this.#keys = names
     this.#waiterTtl = parts.waiterTtl
   }
 
-  /** If set, replaces the `wants` of every claim of this kind. If undefined, each claim has a `wants` of its own. */
-  protected readonly wants: string | undefined = undefined
-
-  /**
-   * Called if this claim and a holder's claim do not agree on how many permits the lock has. `among`: the number in the
-   * holder's claim. `label`: the holder's label.
-   */
-  protected differs?(claim: Claim, among: string, label: string): void
-
   /** How many tokens, after its own token, a grant may reserve for hand-offs within the client. */
   protected abstract readonly block: number
 
-  attempt(claim: Claim, reserve: number, waits?: boolean): Promise<Granted | Refused> {
-    return this.acquire(claim, undefined, Math.min(reserve, this.block), { waits })
-  }
-
-  join(claim: Claim, waits?: boolean): Promise<Granted | Refused> {
-    return this.acquire(claim, 'queue', 0, { waits })
-  }
-
   /**
-   * Makes an attempt. For `mode` and `asks`, see the headers of lua/mutex/acquire.lua and lua/permits/acquire.lua; only
-   * the mutex's script takes `Asks`, and only the other one takes `Waits`. `block`: how many tokens a grant reserves,
-   * after its own token, for hand-offs within the client.
+   * Makes an attempt. For the arguments, see the headers of lua/mutex/acquire.lua and lua/permits/acquire.lua: only the
+   * mutex's script takes `floor` and `returned`, and only the other one takes `waits`.
    */
-  protected acquire(claim: Claim, mode: 'queue' | undefined, block: number, asks: Waits): Promise<Granted | Refused>
-  protected acquire(claim: Claim, mode: Mode, block: number, asks: Waits & Asks): Promise<Vote>
-  protected acquire(claim: Claim, mode: Mode, block: number, asks: Waits & Asks): Promise<Vote> {
-    const { waits, floor, returned } = asks
+  attempt(claim: Claim, mode: 'try' | 'queue', reserve: number, waits: boolean): Promise<Granted | Refused>
+  attempt(
+    claim: Claim,
+    mode: VoteMode,
+    reserve: number,
+    waits: boolean,
+    floor: number,
+    returned?: number,
+  ): Promise<Vote>
+  attempt(claim: Claim, mode: VoteMode, reserve: number, waits: boolean, floor?: number, returned?: number) {
     const args = {
-      claim: this.text(claim),
-      mode: waits ? (mode ?? 'try') : mode,
+      claim: encodeClaim(claim, this.#waiterTtl, this.#wants),
+      mode: mode === 'try' && !waits && floor === undefined ? undefined : mode,
       floor,
       returned,
       waits: waits ? 1 : undefined,
     }
-    return this.#scripts.run('acquire', this.#keys.of(claim.key), args, ({ status, values, sent }) => {
-      if (status === 'unfinished') return this.acquire(claim, mode, block, asks)
+    return this.#scripts.run<'acquire', Vote>('acquire', this.#keys.of(claim.key), args, ({ status, values, sent }) => {
+      if (status === 'unfinished') return this.attempt(claim, mode, reserve, waits, floor as number, returned)
       if (status === 'absent') return undefined
       if (status === 'refused') return this.#refused(claim, values as string[], sent)
       if (status === 'deadlock') return Promise.reject(new LockDeadlockError(claim.key))
@@ -134,6 +115,7 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
       const via = grantedVia[status]
       if (ttl === undefined) {
         const grant = grantedUntil(token, surelyUntil(sent, claim.lease), via)
+        const block = Math.min(reserve, this.block)
         return block > 0 ? { ...grant, block } : grant
       }
       // If the server's clock was set back, the server reports more time than is left. So this client relies on the
@@ -252,7 +234,7 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
     const [ttl, position, ticket, heldFor, clock, size] = values as [string, string, string, string, string, string]
     const { owner, label } = decodeNames(values.slice(6).join(' '), Number.parseInt(size, 10))
     const [, among] = size.split('/')
-    if (among && !claim.wants?.endsWith(`/${among}`)) this.differs?.(claim, among, label)
+    if (among) this.#disagreements.check(claim, among, label)
     if (label !== this.#holder) this.#holder = label
     return {
       granted: false,
@@ -269,7 +251,7 @@ export abstract class QueuedKind implements Kind<LockState>, FairQueue {
   }
 
   protected text(claim: Claim): string {
-    return encodeClaim(claim, this.#waiterTtl, this.wants)
+    return encodeClaim(claim, this.#waiterTtl, this.#wants)
   }
 }
 

@@ -37,14 +37,14 @@ function answerTo(error: LockError): Answer | undefined {
  * filter can be put on single routes or controllers with `@UseFilters(LockExceptionFilter)`.
  *
  * The filter works with every HTTP adapter. Outside HTTP, the filter leaves the error as it is.
- * @since 0.1.0
+ * @since 0.2.0
  */
 export class LockExceptionFilter extends BaseExceptionFilter<LockError> {
   readonly #logger = new Logger(LockExceptionFilter.name)
 
   /**
    * Answers the request. Nest calls this method.
-   * @since 0.1.0
+   * @since 0.2.0
    */
   override catch(error: LockError, host: ArgumentsHost): void {
     if (host.getType() !== 'http') return

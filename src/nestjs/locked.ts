@@ -20,20 +20,20 @@ import { getLocksToken } from './inject.ts'
 
 /**
  * Options of `@Locked`: the options of `LockClient.lock`, and the name of the client. Times are in ms.
- * @since 0.1.0
+ * @since 0.2.0
  */
 export interface LockedOptions extends LockOptions {
   /**
    * The client's `name`, as given to `LockModule.forRoot`.
    * @defaultValue the client without a name
-   * @since 0.1.0
+   * @since 0.2.0
    */
   client?: string | undefined
 }
 
 /**
  * What `@Locked` returns: a decorator of methods that return a promise.
- * @since 0.1.0
+ * @since 0.2.0
  */
 export type LockedDecorator<This, Args extends unknown[]> = <Method extends (...args: never[]) => Promise<unknown>>(
   target: This,
@@ -60,7 +60,7 @@ type AnyMethod = (this: object, ...args: unknown[]) => Promise<unknown>
  * @param options the options of each call, as the lock accepts them
  * @throws LockArgumentError when `@Locked` decorates anything but an instance method, or when a fixed key is wrong. A
  *   wrong option is found later: each call rejects with LockArgumentError
- * @since 0.1.0
+ * @since 0.2.0
  */
 export function Locked<This extends object, Args extends unknown[], L extends string | Lock | MultiLock = string>(
   key: string | ((this: This, ...args: Args) => L),

@@ -11,6 +11,7 @@ import {
 import { APP_FILTER } from '@nestjs/core'
 import { LockClient } from '../client.ts'
 import { LockArgumentError } from '../errors.ts'
+import type { MemoryStore } from '../memory/store.ts'
 import { type ClientOptions, drainOf } from '../options.ts'
 import type { RedisSource } from '../redis/clients.ts'
 import { LockExceptionFilter } from './filter.ts'
@@ -24,60 +25,60 @@ const DRAIN = 5_000
 
 /**
  * The options of the `LockClient` that `LockModule` makes: its Redis, the client options, and `drain`. Times are in ms.
- * @since 0.1.0
+ * @since 0.2.0
  */
 export interface LockModuleOptions extends ClientOptions {
   /**
    * The first argument of `new LockClient`, or a `LockClient` that you have made. The module does not close a client
    * that you have made.
-   * @since 0.1.0
+   * @since 0.2.0
    */
-  redis: RedisSource | LockClient
+  redis: RedisSource | MemoryStore | LockClient
   /**
    * When the application shuts down, holders get this many ms to release their locks. Their leases are renewed
    * meanwhile.
    * @defaultValue `5_000`
-   * @since 0.1.0
+   * @since 0.2.0
    */
   drain?: number | undefined
 }
 
 /**
  * The settings of `LockModule` that must be known before `useFactory` or `useClass` makes the other options.
- * @since 0.1.0
+ * @since 0.2.0
  */
 export interface LockModuleSettings {
   /**
    * The client's name, for an application with several clients. The name `'reports'` is used in
    * `@InjectLocks('reports')` and `@Locked(key, { client: 'reports' })`.
    * @defaultValue none: the client is injected as `LockClient`
-   * @since 0.1.0
+   * @since 0.2.0
    */
   name?: string | undefined
   /**
    * Whether the client can be injected in every module. If false, only modules that import this `LockModule` can inject
    * the client.
    * @defaultValue `true`
-   * @since 0.1.0
+   * @since 0.2.0
    */
   isGlobal?: boolean | undefined
   /**
    * Whether `LockExceptionFilter` is used on every route. This filter answers HTTP requests that failed because of a
    * lock.
    * @defaultValue `true`
-   * @since 0.1.0
+   * @since 0.2.0
    */
   filter?: boolean | undefined
 }
 
 /**
  * A class that makes the options, for `useClass` and `useExisting` of `LockModule.forRootAsync`.
- * @since 0.1.0
+ * @since 0.2.0
  */
 export interface LockModuleOptionsFactory {
   /**
    * Returns the options. Nest calls this method once, when the application starts.
-   * @since 0.1.0
+   * @since 0.2.0
    */
   createLockModuleOptions(): LockModuleOptions | Promise<LockModuleOptions>
 }
@@ -85,37 +86,37 @@ export interface LockModuleOptionsFactory {
 /**
  * The settings of `LockModule.forRootAsync`. One of `useFactory`, `useClass` and `useExisting` must be given; it makes
  * the options.
- * @since 0.1.0
+ * @since 0.2.0
  */
 export interface LockModuleAsyncOptions extends LockModuleSettings {
   /**
    * The modules that export the providers of `inject`, `useClass` or `useExisting`.
    * @defaultValue none
-   * @since 0.1.0
+   * @since 0.2.0
    */
   imports?: ModuleMetadata['imports'] | undefined
   /**
    * The tokens of the providers that `useFactory` gets as its arguments.
    * @defaultValue none
-   * @since 0.1.0
+   * @since 0.2.0
    */
   inject?: FactoryProvider['inject'] | undefined
   /**
    * A function that makes the options.
    * @defaultValue none
-   * @since 0.1.0
+   * @since 0.2.0
    */
   useFactory?: FactoryProvider<LockModuleOptions>['useFactory'] | undefined
   /**
    * A class that makes the options. Nest creates an instance of it.
    * @defaultValue none
-   * @since 0.1.0
+   * @since 0.2.0
    */
   useClass?: Type<LockModuleOptionsFactory> | undefined
   /**
    * The token of an existing provider that makes the options.
    * @defaultValue none
-   * @since 0.1.0
+   * @since 0.2.0
    */
   useExisting?: Type<LockModuleOptionsFactory> | undefined
 }
@@ -125,7 +126,7 @@ export interface LockModuleAsyncOptions extends LockModuleSettings {
  * client. Waiting calls reject with LockClosedError at once, so that their requests end. Holders get `drain` ms to
  * release their locks. Then every remaining hold is lost, and its `signal` aborts. Without `app.enableShutdownHooks()`,
  * Nest does not shut down on process signals.
- * @since 0.1.0
+ * @since 0.2.0
  */
 export class LockModule {
   readonly #tenure: Tenure
@@ -139,7 +140,7 @@ export class LockModule {
   /**
    * Makes the module from the given options.
    * @throws LockArgumentError when an option is wrong. The error is thrown when the application starts
-   * @since 0.1.0
+   * @since 0.2.0
    */
   static forRoot(options: LockModuleOptions & LockModuleSettings): DynamicModule {
     const { name, isGlobal, filter, ...known } = options
@@ -149,7 +150,7 @@ export class LockModule {
   /**
    * Makes the module. The options are made later, when the application starts.
    * @throws LockArgumentError if none of `useFactory`, `useClass` and `useExisting` is given
-   * @since 0.1.0
+   * @since 0.2.0
    */
   static forRootAsync(options: LockModuleAsyncOptions): DynamicModule {
     return { ...moduleOf(options, token => providersOf(token, options)), imports: options.imports ?? [] }
@@ -172,29 +173,35 @@ export class LockModule {
   }
 }
 
-/** The client of a module, and how it is closed at shutdown. A client that the user made is not closed. */
+/**
+ * The client of a module, and how it is closed at shutdown. A client that the user made is not closed. The client is
+ * made when it is asked for: if a test overrides the provider, it is never made, and nothing connects to Redis.
+ */
 class Tenure {
-  readonly client: LockClient
-  readonly end: () => Promise<void>
+  readonly #options: LockModuleOptions
+  #made: LockClient | undefined
 
-  constructor({ redis, drain = DRAIN, ...options }: LockModuleOptions) {
+  constructor(options: LockModuleOptions) {
+    this.#options = options
+  }
+
+  get client(): LockClient {
+    const { redis, drain = DRAIN, ...options } = this.#options
     drainOf({ drain })
-    if (redis instanceof LockClient) {
-      const [option] = Object.entries(options)
-      if (option) {
-        const [name, value] = option
-        throw new LockArgumentError(
-          name,
-          value,
-          'no such option, because `redis` is a LockClient, which already has its options',
-        )
-      }
-      this.client = redis
-      this.end = async () => {}
-    } else {
-      this.client = new LockClient(redis, options)
-      this.end = () => this.client.close({ drain })
+    if (!(redis instanceof LockClient)) {
+      this.#made ??= new LockClient(redis, options)
+      return this.#made
     }
+    const [option] = Object.entries(options)
+    if (!option) return redis
+    throw new LockArgumentError(
+      ...option,
+      'no such option, because `redis` is a LockClient, which already has its options',
+    )
+  }
+
+  async end(): Promise<void> {
+    await this.#made?.close({ drain: this.#options.drain ?? DRAIN })
   }
 }
 

@@ -5,7 +5,7 @@
 import { type Channel, channel } from 'node:diagnostics_channel'
 import type { EventEmitter } from 'eventemitter3'
 import type { ClientEventMap, ClientEvents } from '../events.ts'
-import type { Happenings, Observer } from '../locks.ts'
+import type { Happenings, Observer } from '../kind-client.ts'
 
 /** For each event, a function that makes the event object from the data given to `Announcer.tell`. */
 const events: { readonly [E in keyof ClientEvents]: (...about: Happenings[E]) => ClientEvents[E] } = {

@@ -81,16 +81,16 @@ export class Stats {
 
   acquired(via: Via, waited: number): void {
     this.via[via] += 1
-    this.#wait.add(waited)
+    if (this.#wait.latest.push(waited) === TOGETHER) this.#wait.record()
   }
 
   ended(how: 'released' | 'lost', held: number): void {
     this[how] += 1
-    this.#hold.add(held)
+    if (this.#hold.latest.push(held) === TOGETHER) this.#hold.record()
   }
 
   handedOff(ms: number): void {
-    this.#handoff.add(ms)
+    if (this.#handoff.latest.push(ms) === TOGETHER) this.#handoff.record()
   }
 
   snapshot(waiting: number, holding: number): ClientStats {
@@ -122,14 +122,10 @@ const TOGETHER = 64
 class Times {
   readonly #histogram = createHistogram({ lowest: 1, highest: LONGEST_MICROS, figures: 3 })
   /** Measured times that are not recorded yet, in ms. */
-  readonly #latest: number[] = []
-
-  add(ms: number): void {
-    if (this.#latest.push(ms) === TOGETHER) this.#record()
-  }
+  readonly latest: number[] = []
 
   summary(): TimeStats {
-    this.#record()
+    this.record()
     const of = this.#histogram
     if (of.count === 0) return { count: 0, min: 0, max: 0, mean: 0, p50: 0, p90: 0, p99: 0 }
     const ms = (micros: number) => micros / 1000
@@ -144,10 +140,10 @@ class Times {
     }
   }
 
-  #record(): void {
-    for (const ms of this.#latest) {
+  record(): void {
+    for (const ms of this.latest) {
       this.#histogram.record(Math.min(LONGEST_MICROS, Math.max(1, Math.round(ms * 1000))))
     }
-    this.#latest.length = 0
+    this.latest.length = 0
   }
 }

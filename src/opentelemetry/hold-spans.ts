@@ -1,6 +1,6 @@
 /** The holds that have a span. They can be found by their lease, or by the data of an event. */
 import type { Span } from '@opentelemetry/api'
-import type { Lease } from '../lease/lease.ts'
+import type { Lease } from '../key/lease.ts'
 import type { Tally } from './meters.ts'
 
 export interface HoldSpan {

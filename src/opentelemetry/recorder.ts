@@ -24,10 +24,10 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api'
-import type { Spectator } from '../calls.ts'
 import { LockTimeoutError } from '../errors.ts'
 import type { ClientEvents } from '../events.ts'
-import type { Lease } from '../lease/lease.ts'
+import type { Lease } from '../key/lease.ts'
+import type { Spectator } from '../lock.ts'
 import type { LockOptions } from '../options.ts'
 import { type HoldSpan, HoldSpans } from './hold-spans.ts'
 import type { Meters, Tally } from './meters.ts'

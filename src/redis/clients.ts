@@ -13,14 +13,14 @@ import { type FetchCredentials, isNodeRedis, type NodeRedisInstance, readNodeRed
 
 /**
  * An ioredis instance, a `Redis` or a `Cluster`, of version 5.4 or newer, or of version 6.
- * @since 0.1.0
+ * @since 0.2.0
  */
 export interface IoredisInstance {
-  /** The options with which the instance was made. @since 0.1.0 */
+  /** The options with which the instance was made. @since 0.2.0 */
   readonly options: object
-  /** The state of the instance's connection. @since 0.1.0 */
+  /** The state of the instance's connection. @since 0.2.0 */
   readonly status: string
-  /** Makes a copy of the instance. The lock client's connections are such copies. @since 0.1.0 */
+  /** Makes a copy of the instance. The lock client's connections are such copies. @since 0.2.0 */
   duplicate(...args: never[]): object
 }
 

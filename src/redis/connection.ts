@@ -37,7 +37,7 @@
  * a password was accepted before, it may only have been changed. So its refusal counts as an outage.
  */
 import type { Cluster, Redis } from 'ioredis'
-import { awake, type Clock, type Timer } from '../clock.ts'
+import { type AwakeClock, awake, type Clock, type Timer } from '../clock.ts'
 import { LockClosedError, LockConnectionError } from '../errors.ts'
 import type { Destination } from './destination.ts'
 import { Order, type Sent } from './order.ts'
@@ -95,7 +95,7 @@ export interface ConnectionListener {
 export class Connection {
   readonly redis: Redis | Cluster
   readonly #clock: Clock
-  readonly #awake: Clock
+  readonly #awake: AwakeClock
   readonly #outageTimeout: number
   readonly #slowest: number
   readonly #early: number
@@ -171,8 +171,7 @@ export class Connection {
     })
     redis.on('ready', () => this.#greeted())
     redis.on('end', () => this.#wentDown())
-    const arrived = () => this.arrived()
-    redis.on('message', arrived).on('smessage', arrived)
+    redis.on('message', this.arrived).on('smessage', this.arrived)
   }
 
   get up(): boolean {
@@ -248,9 +247,10 @@ export class Connection {
   ask<T>(request: Request<T>): Promise<T> {
     if (this.#closed) return Promise.reject(new LockClosedError())
     return new Promise((resolve, reject) => {
+      const now = this.#clock.now()
       const call: Call = {
         request,
-        begun: this.#awake.now(),
+        begun: this.#awake.at(now),
         reply: undefined,
         sent: 0,
         sentAwake: 0,
@@ -264,8 +264,8 @@ export class Connection {
       }
       this.#calls.add(call)
       if (this.#reason && this.#refuses(this.#reason)) return this.#fail(call, refusedBy(this.#reason))
-      if (this.#up) this.#send(call, call.begun)
-      this.#armSweep()
+      if (this.#up) this.#send(call, now)
+      if (!this.#sweep) this.#armSweep()
     })
   }
 
@@ -291,7 +291,7 @@ export class Connection {
   }
 
   /** Called when something has arrived, so the connection works. */
-  arrived(): void {
+  readonly arrived = (): void => {
     this.#lastSign = this.#clock.now()
     this.#doubtful = false
   }
@@ -320,34 +320,53 @@ export class Connection {
     if (this.redis.status !== 'end') this.redis.disconnect()
   }
 
-  /** Sends the call. `awakeNow`: the current time, on the same clock as `Call.begun`. */
-  #send(call: Call, awakeNow = this.#awake.now()): void {
+  #send(call: Call, now = this.#clock.now()): void {
     if (call.underway) return
     call.underway = true
     this.#order.sent(call)
-    call.sent = this.#clock.now()
-    call.sentAwake = awakeNow
+    call.sent = now
+    call.sentAwake = this.#awake.at(now)
     this.#writes.next()
     if (this.#unanswered++ === 0) {
-      this.#lastAnswer = awakeNow
+      this.#lastAnswer = call.sentAwake
       this.#doubtful = call.sent - this.#lastSign >= IDLE
     }
     call.request.send(this.redis).then(
       reply => {
-        this.#answered(call)
-        this.arrived()
-        this.#taken()
+        const now = this.#clock.now()
+        call.underway = false
+        this.#unanswered -= 1
+        this.#lastSign = now
+        this.#doubtful = false
         this.#accepted = true
+        this.#answeredAt = this.#lastAnswer = this.#awake.at(now)
+        this.#putOff = undefined
         const { turn } = call
         const earlier = this.#order.settled(call)
-        if (earlier > turn && this.#calls.has(call)) {
-          call.repeated = earlier > turn
+        if (!this.#calls.has(call)) return
+        if (earlier > turn) {
+          call.repeated = true
           this.#sendAgain(call, earlier < Number.POSITIVE_INFINITY ? 0 : PAUSE)
-        } else if (this.#calls.delete(call)) this.#settle(call, reply)
+          return
+        }
+        this.#calls.delete(call)
+        call.reply = reply
+        try {
+          call.resolve(call.request.read(call))
+        } catch (error) {
+          // The reply cannot be read. Only this call fails.
+          call.reject(error)
+        }
       },
       error => {
-        this.#answered(call)
-        if (isReply(error)) this.arrived()
+        const now = this.#clock.now()
+        call.underway = false
+        this.#unanswered -= 1
+        this.#lastAnswer = this.#awake.at(now)
+        if (isReply(error)) {
+          this.#lastSign = now
+          this.#doubtful = false
+        }
         this.#order.settled(call)
         if (this.#calls.has(call)) this.#unknownOrRefused(call, error)
       },
@@ -369,34 +388,14 @@ export class Connection {
     else send()
   }
 
-  #answered(call: Call): void {
-    call.underway = false
-    this.#unanswered -= 1
-    this.#lastAnswer = this.#awake.now()
-  }
-
-  #taken(): void {
-    this.#answeredAt = this.#lastAnswer
-    this.#putOff = undefined
-  }
-
-  /** Settles the call with its reply. If the reply cannot be read, only this call fails. */
-  #settle(call: Call, reply: unknown): void {
-    call.reply = reply
-    try {
-      call.resolve(call.request.read(call))
-    } catch (error) {
-      call.reject(error)
-    }
-  }
-
   #unknownOrRefused(call: Call, raw: Error): void {
     const error = withoutArguments(raw)
     const wrong = this.#destination.wrongServer?.(this.redis, error)
     if (wrong) return this.reset(wrong)
     if (isReply(error) && call.request.rephrase?.(error)) return this.#sendAgain(call, 0)
     if (isReply(error) && !this.passes(error)) {
-      this.#taken()
+      this.#answeredAt = this.#lastAnswer
+      this.#putOff = undefined
       return this.#fail(call, refusedBy(error))
     }
     call.error = this.#torn ?? error

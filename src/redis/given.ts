@@ -72,7 +72,8 @@ function wholeNumber(name: string, value: unknown, least: number, most: number):
 export function isInstance(value: unknown): value is Redis | Cluster {
   if (typeof value !== 'object' || value === null || !('duplicate' in value && 'options' in value)) return false
   if (!('connector' in value || 'connectionPool' in value)) {
-    const why = 'ioredis-mock has no server that could run the scripts of the locks; for tests, start a Redis'
+    const why =
+      'ioredis-mock has no server that could run the scripts of the locks; for tests, give memory() of redis-baton/memory, or start a Redis'
     throw new LockArgumentError('redis', nameOf(value), `${accepted}; ${why}`)
   }
   // ioredis 4 has no `isCluster` in its Redis. In its Cluster, it has it, and also the list of its scripts.

@@ -23,22 +23,17 @@ export function newClientId(): string {
   return random().slice(0, CLIENT_ID_LENGTH)
 }
 
-/**
- * Returns a new id for a waiter. If the waiter is granted the lock, its hold has the same id. The id begins with the
- * client's id.
- */
-export function newHoldId(clientId: string): string {
-  return clientId + random()
-}
-
 /** Makes the ids of one client. */
 export interface Ids {
   readonly client: string
-  /** Returns the id for the next waiter and its hold. */
+  /**
+   * Returns a new id for a waiter. If the waiter is granted the lock, its hold has the same id. The id begins with the
+   * client's id.
+   */
   readonly next: () => string
 }
 
 export function randomIds(): Ids {
   const client = newClientId()
-  return { client, next: () => newHoldId(client) }
+  return { client, next: () => client + random() }
 }

@@ -76,11 +76,17 @@ export class Keys<N extends Names = Names> extends Namespace implements KindName
   }
 
   of(key: string): N {
-    if (key !== this.#last.key) this.#last = { key, names: this.#namesOf(this.root + this.#encode(key)) }
+    if (key !== this.#last.key) {
+      // Nearly all keys have neither a tag nor a brace at their beginning.
+      const name = key.includes('{') || key.startsWith('}') ? this.#encode(key) : `{${key}}`
+      this.#last = { key, names: this.#namesOf(this.root + name) }
+    }
     return this.#last.names
   }
 
   keyOf(lock: string): string | undefined {
+    const { key, names } = this.#last
+    if (lock === names.lock) return key
     return lock.startsWith(this.root) ? this.#decode(lock.slice(this.root.length)) : undefined
   }
 

@@ -2,7 +2,7 @@
  * Everything between a client and its Redis: one connection for scripts, and one for messages. In a cluster, each
  * master has both connections.
  *
- * Messages, on channels to which lua/ publishes (every message is only a hint, see wait/acquire.ts):
+ * Messages, on channels to which lua/ publishes (every message is only a hint, see key/key-state.ts):
  *   inbox    "handoff|expiry <id> <token> <lock>"   the waiter <id> holds the lock now, after a release or after the
  *                                                   end of a lease (several waiters: "<id>,<id>… <token>,<token>…")
  *            "lost <id> <token> <lock>"             the hold <id> may have been taken away
@@ -226,9 +226,10 @@ export class Link {
    * subscription, and `hears` returns whether the subscription is confirmed. Each `hear` needs one `drop`.
    */
   channels(keys: Keys) {
+    const inbox = this.#shards ? undefined : this.#ownInbox
     const nameOf = (key: string, channel: Channel) => {
-      const { lock } = keys.of(key)
-      return channel === 'unlock' ? unlockChannel(lock) : this.names.inboxPrefix(lock) + this.ids.client
+      if (channel === 'unlock') return unlockChannel(keys.of(key).lock)
+      return inbox ?? this.names.inboxPrefix(keys.of(key).lock) + this.ids.client
     }
     return {
       hear: (key: string, channel: Channel) => this.#ears.need(nameOf(key, channel)),
@@ -256,7 +257,7 @@ export class Link {
       },
     })
     const subscriber = new Subscriber(connection, this.#clock, {
-      message: (channel, text) => this.#message(channel, text),
+      message: this.#message,
       heard: () => {
         this.#beat.heard = this.#beat.sent
         this.#hears = true
@@ -269,7 +270,7 @@ export class Link {
 
   #listenToShards(outageTimeout: number): Shards {
     return new Shards(this.commands.redis as Cluster, this.#clock, outageTimeout, {
-      message: (channel, text) => this.#message(channel, text),
+      message: this.#message,
       heard: channel => {
         this.#listener.heard(lockOfChannel(channel) ?? channel.slice(0, -this.#ownInbox.length))
       },
@@ -284,7 +285,7 @@ export class Link {
     return this.names.inboxPrefix('') + this.ids.client
   }
 
-  #message(channel: string, text: string): void {
+  readonly #message = (channel: string, text: string): void => {
     const lock = lockOfChannel(channel)
     if (lock !== undefined) {
       if (text.startsWith(ENTERED)) this.#listener.entered(lock, text.slice(ENTERED.length))

@@ -9,17 +9,17 @@ import { LockArgumentError } from '../errors.ts'
 /**
  * A client of node-redis 5 or 6, made by `createClient` or `createCluster`, or by `createSentinel` of version 6. The
  * lock client only reads its options.
- * @since 0.1.0
+ * @since 0.2.0
  */
 export interface NodeRedisInstance {
-  /** Whether the node-redis client is connected. A closed client is accepted too. @since 0.1.0 */
+  /** Whether the node-redis client is connected. A closed client is accepted too. @since 0.2.0 */
   readonly isOpen: boolean
-  /** Makes a copy of the client. The lock client uses this method to read the options. @since 0.1.0 */
+  /** Makes a copy of the client. The lock client uses this method to read the options. @since 0.2.0 */
   duplicate(...args: never[]): object
   /**
    * Closes the client. The lock client only checks that this method exists: clients of version 4 lack it and are
    * refused.
-   * @since 0.1.0
+   * @since 0.2.0
    */
   destroy(): unknown
 }

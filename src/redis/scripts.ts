@@ -134,11 +134,7 @@ export class Scripts<S extends ScriptSet> implements Runner<S> {
     read: (reply: Reply<S[N]>) => T | Promise<T> = reply => reply as T,
   ): Promise<T> {
     const script = this.#loaded[name]
-    const args: CallArgs = [script.sha, '']
-    list(args, script.keys, keys)
-    args[1] = String(args.length - 2)
-    list(args, script.args, values)
-    return this.#executor.ask(new ScriptCall(script, args, read, this.#pattern, keys))
+    return this.#executor.ask(new ScriptCall(script, argsOf(script, keys, values), read, this.#pattern, keys))
   }
 }
 
@@ -277,15 +273,22 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   }
 }
 
+type Values = Readonly<Record<string, unknown>>
+
 /**
- * Appends values to `to`, in the order of `names`: the keys or the arguments that the head of the script's Lua file
- * lists. Stops at the first undefined value.
+ * Returns the arguments of EVALSHA: the keys and the arguments that the head of the script's Lua file lists, in that
+ * order. Each of the two lists stops at the first undefined value.
  */
-function list(to: string[], names: readonly string[], values: Readonly<Record<string, unknown>>): void {
-  for (const name of names) {
-    const value = values[name]
-    if (value === undefined) break
-    if (Array.isArray(value)) for (const item of value) to.push(String(item))
-    else to.push(String(value))
+function argsOf({ sha, keys, args }: Loaded, keyValues: Values, argValues: Values): CallArgs {
+  const call: CallArgs = [sha, '']
+  for (let names = keys, values = keyValues; ; names = args, values = argValues) {
+    for (const name of names) {
+      const value = values[name]
+      if (value === undefined) break
+      if (Array.isArray(value)) for (const item of value) call.push(String(item))
+      else call.push(String(value))
+    }
+    if (names === args) return call
+    call[1] = String(call.length - 2)
   }
 }

@@ -186,4 +186,4 @@ test('outageTimeout is 15 s by default', async () => {
   const waited = await defaultPatience
   expect(waited).toBeGreaterThanOrEqual(14_900)
   expect(waited).toBeLessThan(25_000)
-}, 30_000)
+})

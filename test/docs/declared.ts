@@ -39,6 +39,22 @@ export const notRun: readonly Declared[] = [
     begins,
     reason: 'needs the older decorators; test/docs/package/nestjs compiles it with each version of Nest',
   })),
+  ...[
+    ...[
+      'charge.ts',
+      'charge.test.ts',
+      'charge.jest.test.ts',
+      'redis.setup.ts',
+      'vitest.config.ts',
+      'charge.redis.test.ts',
+    ],
+    ...['redis.jest.setup.ts', 'redis.jest.teardown.ts', 'jest.config.cjs', 'charge.redis.jest.test.ts'],
+    ...['charges.nest.ts', 'charges.nest.test.ts'],
+  ].map(file => ({
+    page: 'docs/testing-your-program.md',
+    begins: `// ${file}\n`,
+    reason: 'is a file for a test runner; test/docs/testing-your-program.test.ts compiles it, and runs it if it can',
+  })),
   {
     page: 'docs/migrating.md',
     begins: 'RLock lock = redisson.getLock',
@@ -59,6 +75,7 @@ interface Elsewhere {
 export const elsewhere: readonly Elsewhere[] = [
   ...[
     { command: 'npm ci && npm test', texts: ['(npm ci && npm test)'] },
+    { command: 'npm ci && npm run test:unit', texts: ['(npm ci && npm test)'] },
     { command: 'npm ci && npm run build', texts: ['(npm ci && npm test)'] },
     { command: 'npm ci && npm run demo', texts: ['(npm ci && npm test)', 'npm run --silent demo'] },
   ].map(({ command, texts }) => ({ command, reason: 'every run of CI begins with it', file: '.ci/run', texts })),
@@ -67,6 +84,12 @@ export const elsewhere: readonly Elsewhere[] = [
     reason: 'would install what is published; the test installs what would be',
     file: 'test/docs/package/installed.test.ts',
     texts: [`'install'`, 'tarball'],
+  },
+  {
+    command: 'docker run --rm --detach --publish 127.0.0.1:6379:6379 redis:8',
+    reason: 'would fetch an image; the matrix runs the contract on this image',
+    file: '.github/workflows/ci.yml',
+    texts: ['redis:8'],
   },
   {
     command: 'npx tsx examples/scoped-use.ts',
@@ -112,9 +135,10 @@ export const elsewhere: readonly Elsewhere[] = [
   },
   ...[
     'npx baton bench',
+    'npx baton bench --all',
     'npx baton bench --scenario 2x8-hold5 --rounds 1',
     'npx baton bench --scenario 2x8,2x100 --rival baton-fair,redis-semaphore,floor-publish',
-    'npx baton bench --rounds 5 --seconds 5 --json results.json --html results.html',
+    'npx baton bench --all --rounds 5 --seconds 5 --json results.json --html results.html',
     'npx baton bench --scenario semaphore-2x8-hold5,read-write-2x10',
     'npx baton bench --rtt 1',
     'npx baton bench --no-warm-cores',

@@ -2,7 +2,7 @@
  * Checks that every link in the documentation to a place in this project has a target: both the file and the heading
  * exist.
  */
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { posix } from 'node:path'
 import { expect, test } from 'vitest'
 import { type Page, pageNames, parsePage, readPage, root } from './page.ts'
@@ -15,10 +15,14 @@ const { homepage } = JSON.parse(readFileSync(new URL('package.json', root), 'utf
  * pages.
  */
 const repository = `${homepage.replace('#readme', '')}/blob/main/`
+/** Ends the address of a picture: GitHub then answers with the file, and not with a page about the file. */
+const raw = /\?raw=true$/
 
 function brokenLinks({ name, links, anchors }: Page): string[] {
   return links.flatMap(({ text: url, line }) => {
-    const here = url.startsWith(repository) ? posix.relative(posix.dirname(name), url.slice(repository.length)) : url
+    const here = url.startsWith(repository)
+      ? posix.relative(posix.dirname(name), url.slice(repository.length).replace(raw, ''))
+      : url
     if (/^[a-z][a-z+.-]*:/i.test(here)) return []
     const [path = '', anchor] = here.split('#')
     const target = path === '' ? name : posix.join(posix.dirname(name), decodeURIComponent(path))
@@ -35,11 +39,46 @@ test.each([...pages.keys()])('%s', name => {
   expect(brokenLinks(pages.get(name)!)).toEqual([])
 })
 
-test('the README, which is published, links to unpublished pages by their addresses in the repository', () => {
-  const published = ['CHANGELOG.md', 'LICENSE']
-  const elsewhere = readPage('README.md').links.map(({ text: url }) => url)
-  expect(elsewhere.filter(url => url.startsWith(repository)).length).toBeGreaterThan(20)
-  expect(elsewhere.filter(url => !/^(https:|#)/.test(url) && !published.includes(url))).toEqual([])
+test.each(['README.md', 'CHANGELOG.md'])(
+  '%s, which is published, links to unpublished pages by their addresses',
+  name => {
+    const published = ['CHANGELOG.md', 'LICENSE']
+    const elsewhere = readPage(name).links.map(({ text: url }) => url)
+    expect(elsewhere.filter(url => url.startsWith(repository)).length).toBeGreaterThan(0)
+    expect(elsewhere.filter(url => !/^(https:|#)/.test(url) && !published.includes(url))).toEqual([])
+  },
+)
+
+test('the README fits on one screen: it soon comes to the code, and its table is narrow', () => {
+  const text = readFileSync(new URL('README.md', root), 'utf8')
+  expect(Buffer.byteLength(text)).toBeLessThanOrEqual(6_000)
+  const [before, code] = text.split(/```ts\n|```\n\n<!-- check/) as [string, string]
+  expect(before.split(/[#\s]+/).length).toBeLessThanOrEqual(40)
+  expect(code.split('\n').filter(line => line.length > 76)).toEqual([])
+  const rows = text.match(/^\|.*\|$/gm)!.map(row =>
+    row
+      .slice(1, -1)
+      .split('|')
+      .map(cell => cell.trim()),
+  )
+  expect(rows.filter(cells => cells.length === 4)).toHaveLength(2 + 8)
+  expect(rows.flat().filter(cell => cell.split(' ').length > 5)).toEqual([])
+})
+
+test('docs/errors.md has a heading for each code, and each class of errors links to its own', () => {
+  const source = (name: string) => readFileSync(new URL(name, root), 'utf8')
+  const names = readdirSync(new URL('src/', root), { recursive: true, encoding: 'utf8' }).filter(name =>
+    name.endsWith('.ts'),
+  )
+  const codes = new Set(names.flatMap(name => source(`src/${name}`).match(/(?<=')ERR_LOCK_[A-Z_]+(?=')/g) ?? []))
+  expect(codes.size).toBeGreaterThan(9)
+  const headings = [...source('docs/errors.md').matchAll(/^#+ (ERR_.*)$/gm)].map(([, code]) => code)
+  expect(headings.sort()).toEqual([...codes].sort())
+  const classes = source('src/errors.ts').split(/^export class /m)
+  const linked = classes.slice(1).map((text, i) => [/super\(\s*'(\w+)'/.exec(text)?.[1], classes[i]] as const)
+  for (const [code, before] of linked) {
+    expect(before).toContain(` * @see ${repository}docs/errors.md${code ? `#${code.toLowerCase()}` : ''}\n`)
+  }
 })
 
 test('broken links are found', () => {

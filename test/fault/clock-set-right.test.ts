@@ -16,8 +16,8 @@ import { eventually, sleep } from '../kit/time.ts'
 // renewal by that longer lease, it would renew too late: as soon as the clock is set right, the lease has lapsed. Two
 // rules prevent this. A holder never relies on a longer lease than it has asked for, and it renews at a fixed pace.
 // This test fails if `Math.min(this.#deadline - (this.length * 2) / 3, now + this.length / 3)` becomes `this.#deadline
-// - (this.length * 2) / 3` in src/local/hold.ts and `Math.min(deadline, this.#askedUntil)` becomes `deadline` in
-// src/local/hold.ts: two callers hold at the same time.
+// - (this.length * 2) / 3` in src/key/hold.ts and `Math.min(deadline, this.#askedUntil)` becomes `deadline` in
+// src/key/hold.ts: two callers hold at the same time.
 test.each([undefined, 'somebody'])(
   'a holder with renewal renews at a fixed pace, and so keeps the lock: %s',
   async owner => {
@@ -37,7 +37,7 @@ test.each([undefined, 'somebody'])(
 describe('a holder counts on its lease for no longer than it has asked for', () => {
   // While the clock is slow, Redis reports too much remaining time for every lease. If a holder believed this, it would
   // still rely on its hold when the clock is right again and the next caller gets the lock. This test fails if
-  // `Math.min(deadline, this.#askedUntil)` becomes `deadline` in src/local/hold.ts: for a minute, the holder believes
+  // `Math.min(deadline, this.#askedUntil)` becomes `deadline` in src/key/hold.ts: for a minute, the holder believes
   // that its lease lasts.
   test('without renewal, after a status check: the holder has lost the lock before the next caller gets it', async () => {
     const { url, step } = await steppedServer()
@@ -81,10 +81,10 @@ describe('a holder counts on its lease for no longer than it has asked for', () 
     },
   )
 
-  // This test fails if `Math.min(deadline, this.#askedUntil)` becomes `deadline` in src/local/hold.ts: for a minute,
-  // the holder believes that its lease lasts. Even without this change, two callers may hold at the same time, for at
-  // most one lease: setting the clock right ends the lease early on the server, but the holder relies on the lease
-  // until its own deadline. This is a limit of I1.
+  // This test fails if `Math.min(deadline, this.#askedUntil)` becomes `deadline` in src/key/hold.ts: for a minute, the
+  // holder believes that its lease lasts. Even without this change, two callers may hold at the same time, for at most
+  // one lease: setting the clock right ends the lease early on the server, but the holder relies on the lease until its
+  // own deadline. This is a limit of I1.
   test('with renewal, then cut off: the holder has lost the lock one lease later', async () => {
     const { url, step } = await steppedServer()
     const lease = 1_500

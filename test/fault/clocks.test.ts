@@ -56,8 +56,8 @@ test.each([DAY, -DAY])(
   },
 )
 
-// This test fails if `if (this.#behind(since) > 0) this.doubtAll(this.#locks.holds)` is removed in src/lease/renewal.ts:
-// the holder of the fixed lease does not learn of its loss.
+// This test fails if `if (this.#behind(since) > 0) this.#ask([...this.#table.holds.values()])` is removed in
+// src/key/holds.ts: the holder of the fixed lease does not learn of its loss.
 test.each(kinds)(
   'the time of day of a process jumps past its leases: I8, it asks Redis about every hold at once ($kind)',
   async ({ peer: start, nameOf }) => {
@@ -99,7 +99,7 @@ describe('the time of day of Redis steps', () => {
   )
 
   // This test fails if `return this.#lose(hold, 'Redis no longer knows this hold')` becomes `return` in
-  // src/lease/renewal.ts: the holder is not notified before its own deadline. Even without this change, the lease ends
+  // src/key/holds.ts: the holder is not notified before its own deadline. Even without this change, the lease ends
   // early on the server, and the holder learns of this only by its next renewal. This is a limit of I1.
   test.each(kindsAndWays)(
     'forward, while a caller holds: I2 I4 I8, the next caller is granted, the holder is notified ($kind, fair: $fair)',
@@ -176,8 +176,8 @@ describe('the time of day of Redis steps', () => {
   )
 
   // This test fails if `if queued and not (holder and ends >= now) then` becomes `if false then` in lua/mutex/tend.lua:
-  // no waiter notices the lapsed lease. It also fails if `Math.min(ttl + AFTER_LAPSE, this.pause)` becomes `ttl +
-  // AFTER_LAPSE` in src/wait/heartbeat.ts: the waiter notices the lapse a minute later. It also fails if `-- include:
+  // no waiter notices the lapsed lease. It also fails if `Math.min(ttl + AFTER_LAPSE, this.port.pause)` becomes `ttl +
+  // AFTER_LAPSE` in src/key/key-state.ts: the waiter notices the lapse a minute later. It also fails if `-- include:
   // lapse` becomes `local more, word = false, 'expiry'` in lua/permits/tend.lua: no waiter notices the lapsed lease.
   // Even without these changes, one delay cannot be prevented: a dead holder's lease lasts for its own length *and* the
   // length of the step.

@@ -55,8 +55,8 @@ describe('failover to a replica that missed the grant', () => {
     expect(next.fencingToken).toBeGreaterThan(held.fencingToken)
   })
 
-  // This test fails if `this.holding.doubtAll(key)` is removed in src/locks.ts: the holder learns of its loss only by
-  // its next renewal, 20 s later.
+  // This test fails if `this.holding.doubtAll(key)` is removed in src/kind-client.ts: the holder learns of its loss
+  // only by its next renewal, 20 s later.
   test('I5 I8: the old holder is notified as soon as it reaches the new master, and cannot end the new hold', async () => {
     const { master, replica, redis, mine, theirs, holder, other, key, loseWrites, promote } = await scene()
     await loseWrites()
@@ -110,8 +110,8 @@ describe('failover to a replica that missed the grant', () => {
 })
 
 describe('failover to a replica that missed releases', () => {
-  // This test fails if `this.holding.sendAgain(each => key === undefined || each === key)` is removed in src/locks.ts:
-  // the new master has a hold that ended on the old one, and nothing ends it before its lease does.
+  // This test fails if `this.holding.endings.sendAgain(each => key === undefined || each === key)` is removed in
+  // src/kind-client.ts: the new master has a hold that ended on the old one, and nothing ends it before its lease does.
   test.each(kinds)('I4 I5: what was released is released there too, and what is held stays ($kind)', async kind => {
     const { master, replica, redis, mine, theirs, holder, other, key, loseWrites, promote } = await scene(kind)
     const held = await holder.lock(key)

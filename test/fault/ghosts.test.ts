@@ -83,7 +83,7 @@ describe('a request arrives after its client has given up the connection', () =>
     },
   )
 
-  // This test fails if `hold.state.is === 'releasing' && token > hold.token` becomes `false` in src/locks.ts: the
+  // This test fails if `hold.state.is === 'releasing' && token > hold.token` becomes `false` in src/kind-client.ts: the
   // client does not give the second grant back, so that grant lasts until its lease ends.
   test.each(kinds)(
     'a queued acquire, granted a second time while the release of the first grant is unanswered: I4, the second grant is given back at once ($kind)',

@@ -64,13 +64,12 @@ describe.each(killings)('CLIENT KILL of connections: %s, again and again', (_, k
     return result
   }
 
-  // This test fails if `this.acquirer.lookAgain(key)` is removed in src/locks.ts: no client checks its locks after the
+  // This test fails if `this.io.look(key)` is removed in src/kind-client.ts: no client checks its locks after the
   // reconnect. (The tests in which command connections are killed do not fail: after a reconnect of its command
   // connection, a client checks its locks anyway.) It also fails if `call.error = this.#torn ?? error` becomes `return
   // this.#fail(call, new LockConnectionError('lost', error))` in src/redis/connection.ts: calls are rejected.
   test.each(kinds.flatMap(each => Object.keys(fairnesses).map(how => ({ ...each, how }))))(
     'I1 I2 I4: under load, all callers are served ($kind, $how)',
-    { timeout: 40_000 },
     async ({ how, client }) => {
       const { url } = await ownServer()
       const key = freshKey()
@@ -156,11 +155,10 @@ test('timeout: an idle client connects again without an event, and its next call
   expect(events).toEqual([[], []])
 })
 
-// This test fails if `this.acquirer.lookAgain(key)` is removed in src/locks.ts: the client does not check its locks
-// after the reconnect.
+// This test fails if `this.io.look(key)` is removed in src/kind-client.ts: the client does not check its locks after
+// the reconnect.
 test.each(kindsAndWays)(
   'CLIENT KILL of the subscriber just before the release, with it, or just after: I4, its waiter is granted ($kind, fair: $fair)',
-  { timeout: 30_000 },
   async ({ fair, client }) => {
     const { url } = await ownServer()
     const redis = plainRedis(url)
@@ -200,11 +198,10 @@ describe('a subscriber is cut by client-output-buffer-limit', () => {
     return [...list.matchAll(/ omem=(\d+)/g)].map(([, bytes]) => Number(bytes))
   }
 
-  // This test fails if `this.acquirer.lookAgain(key)` is removed in src/locks.ts: the client does not check its locks
-  // after the reconnect.
+  // This test fails if `this.io.look(key)` is removed in src/kind-client.ts: the client does not check its locks after
+  // the reconnect.
   test.each(kindsAndWays)(
     'I1 I4: a waiter learns of a missed release once its client is back ($kind, fair: $fair)',
-    { timeout: 30_000 },
     async ({ fair, ...kind }) => {
       const { url, redis, proxy, holder, locks } = await scene(kind)
       const key = freshKey()

@@ -145,9 +145,8 @@ describe.each([1, 3])('the reply is lost %i times in a row, and the connection c
   )
 })
 
-// This test fails if `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` is removed in
-// src/local/local-lock.ts: Redis has granted the lock to the woken waiter, which has given up, so no other caller gets
-// the lock.
+// This test fails if `if (leaves) this.port.leave(waiter)` is removed in src/key/key-state.ts: Redis has granted the
+// lock to the woken waiter, which has given up, so no other caller gets the lock.
 test.each(kinds)(
   'of the attempt of a woken waiter that gives up: I4 I6 I7, the lock is passed on at once ($kind)',
   async ({ client, clientBehindProxy }) => {

@@ -23,8 +23,8 @@ function allMessages(proxy: FrameProxy, deed: 'drop' | 'hold' | 'twice') {
 describe('messages are lost', () => {
   const waiterTtl = 1_800
 
-  // This test fails if `Math.min(ttl + AFTER_LAPSE, this.pause)` becomes `ttl + AFTER_LAPSE` in src/wait/heartbeat.ts:
-  // no waiter checks before the lease ends.
+  // This test fails if `Math.min(ttl + AFTER_LAPSE, this.port.pause)` becomes `ttl + AFTER_LAPSE` in
+  // src/key/key-state.ts: no waiter checks before the lease ends.
   test.each(kindsAndWays)(
     'the message of a release: I4, the waiter notices within a heartbeat ($kind, fair: $fair)',
     async ({ fair, client, clientBehindProxy }) => {
@@ -43,7 +43,7 @@ describe('messages are lost', () => {
   )
 
   // This test fails if `return this.#lose(hold, 'Redis no longer knows this hold')` becomes `renewed =
-  // this.#clock.now() + question.ms` in src/lease/renewal.ts: a missing hold counts as renewed, and the holder is never
+  // this.#clock.now() + question.ms` in src/key/holds.ts: a missing hold counts as renewed, and the holder is never
   // notified.
   test.each(kinds)(
     'the message of a forced release: I8, the holder learns of it by its next renewal ($kind)',
@@ -61,9 +61,9 @@ describe('messages are lost', () => {
 })
 
 describe('every message comes twice', () => {
-  // This test fails if `const hold = this.local.hold(id)` becomes `const hold = undefined as Hold | undefined` in
-  // src/locks.ts: when the message comes again, the client releases the hold in Redis. (For unfair waiters, a second
-  // message only costs a request.)
+  // This test fails if `const hold = this.#table.holds.get(id)` becomes `const hold = undefined as Hold | undefined` in
+  // src/kind-client.ts: when the message comes again, the client releases the hold in Redis. (For unfair waiters, a
+  // second message only costs a request.)
   test.each(kindsAndWays)('I1 I5: there is one grant ($kind, fair: $fair)', async ({ fair, clientBehindProxy }) => {
     const key = freshKey()
     const parties = await Promise.all([clientBehindProxy(patient), clientBehindProxy(patient)])
@@ -86,8 +86,8 @@ describe('every message comes twice', () => {
   })
 })
 
-// This test fails if `if (!waiter) return false` becomes `if (!waiter?.refusal) return false` in src/wait/acquire.ts:
-// the waiter's grant is given back.
+// This test fails if `if (waiter) {` becomes `if (waiter?.refusal) {` in src/kind-client.ts: the waiter's grant is
+// given back.
 test.each(kinds)(
   'a grant comes before the reply that its waiter is queued: I4, the grant counts at once ($kind)',
   async ({ client, clientBehindProxy }) => {
@@ -141,7 +141,7 @@ describe('a grant comes late', () => {
     },
   )
 
-  // This test fails if `token > (this.refusal?.clock ?? 0)` becomes `true` in src/local/waiter.ts: two callers hold.
+  // This test fails if `token > (this.refusal?.clock ?? 0)` becomes `true` in src/key/waiter.ts: two callers hold.
   test.each(kinds)(
     'after the grant has lapsed, another caller holds, and the waiter has joined again: I1, the client does not believe the message ($kind)',
     async ({ client, clientBehindProxy, nameOf }) => {
@@ -235,9 +235,9 @@ describe('messages are forged', () => {
     },
   )
 
-  // This test fails if `this.#waiters.set(id, waiter)` is removed in src/local/local-locks.ts: the client does not find
-  // the call to which the message belongs, and gives back the grant of this call. It also fails if `if (!place ||
-  // atPlace[place.is].message === 'ignore') return` is removed in src/local/local-lock.ts: the client believes the
+  // This test fails if `this.#table.waiters.set(wish.claim.id, waiter)` is removed in src/key/io.ts: the client does
+  // not find the call to which the message belongs, and gives back the grant of this call. It also fails if `if
+  // (inState[waiter.state].message === 'ignore') return` is removed in src/key/key-state.ts: the client believes the
   // forged message.
   test.each([
     ['once', { timeout: 0 }],
@@ -267,8 +267,8 @@ describe('messages are forged', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // This test fails if `hold.doubt(now)` becomes `this.#lose(hold, '')` in src/lease/renewal.ts: the client believes
-  // the forged message without a check.
+  // This test fails if `hold.doubt(now)` becomes `this.#lose(hold, '')` in src/key/holds.ts: the client believes the
+  // forged message without a check.
   test.each(kinds)(
     'saying that a live hold is lost: I5, the client checks, and the hold continues ($kind)',
     async kind => {
@@ -284,10 +284,11 @@ describe('messages are forged', () => {
     },
   )
 
-  // This test fails if `this.#locks.get(key)?.unlocked()` becomes `const lock = this.#locks.get(key);
-  // lock?.hold(lock.line.head!, { granted: true, token: 1, deadline: 1e9, via: 'wakeup' })` in src/wait/acquire.ts: the
-  // client believes the forged message without a check. It also fails if `if (!this.asking) this.#tryHead()` becomes
-  // `this.#tryHead()` in src/local/line.ts: each message costs a request.
+  // This test fails if `this.#table.states.get(key)?.unlocked(by, this.#host.clock.now())` becomes `const state =
+  // this.#table.states.get(key); state?.found(state.head!, { granted: true, token: 1, deadline: 1e9, via: 'wakeup' },
+  // 0)` in src/kind-client.ts: the client believes the forged message without a check. It also fails if `if
+  // (!this.asking) this.#tryHead(now)` becomes `this.#tryHead(now)` in src/key/line.ts: each message costs a
+  // request.
   test.each(kinds)(
     'saying that the lock is free: I1, no caller takes it, and hundreds of such messages cost few requests ($kind)',
     async kind => {
@@ -315,9 +316,9 @@ describe('messages are forged', () => {
   )
 
   // This test fails if `return this.#lose(hold, 'Redis no longer knows this hold')` becomes `renewed =
-  // this.#clock.now() + question.ms` in src/lease/renewal.ts: a missing hold counts as renewed, so the client never
-  // notices that its hold is forged. Such a forgery cannot be prevented: `inspect` shows the ids of waiters, so a user
-  // with the rights to read the queue *and* to publish can make a waiter believe that it was granted the lock.
+  // this.#clock.now() + question.ms` in src/key/holds.ts: a missing hold counts as renewed, so the client never notices
+  // that its hold is forged. Such a forgery cannot be prevented: `inspect` shows the ids of waiters, so a user with the
+  // rights to read the queue *and* to publish can make a waiter believe that it was granted the lock.
   test.each(kinds)(
     'with the true id of a waiter: I8, the forged hold is noticed by its first renewal ($kind)',
     async kind => {

@@ -84,8 +84,8 @@ describe.each([
     },
   )
 
-  // This test fails if `Math.max(0, this.#deadline - now)` becomes `this.#deadline` in src/local/hold.ts: `held`
-  // depends on timers, which are late.
+  // This test fails if `Math.max(0, this.#deadline - now)` becomes `this.#deadline` in src/key/hold.ts: `held` depends
+  // on timers, which are late.
   test('with its event loop blocked: I1 I8, "held" is false at once, the signal a moment later', async () => {
     const key = freshKey()
     const peer = await Peer.start()
@@ -139,7 +139,7 @@ test.each(kinds)(
 
 // This test fails if `redis.call('ZADD', queue, unpack(joins))` is removed in lua/mutex/tend.lua and
 // `redis.call('ZRANK', queue, waiters[i]) + 1` becomes `1` in lua/mutex/tend.lua: the waiter never joins the queue
-// again. It also fails if `newer && deadline - now >= lease / 2` becomes `true` in src/local/waiter.ts: the waiter
+// again. It also fails if `newer && deadline - now >= lease / 2` becomes `true` in src/key/waiter.ts: the waiter
 // believes the message about its lapsed grant. It also fails if `up > error` becomes `false` in src/clock.ts, for the
 // same reason.
 test.each(pauses.flatMap(by => kinds.map(each => ({ ...each, by }))))(

@@ -51,8 +51,8 @@ const tokensOf = (leases: readonly Lease[]) => leases.map(({ fencingToken }) => 
 const rising = (numbers: readonly number[]) => [...new Set(numbers)].sort((a, b) => a - b)
 
 describe('one release admits several waiters of another client by one message', () => {
-  // This test fails if `const hold = this.local.hold(id)` becomes `const hold = undefined as Hold | undefined` in
-  // src/locks.ts: when the message comes again, the client gives back live holds.
+  // This test fails if `const hold = this.#table.holds.get(id)` becomes `const hold = undefined as Hold | undefined` in
+  // src/kind-client.ts: when the message comes again, the client gives back live holds.
   test('that comes twice: I1 I2 I5, each waiter is granted once, in the order of the queue', async () => {
     const { key, locks, proxy, holder, held, waits } = await scene(3, [{}, {}, {}])
     const message = proxy.rule({ direction: 'down', name: 'handoff' }, 'twice')
@@ -84,8 +84,8 @@ describe('one release admits several waiters of another client by one message', 
   })
 
   // This test fails if `.giveBack({ key: locks.keys.keyOf(lock) as string, id })` becomes ``
-  // in src/session.ts and `if (end === 'leave' || waiter.unanswered > 0) this.#common.requests.leave(waiter)` is
-  // removed in src/local/local-lock.ts: the permit for the waiter that has left is never used.
+  // in src/session.ts and `if (leaves) this.port.leave(waiter)` is removed in src/key/key-state.ts: the permit for the
+  // waiter that has left is never used.
   test('that comes when one waiter has given up: I4 I7, its permit is passed on, and the other waiters keep theirs', async () => {
     const controller = new AbortController()
     const { key, locks, proxy, holder, held, waits } = await scene(3, [{}, { signal: controller.signal }, {}])

@@ -23,9 +23,9 @@ async function handedOn(locks: LockClient, stranger: LockClient, key: string, op
   }
 }
 
-// This test fails if `if (!confirmation) holder` becomes `holder` in src/lease/records.ts: the master prolongs the
-// lease when it learns of the hand-off, and the client relies on the longer lease. Meanwhile the replica, which has
-// become the master, grants the lock to another caller.
+// This test fails if `if (!this.#kind.confirm) holder` becomes `holder` in src/key/run.ts: the master prolongs the lease when
+// it learns of the hand-off, and the client relies on the longer lease. Meanwhile the replica, which has become the
+// master, grants the lock to another caller.
 test('I1: a lease that was handed on locally ends no later than the lease before it, which the replica knows', async () => {
   const [{ url }, replica] = [await ownServer('--repl-diskless-sync-delay', '0'), await ownServer()]
   const [master, follower] = [

@@ -11,7 +11,7 @@ import { frameProxy, warm } from '../kit/proxies.ts'
 import { client, freshKey, ownServer, plainRedis } from '../kit/redis.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
-// This test fails if ` || grant.token !== this.latest` is removed in src/local/waiter.ts and `tonumber(token) > known`
+// This test fails if ` || grant.token !== this.latest` is removed in src/key/waiter.ts and `tonumber(token) > known`
 // becomes `false` in lua/mutex/renew.lua: the lease has the token of the first grant.
 test('I2: a confirmation of another grant to the same waiter does not count', async () => {
   const master = await ownServer('--repl-diskless-sync-delay', '0')
@@ -49,8 +49,8 @@ test('I2: a confirmation of another grant to the same waiter does not count', as
 
 // This test fails if `milliseconds: this.#outageTimeout,` becomes `milliseconds: 60_000,` in src/redis/replication.ts:
 // the call waits for the end of another call's confirmation, and only then begins to wait for its own. It also fails if
-// `waiter.unconfirmedSince ??= begun` becomes `waiter.unconfirmedSince ??= this.now()` in src/local/local-lock.ts: the
-// call's outageTimeout begins a second time.
+// `waiter.unconfirmedSince ??= begun` becomes `waiter.unconfirmedSince ??= now` in src/key/key-state.ts: the call's
+// outageTimeout begins a second time.
 test('I6: a confirmation that waits for another also ends within outageTimeout', async () => {
   const outageTimeout = 2_000
   const { url } = await ownServer()
@@ -71,8 +71,8 @@ test('I6: a confirmation that waits for another also ends within outageTimeout',
     expect(error).toBeInstanceOf(LockConnectionError)
 })
 
-// This test fails if `this.#clock.after(UNDO_PAUSE, () => lock.undone(waiter))` becomes `lock.undone(waiter)` in
-// src/wait/requests.ts: the client sends hundreds of requests.
+// This test fails if `this.#clock.after(UNDO_PAUSE, () => state.undone(waiter, this.#clock.now()))` becomes
+// `state.undone(waiter, this.#clock.now())` in src/key/io.ts: the client sends hundreds of requests.
 test.each(ways)('I9: if WAIT is refused, it is not sent again at once (fair: %s)', async fair => {
   const { url, port } = await ownServer()
   const redis = plainRedis(url)

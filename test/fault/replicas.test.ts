@@ -47,8 +47,8 @@ async function scene({ client } = kinds[0]!) {
 
 describe('with a replica that receives writes', () => {
   // This test fails if `if (count >= min)` becomes `if (count > min)` in src/redis/replication.ts: no grant counts, and
-  // no caller gets the lock. It also fails if `this.hold(heir, grant)` becomes `this.found(heir, grant)` in
-  // src/local/local-lock.ts: for a local hand-off, too, the client requests a confirmation. Redis does not know the new
+  // no caller gets the lock. It also fails if `this.#hold(heir, grant, now)` becomes `this.found(heir, grant, now)` in
+  // src/key/key-state.ts: for a local hand-off, too, the client requests a confirmation. Redis does not know the new
   // holder's id, so no hand-off to an unfair caller counts.
   test.each(kindsAndWays.filter(({ kind, fair }) => kind === 'mutex' || fair))(
     'I1 I2 I7: a lock is handed on as usual ($kind, fair: $fair)',
@@ -71,8 +71,8 @@ describe('with a replica that receives writes', () => {
     },
   )
 
-  // This test fails if `this.renewUntil > now ? this.length : 0` becomes `0` in src/local/hold.ts: the lease is
-  // confirmed but not prolonged, and so is lost. It also fails if `if (count >= min)` becomes `if (count > min)` in
+  // This test fails if `this.renewUntil > now ? this.length : 0` becomes `0` in src/key/hold.ts: the lease is confirmed
+  // but not prolonged, and so is lost. It also fails if `if (count >= min)` becomes `if (count > min)` in
   // src/redis/replication.ts: the grant does not count.
   test('a lease is renewed, and tryLock takes a free lock and returns null for a held lock', async () => {
     const { key, careful } = await scene()
@@ -85,9 +85,9 @@ describe('with a replica that receives writes', () => {
     expect((await other.tryLock(key))?.held).toBe(true)
   })
 
-  // This test fails if `if (!confirm)` becomes `if (true)` in src/local/local-lock.ts: the replica becomes the master
-  // without the grant, and grants the lock again. (On a busy machine, the replica sometimes gets the grant in time. The
-  // test then passes in spite of the change.)
+  // This test fails if `if (!this.port.confirms)` becomes `if (true)` in src/key/key-state.ts: the replica becomes the
+  // master without the grant, and grants the lock again. (On a busy machine, the replica sometimes gets the grant in
+  // time. The test then passes in spite of the change.)
   test('I1: a grant survives the failover', async () => {
     const { key, replica, careful, promote } = await scene()
     const lease = await careful(patient).lock(key)
@@ -99,9 +99,9 @@ describe('with a replica that receives writes', () => {
 })
 
 describe('with a replica that does not receive writes', () => {
-  // This test fails if `if (!confirm)` becomes `if (true)` in src/local/local-lock.ts: the attempt gets the lock,
-  // although no replica knows of it. It also fails if `'newest', end: 'leave' }` becomes `'newest', end: 'asked' }` in
-  // src/local/states.ts: the lock is not free until the lease ends.
+  // This test fails if `if (!this.port.confirms)` becomes `if (true)` in src/key/key-state.ts: the attempt gets the
+  // lock, although no replica knows of it. It also fails if `waiter.confirming || waiter.unanswered > 0` becomes
+  // `waiter.unanswered > 0` in src/key/key-state.ts: the lock is not free until the lease ends.
   test.each(ways)('a single attempt rejects, and the lock is free (fair: %s)', async fair => {
     const { key, careful, careless, loseWrites } = await scene()
     const [locks, other] = [careful(), careless()]
@@ -113,9 +113,9 @@ describe('with a replica that does not receive writes', () => {
     expect(free.held).toBe(true)
   })
 
-  // This test fails if `waited >= this.#common.patience` becomes `true` in src/local/local-lock.ts: the call rejects at
-  // once. It also fails if `this.#clock.after(UNDO_PAUSE, () => lock.undone(waiter))` becomes `{}` in
-  // src/wait/requests.ts: the caller does not ask again, and no later grant reaches it.
+  // This test fails if `waited >= this.port.patience` becomes `true` in src/key/key-state.ts: the call rejects at
+  // once. It also fails if `this.#clock.after(UNDO_PAUSE, () => state.undone(waiter, this.#clock.now()))` becomes `{}`
+  // in src/key/io.ts: the caller does not ask again, and no later grant reaches it.
   test.each(ways)('I4: a call continues to wait, and is granted when the replica is back (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites, heal } = await scene()
     const locks = careful()
@@ -131,9 +131,9 @@ describe('with a replica that does not receive writes', () => {
   })
 
   // This test fails if `waiter.unconfirmedSince ??= begun` becomes `waiter.unconfirmedSince = begun` in
-  // src/local/local-lock.ts: the call's outageTimeout begins again with each grant, so the call waits for ever. It also
-  // fails if `'newest', end: 'leave' }` becomes `'newest', end: 'asked' }` in src/local/states.ts: the last grant of an
-  // unfair caller is not undone.
+  // src/key/key-state.ts: the call's outageTimeout begins again with each grant, so the call waits for ever. It also
+  // fails if `waiter.confirming || waiter.unanswered > 0` becomes `waiter.unanswered > 0` in src/key/key-state.ts: the
+  // last grant of an unfair caller is not undone.
   test.each(ways)('I6: if the replica stays away, the call rejects after outageTimeout (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites } = await scene()
     const locks = careful({ outageTimeout: 800 })
@@ -143,10 +143,10 @@ describe('with a replica that does not receive writes', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // This test fails if `clock.after(timeout, ` becomes `clock.after(2 ** 30, ` in src/wait/patience.ts: the call with a
-  // timeout keeps waiting. It also fails if `audience.add(tell)` is removed in src/wait/patience.ts: the call with a
-  // signal keeps waiting. It also fails if `'newest', end: 'leave' }` becomes `'newest', end: 'asked' }` in
-  // src/local/states.ts: the grant to an unfair caller that gave up is not undone.
+  // This test fails if `clock.after(timeout, ` becomes `clock.after(2 ** 30, ` in src/key/limits.ts: the call with a
+  // timeout keeps waiting. It also fails if `audience.add(tell)` is removed in src/key/limits.ts: the call with a
+  // signal keeps waiting. It also fails if `waiter.confirming || waiter.unanswered > 0` becomes `waiter.unanswered > 0`
+  // in src/key/key-state.ts: the grant to an unfair caller that gave up is not undone.
   test.each(ways)('I6 I7: timeout and abort end the wait for a confirmation (fair: %s)', async fair => {
     const { key, redis, careful, loseWrites } = await scene()
     const locks = careful({ replicas: { min: 1, timeout: 2_000 } })
@@ -164,10 +164,10 @@ describe('with a replica that does not receive writes', () => {
     await nothingLeft(redis, locks, key)
   })
 
-  // This test fails if `if (!confirm)` becomes `if (true)` in src/local/local-lock.ts: the first waiter gets the lock,
-  // although no replica knows of it. It also fails if `this.#common.requests.undo(this, waiter)` becomes
-  // `this.undone(waiter)` in src/local/local-lock.ts: the hand-off is not undone, and the next waiter does not get the
-  // lock. It also fails if `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = micros + 60000000` in
+  // This test fails if `if (!this.port.confirms)` becomes `if (true)` in src/key/key-state.ts: the first waiter gets
+  // the lock, although no replica knows of it. It also fails if `this.port.undo(this, waiter)` becomes
+  // `this.undone(waiter, now)` in src/key/key-state.ts: the hand-off is not undone, and the next waiter does not get
+  // the lock. It also fails if `joins[#joins + 1] = ticket` becomes `joins[#joins + 1] = micros + 60000000` in
   // lua/mutex/tend.lua: the first waiter gets a ticket that is a minute ahead, and so joins the queue again behind
   // later waiters. (With a ticket of the present moment, the test would pass: the first waiter joins again as soon as
   // the hand-off is undone, before a later waiter queues.) It also fails if `joins[#joins + 1] = ticket` becomes
@@ -245,7 +245,7 @@ test('the right to WAIT is in the ACL rule, and is named if it is missing', asyn
   expect(errors.map(({ message }) => message)).toEqual(['the Redis user lacks the rights +wait'])
 })
 
-// This test fails if `waiter.wish.mode === 'once' || ` is removed in src/local/local-lock.ts: the attempt joins the
+// This test fails if `waiter.wish.mode === 'once' || ` is removed in src/key/key-state.ts: the attempt joins the
 // waiters, and waits for the holder.
 test('a grant that lapses during its confirmation: I6, a single attempt ends without the lock, and gives the reason', async () => {
   const { key, replica, careful, careless } = await scene()

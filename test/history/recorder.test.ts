@@ -42,7 +42,7 @@ test('a line that is not an event causes an error that names the line', async ()
   await expect(all(file)).rejects.toThrow(/line 2 of .* is not an event: \{"t":2,/)
 })
 
-test('processes append to one history with a common clock until they are killed', { timeout: 30_000 }, async () => {
+test('processes append to one history with a common clock until they are killed', async () => {
   const file = await freshFile()
   const writer = fileURLToPath(new URL('writer.ts', import.meta.url))
   const before = now()

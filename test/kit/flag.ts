@@ -68,9 +68,6 @@ class Flag implements Kind<FlagState>, Inspection<FlagState> {
   readonly shared = false
   readonly reentrant = true
   readonly inTurns = true
-  readonly queue = undefined
-  readonly handOff = undefined
-  readonly confirmation = undefined
   readonly inspection = this
   readonly #parts: Parts<Scripts, FlagNames>
 

@@ -25,9 +25,9 @@ const kindNamed = (kind: KindName) => ({
 
 export const kinds = kindNames.map(kindNamed)
 /**
- * The kinds of locks for which the tests of test/contract run in this topology. Kinds differ only in their scripts, and
- * only a cluster runs scripts differently from a single server. In other topologies one kind is enough.
+ * The kinds of locks for which the tests of test/contract run in this topology. Kinds differ only in their rules, and
+ * only a cluster and a store in memory carry out the rules differently from a single server. In other topologies one kind is enough.
  */
-export const kindsHere = ['standalone', 'cluster'].includes(inject('topology')) ? kinds : kinds.slice(0, 1)
+export const kindsHere = ['standalone', 'cluster', 'memory'].includes(inject('topology')) ? kinds : kinds.slice(0, 1)
 export type Kinds = (typeof kinds)[number]
 export const kindsAndWays = kinds.flatMap(each => ways.map(fair => ({ ...each, fair })))

@@ -2,12 +2,13 @@
  * One session of the lock client (src/session.ts) that uses several kinds of locks, and helpers with which a test
  * observes the session. The kinds `twin` and `flag` exist only in tests.
  */
+import { EventEmitter } from 'eventemitter3'
 import { onTestFinished } from 'vitest'
 import type { BackendListener } from '../../src/backend.ts'
 import { systemClock } from '../../src/clock.ts'
 import { connect } from '../../src/connect.ts'
+import type { Lease } from '../../src/key/lease.ts'
 import { mutex } from '../../src/kinds/mutex/mutex.ts'
-import type { Lease } from '../../src/lease/lease.ts'
 import { callTermsOf, type LockOptions, settingsOf } from '../../src/options.ts'
 import type { RedisSource } from '../../src/redis/clients.ts'
 import { Session } from '../../src/session.ts'
@@ -32,7 +33,7 @@ export class Member {
       },
     }
     const settings = this.#settings
-    const backend = (listener: BackendListener) => connect(redis, settings, systemClock, listener)
+    const backend = (listener: BackendListener) => connect(redis, settings, new EventEmitter(), listener)
     this.session = new Session(backend, settings, systemClock, observer)
     onTestFinished(() => this.session.close(0))
   }

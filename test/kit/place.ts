@@ -6,10 +6,22 @@
 import type { Cluster, Redis } from 'ioredis'
 import { inject, onTestFinished } from 'vitest'
 import type { ClientOptions } from '../../src/index.ts'
+import { memory } from '../../src/memory/index.ts'
+import { MEMORY, type MemoryStore, type StoreClient } from '../../src/memory/store.ts'
 import { ADMIN, Admin } from './admin.ts'
 import { FaultProxy } from './fault-proxy.ts'
 import { topologyOf } from './topologies/index.ts'
-import { asUser, instanceOf, partsOf, portsOf, type Source, sourceOf, through, toNobody } from './topologies/source.ts'
+import {
+  asUser,
+  instanceOf,
+  partsOf,
+  portsOf,
+  type Source,
+  sourceOf,
+  storeNamed,
+  through,
+  toNobody,
+} from './topologies/source.ts'
 import type { InstanceOptions, Servers, Way, Ways } from './topologies/topology.ts'
 
 /** Returns the servers that all tests share. */
@@ -57,7 +69,8 @@ export class Place {
 
   /** Number of servers to which a client sends each request: all servers of a quorum, otherwise one. */
   get parts(): number {
-    return partsOf(this.#ways.client).length
+    const { client } = this.#ways
+    return client.kind === 'memory' ? 1 : partsOf(client).length
   }
 
   /**
@@ -77,6 +90,12 @@ export class Place {
 
   /** Returns a source for this topology with an address on which no server listens. */
   sourceToNobody(): Source {
+    const { client } = this.#ways
+    if (client.kind === 'memory') {
+      const store = memory()
+      store.disconnect()
+      return store
+    }
     return sourceOf(toNobody(this.#ways.client))
   }
 
@@ -84,7 +103,12 @@ export class Place {
    * Puts a proxy in front of each server that the client may connect to, and returns a source that uses the proxies.
    * The returned `proxy` controls all of them together.
    */
-  async proxied(): Promise<{ source: Source; proxy: FaultProxies }> {
+  async proxied(): Promise<{ source: Source; proxy: Pick<FaultProxies, keyof FaultProxies> }> {
+    const { client } = this.#ways
+    if (client.kind === 'memory') {
+      const proxy = new MemoryOutage(client.store)
+      return { source: proxy.source, proxy }
+    }
     const proxies = await Promise.all(
       portsOf(this.#ways.client, this.#dataPorts).map(async port => {
         const proxy = await FaultProxy.open(`redis://127.0.0.1:${port}`)
@@ -121,6 +145,8 @@ export class OwnPlace extends Place {
 
   /** Crashes every server that holds data. */
   async kill(): Promise<void> {
+    const { client } = this.#servers
+    if (client.kind === 'memory') storeNamed(client.store).disconnect()
     await Promise.all(this.#servers.data.map(server => server.kill()))
   }
 
@@ -164,6 +190,58 @@ export class FaultProxies {
 
   heal(): void {
     for (const proxy of this.#proxies) proxy.heal()
+  }
+}
+
+/** Cuts clients of a store in memory off from it, with the methods of the proxies. */
+class MemoryOutage {
+  readonly source: MemoryStore
+  readonly #store: MemoryStore
+  readonly #clients: StoreClient[] = []
+  #away = false
+
+  constructor(name: string) {
+    const store = storeNamed(name)
+    this.#store = store
+    const { clock, join } = store[MEMORY]
+    const joined: typeof join = (client, ...rest) => {
+      const backend = join(client, ...rest)
+      this.#clients.push(client)
+      if (this.#away) store.disconnect(client)
+      return backend
+    }
+    this.source = Object.create(store, { [MEMORY]: { value: { clock, join: joined } } })
+  }
+
+  cut(): void {
+    for (const client of this.#clients) this.#store.disconnect(client)
+    if (!this.#away) this.heal()
+  }
+
+  refuse(): void {
+    this.#away = true
+  }
+
+  accept(): void {
+    this.heal()
+  }
+
+  swallow(): void {
+    this.hold()
+  }
+
+  hold(): void {
+    this.#away = true
+    this.cut()
+  }
+
+  delay(): void {
+    throw new Error('the answers of a store in memory take no time')
+  }
+
+  heal(): void {
+    this.#away = false
+    for (const client of this.#clients) this.#store.reconnect(client)
   }
 }
 

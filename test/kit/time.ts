@@ -6,9 +6,10 @@ export function sleep(ms: number): Promise<void> {
 
 /**
  * Waits until `check` returns a truthy value; fails after `limit` ms. Use this for events that happen soon, but at a
- * moment that cannot be foreseen.
+ * moment that cannot be foreseen. The default of `limit` leaves room for a busy machine, and is shorter than the
+ * defaults of `outageTimeout` and `lease`.
  */
-export async function eventually<T>(check: () => T | Promise<T>, limit = 5_000): Promise<T> {
+export async function eventually<T>(check: () => T | Promise<T>, limit = 10_000): Promise<T> {
   const end = performance.now() + limit
   for (;;) {
     const value = await check()

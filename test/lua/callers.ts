@@ -1,6 +1,7 @@
 /** The callers that ask for locks in these tests. */
 import { encodeClaim } from '../../src/kinds/claim.ts'
-import { newClientId, newHoldId } from '../../src/redis/ids.ts'
+import { newClientId } from '../../src/redis/ids.ts'
+import { newHoldId } from '../kit/ids.ts'
 
 export interface Caller {
   /** The caller's name, which is also its label. */

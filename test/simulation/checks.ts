@@ -7,10 +7,9 @@
  * ended a hold, the check skips this hold until the server grants the lock to the hold's id again.
  */
 
+import type { Hold, Loss } from '../../src/key/hold.ts'
+import type { Lease } from '../../src/key/lease.ts'
 import type { DecodedClaim } from '../../src/kinds/claim.ts'
-import type { Lease } from '../../src/lease/lease.ts'
-import type { Hold } from '../../src/local/hold.ts'
-import type { Loss } from '../../src/local/states.ts'
 import type { ClientWatcher, SimulatedClient } from './client.ts'
 import { isHeld, isReadWrite, isShared, largestOf, liveHolders, liveHolds, takenOf, writes } from './lock-state.ts'
 import type { Net } from './network.ts'

@@ -5,14 +5,13 @@
 import type { Redis } from 'ioredis'
 import type { Backend, BackendListener } from '../../src/backend.ts'
 import { Quorum } from '../../src/compose/quorum/quorum.ts'
+import type { Hold, Loss } from '../../src/key/hold.ts'
+import type { Lease } from '../../src/key/lease.ts'
 import { type Channel, CLIENT_ID_LENGTH, type Heir, type HoldName, type Passed } from '../../src/kind.ts'
+import type { Happenings, KindClient, Observer, Without } from '../../src/kind-client.ts'
 import { Mutex, mutex } from '../../src/kinds/mutex/mutex.ts'
 import { reading, writing } from '../../src/kinds/permits/read-write.ts'
 import { semaphore } from '../../src/kinds/permits/semaphore.ts'
-import type { Lease } from '../../src/lease/lease.ts'
-import type { Hold } from '../../src/local/hold.ts'
-import type { Loss } from '../../src/local/states.ts'
-import type { Happenings, Locks, Observer, Without } from '../../src/locks.ts'
 import { Stats } from '../../src/observe/stats.ts'
 import type { CallTerms, Settings } from '../../src/options.ts'
 import type { Keys } from '../../src/redis/keys.ts'
@@ -118,7 +117,7 @@ export class SimulatedClient implements Observer {
   readonly #heard = new Map<string, number>()
   readonly #session: Session
   /** The client's locks. A client of read-write locks has two entries: one for reading and one for writing. */
-  readonly #all: readonly Locks[]
+  readonly #all: readonly KindClient[]
   readonly #keys: Keys
   readonly #watcher: ClientWatcher
   readonly #hears: { readonly [H in keyof Happenings]?: (...about: Happenings[H]) => void } = {
@@ -238,8 +237,8 @@ export class SimulatedClient implements Observer {
    */
   get residue(): string | undefined {
     const channels = this.#heard.size
-    const waiting = this.#all.reduce((sum, { local }) => sum + local.waiting, 0)
-    const leases = this.#all.reduce((sum, { local }) => sum + local.holding, 0)
+    const waiting = this.#all.reduce((sum, client) => sum + client.waiting, 0)
+    const leases = this.#all.reduce((sum, { held }) => sum + held, 0)
     const tries = this.wires.some(({ net }) => net.weather.dead || net.replica)
     const residue = { waiting, leases, channels, timers: tries ? 0 : this.process.armed - this.wires.length }
     const nothing = Object.values(residue).every(count => count <= 0)

@@ -6,11 +6,11 @@
  * A run must not overtake three kinds of fair waiters: those that were queued when the run began, those of the same
  * client, and those of which the client knows. A run may last only a few ms.
  */
-import type { Hold } from '../../src/local/hold.ts'
+import type { Hold } from '../../src/key/hold.ts'
 import type { SimulatedClient } from './client.ts'
 
 /**
- * How long a run may last, in ms: the limits of src/local/run.ts, and a margin because the client's clock may be 0.1 %
+ * How long a run may last, in ms: the limits of src/key/run.ts, and a margin because the client's clock may be 0.1 %
  * slow. LONGEST_ALONE applies if the client knows of no waiter of another client.
  */
 const LONGEST = 4.01

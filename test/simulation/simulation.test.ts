@@ -11,39 +11,34 @@
  * the changed code does. Every mistake made a history fail, mostly within a second and always within half a minute. The
  * parentheses name the invariant that failed (docs/guarantees.md), or "re-entry" if a check of re-entry failed.
  *
- *   src/local/waiter.ts
+ *   src/key/waiter.ts
  *     believes the message of a grant that is not newer than the refusal (I1)
- *   src/wait/acquire.ts
- *     asks before it is subscribed to the inbox (I3); does not try again after it has subscribed to the unlock channel
- *     (I4); ignores that another call of its owner holds the lock (I4)
- *   src/local/local-lock.ts
- *     does not call `leave` after a caller has given up (I7); `takeBack` does nothing (I7), or does not look for the
- *     lease first (I1); hands the lock to an heir while a fair waiter of the same client is queued (I3)
- *   src/wait/heartbeat.ts
- *     has no timer (I4)
- *   src/local/local-locks.ts
- *     `waiter` does not find a waiter before its request is answered (I1)
- *   src/wait/requests.ts
- *     does not say that a call was waiting before its owner began to read (re-entry)
- *   src/wait/outage.ts
+ *   src/key/key-state.ts
+ *     ignores that another call of its owner holds the lock (I4); does not call `leave` after a caller has given up
+ *     (I7); `takeBack` does nothing (I7), or does not look for the lease first (I1); never looks at a lock again (I4)
+ *     `handOn` and `#heir`: hand the lock to an heir while a fair waiter of the same client is queued (I3), with less
+ *     than half of the lease left (I1), with a new deadline (I1), after Redis has reported queued fair waiters (I3), or
+ *     while the owner holds the lock twice (I8)
+ *   src/key/line.ts
+ *     does not try again after it has subscribed to the unlock channel (I4); does not let the head try after `TURN` ms
+ *     (I4)
+ *   src/key/tenure.ts
+ *     begins a run of hand-offs although the owner has a name (I1); does not make a nested call wait until Redis has
+ *     recorded the hand-off (re-entry)
+ *   src/key/io.ts
+ *     asks before it is subscribed to the inbox (I3); does not find a waiter before its request is answered (I1); does
+ *     not say that a call was waiting before its owner began to read (re-entry)
+ *   src/key/limits.ts
  *     never ends a wait because of an outage (I6)
- *   src/lease/renewal.ts
- *     ignores the deadline (I8); when an owner re-enters, prolongs a hold that has another token (I1); does not report
- *     `remains` (I7)
+ *   src/key/holds.ts
+ *     ignores the deadline (I8); when an owner re-enters, prolongs a hold that has another token (I1); releases an id
+ *     other than that of the run's hold (I5, I7); does not notify the line of the client's release (I4)
+ *   src/key/run.ts
+ *     issues a token twice (I2); counts no token of the block as used (I2); lets a run last 40 ms (I3)
  *   src/clock.ts
  *     `surelyUntil` has no margin (I1)
- *   src/kinds/mutex/mutex.ts
+ *   src/kinds/queued-kind.ts
  *     counts a renewed lease from 5 ms after the request was sent (I1)
- *   src/local/line.ts
- *     does not let the head try after `TURN` ms (I4)
- *   src/local/run.ts
- *     issues a token twice (I2); counts no token of the block as used (I2); lets a run last 40 ms (I3)
- *   src/local/tenancy.ts
- *     hands the lock to the next caller with less than half of the lease left (I1), or with a new deadline (I1), or
- *     after Redis has reported queued fair waiters (I3), or while the owner holds the lock twice (I8), or although the
- *     owner has a name (I1); does not make a nested call wait until Redis has recorded the hand-off (re-entry)
- *   src/lease/holds.ts
- *     releases an id other than that of the run's hold (I5, I7); does not notify the line of the client's release (I4)
  *   lua/mutex/acquire.lua
  *     counts a lease as lapsed 20 ms early (I1); does not record a re-entry (I2)
  *   lua/shared/clock.lua
@@ -99,9 +94,9 @@ import { type Result, runAll, traceOf } from './run.ts'
 
 const { BATON_SEED, BATON_SECONDS, BATON_KIND } = process.env
 const one = BATON_SEED === undefined ? undefined : Number(BATON_SEED)
-const SECONDS = Number(BATON_SECONDS ?? 15)
-const ALWAYS = 500
-const ALWAYS_PERMITS = 150
+const SECONDS = Number(BATON_SECONDS ?? 4)
+const ALWAYS = 300
+const ALWAYS_PERMITS = 100
 /** How many lines of a trace are shown. */
 const SHOWN = 60
 

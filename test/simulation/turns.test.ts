@@ -37,6 +37,7 @@ interface Asked {
   readonly rests?: number
   /** How many clients are subscribed to the unlock channel but never ask for the lock. */
   readonly listeners?: number
+  readonly seed?: number
   /** How many grants are counted. */
   readonly count?: number
 }
@@ -51,6 +52,7 @@ async function order({
   fair = false,
   rests = 0,
   listeners = 0,
+  seed = 7,
   count = GRANTS,
 }: Asked): Promise<{ grants: number[]; ms: number }> {
   const settings: Settings = settingsOf({ fairAfter: Number.POSITIVE_INFINITY })
@@ -61,7 +63,7 @@ async function order({
   let begun = BEGINNING
   const pauses = new Random(8, 0)
   const clients = distances.map((distance, i) => {
-    const random = new Random(7, i)
+    const random = new Random(seed, i)
     const rest = { messageLoss: 0, messageEcho: 0, messageLate: 0, noScript: 0, refusal: undefined, lingers: 1_500 }
     const nets = all.map((server, n): Net => {
       // Of several servers, each process is near another one, so that the requests of two processes cross.
@@ -134,10 +136,16 @@ test.each(places)('a process with one caller gets as many turns as those with 50
   expect(ratio(grants)).toBeLessThan(1.5)
 })
 
+const lonely = { distances: [NEAR], callers: [1], hold: 1 }
+
 test('clients that are only subscribed cost little time', async () => {
-  const alone = await order({ distances: [NEAR], callers: [1], hold: 1 })
-  const heard = await order({ distances: [NEAR], callers: [1], hold: 1, listeners: 5 })
-  expect(heard.ms / alone.ms).toBeLessThan(1.05)
+  const time = async (listeners: number) => {
+    let ms = 0
+    // One run depends too much on the delays of its seed.
+    for (let seed = 0; seed < 10; seed++) ms += (await order({ ...lonely, seed, listeners })).ms
+    return ms
+  }
+  expect((await time(5)) / (await time(0))).toBeLessThan(1.05)
 })
 
 test('three processes share the lock evenly even if other clients are only subscribed', async () => {

@@ -23,7 +23,7 @@
  *   3. all clients are idle                          until old timers have run; then no client keeps anything (I7)
  *   4. all clients close, and keys expire            then no timers and no keys are left (I7)
  */
-import type { Lease } from '../../src/lease/lease.ts'
+import type { Lease } from '../../src/key/lease.ts'
 import { Random } from '../kit/random.ts'
 import { Beliefs } from './beliefs.ts'
 import { Checks } from './checks.ts'
@@ -155,7 +155,7 @@ export class World implements Stage {
     const controller = abort === undefined ? undefined : new AbortController()
     const once = request.timeout === 0
     const terms = once
-      ? // If the grant arrives only after the lease has ended, the call sends a second request (src/wait/requests.ts).
+      ? // If the grant arrives only after the lease has ended, the call sends a second request (src/key/io.ts).
         // The second request may take as long as the first, so the call has twice the time of one request. If the
         // process is stopped, the second request may follow the stop. So the call has the time of one request after it.
         { patience: 2 * outageTimeout, again: outageTimeout }

@@ -10,12 +10,13 @@ import { promisify } from 'node:util'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { testFilesIn } from '../../scripts/test-files.ts'
 import { topologies } from '../kit/topologies/index.ts'
-import { notRepeated, withIoredis5 } from './not-repeated.ts'
+import { needServers, notRepeated, withIoredis5 } from './not-repeated.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const vitest = join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs')
 
-const promised = ['standalone', 'cluster', 'sentinel', 'tls', 'acl', 'quorum']
+const withServers = ['standalone', 'cluster', 'sentinel', 'tls', 'acl', 'quorum']
+const promised = [...withServers, 'memory']
 
 /**
  * What `npm run test:topologies` runs. Each entry is the name of a topology and a contract file, separated by a space.
@@ -56,9 +57,16 @@ test('every contract file runs over every topology, or has a reason why not', ()
 
 test('with ioredis 5 the whole contract runs on one server, and how connections are made runs over every topology', () => {
   expect(plannedWithIoredis5).toEqual(expect.arrayContaining(files.map(file => `standalone ${file}`)))
-  const made = promised.map(topology => `${topology} test/contract/connection-source.test.ts`)
+  const made = withServers.map(topology => `${topology} test/contract/connection-source.test.ts`)
   expect(plannedWithIoredis5).toEqual(expect.arrayContaining(made))
-  expect(Object.keys(withIoredis5)).toEqual(promised)
+  expect(Object.keys(withIoredis5)).toEqual(withServers)
+})
+
+test('the single tests that need a server have a reason, and are in files that run in memory', () => {
+  for (const { file, because } of needServers) {
+    expect(planned).toContain(`memory ${file}`)
+    expect(because.length).toBeGreaterThan(60)
+  }
 })
 
 describe.each(notRepeated)('the exception $file', ({ file, on, because }) => {

@@ -13,6 +13,8 @@ const byScripts = ['standalone', 'cluster']
 /** The same topologies and a quorum, because leases and waiters work differently on a quorum. */
 const byAnswers = [...byScripts, 'quorum']
 const ofOneServer = ['standalone', 'cluster', 'sentinel', 'tls', 'acl']
+const withServers = [...ofOneServer, 'quorum']
+const withKinds = [...ofOneServer, 'memory']
 const mutexesOnly =
   'It tests kinds of locks that a quorum does not have. test/contract/quorum-errors.test.ts tests that a quorum refuses them.'
 const aboveConnections =
@@ -21,13 +23,14 @@ const aboveConnections =
   'and refused.'
 
 const recordedOnce =
-  'It tests hand-offs within a client. A quorum has none, because a majority of its servers would first have to record each of them.'
+  'It tests hand-offs within a client. A quorum has none, because a majority of its servers would first have to record each of them. A store ' +
+  'in memory has none, because it is no further away than the next waiter.'
 const severalServers = 'It starts a quorum of its own, so it would test the same thing over every other topology.'
 
 export const notRepeated: readonly Exception[] = [
-  { file: 'test/contract/client-options.test.ts', on: byAnswers, because: aboveConnections },
+  { file: 'test/contract/client-options.test.ts', on: [...byAnswers, 'memory'], because: aboveConnections },
   { file: 'test/contract/putting-off.test.ts', on: byScripts, because: aboveConnections },
-  { file: 'test/contract/renewal.test.ts', on: byAnswers, because: aboveConnections },
+  { file: 'test/contract/renewal.test.ts', on: [...byAnswers, 'memory'], because: aboveConnections },
   {
     file: 'test/contract/kinds.test.ts',
     on: ['standalone', 'cluster', 'sentinel', 'tls'],
@@ -35,14 +38,19 @@ export const notRepeated: readonly Exception[] = [
       'The kind of lock that is made for this test calls commands for which the users of the topology `acl` have no right. A quorum has ' +
       'mutexes only.',
   },
-  { file: 'test/contract/semaphore.test.ts', on: ofOneServer, because: mutexesOnly },
-  { file: 'test/contract/read-write.test.ts', on: ofOneServer, because: mutexesOnly },
-  { file: 'test/contract/other-kinds.test.ts', on: ofOneServer, because: mutexesOnly },
+  { file: 'test/contract/semaphore.test.ts', on: withKinds, because: mutexesOnly },
+  { file: 'test/contract/read-write.test.ts', on: withKinds, because: mutexesOnly },
+  { file: 'test/contract/other-kinds.test.ts', on: withKinds, because: mutexesOnly },
   { file: 'test/contract/local-handoff.test.ts', on: ofOneServer, because: recordedOnce },
   { file: 'test/contract/local-handoff-lease.test.ts', on: ofOneServer, because: recordedOnce },
   { file: 'test/contract/quorum.test.ts', on: ['quorum'], because: severalServers },
   { file: 'test/contract/quorum-away.test.ts', on: ['quorum'], because: severalServers },
   { file: 'test/contract/quorum-errors.test.ts', on: ['quorum'], because: severalServers },
+  ...['connection-source', 'server-refusals', 'close-attempts', 'close-stall', 'unix-socket'].map(name => ({
+    file: `test/contract/${name}.test.ts`,
+    on: withServers,
+    because: 'It tests connections, or what a server refuses or answers late. A store in memory has neither.',
+  })),
   {
     file: 'test/contract/single-source.test.ts',
     on: ['standalone'],
@@ -64,6 +72,47 @@ export const notRepeated: readonly Exception[] = [
       'It makes its server a replica of a server that does not exist, or stops it from answering for seconds. The nodes of a cluster ' +
       'refuse the first, and sentinels would start a failover. The tests of that are in test/topology/faults.',
   },
+]
+
+/** Tests that do not run in memory, although the other tests of their file do: words of their names, and the reason. */
+export const needServers: readonly {
+  readonly file: string
+  readonly tests: readonly string[]
+  readonly because: string
+}[] = [
+  ...Object.entries({
+    'bad-input': ['sends nothing'],
+    lock: ['I9:', 'leaves nothing', 'deletion of the key'],
+    'fair-queue': ['across the loss of the queue'],
+    signal: ['nor a channel'],
+    inspect: ['inspection changes nothing'],
+    'force-release': ['deletion of the lock’s key'],
+    errors: ['a forced release and lost data'],
+    'client-options': ['keys begin with', 'token clock', 'of every key and channel'],
+    'other-kinds': ['with one SCAN'],
+  }).map(([name, tests]) => ({
+    file: `test/contract/${name}.test.ts`,
+    tests,
+    because: 'They read or delete keys in Redis, or count commands and channels.',
+  })),
+  ...Object.entries({
+    'close-told': ['before anything is sent'],
+    'force-release': ['faster than the request travels'],
+    outage: ['if nothing answers'],
+  }).map(([name, tests]) => ({
+    file: `test/contract/${name}.test.ts`,
+    tests,
+    because:
+      'Requests or answers are under way for a while. In memory they take no time, and a disconnected client is known to be so.',
+  })),
+  ...Object.entries({
+    errors: ['the socket’s own error'],
+    close: ['also when its Redis is out of reach'],
+  }).map(([name, tests]) => ({
+    file: `test/contract/${name}.test.ts`,
+    tests,
+    because: 'They are about a socket, or a process of its own that connects.',
+  })),
 ]
 
 /**

@@ -18,10 +18,22 @@ test('I4 a fair waiter listens to its inbox before it asks', async () => {
   expect(at.kind.attempts.next.args).toEqual([expect.objectContaining({ id: 'A' }), { join: true }])
 })
 
+test('I4 a fair waiter listens before it asks, also if its client has lost the connection since the waiter before', async () => {
+  const at = new Waiting()
+  await at.parkedFair({ id: 'A' })
+  at.message('A', 100, 'handoff')
+  at.channels.deafen()
+  at.channels.slow = true
+  await at.start({ id: 'B', mode: 'queue' })
+  expect(at.asking).toEqual([])
+  await at.channels.hearings.next.answer()
+  expect(at.asking).toEqual(['B'])
+})
+
 test('I4 a grant by message settles the wait even if it comes before the refusal that was sent earlier', async () => {
   const at = new Waiting()
   const waiter = await at.start({ id: 'A', mode: 'queue' })
-  expect(at.acquirer.grantedByMessage('A', 7, 'handoff')).toBe(true)
+  expect(at.message('A', 7, 'handoff')).toBe(true)
   expect(await now(waiter.outcome)).toMatchObject({ granted: true, token: 7, via: 'handoff' })
   await at.kind.attempts.next.answer(at.refused({ position: 1, ticket: '5' }))
   expect(at.left).toEqual([])
@@ -31,7 +43,7 @@ test('I4 a grant by message settles the wait even if it comes before the refusal
 test('I9 a fair waiter costs one request, however many others wait', async () => {
   const at = new Waiting()
   for (const id of ['A', 'B', 'C', 'D']) await at.parkedFair({ id })
-  for (const id of ['A', 'B', 'C', 'D']) at.acquirer.grantedByMessage(id, 100, 'handoff')
+  for (const id of ['A', 'B', 'C', 'D']) at.message(id, 100, 'handoff')
   await settled()
   expect(at.kind.attempts.count).toBe(4)
   expect(at.kind.tends.count + at.kind.renewals.count + at.kind.leaves.count).toBe(0)
@@ -52,7 +64,7 @@ test('I1 the lease of a grant by message counts from the last heartbeat that fou
   const asked = at.clock.now()
   const waiter = await at.parkedFair({ id: 'A', lease: 4_000 })
   await at.clock.advance(1_900)
-  at.acquirer.grantedByMessage('A', 100, 'handoff')
+  at.message('A', 100, 'handoff')
   expect(await now(waiter.outcome)).toMatchObject({ token: 100, deadline: surelyUntil(asked, 4_000) })
   expect(at.kind.renewals.count).toBe(0)
 })
@@ -63,7 +75,7 @@ test('I1 the lease of a grant by message counts from when the request was sent, 
   const waiter = await at.start({ id: 'A', mode: 'queue', lease: 4_000 })
   await at.clock.advance(500)
   await at.kind.attempts.next.answer(at.refused({ sent: asked, position: 1 }))
-  at.acquirer.grantedByMessage('A', 100, 'handoff')
+  at.message('A', 100, 'handoff')
   expect(await now(waiter.outcome)).toMatchObject({ deadline: surelyUntil(asked, 4_000) })
 })
 
@@ -74,20 +86,20 @@ test('a heartbeat that found the waiter queued is newer proof', async () => {
   const tended = at.clock.now()
   await at.kind.tends.next.answer(at.tended([1], { sent: tended }))
   await at.clock.advance(500)
-  at.acquirer.grantedByMessage('A', 100, 'handoff')
+  at.message('A', 100, 'handoff')
   expect(await now(waiter.outcome)).toMatchObject({ deadline: surelyUntil(tended, 4_000) })
 })
 
 test('I1 a late message of a grant is not believed if that grant ended before the waiter joined again', async () => {
   const at = new Waiting()
   const waiter = await at.parkedFair({ id: 'A' })
-  at.acquirer.lookAgain()
+  at.io.look()
   await at.kind.tends.next.answer(at.tended([1], { clock: 200 }))
-  at.acquirer.grantedByMessage('A', 200, 'handoff')
+  at.message('A', 200, 'handoff')
   expect(await now(waiter.outcome)).toBe('pending')
   await at.kind.tends.next.answer(at.tended([1], { clock: 200 }))
   expect(await now(waiter.outcome)).toBe('pending')
-  at.acquirer.grantedByMessage('A', 201, 'handoff')
+  at.message('A', 201, 'handoff')
   expect(await now(waiter.outcome)).toMatchObject({ token: 201 })
 })
 
@@ -99,7 +111,7 @@ async function hardlyProven() {
   const at = new Waiting()
   const waiter = await at.parkedFair({ id: 'A', lease: 4_000 })
   await at.clock.advance(2_100)
-  expect(at.acquirer.grantedByMessage('A', 100, 'handoff')).toBe(true)
+  expect(at.message('A', 100, 'handoff')).toBe(true)
   expect(await now(waiter.outcome)).toBe('pending')
   return { at, waiter }
 }
@@ -122,7 +134,7 @@ test('I4 if a heartbeat was under way when the message came, another one follows
   const at = new Waiting()
   const waiter = await at.parkedFair({ id: 'A', lease: 4_000 })
   await at.clock.advance(HEARTBEAT)
-  at.acquirer.grantedByMessage('A', 100, 'handoff')
+  at.message('A', 100, 'handoff')
   await at.kind.tends.next.answer(at.tended([1], { sent: at.clock.now() - 3_000 }))
   await at.kind.tends.next.answer(at.tended([at.granted({ token: 100, via: 'handoff' })]))
   expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
@@ -132,7 +144,7 @@ test('I4 a message that comes before the ticket is checked as soon as there is a
   const at = new Waiting()
   const waiter = await at.start({ id: 'A', mode: 'queue', lease: 4_000 })
   await at.clock.advance(2_100)
-  at.acquirer.grantedByMessage('A', 100, 'handoff')
+  at.message('A', 100, 'handoff')
   await at.kind.attempts.next.answer(at.refused({ position: 1, ticket: 'ticket of A' }))
   await at.kind.tends.next.answer(at.tended([at.granted({ token: 100, via: 'handoff' })]))
   expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
@@ -155,7 +167,7 @@ test('I4 a check that fails is repeated by the heartbeat', async () => {
 
 test('I7 a grant that is being checked is given back if its waiter gives up', async () => {
   const { at, waiter } = await hardlyProven()
-  at.acquirer.quit(waiter)
+  at.io.end(waiter, undefined)
   await at.kind.leaves.next.answer()
   await at.kind.tends.next.answer(at.tended([at.granted({ token: 100 })]))
   expect(at.left).toEqual(['A', 'A'])
@@ -165,7 +177,7 @@ test('a grant in the answer to this client’s own release needs no message', as
   const at = new Waiting()
   const waiter = await at.parkedFair({ id: 'A' })
   const grant = at.granted({ token: 9, via: 'handoff' })
-  expect(at.locks.grantedByReply('A', grant)).toBe(true)
+  expect(at.holding.grantedByReply('A', grant, at.clock.now())).toBe(true)
   expect(await now(waiter.outcome)).toEqual(grant)
   expect(at.residue).toEqual(NOTHING)
 })
@@ -174,7 +186,7 @@ test('I1 a grant in a late answer is checked once before it is used, because a l
   const at = new Waiting()
   const waiter = await at.parkedFair({ id: 'A' })
   const late = () => at.granted({ token: 100, via: 'handoff', deadline: at.clock.now() })
-  expect(at.locks.grantedByReply('A', late())).toBe(true)
+  expect(at.holding.grantedByReply('A', late(), at.clock.now())).toBe(true)
   expect(await now(waiter.outcome)).toBe('pending')
   expect(at.kind.tends.count).toBe(1)
   await at.kind.tends.next.answer(at.tended([late()]))
@@ -186,7 +198,7 @@ test('I1 a grant in a late answer is checked once before it is used, because a l
 test('I7 if a repeated request queues its waiter after the waiter’s hold was released, the waiter is taken back', async () => {
   const at = new Waiting()
   const waiter = await at.start({ id: 'A', mode: 'queue' })
-  at.acquirer.grantedByMessage('A', 100, 'handoff')
+  at.message('A', 100, 'handoff')
   expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
   at.ended('A')
   await at.kind.attempts.next.answer(at.refused({ position: 1, ticket: '5' }))
@@ -196,14 +208,14 @@ test('I7 if a repeated request queues its waiter after the waiter’s hold was r
 test('a grant for an id that does not wait is refused, and the caller of the method learns that', async () => {
   const at = new Waiting()
   await at.parkedFair({ id: 'A' })
-  expect(at.acquirer.grantedByMessage('B', 2, 'handoff')).toBe(false)
-  expect(at.locks.grantedByReply('B', at.granted())).toBe(false)
+  expect(at.message('B', 2, 'handoff')).toBe(false)
+  expect(at.holding.grantedByReply('B', at.granted(), at.clock.now())).toBe(false)
 })
 
 test('I5 an unfair waiter takes no grant by message, because it has not asked for one', async () => {
   const at = new Waiting()
   const a = await at.parkedHead({ id: 'A' })
-  expect(at.acquirer.grantedByMessage('A', 2, 'handoff')).toBe(true)
+  expect(at.message('A', 2, 'handoff')).toBe(true)
   expect(a.waits).toBe(true)
 })
 
@@ -212,15 +224,15 @@ describe('I5 the live lease is not given back if its grant is reported again', (
   async function grantedMeanwhile() {
     const at = new Waiting()
     const waiter = await at.parkedFair({ id: 'A' })
-    at.acquirer.lookAgain()
-    at.acquirer.grantedByMessage('A', 100, 'handoff')
+    at.io.look()
+    at.message('A', 100, 'handoff')
     expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
     return at
   }
 
   test('by the same message', async () => {
     const at = await grantedMeanwhile()
-    at.acquirer.grantedByMessage('A', 100, 'handoff')
+    at.message('A', 100, 'handoff')
     await at.clock.advance(100)
     expect(at.left).toEqual([])
   })
@@ -242,7 +254,7 @@ describe('I5 the live lease is not given back if its grant is reported again', (
   test('by the answer to the request that joined the queue', async () => {
     const at = new Waiting()
     const waiter = await at.start({ id: 'A', mode: 'queue' })
-    at.acquirer.grantedByMessage('A', 100, 'handoff')
+    at.message('A', 100, 'handoff')
     await at.kind.attempts.next.answer(at.granted({ token: 100 }))
     await at.clock.advance(100)
     expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
@@ -251,7 +263,7 @@ describe('I5 the live lease is not given back if its grant is reported again', (
 
   test('by two messages that both have to be checked', async () => {
     const { at, waiter } = await hardlyProven()
-    at.acquirer.grantedByMessage('A', 100, 'handoff')
+    at.message('A', 100, 'handoff')
     for (const call of at.kind.tends.open) await call.answer(at.tended([at.granted({ token: 100 })]))
     await at.clock.advance(100)
     expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
@@ -312,7 +324,7 @@ describe('I2 if a grant was taken away before its reply came,', () => {
   test('the waiter asks again, because the same id may have been granted the lock since', async () => {
     const at = new Waiting()
     const a = await at.start({ id: 'A' })
-    at.acquirer.lost('A', 7)
+    at.lost('A', 7)
     await at.kind.attempts.next.answer(at.granted({ token: 7 }))
     expect(a.waits).toBe(true)
     await at.kind.attempts.next.answer(at.granted({ token: 9 }))
@@ -322,7 +334,7 @@ describe('I2 if a grant was taken away before its reply came,', () => {
   test('a single attempt takes it, and then Redis is asked about the lease', async () => {
     const at = new Waiting()
     const a = await at.start({ id: 'A', mode: 'once' })
-    at.acquirer.lost('A', 7)
+    at.lost('A', 7)
     await at.kind.attempts.next.answer(at.granted({ token: 7 }))
     expect(await a.outcome).toMatchObject({ token: 7 })
     expect(at.doubted).toEqual(['A'])
@@ -331,7 +343,7 @@ describe('I2 if a grant was taken away before its reply came,', () => {
   test('the waiter asks only once more, even if the message of the loss was forged', async () => {
     const at = new Waiting()
     const a = await at.start({ id: 'A' })
-    at.acquirer.lost('A', Number.MAX_SAFE_INTEGER)
+    at.lost('A', Number.MAX_SAFE_INTEGER)
     for (let i = 0; i < 2; i++) await at.kind.attempts.next.answer(at.granted({ token: 7 }))
     expect(await a.outcome).toMatchObject({ token: 7 })
     expect(at.doubted).toEqual([])

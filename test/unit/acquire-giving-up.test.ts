@@ -12,7 +12,7 @@ describe('I6 a caller that gives up gets its answer at once', () => {
   test.each(['once', 'line', 'queue'] as const)('while its first request is unanswered: %s', async mode => {
     const at = new Waiting()
     const waiter = await at.start({ id: 'A', mode })
-    at.acquirer.quit(waiter)
+    at.io.end(waiter, undefined)
     expect(await now(waiter.outcome)).toBeUndefined()
     expect(at.left).toEqual(['A'])
   })
@@ -20,7 +20,7 @@ describe('I6 a caller that gives up gets its answer at once', () => {
   test('in the queue', async () => {
     const at = new Waiting()
     const waiter = await at.parkedFair({ id: 'A' })
-    at.acquirer.quit(waiter)
+    at.io.end(waiter, undefined)
     expect(await now(waiter.outcome)).toBeUndefined()
     expect(at.left).toEqual(['A'])
   })
@@ -32,7 +32,7 @@ describe('I7 a request that fails after its caller has given up', () => {
     async mode => {
       const at = new Waiting()
       const waiter = await at.start({ id: 'A', mode })
-      at.acquirer.quit(waiter)
+      at.io.end(waiter, undefined)
       await at.kind.leaves.next.answer()
       await at.kind.attempts.next.fail(unreachable)
       expect(at.left).toEqual(['A', 'A'])
@@ -47,7 +47,7 @@ describe('nothing is taken back, because there is nothing in Redis, for', () => 
     const at = new Waiting()
     at.channels.slow = true
     const waiter = await at.start({ id: 'A', mode: 'queue' })
-    at.acquirer.quit(waiter)
+    at.io.end(waiter, undefined)
     await at.channels.hearings.next.answer()
     expect(at.kind.attempts.count).toBe(0)
     expect(at.left).toEqual([])
@@ -57,7 +57,7 @@ describe('nothing is taken back, because there is nothing in Redis, for', () => 
   test('an unfair waiter that is parked, and one behind it', async () => {
     const at = new Waiting()
     const waiters = [await at.parkedHead({ id: 'A' }), await at.start({ id: 'B' })]
-    for (const waiter of waiters) at.acquirer.quit(waiter)
+    for (const waiter of waiters) at.io.end(waiter, undefined)
     await settled()
     expect(at.left).toEqual([])
   })
@@ -66,7 +66,7 @@ describe('nothing is taken back, because there is nothing in Redis, for', () => 
     const at = new Waiting()
     const waiter = await at.start({ id: 'A', mode: 'once' })
     await at.kind.attempts.next.answer(at.refused())
-    at.acquirer.quit(waiter)
+    at.io.end(waiter, undefined)
     expect(at.left).toEqual([])
   })
 })
@@ -74,7 +74,7 @@ describe('nothing is taken back, because there is nothing in Redis, for', () => 
 describe('I7 taking back', () => {
   test('is repeated until Redis has answered, and not after that', async () => {
     const at = new Waiting()
-    at.acquirer.quit(await at.parkedFair({ id: 'A' }))
+    at.io.end(await at.parkedFair({ id: 'A' }), undefined)
     for (let failures = 1; failures <= 3; failures++) {
       expect(at.kind.leaves.count).toBe(failures)
       await at.kind.leaves.next.fail(unreachable)
@@ -89,7 +89,7 @@ describe('I7 taking back', () => {
 
   test('stops and is reported as failed when everything has expired on its own', async () => {
     const at = new Waiting()
-    at.acquirer.quit(await at.parkedFair({ id: 'A' }))
+    at.io.end(await at.parkedFair({ id: 'A' }), undefined)
     await at.kind.leaves.next.fail(unreachable)
     await at.clock.advance(1_000)
     expect(at.failures).toEqual([])
@@ -103,7 +103,7 @@ describe('I7 taking back', () => {
   test('is repeated if the request runs after it and is granted', async () => {
     const at = new Waiting()
     const waiter = await at.start({ id: 'A' })
-    at.acquirer.quit(waiter)
+    at.io.end(waiter, undefined)
     await at.kind.leaves.next.answer()
     await at.kind.attempts.next.answer(at.granted())
     expect(at.left).toEqual(['A', 'A'])
@@ -113,7 +113,7 @@ describe('I7 taking back', () => {
   test('is repeated if the request runs after it and is queued', async () => {
     const at = new Waiting()
     const waiter = await at.start({ id: 'A', mode: 'queue' })
-    at.acquirer.quit(waiter)
+    at.io.end(waiter, undefined)
     await at.kind.leaves.next.answer()
     await at.kind.attempts.next.answer(at.refused({ position: 1, ticket: '5' }))
     expect(at.left).toEqual(['A', 'A'])
@@ -123,8 +123,8 @@ describe('I7 taking back', () => {
   test('is repeated if a heartbeat runs after it and joins the queue again or finds a grant', async () => {
     const at = new Waiting()
     const waiters = [await at.parkedFair({ id: 'A' }), await at.parkedFair({ id: 'B' })]
-    at.acquirer.lookAgain()
-    for (const waiter of waiters) at.acquirer.quit(waiter)
+    at.io.look()
+    for (const waiter of waiters) at.io.end(waiter, undefined)
     for (const call of at.kind.leaves.open) await call.answer()
     await at.kind.tends.next.answer(at.tended([1, at.granted({ via: 'handoff' })]))
     expect(at.left).toEqual(['A', 'B', 'A', 'B'])
@@ -133,9 +133,9 @@ describe('I7 taking back', () => {
   test('does not touch a grant that the caller has received: it is a lease by then, and is released', async () => {
     const at = new Waiting()
     const waiter = await at.parkedFair({ id: 'A' })
-    at.acquirer.grantedByMessage('A', 100, 'handoff')
-    expect(at.locks.hold('A')).toBeDefined()
-    at.acquirer.quit(waiter)
+    at.message('A', 100, 'handoff')
+    expect(at.table.holds.get('A')).toBeDefined()
+    at.io.end(waiter, undefined)
     await settled()
     expect(at.left).toEqual([])
     expect(await now(waiter.outcome)).toMatchObject({ token: 100 })
@@ -143,16 +143,16 @@ describe('I7 taking back', () => {
 
   test('of a later grant is left to the client, because the waiter is no longer known', async () => {
     const at = new Waiting()
-    at.acquirer.quit(await at.parkedFair({ id: 'A' }))
-    expect(at.acquirer.grantedByMessage('A', 100, 'handoff')).toBe(false)
-    expect(at.locks.grantedByReply('A', at.granted())).toBe(false)
+    at.io.end(await at.parkedFair({ id: 'A' }), undefined)
+    expect(at.message('A', 100, 'handoff')).toBe(false)
+    expect(at.holding.grantedByReply('A', at.granted(), at.clock.now())).toBe(false)
   })
 
   test('is neither stopped nor repeated if the caller gives up again', async () => {
     const at = new Waiting()
     const waiter = await at.parkedFair({ id: 'A' })
-    at.acquirer.quit(waiter)
-    at.acquirer.quit(waiter)
+    at.io.end(waiter, undefined)
+    at.io.end(waiter, undefined)
     expect(at.left).toEqual(['A'])
   })
 })
@@ -161,7 +161,7 @@ describe('I7 taking back', () => {
 async function twoAttempts() {
   const at = new Waiting()
   const waiter = await at.parkedHead({ id: 'A', fairAfter: 1_000 })
-  at.acquirer.unlocked(KEY)
+  at.unlocked(KEY)
   await at.clock.advance(1_000)
   const [unfair, fair] = at.kind.attempts.open
   expect([unfair?.args[1], fair?.args[1]]).toEqual([{ reserve: expect.any(Number) }, { join: true }])
@@ -172,7 +172,7 @@ describe('I7 a waiter that goes into the queue while its unfair attempt is still
   test('is taken back if it gives up after the refusal of the unfair attempt', async () => {
     const { at, waiter, unfair } = await twoAttempts()
     await unfair.answer(at.refused())
-    at.acquirer.quit(waiter)
+    at.io.end(waiter, undefined)
     expect(at.left).toEqual(['A'])
   })
 
@@ -180,7 +180,7 @@ describe('I7 a waiter that goes into the queue while its unfair attempt is still
     const { at, waiter, unfair, fair } = await twoAttempts()
     await fair.answer(at.refused({ position: 3, ticket: '5' }))
     await unfair.answer(at.refused())
-    at.acquirer.quit(waiter)
+    at.io.end(waiter, undefined)
     expect(at.left).toEqual(['A'])
   })
 
@@ -207,7 +207,7 @@ describe('close', () => {
     async ask => {
       const at = new Waiting()
       const waiter = await at.start({ id: 'A', ...ask })
-      const closed = at.acquirer.close()
+      const closed = at.io.close()
       expect(await now(waiter.outcome)).toBeInstanceOf(LockClosedError)
       expect(at.left).toEqual(['A'])
       expect(await now(closed)).toBe('pending')
@@ -224,7 +224,7 @@ describe('close', () => {
       await at.parkedFair({ id: 'C' }),
       await at.start({ id: 'D', key: 'other', mode: 'queue' }),
     ]
-    const closed = at.acquirer.close()
+    const closed = at.io.close()
     for (const waiter of waiters) {
       expect(await now(waiter.outcome)).toBeInstanceOf(LockClosedError)
     }
@@ -238,7 +238,7 @@ describe('close', () => {
   test('does not repeat what fails, and reports it', async () => {
     const at = new Waiting()
     await at.parkedFair({ id: 'A' })
-    const closed = at.acquirer.close()
+    const closed = at.io.close()
     const error = new LockClosedError(KEY)
     await at.kind.leaves.next.fail(error)
     expect(await now(closed)).toBeUndefined()

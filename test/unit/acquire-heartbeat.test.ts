@@ -55,7 +55,7 @@ describe('I4 the state of the lock is checked', () => {
     const at = new Waiting()
     await at.parkedFair({ id: 'A' })
     await at.parkedHead({ id: 'B' })
-    at.acquirer.lookAgain()
+    at.io.look()
     await settled()
     expect(at.kind.tends.count).toBe(1)
     expect(at.asking).toEqual(['B'])
@@ -75,7 +75,7 @@ describe('I9 a heartbeat', () => {
   test('is never under way twice', async () => {
     const at = new Waiting()
     await at.parkedFair({ id: 'A' })
-    for (let i = 0; i < 3; i++) at.acquirer.lookAgain()
+    for (let i = 0; i < 3; i++) at.io.look()
     await at.clock.advance(2 * HEARTBEAT)
     expect(at.kind.tends.count).toBe(1)
   })
@@ -86,7 +86,7 @@ describe('I9 a heartbeat', () => {
     await at.parkedHead({ id: 'B' })
     for (let busy = 100; busy < HEARTBEAT; busy += 100) {
       await at.clock.advance(100)
-      at.acquirer.unlocked(KEY)
+      at.unlocked(KEY)
       await settled()
       await at.kind.attempts.next.answer(at.refused())
       await at.parkedFair({ id: `newcomer ${busy}` })
@@ -148,7 +148,7 @@ describe('I6 an outage', () => {
     const cause = new Error('ECONNREFUSED')
     const before = [await at.parkedFair({ id: 'A' }), await at.parkedHead({ id: 'B', key: 'other' })]
     await at.clock.advance(1_000)
-    at.acquirer.disconnected(cause)
+    at.io.disconnected(cause)
     await at.clock.advance(5_000)
     const later = await at.start({ id: 'C', mode: 'queue' })
     await at.clock.advance(OUTAGE - 5_001)
@@ -166,10 +166,10 @@ describe('I6 an outage', () => {
   test('is counted from its beginning, and explained by its latest error', async () => {
     const at = new Waiting()
     const waiter = await at.parkedFair({ id: 'A' })
-    at.acquirer.disconnected(new Error('first'))
+    at.io.disconnected(new Error('first'))
     await at.clock.advance(OUTAGE - 1)
     const latest = new Error('latest')
-    at.acquirer.disconnected(latest)
+    at.io.disconnected(latest)
     await at.clock.advance(1)
     expect(await now(waiter.outcome)).toMatchObject({ cause: latest })
   })
@@ -177,10 +177,10 @@ describe('I6 an outage', () => {
   test('that is over ends no wait, and makes every waiter check the lock', async () => {
     const at = new Waiting()
     const waiter = await at.parkedFair({ id: 'A' })
-    at.acquirer.disconnected(unreachable)
+    at.io.disconnected(unreachable)
     await at.kind.tends.next.fail(unreachable)
     await at.clock.advance(1_000)
-    at.acquirer.reconnected()
+    at.io.reconnected()
     await at.kind.tends.next.answer(at.tended([1]))
     for (let passed = 0; passed < 2 * OUTAGE; passed += HEARTBEAT) {
       await at.clock.advance(HEARTBEAT)
@@ -191,9 +191,9 @@ describe('I6 an outage', () => {
 
   test('I7 leaves no timer when it is over', async () => {
     const at = new Waiting()
-    at.acquirer.disconnected(unreachable)
+    at.io.disconnected(unreachable)
     await at.clock.advance(3 * OUTAGE)
-    at.acquirer.reconnected()
+    at.io.reconnected()
     expect(at.residue).toEqual(NOTHING)
   })
 })

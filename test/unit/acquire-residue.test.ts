@@ -21,17 +21,17 @@ const endings: Record<string, (at: Waiting) => Promise<void>> = {
   },
   'a grant after a wake-up': async at => {
     await at.parkedHead({ id: 'A' })
-    at.acquirer.unlocked(KEY)
+    at.unlocked(KEY)
     await settled()
     await at.kind.attempts.next.answer(at.granted())
   },
   'a grant by message': async at => {
     await at.parkedFair({ id: 'A' })
-    at.acquirer.grantedByMessage('A', 100, 'handoff')
+    at.message('A', 100, 'handoff')
   },
   'a grant by message before the refusal': async at => {
     await at.start({ id: 'A', mode: 'queue' })
-    at.acquirer.grantedByMessage('A', 100, 'handoff')
+    at.message('A', 100, 'handoff')
     await at.kind.attempts.next.answer(at.refused({ position: 1, ticket: '5' }))
   },
   'a grant by heartbeat': async at => {
@@ -46,18 +46,18 @@ const endings: Record<string, (at: Waiting) => Promise<void>> = {
   },
   'giving up while asking': async at => {
     const waiter = await at.start({ id: 'A' })
-    at.acquirer.quit(waiter)
+    at.io.end(waiter, undefined)
     await at.kind.leaves.next.answer()
     await at.kind.attempts.next.answer(at.refused())
   },
   'giving up in the line': async at => {
     const waiters = [await at.parkedHead({ id: 'A' }), await at.start({ id: 'B' })]
-    for (const waiter of waiters.reverse()) at.acquirer.quit(waiter)
+    for (const waiter of waiters.reverse()) at.io.end(waiter, undefined)
   },
   'giving up in the queue, during a heartbeat': async at => {
     const waiter = await at.parkedFair({ id: 'A' })
     await at.clock.advance(HEARTBEAT)
-    at.acquirer.quit(waiter)
+    at.io.end(waiter, undefined)
     await at.kind.leaves.next.answer()
     await at.kind.tends.next.answer(at.tended([1]))
     await at.kind.leaves.next.answer()
@@ -75,9 +75,9 @@ const endings: Record<string, (at: Waiting) => Promise<void>> = {
   },
   'an outage': async at => {
     await at.parkedHead({ id: 'A' })
-    at.acquirer.disconnected(unreachable)
+    at.io.disconnected(unreachable)
     await at.clock.advance(OUTAGE)
-    at.acquirer.reconnected()
+    at.io.reconnected()
     for (const call of at.kind.attempts.open) await call.fail(unreachable)
     for (const call of at.kind.leaves.open) await call.answer()
   },
@@ -86,7 +86,7 @@ const endings: Record<string, (at: Waiting) => Promise<void>> = {
     await at.start({ id: 'B' })
     await at.parkedFair({ id: 'C' })
     await at.start({ id: 'D', mode: 'queue' })
-    const closed = at.acquirer.close()
+    const closed = at.io.close()
     for (const call of at.kind.leaves.open) await call.answer()
     await closed
     await at.kind.attempts.next.fail(new LockClosedError())
@@ -99,7 +99,7 @@ describe('I7 nothing is left in the client after', () => {
     await endings[name]?.(at)
     await settled()
     expect(at.residue).toEqual(NOTHING)
-    expect(['A', 'B', 'C', 'D'].filter(id => at.acquirer.grantedByMessage(id, 1, 'handoff'))).toEqual([])
+    expect(['A', 'B', 'C', 'D'].filter(id => at.message(id, 1, 'handoff'))).toEqual([])
     const sent = at.kind.attempts.count + at.kind.tends.count + at.kind.leaves.count
     await at.clock.advance(60_000)
     expect(at.kind.attempts.count + at.kind.tends.count + at.kind.leaves.count).toBe(sent)
@@ -110,7 +110,7 @@ test('I7 when one waiter leaves a key, the others are still served', async () =>
   const at = new Waiting()
   const gone = await at.parkedFair({ id: 'A' })
   await at.parkedFair({ id: 'B' })
-  at.acquirer.quit(gone)
+  at.io.end(gone, undefined)
   await at.kind.leaves.next.answer()
   expect(at.residue).toEqual({ waiting: 1, timers: 1, channels: { [`inbox of ${KEY}`]: 1 } })
 })
@@ -120,7 +120,7 @@ describe('I7 a subscription that fails after its waiters have left', () => {
     const at = new Waiting()
     at.channels.slow = true
     const waiter = await at.start({ id: 'A', mode: 'queue' })
-    at.acquirer.quit(waiter)
+    at.io.end(waiter, undefined)
     return at
   }
 
@@ -143,8 +143,8 @@ describe('I7 a subscription that fails after its waiters have left', () => {
 test('I7 a connection that is lost after close leaves no timer', async () => {
   const at = new Waiting()
   await at.parkedFair({ id: 'A' })
-  const closed = at.acquirer.close()
-  at.acquirer.disconnected(unreachable)
+  const closed = at.io.close()
+  at.io.disconnected(unreachable)
   await at.kind.leaves.next.fail(unreachable)
   await closed
   expect(at.residue).toEqual(NOTHING)
@@ -153,8 +153,8 @@ test('I7 a connection that is lost after close leaves no timer', async () => {
 test('I7 a close during an outage leaves no timer', async () => {
   const at = new Waiting()
   await at.parkedFair({ id: 'A' })
-  at.acquirer.disconnected(unreachable)
-  const closed = at.acquirer.close()
+  at.io.disconnected(unreachable)
+  const closed = at.io.close()
   for (const call of at.kind.leaves.open) await call.fail(unreachable)
   for (const call of at.kind.tends.open) await call.fail(unreachable)
   await closed

@@ -73,11 +73,11 @@ test('I7 a single attempt that is being confirmed when the client closes is take
   const { at, confirmations } = replicated()
   const waiter = await at.start({ id: 'A', mode: 'once' })
   await at.kind.attempts.next.answer(at.granted())
-  const closed = at.acquirer.close()
+  const closed = at.io.close()
   expect(await now(waiter.outcome)).toBeInstanceOf(LockClosedError)
   await confirmations.next.answer(at.clock.now() + LEASE)
   expect(at.left).toEqual(['A'])
-  expect(at.locks.holding).toBe(0)
+  expect(at.table.holds.size).toBe(0)
   await at.kind.leaves.next.answer()
   await closed
 })
@@ -85,16 +85,16 @@ test('I7 a single attempt that is being confirmed when the client closes is take
 test('I2 a confirmation does not count once a newer grant to the same waiter is known', async () => {
   const { at, confirmations } = replicated()
   const waiter = await at.parkedFair({ id: 'A' })
-  at.acquirer.grantedByMessage('A', 100, 'handoff')
+  at.message('A', 100, 'handoff')
   // In this scenario, a forced release ends A's grant with token 100, and A joins the queue again. Another client takes
   // the lock with token 101. The release of that client then grants the lock to A.
-  at.acquirer.lookAgain()
+  at.io.look()
   await at.kind.tends.next.answer(at.tended([1], { clock: 101 }))
-  at.acquirer.grantedByMessage('A', 102, 'handoff')
+  at.message('A', 102, 'handoff')
   await confirmations.next.answer(at.clock.now() + LEASE)
   expect(await now(waiter.outcome)).toBe('pending')
 
-  at.acquirer.lookAgain()
+  at.io.look()
   for (const call of at.kind.tends.open)
     await call.answer(at.tended([at.granted({ token: 102, via: 'handoff' })], { clock: 102 }))
   for (const call of at.kind.attempts.open) await call.answer(at.granted({ token: 102 }))

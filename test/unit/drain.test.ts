@@ -1,6 +1,6 @@
 /** Tests how long a closing client waits for its holders to release. */
 import { expect, test } from 'vitest'
-import { Drain } from '../../src/lease/drain.ts'
+import { Drain } from '../../src/key/drain.ts'
 import { FakeClock } from './fake-clock.ts'
 import { now } from './promises.ts'
 

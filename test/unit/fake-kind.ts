@@ -3,10 +3,7 @@ import type {
   Channel,
   Channels,
   Claim,
-  Confirmation,
-  FairQueue,
   Granted,
-  HandOff,
   Heir,
   Held,
   HoldName,
@@ -83,13 +80,11 @@ const notAsked = () => {
   throw new Error('neither waiting nor leases look at locks')
 }
 
-export class FakeKind implements Kind, FairQueue, HandOff {
+export class FakeKind implements Kind {
   readonly shared: boolean = false
   readonly reentrant: boolean = true
   readonly inTurns: boolean = true
-  readonly queue: FairQueue | undefined = this
-  readonly handOff: HandOff | undefined = this
-  readonly confirmation: Confirmation | undefined
+  readonly confirm?: (held: Held) => Promise<Renewed>
   readonly inspection = { inspect: notAsked, isLocked: notAsked, find: notAsked, forceRelease: notAsked }
   readonly attempts = new Calls<[claim: Claim, beside: Beside], Granted | Refused>()
   readonly tends = new Calls<[key: string, waiters: readonly Queued[]], Tended>()
@@ -102,19 +97,15 @@ export class FakeKind implements Kind, FairQueue, HandOff {
 
   /** If `confirmed` is true, grants count only after replicas have confirmed them. */
   constructor(confirmed = false) {
-    if (confirmed) this.confirmation = { confirm: held => this.confirmations.make(held) }
+    if (confirmed) this.confirm = held => this.confirmations.make(held)
   }
 
   placeOf(): string {
     return ''
   }
 
-  attempt(claim: Claim, reserve: number): Promise<Granted | Refused> {
-    return this.attempts.make(claim, { reserve })
-  }
-
-  join(claim: Claim): Promise<Granted | Refused> {
-    return this.attempts.make(claim, { join: true })
+  attempt(claim: Claim, mode: 'try' | 'queue', reserve: number): Promise<Granted | Refused> {
+    return this.attempts.make(claim, mode === 'queue' ? { join: true } : { reserve })
   }
 
   tend(key: string, waiters: readonly Queued[]): Promise<Tended> {
@@ -166,6 +157,11 @@ export class FakeChannels implements Channels {
   hears(key: string, channel: Channel): boolean {
     const name = `${channel} of ${key}`
     return this.#confirmed.has(name) && (this.lingers || (this.#users.get(name) ?? 0) > 0)
+  }
+
+  /** The connection is lost: no subscription is confirmed any more. */
+  deafen(): void {
+    this.#confirmed.clear()
   }
 
   drop(key: string, channel: Channel): void {

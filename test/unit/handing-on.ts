@@ -1,18 +1,11 @@
-/**
- * Connects the waiters and holders of one client as src/locks.ts does. The clock, the channels and the kind of lock are
- * fakes, which the test controls.
- */
+/** Calls of one client that hand the lock on to each other. */
 import { surelyUntil } from '../../src/clock.ts'
+import { Lease } from '../../src/key/lease.ts'
+import type { Waiter, Wish } from '../../src/key/waiter.ts'
 import type { Claim, Granted, Refused } from '../../src/kind.ts'
-import { Holds } from '../../src/lease/holds.ts'
-import { Lease } from '../../src/lease/lease.ts'
-import type { LocalLocks } from '../../src/local/local-locks.ts'
-import type { Waiter, Wish } from '../../src/local/waiter.ts'
-import { Acquirer } from '../../src/wait/acquire.ts'
-import { FakeClock } from './fake-clock.ts'
-import { type Beside, type Call, FakeChannels, FakeKind } from './fake-kind.ts'
+import type { Beside, Call } from './fake-kind.ts'
 import { settled } from './promises.ts'
-import { KEY, LEASE, localLocks, OUTAGE, WAITER_TTL } from './waiting.ts'
+import { KEY, LEASE, Room } from './room.ts'
 
 /** Number of tokens that a client reserves for a run of local hand-offs. */
 export const BLOCK = 1_000
@@ -38,38 +31,11 @@ export interface Asker {
   end: Error | 'quit' | undefined
 }
 
-export class HandingOn {
-  readonly clock = new FakeClock()
-  readonly kind = new FakeKind()
-  readonly channels = new FakeChannels()
-  readonly locks: LocalLocks
-  readonly acquirer: Acquirer
-  readonly holding: Holds
+export class HandingOn extends Room {
   /** The events reported so far, in order, each as "<what> <lease>". */
   readonly told: string[] = []
-  readonly failures: unknown[] = []
   /** Called for each reported event, before the event is recorded. */
   heard: (what: string, id: string) => void = () => {}
-
-  constructor() {
-    const { kind, clock, channels } = this
-    const patience = { waiterTtl: WAITER_TTL, outage: OUTAGE }
-    this.locks = localLocks(clock, channels)
-    this.acquirer = new Acquirer(kind, channels, clock, patience, this.locks, {
-      waiting: ({ claim }) => this.#tell('waiting', claim.id),
-      doubt: (id, token) => this.holding.doubt(id, token),
-      trouble: () => undefined,
-      failed: error => this.failures.push(error),
-    })
-    this.holding = new Holds(kind, clock, this.locks, {
-      renewed: ({ claim }) => this.#tell('renewed', claim.id),
-      released: ({ claim }) => this.#tell('released', claim.id),
-      lost: ({ claim }) => this.#tell('lost', claim.id),
-      failed: error => this.failures.push(error),
-      outage: () => undefined,
-      ended: () => {},
-    })
-  }
 
   /** Makes a call, and waits until the client can do nothing more without an answer from Redis or a timer. */
   async ask(ask: Ask): Promise<Asker> {
@@ -89,14 +55,14 @@ export class HandingOn {
       lease: undefined,
       end: undefined,
     }
-    asker.waiter = this.acquirer.start(wish, (end, { since, alone }) => {
+    asker.waiter = this.io.start(wish, (end, { since, alone }, now) => {
       if (end instanceof Error || !end) {
         asker.end = end ?? 'quit'
         return
       }
-      const hold = this.holding.take({ claim, since, renew, maxHold: Number.POSITIVE_INFINITY, alone }, end)
+      const hold = this.holding.take({ claim, since, renew, maxHold: Number.POSITIVE_INFINITY, alone }, end, now)
       asker.lease = new Lease(hold, this.holding)
-      this.#tell('acquired', id)
+      this.tell('acquired', id)
     })
     return asker
   }
@@ -126,12 +92,6 @@ export class HandingOn {
     await this.attempt.answer({ granted: true, token, deadline, via: 'immediate', ...block })
   }
 
-  refused(refusal: Partial<Refused> = {}): Refused {
-    const holder = { label: 'other', since: this.clock.now() - 5 }
-    const sent = this.clock.now()
-    return { granted: false, sent, ttl: LEASE, position: 0, ticket: '0', holder, clock: 50, ...refusal }
-  }
-
   /** Lets Redis answer the oldest unanswered request that records a new holder. */
   async recorded(queued = false): Promise<void> {
     const call = this.kind.passes.next
@@ -142,16 +102,6 @@ export class HandingOn {
   async released(heard = 0): Promise<void> {
     await settled()
     await this.kind.releases.next.answer({ ended: true, heard })
-  }
-
-  /** Ids of the waiters that have an unanswered attempt. */
-  get asking(): string[] {
-    return this.kind.attempts.open.map(({ args: [claim] }) => claim.id)
-  }
-
-  /** Ids of the waiters for which `leave` was called, in order. */
-  get left(): string[] {
-    return this.kind.leaves.all.map(({ args: [claim] }) => claim.id)
   }
 
   /** The holders that were recorded in Redis, as owner and token. */
@@ -165,11 +115,12 @@ export class HandingOn {
   }
 
   get residue() {
-    const { locks, clock, channels } = this
-    return { waiting: locks.waiting, leases: locks.holding, timers: clock.armed, channels: channels.users }
+    this.rest()
+    const { table, clock, channels } = this
+    return { waiting: table.waiting, leases: table.holds.size, timers: clock.armed, channels: channels.users }
   }
 
-  #tell(what: string, id: string): void {
+  override tell(what: string, id: string): void {
     this.heard(what, id)
     this.told.push(`${what} ${id}`)
   }

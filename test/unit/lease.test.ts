@@ -11,7 +11,7 @@ const LONG = 2 * LENGTH
 describe('I1 a lease does not count as held after its deadline, even if no timer could run', () => {
   test('held and remaining follow the clock', () => {
     const at = new Leases()
-    const lease = at.grant()
+    const lease = at.hold()
     at.clock.block(1_000)
     expect([lease.held, lease.remaining()]).toEqual([true, LENGTH - 1_032])
     at.clock.block(LONG)
@@ -20,22 +20,22 @@ describe('I1 a lease does not count as held after its deadline, even if no timer
 
   test('its release and its renewal find it lost, and ask nothing', async () => {
     const at = new Leases()
-    const [released, renewed] = [at.grant(), at.grant()]
+    const [released, renewed] = [at.hold(), at.hold()]
     at.clock.block(LONG)
     expect(await released.release()).toBe(false)
     await expect(renewed.renew()).rejects.toThrow(LockLostError)
     expect(at.kind.releases.count + at.kind.renewals.count).toBe(0)
-    expect(at.lost).toEqual([released.id, renewed.id])
+    expect(at.gone).toEqual([released.id, renewed.id])
   })
 
   test('I8 the first timer that runs reports its loss, and renews nothing', async () => {
     const at = new Leases()
-    const lease = at.grant()
+    const lease = at.hold()
     const { signal } = lease
     at.clock.block(LONG)
     await at.clock.advance(0)
     expect(signal.reason).toBeInstanceOf(LockLostError)
-    expect(at.lost).toEqual([lease.id])
+    expect(at.gone).toEqual([lease.id])
     expect(at.asked).toEqual([])
   })
 })
@@ -43,50 +43,50 @@ describe('I1 a lease does not count as held after its deadline, even if no timer
 describe('release', () => {
   test('ends the hold once: it is true only for the call that ended it', async () => {
     const at = new Leases()
-    const lease = at.grant()
+    const lease = at.hold()
     const calls = [lease.release(), lease.release()]
     expect(lease.held).toBe(false)
     await at.kind.releases.next.answer({ ended: true, heard: 0 })
     expect(await Promise.all(calls)).toEqual([true, false])
     expect(await lease.release()).toBe(false)
     expect(at.kind.releases.count).toBe(1)
-    expect(at.lost).toEqual([])
+    expect(at.gone).toEqual([])
   })
 
   test('I8 that no longer finds the hold resolves false, and the hold counts as lost', async () => {
     const at = new Leases()
-    const lease = at.grant()
+    const lease = at.hold()
     const released = lease.release()
     await at.kind.releases.next.answer({ ended: false, heard: 0 })
     expect(await released).toBe(false)
     expect(lease.signal.aborted).toBe(true)
-    expect(at.lost).toEqual([lease.id])
+    expect(at.gone).toEqual([lease.id])
   })
 
   test('that fails rejects with the reason; a second one resolves false', async () => {
     const at = new Leases()
-    const lease = at.grant()
+    const lease = at.hold()
     const [first, second] = [quiet(lease.release()), lease.release()]
     await at.kind.releases.next.fail(unreachable)
     expect([await now(first), await second, await lease.release()]).toEqual([unreachable.of(lease.key), false, false])
-    expect(at.locks.holding).toBe(0)
+    expect(at.table.holds.size).toBe(0)
   })
 
   test('I6 that is unanswered at the deadline resolves false; the hold has ended, and is not reported as lost', async () => {
     const at = new Leases()
-    const lease = at.grant({ renew: false, lease: 1_000 })
+    const lease = at.hold({ renew: false, lease: 1_000 })
     const released = lease.release()
     await at.clock.advance(996)
     expect(await now(released)).toBe('pending')
     await at.clock.advance(1)
     expect(await now(released)).toBe(false)
     await at.kind.releases.next.answer({ ended: false, heard: 0 })
-    expect([lease.held, at.lost, at.locks.holding]).toEqual([false, [], 0])
+    expect([lease.held, at.gone, at.table.holds.size]).toEqual([false, [], 0])
   })
 
   test('is called at the end of an `await using` block', async () => {
     const at = new Leases()
-    const disposed = at.grant()[Symbol.asyncDispose]()
+    const disposed = at.hold()[Symbol.asyncDispose]()
     await at.kind.releases.next.answer({ ended: true, heard: 0 })
     await expect(disposed).resolves.toBeUndefined()
   })
@@ -95,11 +95,11 @@ describe('release', () => {
 describe('a renewal that races the release', () => {
   test('I8 and finds the hold gone, because the release ran first, is no loss', async () => {
     const at = new Leases()
-    const lease = at.grant()
+    const lease = at.hold()
     await at.clock.advance(LENGTH / 3)
     const released = lease.release()
     await at.kind.renewals.next.answer([undefined])
-    expect(at.lost).toEqual([])
+    expect(at.gone).toEqual([])
     await at.kind.releases.next.answer({ ended: true, heard: 0 })
     expect(await released).toBe(true)
     expect(lease.signal.aborted).toBe(false)
@@ -107,7 +107,7 @@ describe('a renewal that races the release', () => {
 
   test('and prolongs the hold does not revive it', async () => {
     const at = new Leases()
-    const lease = at.grant()
+    const lease = at.hold()
     await at.clock.advance(LENGTH / 3)
     const released = lease.release()
     await at.answerRenewal()
@@ -119,7 +119,7 @@ describe('a renewal that races the release', () => {
 
   test('is not sent once the release is under way', async () => {
     const at = new Leases()
-    const lease = at.grant()
+    const lease = at.hold()
     const released = lease.release()
     await at.clock.advance(LENGTH / 2)
     expect(at.asked).toEqual([])
@@ -131,7 +131,7 @@ describe('a renewal that races the release', () => {
 describe('renew', () => {
   test('prolongs to the given time from now, or to the lease’s own length', async () => {
     const at = new Leases()
-    const lease = at.grant({ renew: false })
+    const lease = at.hold({ renew: false })
     const long = lease.renew(100_000)
     await at.answerRenewal()
     await long
@@ -145,7 +145,7 @@ describe('renew', () => {
 
   test('never shortens', async () => {
     const at = new Leases()
-    const lease = at.grant()
+    const lease = at.hold()
     const before = lease.remaining()
     const renewed = lease.renew(10)
     await at.answerRenewal()
@@ -155,7 +155,7 @@ describe('renew', () => {
 
   test('I6 rejects at the deadline, even if its answer never comes', async () => {
     const at = new Leases()
-    const lease = at.grant({ renew: false, lease: 1_000 })
+    const lease = at.hold({ renew: false, lease: 1_000 })
     const renewed = quiet(lease.renew())
     await at.clock.advance(996)
     expect(await now(renewed)).toBe('pending')
@@ -165,26 +165,26 @@ describe('renew', () => {
 
   test('rejects with the reason when Redis cannot be asked, and the lease is still held', async () => {
     const at = new Leases()
-    const lease = at.grant()
+    const lease = at.hold()
     const renewed = quiet(lease.renew())
     await at.kind.renewals.next.fail(unreachable)
     expect(await now(renewed)).toEqual(unreachable.of(lease.key))
     expect(lease.held).toBe(true)
-    expect(at.lost).toEqual([])
+    expect(at.gone).toEqual([])
   })
 
   test('I8 rejects when the hold is gone, and it is lost', async () => {
     const at = new Leases()
-    const lease = at.grant()
+    const lease = at.hold()
     const renewed = quiet(lease.renew())
     await at.kind.renewals.next.answer([undefined])
     expect(await now(renewed)).toBeInstanceOf(LockLostError)
-    expect(at.lost).toEqual([lease.id])
+    expect(at.gone).toEqual([lease.id])
   })
 
   test('I5 rejects after the release, and asks nothing', async () => {
     const at = new Leases()
-    const lease = at.grant()
+    const lease = at.hold()
     const released = lease.release()
     await at.kind.releases.next.answer({ ended: true, heard: 0 })
     await released
@@ -194,7 +194,7 @@ describe('renew', () => {
 
   test('rejects when the lease is released while it is under way', async () => {
     const at = new Leases()
-    const lease = at.grant()
+    const lease = at.hold()
     const renewed = quiet(lease.renew())
     const released = lease.release()
     await at.kind.releases.next.answer({ ended: true, heard: 0 })
@@ -207,14 +207,14 @@ describe('renew', () => {
 describe('I8 the signal', () => {
   test('of a lease that was lost before the signal was read is aborted from the start', async () => {
     const at = new Leases()
-    const lease = at.grant({ renew: false, lease: 100 })
+    const lease = at.hold({ renew: false, lease: 100 })
     await at.clock.advance(LONG)
     expect(lease.signal.reason).toMatchObject({ code: 'ERR_LOCK_LOST', key: lease.key })
   })
 
   test('aborts only when the lease is no longer held', async () => {
     const at = new Leases()
-    const lease = at.grant({ renew: false, lease: 100 })
+    const lease = at.hold({ renew: false, lease: 100 })
     const held: boolean[] = []
     lease.signal.addEventListener('abort', () => held.push(lease.held))
     await at.clock.advance(LONG)
@@ -223,7 +223,7 @@ describe('I8 the signal', () => {
 
   test('does not abort for a release', async () => {
     const at = new Leases()
-    const lease = at.grant()
+    const lease = at.hold()
     const { signal } = lease
     const released = lease.release()
     await at.kind.releases.next.answer({ ended: true, heard: 0 })

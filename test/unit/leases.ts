@@ -1,13 +1,9 @@
-/** Makes a `Renewal` with holds and their leases. The clock and the kind of lock are fakes, which the test controls. */
+/** Holds and their leases. */
 import { surelyUntil } from '../../src/clock.ts'
+import type { Hold } from '../../src/key/hold.ts'
+import { Lease } from '../../src/key/lease.ts'
 import type { Granted } from '../../src/kind.ts'
-import { Lease } from '../../src/lease/lease.ts'
-import { Renewal } from '../../src/lease/renewal.ts'
-import { Hold } from '../../src/local/hold.ts'
-import type { LocalLocks } from '../../src/local/local-locks.ts'
-import { FakeClock } from './fake-clock.ts'
-import { FakeKind } from './fake-kind.ts'
-import { localLocks } from './waiting.ts'
+import { Room } from './room.ts'
 
 export const LENGTH = 30_000
 
@@ -21,35 +17,22 @@ interface Grant extends Partial<Omit<Granted, 'granted'>> {
   maxHold?: number
 }
 
-export class Leases {
-  readonly clock = new FakeClock()
-  readonly kind: FakeKind
+export class Leases extends Room {
   /** Ids of the leases that were reported as renewed. */
   readonly renewed: string[] = []
-  readonly lost: string[] = []
-  readonly remaining: string[] = []
-  readonly locks: LocalLocks
-  readonly renewal: Renewal
+  /** Ids of the leases that were reported as lost. */
+  readonly gone: string[] = []
   readonly #holds = new Map<Lease, Hold>()
-  #granted = 0
+  #count = 0
 
-  constructor(kind = new FakeKind()) {
-    const { clock } = this
-    this.kind = kind
-    this.locks = localLocks(clock)
-    this.renewal = new Renewal(kind, clock, this.locks, {
-      renewed: hold => this.renewed.push(hold.claim.id),
-      lost: hold => this.lost.push(hold.claim.id),
-      remains: hold => this.remaining.push(hold.claim.id),
-      outage: () => undefined,
-      forgotten: () => {},
-      ended: () => {},
-    })
+  override tell(what: string, id: string): void {
+    if (what === 'renewed') this.renewed.push(id)
+    if (what === 'lost') this.gone.push(id)
   }
 
   /** Grants a lease now, as if by a request that was answered without delay. */
-  grant(grant: Grant = {}): Lease {
-    const number = ++this.#granted
+  hold(grant: Grant = {}): Lease {
+    const number = ++this.#count
     const { id = `hold ${number}`, key = `key ${number}`, lease: length = LENGTH, renew = true } = grant
     const { owner = id } = grant
     const { maxHold = Number.POSITIVE_INFINITY, token = number, via = 'immediate' } = grant
@@ -57,27 +40,21 @@ export class Leases {
     const { deadline = surelyUntil(since, length) } = grant
     const claim = { key, id, owner, label: '', lease: length, headStart: 0 }
     const asked = { claim, since, renew, maxHold, alone: false }
-    const hold = new Hold(asked, { granted: true, token, deadline, via }, undefined, since, number)
-    const { kind, renewal, clock } = this
-    const lease = new Lease(hold, {
-      remaining: hold => renewal.remaining(hold),
-      lasts: hold => hold.remaining(clock.now()) > 0,
-      release: hold =>
-        renewal.end(
-          hold,
-          ({ name }) => kind.release(name),
-          ({ ended }) => ended,
-        ),
-      renew: (hold, ms) => renewal.renew(hold, ms),
-    })
+    this.table.of(key)
+    const hold = this.holding.take(asked, { granted: true, token, deadline, via, around: grant.around }, since)
+    const lease = new Lease(hold, this.holding)
     this.#holds.set(lease, hold)
-    renewal.add(hold, grant.around)
     return lease
   }
 
-  /** Tells the `Renewal` that these leases may be gone. */
+  /** Reports that these leases may be gone. */
   doubt(...leases: Lease[]): void {
-    this.renewal.doubtAll(leases.map(lease => this.#holds.get(lease)!))
+    for (const lease of leases) this.holding.doubt(this.#holds.get(lease)!.name.id)
+  }
+
+  /** Ids of the holds that were ended in Redis. */
+  get ended(): string[] {
+    return this.kind.releases.all.map(({ args: [{ id }] }) => id)
   }
 
   /** All requests for renewal so far. A request lists the ids of its holds, each with the requested lease in ms. */

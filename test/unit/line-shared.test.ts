@@ -31,15 +31,15 @@ async function rounds(at: Waiting): Promise<number[]> {
 
 test('I4 after a wake-up all of them ask, more at once in each round as long as nobody is refused', async () => {
   const at = await parked(20)
-  at.acquirer.unlocked(KEY, 'other')
+  at.unlocked(KEY, 'other')
   await settled()
   expect(await rounds(at)).toEqual([1, 1, 2, 4, 8, 4])
-  expect(at.locks.get(KEY)?.waiting ?? 0).toBe(0)
+  expect(at.table.states.get(KEY)?.waiting ?? 0).toBe(0)
 })
 
 test('I9 the first refusal ends the round, and one waiter asks at the next wake-up', async () => {
   const at = await parked(20)
-  at.acquirer.unlocked(KEY, 'other')
+  at.unlocked(KEY, 'other')
   await settled()
   for (let i = 0; i < 2; i++) await at.kind.attempts.next.answer(at.granted())
   const [first, second] = [...at.kind.attempts.open]
@@ -47,14 +47,14 @@ test('I9 the first refusal ends the round, and one waiter asks at the next wake-
   expect(at.kind.attempts.open).toEqual([second])
   await second!.answer(at.granted())
   expect(at.kind.attempts.open).toEqual([])
-  at.acquirer.unlocked(KEY, 'other')
+  at.unlocked(KEY, 'other')
   await settled()
   expect(at.kind.attempts.open.length).toBe(1)
 })
 
 test('I4 an attempt that fails does not end the round of the others', async () => {
   const at = await parked(20)
-  at.acquirer.unlocked(KEY, 'other')
+  at.unlocked(KEY, 'other')
   await settled()
   for (let i = 0; i < 2; i++) await at.kind.attempts.next.answer(at.granted())
   const [first, second] = [...at.kind.attempts.open]
@@ -67,9 +67,9 @@ test('I4 an attempt that fails does not end the round of the others', async () =
 
 test('a wake-up during a round is used when the round is over', async () => {
   const at = await parked(3)
-  at.acquirer.unlocked(KEY, 'other')
+  at.unlocked(KEY, 'other')
   await settled()
-  at.acquirer.unlocked(KEY, 'another')
+  at.unlocked(KEY, 'another')
   await settled()
   expect(at.kind.attempts.open.length).toBe(1)
   await at.kind.attempts.next.answer(at.refused())
@@ -81,11 +81,11 @@ test('I4 I9 if the head wanted more than was free and gives up, the next waiter 
   const large = await at.parkedHead({ id: 'large', wants: '2/2' })
   const small = await at.start({ id: 'small', wants: '1/2' })
   await at.start({ id: 'another', wants: '1/2' })
-  at.acquirer.quit(large)
+  at.io.end(large, undefined)
   await settled()
   expect(at.asking).toEqual(['small'])
   await at.kind.attempts.next.answer(at.refused())
-  at.acquirer.quit(small)
+  at.io.end(small, undefined)
   await settled()
   expect(at.asking).toEqual([])
 })

@@ -54,7 +54,7 @@ describe('after its own release, a client', () => {
   test('asks as soon as another client has released, and not a second time', async () => {
     const { at } = await releasedTo(2)
     await at.clock.advance(1)
-    at.acquirer.unlocked(KEY, 'other')
+    at.unlocked(KEY, 'other')
     await settled()
     expect(at.asking).toEqual(['B'])
     await at.attempt.answer(at.refused())
@@ -64,7 +64,7 @@ describe('after its own release, a client', () => {
 
   test('I4 asks for the next waiter in the line if the head gives up meanwhile', async () => {
     const { at, askers } = await releasedTo(2, 'C')
-    at.acquirer.quit(askers[1]!.waiter)
+    at.io.end(askers[1]!.waiter, undefined)
     await at.clock.advance(TURN)
     expect(at.asking).toEqual(['C'])
   })
@@ -80,17 +80,16 @@ describe('after its own release, a client', () => {
 
   test('I7 keeps no timer for long when nobody waits any more', async () => {
     const { at, askers } = await releasedTo(2)
-    at.acquirer.quit(askers[1]!.waiter)
-    // Two timers are left: the renewal timer, which stops when it next fires, and the timer that removes the client's
-    // data about other clients.
-    expect(at.residue).toEqual({ waiting: 0, leases: 0, timers: 2, channels: {} })
+    at.io.end(askers[1]!.waiter, undefined)
+    // The timer is left for a moment, for the next look at the holds, and to forget the other clients.
+    expect(at.residue).toEqual({ waiting: 0, leases: 0, timers: 1, channels: {} })
     await at.clock.advance(LEASE)
     expect([at.asking, at.residue.timers]).toEqual([[], 0])
   })
 
   test('takes turns again after its next release', async () => {
     const { at, askers } = await releasedTo(2, 'C')
-    at.acquirer.unlocked(KEY, 'other')
+    at.unlocked(KEY, 'other')
     await settled()
     await at.grantNext(20_000)
     at.clock.block(5)
@@ -104,7 +103,7 @@ describe('after its own release, a client', () => {
 
   test('I4 leaves its turn to others even while the head is still asking', async () => {
     const { at, askers } = await overAndParked()
-    at.acquirer.unlocked(KEY)
+    at.unlocked(KEY)
     await settled()
     void leaseOf(askers[0]!).release()
     await at.released(2)
@@ -125,9 +124,10 @@ async function unheard() {
   await at.grantNext()
   await at.channels.hearings.next.answer()
   await at.grantNext(20_000)
-  at.acquirer.quit(gone.waiter)
+  at.io.end(gone.waiter, undefined)
   void leaseOf(a).release()
   await at.released()
+  at.rest()
   at.channels.slow = false
   return { at, lease: leaseOf(b) }
 }
@@ -198,7 +198,7 @@ describe('while a lease of the same client may hand the lock on', () => {
   test('I9 a newcomer does not ask when an older hold of this client has ended in Redis', async () => {
     const { at } = await unheard()
     await at.ask({ id: 'C' })
-    at.locks.released(KEY, 0)
+    at.table.of(KEY).released(0, at.clock.now())
     await settled()
     expect(at.asking).toEqual([])
   })
@@ -290,7 +290,7 @@ describe('I4 a run is longer if no other client is known to wait:', () => {
     {
       what: 'nobody heard it, but another client has released the lock since',
       heard: 0,
-      meanwhile: (at: HandingOn) => at.acquirer.unlocked(KEY),
+      meanwhile: (at: HandingOn) => at.unlocked(KEY),
       longest: 4,
     },
   ])('$what', async ({ heard, meanwhile, longest }) => {

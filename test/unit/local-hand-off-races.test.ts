@@ -14,7 +14,7 @@ const unreachable = new LockConnectionError('out of reach')
 async function askedMeanwhile() {
   const at = new HandingOn()
   const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
-  at.acquirer.unlocked(KEY)
+  at.unlocked(KEY)
   await settled()
   expect(at.asking).toEqual(['B'])
   void leaseOf(a!).release()
@@ -33,7 +33,7 @@ describe('if an answer comes after its waiter was handed the lock,', () => {
     const { at, lease } = await askedMeanwhile()
     await at.grantNext(FIRST + 5_000)
     expect(at.left).toEqual(['B'])
-    expect([lease.held, lease.fencingToken, at.locks.holding]).toEqual([true, FIRST + 1, 1])
+    expect([lease.held, lease.fencingToken, at.table.holds.size]).toEqual([true, FIRST + 1, 1])
     expect(at.told.filter(told => told === 'acquired B').length).toBe(1)
   })
 
@@ -66,7 +66,7 @@ describe('I6 callers that give up', () => {
   test('are passed over: the lock goes to the next waiter', async () => {
     const at = new HandingOn()
     const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
-    at.acquirer.quit(b!.waiter)
+    at.io.end(b!.waiter, undefined)
     void leaseOf(a!).release()
     expect([b!.lease, b!.end, leaseOf(c!).held]).toEqual([undefined, 'quit', true])
     expect(at.left).toEqual([])
@@ -76,7 +76,7 @@ describe('I6 callers that give up', () => {
     const at = new HandingOn()
     const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
     void leaseOf(a!).release()
-    at.acquirer.quit(b!.waiter)
+    at.io.end(b!.waiter, undefined)
     expect([leaseOf(b!).held, b!.end, at.left]).toEqual([true, undefined, []])
     void leaseOf(b!).release()
     expect(leaseOf(c!).held).toBe(true)
@@ -85,7 +85,7 @@ describe('I6 callers that give up', () => {
   test('cause a release in Redis when no waiter is left', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
-    at.acquirer.quit(b!.waiter)
+    at.io.end(b!.waiter, undefined)
     void leaseOf(a!).release()
     await settled()
     expect(at.ended).toEqual([['A', undefined]])
@@ -122,7 +122,7 @@ describe('listeners that act at once', () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
     at.heard = what => {
-      if (what === 'released') void at.acquirer.close()
+      if (what === 'released') void at.io.close()
     }
     const released = leaseOf(a!).release()
     expect(b!.end).toMatchObject({ code: 'ERR_LOCK_CLOSED' })
@@ -136,7 +136,7 @@ describe('listeners that act at once', () => {
     let closed = false
     at.heard = what => {
       if (what !== 'released') return
-      void at.acquirer.close()
+      void at.io.close()
       void at.holding.releaseAll().then(() => {
         closed = true
       })
@@ -177,7 +177,7 @@ describe('listeners that act at once', () => {
     const [a] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
     at.heard = (what, id) => {
       if (what !== 'acquired' || id !== 'B') return
-      void at.acquirer.close()
+      void at.io.close()
       void at.holding.releaseAll()
     }
     void leaseOf(a!).release()
@@ -194,7 +194,7 @@ describe('I7 a close in the middle of a run', () => {
     const at = new HandingOn()
     const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
     void leaseOf(a!).release()
-    const closed = Promise.all([at.acquirer.close(), at.holding.releaseAll()])
+    const closed = Promise.all([at.io.close(), at.holding.releaseAll()])
     expect(c!.end).toMatchObject({ code: 'ERR_LOCK_CLOSED' })
     expect(leaseOf(b!).held).toBe(false)
     await settled()

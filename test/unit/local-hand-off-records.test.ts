@@ -154,7 +154,7 @@ describe('an owner that asks to re-enter a lease that was handed on', () => {
   test('I6 may give up meanwhile, and then asks nothing', async () => {
     const { at, lease } = await handedOn()
     const nested = await at.ask({ id: 'N', owner: lease.owner, mode: 'once' })
-    at.acquirer.quit(nested.waiter)
+    at.io.end(nested.waiter, undefined)
     expect(nested.end).toBe('quit')
     await at.recorded()
     await settled()
@@ -178,7 +178,7 @@ describe('an owner that asks to re-enter a lease that was handed on', () => {
         headStart: 0,
       }
       const asked = { claim, since: 0, renew: true, maxHold: 30_000, alone: false }
-      at.holding.take(asked, { granted: true, token: lease.fencingToken, deadline, via: 'reentry' })
+      at.holding.take(asked, { granted: true, token: lease.fencingToken, deadline, via: 'reentry' }, at.clock.now())
     }
     looks = 0
     for (let i = 0; i < 1_000; i++) void at.holding.record(KEY, lease.owner)

@@ -2,7 +2,7 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
-import { limit } from '../../src/wait/patience.ts'
+import { limit } from '../../src/key/limits.ts'
 import { eventually, sleep } from '../kit/time.ts'
 
 /** Starts waits that share one signal. The test calls `ended[i]` when wait i has ended, for example by a grant. */

@@ -27,11 +27,9 @@ test('I5: another attempt waits for the leave, though a server that had refused 
         return new Promise<void>(resolve => left.push(resolve))
       },
     },
-    voting: {
-      vote: () => {
-        sent.push(`vote ${server}`)
-        return new Promise(() => {})
-      },
+    vote: () => {
+      sent.push(`vote ${server}`)
+      return new Promise(() => {})
     },
   }))
   const ballots = ballotsOver(places, clock)

@@ -20,18 +20,14 @@ function scene() {
   const places = [0, 1, 2].map(server => ({
     member: { up: true, counts: () => true, epoch: 0 },
     kind: {
-      queue: {
-        tend: () => {
-          asked.push(`tend ${server}`)
-          return new Promise(() => {})
-        },
-      },
-    },
-    voting: {
-      vote: (_: Claim, mode: string, floor: number, returned?: number) => {
-        asked.push([mode, server, ...(mode === 'place' ? [floor, returned] : [])].join(' '))
+      tend: () => {
+        asked.push(`tend ${server}`)
         return new Promise(() => {})
       },
+    },
+    vote: (_: Claim, mode: string, floor: number, returned?: number) => {
+      asked.push([mode, server, ...(mode === 'place' ? [floor, returned] : [])].join(' '))
+      return new Promise(() => {})
     },
   }))
   const ballots = ballotsOver(places, clock)

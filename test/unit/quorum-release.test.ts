@@ -27,7 +27,7 @@ test('I5: the reply to a renewal does not make the client take back a hold that 
       release: () => new Promise(resolve => released.push(() => resolve({ ended: true, heard: 0 }))),
       leave: async () => void sent.push(`leave ${server}`),
     },
-    voting: { vote: () => new Promise(() => {}) },
+    vote: () => new Promise(() => {}),
   }))
   const ballots = ballotsOver(places, clock)
   const kind = new QuorumKind(

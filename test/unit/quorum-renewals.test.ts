@@ -21,7 +21,7 @@ function votedDifferently() {
   const places = unanswered.map(calls => ({
     member: { up: true, counts: () => true, epoch: 0 },
     kind: { renew: () => new Promise(resolve => calls.push(until => resolve([until]))) },
-    voting: { vote: () => new Promise(() => {}) },
+    vote: () => new Promise(() => {}),
   }))
   const answer = unanswered.map(calls => (until: number | 'anew') => calls.shift()!(until))
   const ballots = ballotsOver(places, clock)
@@ -60,7 +60,7 @@ test('I1 I8: the remaining votes of a lost hold are given back only after the ho
       renew: async () => [server === 2 ? clock.now() + 600 : undefined],
       leave: async () => void events.push(`leave ${server}`),
     },
-    voting: { vote: () => new Promise(() => {}) },
+    vote: () => new Promise(() => {}),
   }))
   const ballots = ballotsOver(places, clock)
   const ballot = ballots.of(claim)
@@ -113,7 +113,7 @@ function votedByTwo(asked: boolean) {
         return server === 1 ? new Promise(() => {}) : [clock.now() + 20_000]
       },
     },
-    voting: { vote: () => new Promise(resolve => votes.push(resolve)) },
+    vote: () => new Promise(resolve => votes.push(resolve)),
   }))
   const ballots = ballotsOver(places, clock)
   const ballot = ballots.of(claim)

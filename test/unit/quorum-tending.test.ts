@@ -32,24 +32,22 @@ class FakeServer {
     const parts = {
       member: { up: true, counts: () => true, epoch: 0 },
       kind: {
-        queue: { tend: async () => tended() },
+        tend: async () => tended(),
         leave: () =>
           new Promise<void>((resolve, reject) => {
             this.left = resolve
             this.refusedToLeave = reject
           }),
       },
-      voting: {
-        vote: async () => ({
-          granted: false,
-          sent: 0,
-          ttl: 20_000,
-          position: 3,
-          ticket: '1',
-          holder: undefined,
-          clock: 0,
-        }),
-      },
+      vote: async () => ({
+        granted: false,
+        sent: 0,
+        ttl: 20_000,
+        position: 3,
+        ticket: '1',
+        holder: undefined,
+        clock: 0,
+      }),
     }
     return parts as unknown as Place
   }

@@ -17,7 +17,7 @@ class SharedKind extends FakeKind {
 describe('a lease is renewed', () => {
   test('every third of it, to its whole length', async () => {
     const at = new Leases()
-    const lease = at.grant()
+    const lease = at.hold()
     for (let times = 1; times <= 5; times++) {
       await at.clock.advance(THIRD - MARGIN - 1)
       expect(at.asked.length).toBe(times - 1)
@@ -27,12 +27,12 @@ describe('a lease is renewed', () => {
       expect(lease.remaining()).toBe(LENGTH - MARGIN)
     }
     expect(at.renewed.length).toBe(5)
-    expect(at.lost).toEqual([])
+    expect(at.gone).toEqual([])
   })
 
   test('as often as before even if its user has prolonged it for a long time, so that a loss is noticed as soon', async () => {
     const at = new Leases()
-    const lease = at.grant()
+    const lease = at.hold()
     const renewed = lease.renew(10 * LENGTH)
     await at.kind.renewals.next.answer([surelyUntil(at.clock.now(), 10 * LENGTH)])
     await renewed
@@ -45,27 +45,27 @@ describe('a lease is renewed', () => {
 
   test('sooner if only an older request proves its grant, because its lease counts from that request', async () => {
     const at = new Leases()
-    const lease = at.grant({ via: 'handoff', deadline: at.clock.now() + LENGTH / 2 })
+    const lease = at.hold({ via: 'handoff', deadline: at.clock.now() + LENGTH / 2 })
     await at.clock.advance(0)
     expect(at.asked).toEqual([[[lease.id, LENGTH]]])
   })
 
   test('I9 together with all others that are due at about the same time, in one request', async () => {
     const at = new Leases()
-    const early = Array.from({ length: 50 }, () => at.grant().id)
+    const early = Array.from({ length: 50 }, () => at.hold().id)
     await at.clock.advance(LENGTH / 20 - 1)
-    const soon = at.grant().id
+    const soon = at.hold().id
     await at.clock.advance(2)
-    const late = at.grant().id
+    const late = at.hold().id
     await at.clock.advance(THIRD)
     expect(at.asked.map(request => request.map(([id]) => id))).toEqual([[...early, soon], [late]])
   })
 
   test('before longer leases in the same request, however many they are', async () => {
     const at = new Leases()
-    const long = Array.from({ length: 50 }, () => at.grant().id)
+    const long = Array.from({ length: 50 }, () => at.hold().id)
     await at.clock.advance(THIRD - 500)
-    const short = at.grant({ lease: 120, renew: true }).id
+    const short = at.hold({ lease: 120, renew: true }).id
     await at.clock.advance(100)
     expect(at.asked.map(request => request.map(([id]) => id))).toEqual([[short, ...long]])
   })
@@ -73,9 +73,9 @@ describe('a lease is renewed', () => {
   test('in time, however many others were granted before and after it, and have ended', async () => {
     const at = new Leases()
     for (let others = 0; others <= 300; others += 60) {
-      for (let i = 0; i < others; i++) void at.grant().release()
-      const short = at.grant({ lease: 120, renew: true })
-      for (let i = 0; i < others; i++) void at.grant()
+      for (let i = 0; i < others; i++) void at.hold().release()
+      const short = at.hold({ lease: 120, renew: true })
+      for (let i = 0; i < others; i++) void at.hold()
       await at.clock.advance(60)
       expect(at.asked.at(-1)).toEqual([[short.id, 120]])
       await at.answerRenewal()
@@ -86,18 +86,18 @@ describe('a lease is renewed', () => {
 
   test('not at all if its length is fixed: then it is lost at its end', async () => {
     const at = new Leases()
-    const lease = at.grant({ renew: false, lease: 1_000 })
+    const lease = at.hold({ renew: false, lease: 1_000 })
     await at.clock.advance(996)
     expect(lease.held).toBe(true)
     await at.clock.advance(1)
     expect(lease.held).toBe(false)
-    expect(at.lost).toEqual([lease.id])
+    expect(at.gone).toEqual([lease.id])
     expect(at.asked).toEqual([])
   })
 
   test('until maxHold is over, and no longer', async () => {
     const at = new Leases()
-    const lease = at.grant({ maxHold: 25_000 })
+    const lease = at.hold({ maxHold: 25_000 })
     const granted = at.clock.now()
     while (lease.held) {
       await at.clock.advance(100)
@@ -106,12 +106,12 @@ describe('a lease is renewed', () => {
     const prolonging = at.asked.flat().filter(([, ms]) => ms > 0)
     expect(prolonging.length).toBe(2)
     expect(at.clock.now() - granted).toBeLessThanOrEqual(25_000 + LENGTH)
-    expect(at.lost).toEqual([lease.id])
+    expect(at.gone).toEqual([lease.id])
   })
 
   test('by its own length, even if it shares a request with others', async () => {
     const at = new Leases()
-    const [short, long] = [at.grant({ lease: 30_000 }), at.grant({ lease: 30_300 })]
+    const [short, long] = [at.hold({ lease: 30_000 }), at.hold({ lease: 30_300 })]
     await at.clock.advance(THIRD)
     expect(at.asked).toEqual([
       [
@@ -125,7 +125,7 @@ describe('a lease is renewed', () => {
 describe('a renewal without an answer', () => {
   test('proves nothing: it is tried again, and the lease is held meanwhile', async () => {
     const at = new Leases()
-    const lease = at.grant()
+    const lease = at.hold()
     await at.clock.advance(THIRD)
     for (let failures = 0; failures < 10; failures++) {
       await at.kind.renewals.next.fail(unreachable)
@@ -134,12 +134,12 @@ describe('a renewal without an answer', () => {
     }
     await at.answerRenewal()
     expect(lease.remaining()).toBe(LENGTH - MARGIN)
-    expect(at.lost).toEqual([])
+    expect(at.gone).toEqual([])
   })
 
   test('I8 is tried until the lease ends, which is lost exactly at its deadline', async () => {
     const at = new Leases()
-    const lease = at.grant()
+    const lease = at.hold()
     const { signal } = lease
     await at.clock.advance(THIRD)
     await at.kind.renewals.next.fail(unreachable)
@@ -152,23 +152,23 @@ describe('a renewal without an answer', () => {
     await at.clock.advance(1)
     expect(lease.held).toBe(false)
     expect(signal.reason).toBeInstanceOf(LockLostError)
-    expect(at.lost).toEqual([lease.id])
+    expect(at.gone).toEqual([lease.id])
   })
 
   test('I1 changes nothing if its answer comes after the deadline', async () => {
     const at = new Leases()
-    const lease = at.grant()
+    const lease = at.hold()
     await at.clock.advance(LENGTH - MARGIN)
-    expect(at.lost).toEqual([lease.id])
+    expect(at.gone).toEqual([lease.id])
     await at.kind.renewals.next.answer([at.clock.now() + LENGTH])
     expect([lease.held, lease.remaining()]).toEqual([false, 0])
     expect(at.renewed).toEqual([])
-    expect(at.locks.holding).toBe(0)
+    expect(at.table.holds.size).toBe(0)
   })
 
   test('is not sent a second time while it is under way', async () => {
     const at = new Leases()
-    at.grant()
+    at.hold()
     await at.clock.advance(LENGTH - MARGIN - 1)
     expect(at.asked.length).toBe(1)
   })
@@ -177,30 +177,31 @@ describe('a renewal without an answer', () => {
 describe('I8 "gone" is final', () => {
   test('the lease is lost at once, its signal gives the reason, and Redis is not asked about it again', async () => {
     const at = new Leases()
-    const [lost, kept] = [at.grant(), at.grant()]
+    const [lost, kept] = [at.hold(), at.hold()]
     const { signal } = lost
     await at.clock.advance(THIRD)
     await at.kind.renewals.next.answer([undefined, at.clock.now() + LENGTH])
-    expect([lost.held, kept.held, at.remaining]).toEqual([false, true, []])
+    expect([lost.held, kept.held, at.ended]).toEqual([false, true, []])
     expect(signal.reason).toMatchObject({ code: 'ERR_LOCK_LOST', key: lost.key })
-    expect(at.lost).toEqual([lost.id])
+    expect(at.gone).toEqual([lost.id])
     await at.clock.advance(THIRD)
     expect(at.asked.at(-1)).toEqual([[kept.id, LENGTH]])
   })
 
   test('I2 "granted again" is final, too: Redis has another grant under this id, and that grant still has to be ended', async () => {
     const at = new Leases()
-    const lease = at.grant({ token: 100 })
+    const lease = at.hold({ token: 100 })
     await at.clock.advance(THIRD)
     expect(at.kind.renewals.next.args[0]).toMatchObject([{ hold: { id: lease.id }, token: 100 }])
     await at.kind.renewals.next.answer(['anew'])
-    expect([lease.held, at.lost, at.remaining]).toEqual([false, [lease.id], [lease.id]])
+    await at.clock.advance(100)
+    expect([lease.held, at.gone, at.ended]).toEqual([false, [lease.id], [lease.id]])
     expect(lease.signal.reason).toMatchObject({ code: 'ERR_LOCK_LOST' })
   })
 
   test('if a message says that a lease is lost, Redis is asked at once, even about a fixed lease', async () => {
     const at = new Leases()
-    const leases = [at.grant(), at.grant({ renew: false })]
+    const leases = [at.hold(), at.hold({ renew: false })]
     at.doubt(...leases)
     await at.clock.advance(0)
     expect(at.asked).toEqual([
@@ -210,12 +211,12 @@ describe('I8 "gone" is final', () => {
       ],
     ])
     await at.kind.renewals.next.answer([undefined, undefined])
-    expect(at.lost).toEqual(leases.map(lease => lease.id))
+    expect(at.gone).toEqual(leases.map(lease => lease.id))
   })
 
   test('a doubt that proves wrong leaves a fixed lease as it was', async () => {
     const at = new Leases()
-    const lease = at.grant({ renew: false })
+    const lease = at.hold({ renew: false })
     at.doubt(lease)
     await at.clock.advance(0)
     await at.kind.renewals.next.answer([at.clock.now() + 10])
@@ -229,7 +230,7 @@ describe('I8 "gone" is final', () => {
     'if a message of the loss comes during a renewal, Redis is asked again after it (renewed: %s)',
     async renew => {
       const at = new Leases()
-      const lease = at.grant({ renew, via: 'handoff', deadline: at.clock.now() + LENGTH * 0.7 })
+      const lease = at.hold({ renew, via: 'handoff', deadline: at.clock.now() + LENGTH * 0.7 })
       await at.clock.advance(THIRD)
       expect(at.asked.length).toBe(1)
       at.doubt(lease)
@@ -237,7 +238,7 @@ describe('I8 "gone" is final', () => {
       await at.clock.advance(100)
       expect(at.asked.length).toBe(2)
       await at.kind.renewals.next.answer([undefined])
-      expect(at.lost).toEqual([lease.id])
+      expect(at.gone).toEqual([lease.id])
     },
   )
 })
@@ -245,7 +246,7 @@ describe('I8 "gone" is final', () => {
 describe('a grant by message, proven from an older request,', () => {
   test.each(['handoff', 'expiry'] as const)('is confirmed soon, so that the full lease counts: %s', async via => {
     const at = new Leases()
-    const lease = at.grant({ renew: false, via, deadline: at.clock.now() + LENGTH / 2 })
+    const lease = at.hold({ renew: false, via, deadline: at.clock.now() + LENGTH / 2 })
     await at.clock.advance(100)
     expect(at.asked).toEqual([[[lease.id, 0]]])
     await at.kind.renewals.next.answer([at.clock.now() + LENGTH - 200])
@@ -254,7 +255,7 @@ describe('a grant by message, proven from an older request,', () => {
 
   test('is not confirmed if it ends before', async () => {
     const at = new Leases()
-    const lease = at.grant({ renew: false, via: 'handoff', deadline: at.clock.now() + LENGTH / 2 })
+    const lease = at.hold({ renew: false, via: 'handoff', deadline: at.clock.now() + LENGTH / 2 })
     const released = lease.release()
     await at.kind.releases.next.answer({ ended: true, heard: 0 })
     expect(await released).toBe(true)
@@ -271,7 +272,7 @@ describe('I1 if the server’s clock was set back, its answer counts only for as
     ['a confirmation', false, LENGTH - MARGIN - 1_000],
   ])('%s', async (_, renew, left) => {
     const at = new Leases()
-    const lease = at.grant({ renew })
+    const lease = at.hold({ renew })
     await at.clock.advance(1_000)
     at.doubt(lease)
     await at.clock.advance(0)
@@ -281,7 +282,7 @@ describe('I1 if the server’s clock was set back, its answer counts only for as
 
   test('a confirmation of a grant that arrived late: its lease began when the request was sent', async () => {
     const at = new Leases()
-    const lease = at.grant({ renew: false, deadline: at.clock.now() + LENGTH - 1_500 })
+    const lease = at.hold({ renew: false, deadline: at.clock.now() + LENGTH - 1_500 })
     at.doubt(lease)
     await at.clock.advance(0)
     await at.kind.renewals.next.answer([at.clock.now() + LENGTH + STEP])
@@ -290,7 +291,7 @@ describe('I1 if the server’s clock was set back, its answer counts only for as
 
   test('a renewal by the user', async () => {
     const at = new Leases()
-    const lease = at.grant({ renew: false })
+    const lease = at.hold({ renew: false })
     const renewed = lease.renew(2 * LENGTH)
     await at.kind.renewals.next.answer([at.clock.now() + LENGTH + STEP])
     await renewed
@@ -304,7 +305,7 @@ describe('I1 if the server’s clock was set back, its answer counts only for as
 
   test('a confirmation for an owner with a name, because each hold has its own lease', async () => {
     const at = new Leases()
-    const lease = at.grant({ renew: false, owner: 'somebody' })
+    const lease = at.hold({ renew: false, owner: 'somebody' })
     const left = lease.remaining()
     at.doubt(lease)
     await at.clock.advance(0)
@@ -320,20 +321,20 @@ describe('I1 I8 the machine was suspended', () => {
     'for longer than a lease: it is lost soon, long before its timer (renew: %o)',
     async renew => {
       const at = new Leases()
-      const [lease, long] = [at.grant({ renew }), at.grant({ renew, lease: 10 * LENGTH })]
+      const [lease, long] = [at.hold({ renew }), at.hold({ renew, lease: 10 * LENGTH })]
       at.clock.suspend(LENGTH)
       expect(lease.held).toBe(false)
       await at.clock.advance(200)
-      expect(at.lost).toEqual([lease.id])
+      expect(at.gone).toEqual([lease.id])
       expect(long.held).toBe(true)
     },
   )
 
   test('perhaps: no hold counts for longer than by the worse clock, and Redis is asked about all of them, once', async () => {
     const at = new Leases()
-    const [lease, fixed] = [at.grant({ key: 'a' }), at.grant({ key: 'b', renew: false, lease: 2 * LENGTH })]
+    const [lease, fixed] = [at.hold({ key: 'a' }), at.hold({ key: 'b', renew: false, lease: 2 * LENGTH })]
     at.clock.fallBehind(LENGTH)
-    const later = at.grant()
+    const later = at.hold()
     expect([lease.held, later.held]).toEqual([false, true])
     expect(fixed.remaining()).toBeLessThan(LENGTH)
     await at.clock.advance(0)
@@ -351,25 +352,25 @@ describe('I1 I8 the machine was suspended', () => {
     expect(fixed.remaining()).toBeLessThanOrEqual(LENGTH)
     await at.clock.advance(1_000)
     expect(at.asked.flat()).toHaveLength(ids.length)
-    expect(at.lost).toEqual([])
+    expect(at.gone).toEqual([])
   })
 
   test('perhaps, and Redis does not answer: this costs no lock before its own deadline', async () => {
     const at = new Leases()
-    const lease = at.grant()
+    const lease = at.hold()
     at.clock.fallBehind(10 * LENGTH)
     await at.clock.advance(200)
     expect(lease.held).toBe(false)
     await at.kind.renewals.next.fail(unreachable)
     await at.clock.advance(1_000)
-    expect(at.lost).toEqual([])
+    expect(at.gone).toEqual([])
     await at.answerRenewal()
     expect([lease.held, lease.remaining()]).toEqual([true, LENGTH - MARGIN])
   })
 
   test('perhaps, while a question was under way: its answer proves nothing, and Redis is asked again', async () => {
     const at = new Leases()
-    const lease = at.grant()
+    const lease = at.hold()
     await at.clock.advance(THIRD)
     at.clock.fallBehind(10 * LENGTH)
     await at.answerRenewal()
@@ -382,51 +383,51 @@ describe('I1 I8 the machine was suspended', () => {
 
 test('I7 only a hold that ran out here is reported as one that Redis may still have and that nobody else will end', async () => {
   const at = new Leases()
-  const [out, gone, releasing] = [at.grant({ renew: false, lease: 500 }), at.grant(), at.grant()]
+  const [out, gone, releasing] = [at.hold({ renew: false, lease: 500 }), at.hold(), at.hold()]
   void releasing.release()
   at.doubt(gone)
   await at.clock.advance(0)
   await at.kind.renewals.next.answer([undefined])
   await at.clock.advance(2 * LENGTH)
-  expect(at.lost.sort()).toEqual([gone.id, out.id].sort())
-  expect(at.remaining).toEqual([out.id])
+  expect(at.gone.sort()).toEqual([gone.id, out.id].sort())
+  expect(at.ended).toEqual([releasing.id, out.id])
 })
 
 describe('holds of one holder', () => {
   test('I4 have a lease each: renewing one does not prolong another', async () => {
     const at = new Leases()
-    const outer = at.grant({ key: 'same', token: 7 })
-    const inner = at.grant({ key: 'same', token: 7, via: 'reentry', lease: 1_000, renew: false })
+    const outer = at.hold({ key: 'same', token: 7 })
+    const inner = at.hold({ key: 'same', token: 7, via: 'reentry', lease: 1_000, renew: false })
     expect(inner.remaining()).toBeLessThan(1_000)
     await at.clock.advance(THIRD)
     await at.answerRenewal()
     expect(outer.remaining()).toBe(LENGTH - MARGIN)
-    expect(at.lost).toEqual([inner.id])
+    expect(at.gone).toEqual([inner.id])
   })
 
   test('but a longer re-entry prolongs the first hold, as in Redis', async () => {
     const at = new Leases()
-    const outer = at.grant({ key: 'same', token: 7, lease: 1_000, renew: false })
-    const between = at.grant({ key: 'same', token: 7, via: 'reentry', lease: 1_000, renew: false })
-    at.grant({ key: 'same', token: 7, via: 'reentry' })
+    const outer = at.hold({ key: 'same', token: 7, lease: 1_000, renew: false })
+    const between = at.hold({ key: 'same', token: 7, via: 'reentry', lease: 1_000, renew: false })
+    at.hold({ key: 'same', token: 7, via: 'reentry' })
     expect(outer.remaining()).toBe(LENGTH - MARGIN)
     expect(between.remaining()).toBeLessThan(1_000)
   })
 
   test('I1 a first hold that is gone is not prolonged by another grant', async () => {
     const at = new Leases()
-    const earlier = at.grant({ key: 'same', token: 7, lease: 1_000, renew: false })
-    at.grant({ key: 'same', token: 8, via: 'reentry' })
+    const earlier = at.hold({ key: 'same', token: 7, lease: 1_000, renew: false })
+    at.hold({ key: 'same', token: 8, via: 'reentry' })
     expect(earlier.remaining()).toBeLessThan(1_000)
   })
 
   test('I1 if several may hold, a longer re-entry prolongs the hold that Redis has prolonged, and no other of its token', async () => {
     const at = new Leases(new SharedKind())
     const grant = { key: 'same', token: 7, lease: 1_000, renew: false }
-    const [oldest, first] = [at.grant({ ...grant, via: 'handoff' }), at.grant({ ...grant, via: 'handoff' })]
-    at.grant({ key: 'same', token: 7, via: 'reentry' })
+    const [oldest, first] = [at.hold({ ...grant, via: 'handoff' }), at.hold({ ...grant, via: 'handoff' })]
+    at.hold({ key: 'same', token: 7, via: 'reentry' })
     expect(Math.max(oldest.remaining(), first.remaining())).toBeLessThan(1_000)
-    at.grant({ key: 'same', token: 7, via: 'reentry', around: first.id })
+    at.hold({ key: 'same', token: 7, via: 'reentry', around: first.id })
     expect(oldest.remaining()).toBeLessThan(1_000)
     expect(first.remaining()).toBe(LENGTH - MARGIN)
   })
@@ -434,7 +435,7 @@ describe('holds of one holder', () => {
   test('share one request, however many they are, and each gets its own answer', async () => {
     const at = new Leases()
     const many = Array.from({ length: 2_000 }, (_, i) =>
-      at.grant({ key: 'same', token: 7, via: i ? 'reentry' : 'immediate' }),
+      at.hold({ key: 'same', token: 7, via: i ? 'reentry' : 'immediate' }),
     )
     await at.clock.advance(THIRD)
     await at.answerRenewal()
@@ -446,27 +447,27 @@ describe('holds of one holder', () => {
 describe('I7 nothing is left', () => {
   test('in the table of leases that have ended, however they ended', async () => {
     const at = new Leases()
-    const [released] = [at.grant(), at.grant({ renew: false, lease: 100 }), at.grant()]
+    const [released] = [at.hold(), at.hold({ renew: false, lease: 100 }), at.hold()]
     const done = released?.release()
     await at.kind.releases.next.answer({ ended: true, heard: 0 })
     await done
     await at.clock.advance(THIRD)
     await at.kind.renewals.next.answer([undefined])
-    expect([at.locks.holding, at.locks.holds]).toEqual([0, []])
+    expect(at.table.holds.size).toBe(0)
   })
 
   test('no timer, after close', async () => {
     const at = new Leases()
-    at.grant()
-    at.renewal.close()
+    at.hold()
+    at.holding.close()
     expect(at.clock.armed).toBe(0)
   })
 
   test('no timer, after close during a renewal', async () => {
     const at = new Leases()
-    at.grant()
+    at.hold()
     await at.clock.advance(THIRD)
-    at.renewal.close()
+    at.holding.close()
     await at.kind.renewals.next.fail(unreachable)
     expect(at.clock.armed).toBe(0)
   })

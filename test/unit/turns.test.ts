@@ -42,6 +42,7 @@ class Looping {
     await client.call()
     await client.at.attempt.answer(client.at.refused())
     await client.granted()
+    client.at.rest()
     return client
   }
 
@@ -61,10 +62,11 @@ class Looping {
     this.at.clock.block(TURN)
     void leaseOf(this.asker).release()
     await this.at.released(heard)
+    this.at.rest()
   }
 
   async freedBy(...clients: string[]): Promise<void> {
-    for (const client of clients) this.at.acquirer.unlocked(KEY, client)
+    for (const client of clients) this.at.unlocked(KEY, client)
     await settled()
   }
 
@@ -154,7 +156,7 @@ describe('a caller that asks again after its release', () => {
     await client.freedBy('B', 'C')
     await client.call()
     await client.at.attempt.answer(client.at.refused())
-    client.at.acquirer.unlocked(KEY)
+    client.at.unlocked(KEY)
     await settled()
     expect(client.asks).toBe(true)
   })
@@ -383,8 +385,10 @@ describe('I7 what is known about other clients', () => {
   test('is forgotten when the client closes', async () => {
     const client = await Looping.holding()
     await client.release(3)
-    const { timers } = client.at.residue
-    await client.at.acquirer.close()
-    expect(client.at.residue.timers).toBe(timers - 1)
+    await client.at.io.close()
+    client.at.holding.close()
+    expect(client.at.table.states.size).toBe(1)
+    client.at.schedule.close()
+    expect(client.at.residue.timers).toBe(0)
   })
 })

@@ -1,27 +1,11 @@
-/** Makes an `Acquirer` with a fake clock, fake channels and a fake kind of lock. The test controls these fakes. */
-import { type Clock, surelyUntil } from '../../src/clock.ts'
-import type { Claim, Granted, Refused, Tended } from '../../src/kind.ts'
-import { Hold } from '../../src/local/hold.ts'
-import { LocalLocks } from '../../src/local/local-locks.ts'
-import type { Waiter, Wish } from '../../src/local/waiter.ts'
-import { Acquirer } from '../../src/wait/acquire.ts'
-import { noTurns, Turns } from '../../src/wait/turns.ts'
-import { FakeClock } from './fake-clock.ts'
-import { FakeChannels, FakeKind } from './fake-kind.ts'
+/** Calls that wait for a lock. Each is refused, granted or notified by the test. */
+import type { Hold } from '../../src/key/hold.ts'
+import type { Waiter, Wish } from '../../src/key/waiter.ts'
+import type { Granted, Tended } from '../../src/kind.ts'
 import { quiet, settled } from './promises.ts'
+import { CLOCK, KEY, LEASE, Room } from './room.ts'
 
-export const KEY = 'order:1'
-export const LEASE = 30_000
-export const WAITER_TTL = 9_000
-/** The pause between heartbeats, in ms: a third of the waiters' expiry time. */
-export const HEARTBEAT = WAITER_TTL / 3
-export const OUTAGE = 15_000
-
-/**
- * The lock's token clock in an answer, unless a test gives another value. Every later grant has a larger token, so a
- * grant with a smaller token is older than the answer.
- */
-export const CLOCK = 50
+export { HEARTBEAT, KEY, LEASE, OUTAGE, WAITER_TTL } from './room.ts'
 
 /** A waiter, and the end of its wait as a promise. */
 export type Started = Waiter & { readonly outcome: Promise<Granted | undefined> }
@@ -37,44 +21,12 @@ interface Ask {
   wants?: string
 }
 
-export function localLocks(clock: Clock, channels?: FakeChannels, shared = false): LocalLocks {
-  const turns = new Turns(
-    clock,
-    key => channels?.hears(key, 'unlock') ?? false,
-    key => (locks.get(key)?.waiting ?? 0) > 0,
-  )
-  const locks: LocalLocks = new LocalLocks(shared ? noTurns : turns, OUTAGE, shared)
-  return locks
-}
-
-export class Waiting {
-  readonly clock = new FakeClock()
-  readonly kind: FakeKind
-  readonly channels = new FakeChannels()
+export class Waiting extends Room {
   /** Ids of the waiters that were reported as waiting. */
   readonly told: string[] = []
-  /** Ids of the holds that were reported as possibly gone. */
-  readonly doubted: string[] = []
-  readonly failures: unknown[] = []
-  readonly locks: LocalLocks
-  readonly acquirer: Acquirer
 
-  constructor(kind = new FakeKind()) {
-    this.kind = kind
-    this.locks = localLocks(this.clock, this.channels, kind.shared)
-    this.acquirer = new Acquirer(
-      this.kind,
-      this.channels,
-      this.clock,
-      { waiterTtl: WAITER_TTL, outage: OUTAGE },
-      this.locks,
-      {
-        waiting: waiter => this.told.push(waiter.claim.id),
-        doubt: id => this.doubted.push(id),
-        trouble: () => undefined,
-        failed: error => this.failures.push(error),
-      },
-    )
+  override tell(what: string, id: string): void {
+    if (what === 'waiting') this.told.push(id)
   }
 
   /** Starts a waiter, and waits until the client can do nothing more without an answer or a timer. */
@@ -83,9 +35,9 @@ export class Waiting {
     const claim = { key, id, owner, label: '', lease, headStart: 0, wants }
     let waiter!: Waiter
     const outcome = new Promise<Granted | undefined>((resolve, reject) => {
-      waiter = this.acquirer.start({ claim, mode, fairAfter, mayReenter }, end => {
+      waiter = this.io.start({ claim, mode, fairAfter, mayReenter }, (end, { since, alone }, now) => {
         if (end instanceof Error) return reject(end)
-        if (end) this.#hold(claim, end)
+        if (end) this.holding.take({ claim, since, renew: false, maxHold: 0, alone }, end, now)
         resolve(end)
       })
     })
@@ -94,16 +46,10 @@ export class Waiting {
     return Object.assign(waiter, { outcome })
   }
 
-  #hold(claim: Claim, grant: Granted): void {
-    const now = this.clock.now()
-    const asked = { claim, since: now, renew: false, maxHold: 0, alone: false }
-    this.locks.addHold(new Hold(asked, grant, undefined, now, 1))
-  }
-
-  /** Records that the hold with this id has been released. */
+  /** Ends the hold with this id, as if it had been released. */
   ended(id: string): void {
-    const hold = this.locks.hold(id)
-    if (hold) this.locks.dropHold(hold)
+    const hold = this.table.holds.get(id)
+    if (hold) this.holding.handedOn(hold as Hold, this.clock.now())
   }
 
   /** Starts a fair waiter that is refused and parks. */
@@ -121,24 +67,6 @@ export class Waiting {
     return waiter
   }
 
-  granted(grant: Partial<Granted> = {}): Granted {
-    return { granted: true, token: 1, deadline: surelyUntil(this.clock.now(), LEASE), via: 'immediate', ...grant }
-  }
-
-  refused(refusal: Partial<Refused> = {}): Refused {
-    const holder = { label: 'other', since: this.clock.now() - 5 }
-    return {
-      granted: false,
-      sent: this.clock.now(),
-      ttl: LEASE,
-      position: 0,
-      ticket: '0',
-      holder,
-      clock: CLOCK,
-      ...refusal,
-    }
-  }
-
   tended(waiters: Tended['waiters'], tended: Partial<Tended> = {}): Tended {
     return {
       sent: this.clock.now(),
@@ -150,19 +78,14 @@ export class Waiting {
     }
   }
 
-  /** Ids of the waiters that have an unanswered attempt. */
-  get asking(): string[] {
-    return this.kind.attempts.open.map(({ args: [claim] }) => claim.id)
-  }
-
-  /** Ids of the waiters for which `leave` was called, in order. */
-  get left(): string[] {
-    return this.kind.leaves.all.map(({ args: [claim] }) => claim.id)
-  }
-
-  /** What the acquirer still keeps. While there are no waiters, all numbers are zero and `channels` is empty. */
+  /** What the client still keeps for its waiters. While there are none, all numbers are 0 and `channels` is empty. */
   get residue() {
-    return { waiting: this.locks.waiting, timers: this.clock.armed, channels: this.channels.users }
+    this.rest()
+    const { dueAt } = this.holding
+    this.schedule.delete(this.holding)
+    const residue = { waiting: this.table.waiting, timers: this.clock.armed, channels: this.channels.users }
+    this.schedule.set(this.holding, dueAt)
+    return residue
   }
 }
 

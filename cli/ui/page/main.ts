@@ -96,7 +96,7 @@ function showAge(age: number): string {
 
 function addressOf({ sort, reversed, filter, open }: View): string {
   const query = new URLSearchParams()
-  if (sort !== 'key') query.set('sort', sort)
+  if (sort !== 'waiters') query.set('sort', sort)
   if (reversed) query.set('reversed', 'true')
   if (filter !== '') query.set('filter', filter)
   if (open) query.set('open', open.key)
@@ -108,7 +108,7 @@ function wantedBy(hash: string): View {
   const query = new URLSearchParams(hash.slice(1))
   const key = query.get('open')
   return {
-    sort: query.get('sort') ?? 'key',
+    sort: query.get('sort') ?? 'waiters',
     reversed: query.get('reversed') === 'true',
     filter: query.get('filter') ?? '',
     rows: FIRST,

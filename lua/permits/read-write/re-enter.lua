@@ -7,7 +7,7 @@
 -- knows this id. So only calls of that client re-enter such a hold.
 --
 -- A re-entry has a lease of its own. A re-entry by the client of the first hold runs inside the first hold
--- (src/lease/renewal.ts), so the first hold must not end before it. If such a re-entry wants the same as the first hold
+-- (src/key/holds.ts), so the first hold must not end before it. If such a re-entry wants the same as the first hold
 -- (to read, or to write), the first hold is prolonged to the end of the re-entry's lease.
 --
 -- Takes

@@ -156,7 +156,7 @@ export class Ballots implements BallotBox {
     const seat = ballot.seats[server] as Seat
     const { touched } = seat
     seat.asked += 1
-    const { member, voting } = this.places[server] as Place
+    const { member, vote } = this.places[server] as Place
     // A connection that rejects requests at once sends none.
     seat.touched ||= !member.rejects
     const sent = this.#clock.now()
@@ -177,7 +177,7 @@ export class Ballots implements BallotBox {
     }
     const returned = mode === 'place' ? seat.vote?.token : undefined
     if (returned !== undefined) seat.vote = undefined
-    voting.vote(ballot.claim, mode, floor, returned).then(settled, settled)
+    vote(ballot.claim, mode, floor, returned).then(settled, settled)
   }
 
   /** Records that the server has granted the claim, or confirmed the grant, with a lease of `lease` ms. */

@@ -10,7 +10,6 @@ import type {
   Channel,
   Channels,
   Claim,
-  FairQueue,
   HoldName,
   Inspection,
   Kind,
@@ -148,13 +147,10 @@ export class LateQuorum implements Backend {
 }
 
 /** The mutex of a quorum. Each call waits until the code is loaded. */
-class LateKind implements Kind<LockState>, FairQueue {
+class LateKind implements Kind<LockState> {
   readonly shared = false
   readonly reentrant = true
   readonly inTurns = true
-  readonly queue: FairQueue = this
-  readonly handOff = undefined
-  readonly confirmation = undefined
   readonly inspection: Inspection<LockState>
   readonly #kind: Late<Kind<LockState>>
 
@@ -168,16 +164,12 @@ class LateKind implements Kind<LockState>, FairQueue {
     }
   }
 
-  attempt(claim: Claim) {
-    return this.#kind.call(kind => kind.attempt(claim, 0))
-  }
-
-  join(claim: Claim) {
-    return this.#kind.call(kind => (kind.queue as FairQueue).join(claim))
+  attempt(claim: Claim, mode: 'try' | 'queue', reserve: number, waits: boolean) {
+    return this.#kind.call(kind => kind.attempt(claim, mode, reserve, waits))
   }
 
   tend(key: string, waiters: readonly Queued[]) {
-    return this.#kind.call(kind => (kind.queue as FairQueue).tend(key, waiters))
+    return this.#kind.call(kind => kind.tend!(key, waiters))
   }
 
   leave(claim: Claim) {

@@ -158,13 +158,13 @@ export class Looks {
    * undefined if no caller wants any of the claims any more.
    */
   async #tend(server: number, waiters: readonly Queued[]): Promise<Tended | undefined> {
-    const { queue } = (this.#ballots.places[server] as Place).kind
+    const { kind } = this.#ballots.places[server] as Place
     const waiting = waiters.flatMap(waiter => {
       const ballot = this.#ballots.get(waiter.claim.id)
       const seat = ballot?.seats[server]
       return ballot && seat && !ballot.over ? [{ ...waiter, ballot, seat }] : []
     })
-    if (!queue || waiting.length === 0) return undefined
+    if (!kind.tend || waiting.length === 0) return undefined
     const some = waiting.filter(({ seat }) => !seat.clearing)
     if (some.length === 0) {
       await Promise.race(waiting.map(({ seat: { trying, clearing } }) => Promise.all([trying, clearing])))
@@ -176,7 +176,7 @@ export class Looks {
       seat.refusing = false
     }
     try {
-      const tended = await queue.tend(some[0]!.claim.key, some)
+      const tended = await kind.tend(some[0]!.claim.key, some)
       for (const [i, { ballot, seat, ticket }] of some.entries()) {
         const found = tended.waiters[i]
         if (typeof found === 'object') this.#ballots.voted(ballot, server, found)

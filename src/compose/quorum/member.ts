@@ -5,7 +5,7 @@
 import type { Redis } from 'ioredis'
 import { awake, type Clock, type Timer } from '../../clock.ts'
 import { LockConnectionError, LockError } from '../../errors.ts'
-import type { Kind, Voting } from '../../kind.ts'
+import type { Kind } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
 import type { Connection } from '../../redis/connection.ts'
 import type { Keys } from '../../redis/keys.ts'
@@ -215,7 +215,7 @@ function causeOf(error: Error): Error {
 export interface Place {
   readonly member: Member
   readonly kind: Kind<LockState>
-  readonly voting: Voting
+  readonly vote: NonNullable<Kind['vote']>
   readonly keys: Keys
 }
 

@@ -52,6 +52,11 @@ export class QuorumInspection implements Inspection<LockState> {
    * If no holder has a majority, votes of clients that have died may block the lock, or the holder has it on a server
    * that does not answer. Then each other server is asked to take the lock from the holder that this server itself has
    * reported. `Tally.ended` defines the result.
+   *
+   * The first server that named the holder is asked before the others. Of several forced releases that cross, only the
+   * one that ends the hold there takes the lock. The holder may then learn of its loss, and give up its other votes
+   * before the requests for them arrive: they still count as taken. If that server stalls, nobody waits for it, and
+   * each of these releases may say that it took the lock.
    */
   async forceRelease(key: string, only?: string): Promise<boolean> {
     for (let attempt = 1; ; attempt++) {
@@ -62,17 +67,23 @@ export class QuorumInspection implements Inspection<LockState> {
       const names = states.map(state => nameOn(state, holder))
       if (names.every(name => name === undefined)) return false
       const tally = new Tally(this.#places.length, this.#majority)
+      const named = states.map(state => state?.holders.some(({ owner }) => owner === holder?.owner))
+      const first = named.indexOf(true)
+      let led: Promise<void> | undefined
       const take = async ({ kind, member }: Place, i: number) => {
+        await led
         const name = names[i]
         // A server that has not answered may have the hold.
         if (name === undefined && !states[i]) throw reasonOf(member)
-        if (name !== undefined && (await kind.inspection.forceRelease(key, name))) tally.add('ended')
-        // A server that named this holder a moment ago may have had the hold until another server ended it: the holder
-        // that learns of its loss gives up its other votes.
-        else if (!states[i]?.holders.some(({ owner }) => owner === holder?.owner)) tally.add('gone')
+        if (name !== undefined && (await kind.inspection.forceRelease(key, name))) return tally.add('ended')
+        if (i === first) named.fill(false)
+        if (!named[i]) tally.add('gone')
       }
+      const leader = this.#places[first]
+      const leading = leader && take(leader, first)
+      led = leading && this.#atMost(SLOW, leading)
       await this.#ask(
-        take,
+        (place, i) => (leading && i === first ? leading : take(place, i)),
         () => SLOW,
         () => tally.decided,
         true,
@@ -108,6 +119,18 @@ export class QuorumInspection implements Inspection<LockState> {
     }
     await round.over
     return [...answers]
+  }
+
+  /** Resolves when the promise has settled, after `ms` at the latest. */
+  #atMost(ms: number, promise: Promise<unknown>): Promise<void> {
+    return new Promise(resolve => {
+      const timer = this.#clock.after(ms, resolve)
+      const settled = () => {
+        timer.cancel()
+        resolve()
+      }
+      promise.then(settled, settled)
+    })
   }
 
   /** Returns SLOW if neither a holder nor a free lock has been reported by a majority. */

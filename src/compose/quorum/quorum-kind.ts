@@ -6,7 +6,6 @@
 import type { Clock } from '../../clock.ts'
 import type {
   Claim,
-  FairQueue,
   Granted,
   HoldName,
   Inspection,
@@ -33,14 +32,10 @@ import { Round, Tally } from './round.ts'
  */
 const SPLIT = { attempts: 4, pause: 2 }
 
-export class QuorumKind implements Kind<LockState>, FairQueue {
+export class QuorumKind implements Kind<LockState> {
   readonly shared = false
   readonly reentrant = true
   readonly inTurns = true
-  readonly queue: FairQueue = this
-  /** A quorum has no hand-off within the client, because a majority would first have to record the new holder. */
-  readonly handOff = undefined
-  readonly confirmation = undefined
   readonly inspection: Inspection<LockState>
   readonly #ballots: Ballots
   readonly #floor: Floor
@@ -63,7 +58,9 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
     this.inspection = new QuorumInspection(ballots.places, ballots.majority, clock)
   }
 
-  async attempt(claim: Claim): Promise<Granted | Refused> {
+  /** Reserves no tokens for hand-offs within the client: a majority would first have to record the new holder. */
+  async attempt(claim: Claim, mode: 'try' | 'queue'): Promise<Granted | Refused> {
+    if (mode === 'queue') return this.#join(claim)
     for (let attempt = 1; ; attempt++) {
       const { answer, split } = await this.#poll(claim, 'try')
       if (answer.granted) return answer
@@ -80,7 +77,7 @@ export class QuorumKind implements Kind<LockState>, FairQueue {
     }
   }
 
-  async join(claim: Claim): Promise<Granted | Refused> {
+  async #join(claim: Claim): Promise<Granted | Refused> {
     const { answer } = await this.#poll(claim, 'queue')
     const ballot = this.#ballots.get(claim.id)
     if (!answer.granted && ballot && !ballot.over) this.#ballots.looks.queued(ballot)

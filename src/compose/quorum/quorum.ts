@@ -133,10 +133,10 @@ export class Quorum implements Backend {
   ): Made<State> {
     const places = this.#members.map((member): Place => {
       const made = member.server.make(kind, warn) as unknown as Made<LockState>
-      const { voting } = made.kind
-      if (!voting)
+      const { vote } = made.kind
+      if (!vote)
         throw new LockArgumentError('kind', kind.name, 'a mutex, the only kind of lock that a quorum has so far')
-      return { member, voting, kind: made.kind, keys: made.keys }
+      return { member, vote: vote.bind(made.kind), kind: made.kind, keys: made.keys }
     })
     const { keys } = places[0]!
     const { waiterTtl, outageTimeout } = this.#settings

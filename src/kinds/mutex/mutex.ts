@@ -3,43 +3,35 @@
  * client.
  */
 import { surelyUntil } from '../../clock.ts'
-import type {
-  Claim,
-  HandOff,
-  Heir,
-  HoldName,
-  KindDefinition,
-  Parts,
-  Passed,
-  Vote,
-  VoteMode,
-  Voting,
-} from '../../kind.ts'
+import type { Claim, Heir, HoldName, KindDefinition, Parts, Passed, Traits, Vote, VoteMode } from '../../kind.ts'
 import { QueuedKind } from '../queued-kind.ts'
 import type { LockState } from '../state.ts'
 import { MutexInspection } from './inspection.ts'
 import { type MutexNames, namesOf } from './names.ts'
 import { scripts } from './scripts.generated.ts'
+import { stateOfMutex } from './state.ts'
 
-export class Mutex extends QueuedKind implements HandOff, Voting {
-  readonly shared = false
-  readonly reentrant = true
+const traits: Traits<LockState> = {
+  shared: false,
+  reentrant: true,
+  stateOf: stateOfMutex,
+}
+
+export class Mutex extends QueuedKind {
   readonly inTurns = true
   /** How many tokens a grant may reserve for hand-offs. lua/shared/unreported.lua has the same number. */
   protected readonly block = 1_000
-  readonly handOff: HandOff = this
-  readonly voting: Voting = this
   readonly inspection: MutexInspection
   readonly #parts: Parts<typeof scripts, MutexNames>
 
   constructor(parts: Parts<typeof scripts, MutexNames>) {
-    super(parts)
+    super(parts, traits)
     this.#parts = parts
     this.inspection = new MutexInspection(parts, key => this.sweep(key))
   }
 
   vote(claim: Claim, mode: VoteMode, floor: number, returned?: number): Promise<Vote> {
-    return this.acquire(claim, mode, 0, { floor, returned })
+    return this.attempt(claim, mode, 0, false, floor, returned)
   }
 
   async pass({ key, id }: HoldName, heir: Heir, token: number): Promise<Passed | undefined> {
@@ -57,6 +49,7 @@ export class Mutex extends QueuedKind implements HandOff, Voting {
 
 export const mutex: KindDefinition<LockState, typeof scripts, MutexNames> = {
   name: '',
+  traits,
   namesOf,
   scripts,
   make: parts => new Mutex(parts),

@@ -1,6 +1,8 @@
 /** Decodes the reply of lua/mutex/inspect.lua. */
+
+import type { Found } from '../../kind.ts'
 import { decodeClaim, decodeHolder } from '../claim.ts'
-import { decodeQueue, pairs, type StatePage, waitersOf } from '../state.ts'
+import { decodeQueue, firstOf, type LockState, pairs, type StatePage, waitersOf } from '../state.ts'
 
 export function decodeState(key: string, values: unknown[]): StatePage {
   const [nowText, holder, holds, queue, deadlines] = values as [
@@ -22,11 +24,17 @@ export function decodeState(key: string, values: unknown[]): StatePage {
 
 function stateOf(key: string, holder: string, holds: number, now: number): StatePage['state'] {
   const known = decodeHolder(holder)
-  if (!known || known.until < now) return { key, kind: 'mutex', locked: false, holds: 0, holders: [] }
+  if (!known || known.until < now) return { key, kind: 'mutex', ...firstOf([]), holders: [] }
   const { token: fencingToken, until, claim } = known
   const { id, owner, label } = claim
   const ttl = until - now
   const heldFor = Math.max(0, now - Math.floor(fencingToken / 1000))
   const holders = [{ id, owner, label, fencingToken, heldFor, ttl }]
-  return { key, kind: 'mutex', locked: true, owner, label, holds, fencingToken, ttl, holders }
+  return { key, kind: 'mutex', ...firstOf(holders), holds, holders }
+}
+
+/** Of several holds of the owner, the first one is shown, with the end of the latest lease. */
+export function stateOfMutex(key: string, { holders: [first, ...more], waiters }: Found): LockState {
+  const holders = first ? [{ ...first, ttl: Math.max(first.ttl, ...more.map(({ ttl }) => ttl)) }] : []
+  return { key, kind: 'mutex', ...firstOf(holders), holds: holders.length + more.length, holders, waiters }
 }

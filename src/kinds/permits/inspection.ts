@@ -1,9 +1,10 @@
 /** Inspection of semaphores and read-write locks. */
-import type { Parts } from '../../kind.ts'
+import type { Found, Parts } from '../../kind.ts'
 import { decodePermitsClaim } from '../claim.ts'
 import { PAGE, QueuedInspection } from '../queued-inspection.ts'
 import {
   decodeQueue,
+  firstOf,
   type HolderState,
   type LockState,
   pairs,
@@ -13,19 +14,6 @@ import {
 } from '../state.ts'
 import type { PermitsNames } from './names.ts'
 import type { scripts } from './semaphore/scripts.generated.ts'
-
-/** The holders and waiters of one lock. */
-export interface Found {
-  /** The holders, in the order of their grants. */
-  readonly holders: readonly HolderState[]
-  /** The waiters, in queue order. If there are two queues, all waiters of one come before all waiters of the other. */
-  readonly waiters: readonly WaiterState[]
-  /**
-   * How many permits the lock has: the number that the newest call of a holder or waiter gave. Undefined if the lock
-   * has no holders and no waiters.
-   */
-  readonly permits: number | undefined
-}
 
 /** What one script call reads. */
 interface Page {
@@ -79,8 +67,7 @@ export class PermitsInspection extends QueuedInspection {
       for (const waiter of page.waiters) if (!waiters.has(waiter.id)) waiters.set(waiter.id, waiter)
       for (const number of page.numbers) if (!latest || number[0] > latest[0]) latest = number
     } while (page.full || ends.length > 0)
-    const byGrant = [...holders.values()].sort(inOrder)
-    return this.#stateOf(key, { holders: byGrant, waiters: [...waiters.values()], permits: latest?.[1] })
+    return this.#stateOf(key, { holders: [...holders.values()], waiters: [...waiters.values()], permits: latest?.[1] })
   }
 
   async isLocked(key: string): Promise<boolean> {
@@ -135,12 +122,13 @@ export class PermitsInspection extends QueuedInspection {
  * of an owner that has re-entered share a token. Among these, write holds, which have more permits, come before read
  * holds.
  */
-function inOrder(a: HolderState, b: HolderState): number {
+export function inOrder(a: HolderState, b: HolderState): number {
   const byGrant = a.fencingToken - b.fencingToken || (b.permits ?? 0) - (a.permits ?? 0)
   return byGrant || (a.id < b.id ? -1 : 1)
 }
 
-export function stateOfSemaphore(key: string, { holders, waiters, permits }: Found): LockState {
+export function stateOfSemaphore(key: string, { holders: found, waiters, permits }: Found): LockState {
+  const holders = [...found].sort(inOrder)
   return {
     key,
     kind: 'semaphore',
@@ -149,15 +137,5 @@ export function stateOfSemaphore(key: string, { holders, waiters, permits }: Fou
     taken: holders.reduce((sum, { permits = 0 }) => sum + permits, 0),
     holders,
     waiters: waiters.map((waiter, i) => ({ ...waiter, position: i + 1 })),
-  }
-}
-
-/** Returns the fields `locked` and `holds` of a lock's state, and the fields that describe its first holder. */
-export function firstOf(holders: readonly HolderState[]) {
-  const [first] = holders
-  return {
-    locked: first !== undefined,
-    ...(first && { owner: first.owner, label: first.label, fencingToken: first.fencingToken, ttl: first.ttl }),
-    holds: holders.length,
   }
 }

@@ -11,45 +11,15 @@
  * Redis. So a client's unfair readers wait in a line of their own, and a waiting writer does not block a reader that
  * may enter.
  */
-import type { Holder, Inspection, KindDefinition, Parts } from '../../kind.ts'
-import { QueuedKind } from '../queued-kind.ts'
-import type { LockState } from '../state.ts'
-import { type Found, firstOf, PermitsInspection } from './inspection.ts'
+import type { Found, KindDefinition, Traits } from '../../kind.ts'
+import { firstOf, type LockState } from '../state.ts'
+import { inOrder } from './inspection.ts'
 import { type ReadWriteNames, readWriteNamesOf } from './names.ts'
+import { Permits } from './permits.ts'
 import { scripts } from './read-write/scripts.generated.ts'
-
-type ReadWriteDefinition = KindDefinition<LockState, typeof scripts, ReadWriteNames>
 
 /** The lock's number of permits. lua/permits/read-write/choose.lua has the same number. */
 const ALL = 1_000_000_000
-
-class ReadWrite extends QueuedKind {
-  override readonly noun: string
-  readonly shared: boolean
-  readonly reentrant = true
-  readonly inTurns = false
-  // The lock is not handed on within the client. Otherwise readers that could be admitted would have to wait until the
-  // hand-offs end.
-  protected readonly block = 0
-  protected override readonly wants: string
-  readonly handOff = undefined
-  readonly inspection: Inspection<LockState>
-
-  constructor(parts: Parts<typeof scripts, ReadWriteNames>, mode: 'read' | 'write') {
-    super(parts)
-    this.noun = `${mode} lock`
-    this.shared = mode === 'read'
-    this.wants = mode === 'read' ? `1/${ALL - 1}` : `${ALL}/${ALL}`
-    this.inspection = new PermitsInspection(parts, stateOfReadWrite, key => this.sweep(key))
-  }
-
-  heldBy({ taken }: Holder): string | undefined {
-    if (!taken) return undefined
-    const [readers] = taken
-    if (readers >= ALL) return 'held by the writer'
-    return readers > 1 ? `held by ${readers} readers, the first is` : 'held by the reader'
-  }
-}
 
 /** Replaces the number of permits of a holder or waiter by its mode. */
 function withMode<T extends { readonly permits?: number }>({ permits, ...rest }: T) {
@@ -57,7 +27,7 @@ function withMode<T extends { readonly permits?: number }>({ permits, ...rest }:
 }
 
 function stateOfReadWrite(key: string, found: Found): LockState {
-  const holders = found.holders.map(withMode)
+  const holders = [...found.holders].sort(inOrder).map(withMode)
   const waiters = found.waiters.map(withMode)
   const readers = waiters.filter(({ mode }) => mode === 'read')
   const [writer, ...writers] = waiters.filter(({ mode }) => mode === 'write')
@@ -75,8 +45,24 @@ function stateOfReadWrite(key: string, found: Found): LockState {
   }
 }
 
-const common = { name: 'readWrite', namesOf: readWriteNamesOf, scripts }
+function sideOf(mode: 'read' | 'write'): KindDefinition<LockState, typeof scripts, ReadWriteNames> {
+  const traits: Traits<LockState> = {
+    noun: `${mode} lock`,
+    mode,
+    shared: mode === 'read',
+    reentrant: true,
+    wants: mode === 'read' ? `1/${ALL - 1}` : `${ALL}/${ALL}`,
+    stateOf: stateOfReadWrite,
+    heldBy({ taken }) {
+      if (!taken) return undefined
+      const [readers] = taken
+      if (readers >= ALL) return 'held by the writer'
+      return readers > 1 ? `held by ${readers} readers, the first is` : 'held by the reader'
+    },
+  }
+  return { name: 'readWrite', traits, namesOf: readWriteNamesOf, scripts, make: parts => new Permits(parts, traits) }
+}
 
-export const reading: ReadWriteDefinition = { ...common, make: parts => new ReadWrite(parts, 'read') }
+export const reading = sideOf('read')
 
-export const writing: ReadWriteDefinition = { ...common, make: parts => new ReadWrite(parts, 'write') }
+export const writing = sideOf('write')

@@ -31,19 +31,15 @@ test.each([true, false])('100 clients add up to 100 (fair: %s)', async fair => {
   expect(await redis.get(`${key}:counter`)).toBe('100')
 })
 
-test.each<[string, (i: number) => boolean]>([
-  ['fair', () => true],
-  ['unfair', () => false],
-  ['half of them fair', i => i % 2 === 0],
-])('16 clients of 100 rounds add up to 1,600 (%s)', { timeout: 90_000 }, async (_, isFair) => {
+test('16 clients of 30 rounds, half of them fair, add up to 480', async () => {
   const key = freshKey()
   const redis = plainRedis()
   const work = async (_: unknown, i: number) => {
     const locks = client()
-    for (let round = 0; round < 100; round++) {
-      await locks.using(key, { fair: isFair(i) }, () => increment(redis, `${key}:counter`))
+    for (let round = 0; round < 30; round++) {
+      await locks.using(key, { fair: i % 2 === 0 }, () => increment(redis, `${key}:counter`))
     }
   }
   await Promise.all(Array.from({ length: 16 }, work))
-  expect(await redis.get(`${key}:counter`)).toBe('1600')
+  expect(await redis.get(`${key}:counter`)).toBe('480')
 })

@@ -4,15 +4,17 @@
  * expressions.
  */
 import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
 import { parser } from '@prometheus-io/lezer-promql'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
 import { freePort } from '../../../local-redis/port.ts'
-import { example, Running } from '../../kit/program.ts'
+import { example, Running, runNode } from '../../kit/program.ts'
 import { redisUrl } from '../../kit/redis.ts'
 import { eventually } from '../../kit/time.ts'
 
-const folder = new URL('../../../examples/prometheus/', import.meta.url)
+const root = new URL('../../../', import.meta.url)
+const folder = new URL('examples/prometheus/', root)
 
 interface Panel {
   readonly id: number
@@ -132,8 +134,24 @@ describe('the expressions', () => {
   })
 })
 
+test('baton dashboard prints the files', async () => {
+  const printed = async (...args: string[]) =>
+    (await runNode(['--import', 'tsx', 'cli/main.ts', 'dashboard', ...args], { cwd: fileURLToPath(root) })).output
+  expect(JSON.parse(await printed())).toEqual(dashboard)
+  expect(parse(await printed('--alerts'))).toEqual(alerts)
+})
+
 describe('the dashboard', () => {
   const { panels, templating } = dashboard
+
+  test('shows groups of keys, in every panel but that of connections, and each alert but that of connections is of one', () => {
+    const without = expressions.filter(([, expression]) => !asked(expression).labels.includes('redis_baton_key_group'))
+    expect(without.map(([where]) => where)).toEqual([
+      'Disconnections',
+      'Renewals and disconnections',
+      'LockRedisUnsteady',
+    ])
+  })
 
   test('uses only the data source that is chosen at the top', () => {
     expect(templating.list.find(({ type }) => type === 'datasource')).toMatchObject({

@@ -19,6 +19,14 @@ interface Manifest {
   readonly publishConfig: unknown
 }
 
+/** What package-lock.json says of a package. */
+interface Locked {
+  readonly engines?: { readonly node?: string }
+  readonly deprecated?: string
+  readonly hasInstallScript?: boolean
+  readonly optional?: boolean
+}
+
 let manifest: Manifest
 
 beforeAll(async () => {
@@ -46,7 +54,8 @@ test('the package contains the library, the program, and its documents', async (
       ...promised,
     ]),
   )
-  const expected = /^(dist|data)\/|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/
+  const expected =
+    /^(dist|data)\/|^examples\/prometheus\/(alerts\.yml|grafana-dashboard\.json)$|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/
   expect(paths.filter(path => !expected.test(path))).toEqual([])
   expect(paths.filter(path => path.endsWith('.ts') && !path.endsWith('.d.ts'))).toEqual([])
   // The published package can start an existing server, but cannot download one. In a clone of the repository, the
@@ -71,6 +80,28 @@ describe('package.json', () => {
     expect(publishConfig).toEqual({ access: 'public', provenance: true })
     expect(engines).toEqual({ node: '>=20.19' })
   })
+})
+
+/**
+ * If this fails because of `engines`: a package asks for a newer Node than the oldest that this project supports.
+ * Override it by an older version. redlock-universal has none, but works on Node 20, as its tests show: its entry in
+ * package-lock.json has no `engines`, so that npm does not warn.
+ */
+test.each(['', 'site/'])('npm ci in ./%s warns of nothing', async folder => {
+  const read = async (name: string) => JSON.parse(await readFile(new URL(folder + name, root), 'utf8'))
+  const { allowScripts } = (await read('package.json')) as { allowScripts: Readonly<Record<string, boolean>> }
+  const { packages } = (await read('package-lock.json')) as { packages: Readonly<Record<string, Locked>> }
+  const locked = Object.entries(packages).map(([path, entry]) => ({
+    name: path.replace(/^.*node_modules\//, ''),
+    ...entry,
+  }))
+  expect(locked.filter(({ hasInstallScript, name }) => hasInstallScript && !(name in allowScripts))).toEqual([])
+  expect(locked.filter(({ deprecated }) => deprecated)).toEqual([])
+  const newer = locked.filter(
+    ({ engines, optional }) =>
+      !optional && engines?.node?.startsWith('>=') && Number.parseInt(engines.node.slice(2), 10) > 20,
+  )
+  expect(newer.map(({ name }) => name)).toEqual([])
 })
 
 test('no file names the host of a package registry: the user’s own settings decide where packages come from', async () => {

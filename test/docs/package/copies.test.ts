@@ -139,6 +139,31 @@ test('two versions in one process exclude each other, and wait for each other', 
   expect(vias).toEqual([['handoff', 'handoff', 'handoff', 'immediate'], true])
 })
 
+test('clients of all copies share the locks of a store in memory, whichever copy made it', async () => {
+  const answers = await withCopies(`
+    import { memory } from 'redis-baton/memory'
+    const { memory: requiredMemory } = createRequire(import.meta.url)('redis-baton/memory')
+    const answers = []
+    for (const make of [memory, requiredMemory]) {
+      const store = make()
+      const clients = Object.values(copies).map(({ LockClient }) => new LockClient(store))
+      const lease = await clients[0].lock(key)
+      const others = await Promise.all(clients.map(locks => locks.tryLock(key)))
+      const next = clients[1].lock(key, { fair: true })
+      await clients[2].forceRelease(key)
+      const lost = lease.signal.reason instanceof required.LockLostError
+      const { via } = await next
+      for (const locks of clients) store.disconnect(locks)
+      const error = await clients[3].tryLock(key).catch(error => error)
+      answers.push([others, lost, via, error instanceof other.LockConnectionError])
+      await Promise.all(clients.map(locks => locks.close()))
+    }
+    print(answers)
+  `)
+  const each = [[null, null, null, null], true, 'handoff', true]
+  expect(answers).toEqual([each, each])
+})
+
 test('a client re-enters, whichever copy the code around it uses', async () => {
   const vias = await withCopies(`
     const nestedVia = async locks => {

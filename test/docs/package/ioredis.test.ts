@@ -106,7 +106,7 @@ describe.each([
 })
 
 describe('without ioredis', () => {
-  test('a URL is refused with what to install, and an instance from elsewhere locks', async () => {
+  test('a URL is refused with what to install; an instance from elsewhere and a store in memory lock', async () => {
     const folder = await emptyFolder()
     await furnish(folder)
     const elsewhere = createRequire(import.meta.url).resolve('ioredis-5')
@@ -114,6 +114,7 @@ describe('without ioredis', () => {
       join(folder, 'program.js'),
       `import { createRequire } from 'node:module'
       import { LockClient, LockError } from 'redis-baton'
+      import { memory } from 'redis-baton/memory'
       const { Redis } = createRequire(import.meta.url)(${JSON.stringify(elsewhere)})
       const [url, key] = process.argv.slice(2)
       try {
@@ -121,14 +122,16 @@ describe('without ioredis', () => {
       } catch (error) {
         console.log(error instanceof LockError, error.message, error.cause.code)
       }
-      const locks = new LockClient(new Redis(url, { lazyConnect: true }))
-      console.log(await locks.using(key, lease => lease.held))
-      await locks.close()`,
+      for (const source of [new Redis(url, { lazyConnect: true }), memory()]) {
+        const locks = new LockClient(source)
+        console.log(await locks.using(key, lease => lease.held))
+        await locks.close()
+      }`,
     )
     const { code, output, errors } = await runNode(['program.js', redisUrl(), freshKey()], { cwd: folder })
     expect(code, errors).toBe(0)
-    const [told, held] = output.trim().split('\n')
+    const [told, ...held] = output.trim().split('\n')
     expect(told).toMatch(/^true .*npm install ioredis.* MODULE_NOT_FOUND$/)
-    expect(held).toBe('true')
+    expect(held).toEqual(['true', 'true'])
   })
 })

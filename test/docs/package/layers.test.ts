@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
@@ -8,17 +8,16 @@ import { importGraph, importsIn, reachable, root } from './imports.ts'
 
 /** For each part, the modules that it must not import. Indirect imports, and imports of types, are also forbidden. */
 const forbidden: Record<string, string[]> = {
-  // src/local decides what a client does next. It depends neither on Redis nor on the parts that carry out its
-  // decisions.
-  'src/local/': ['src/redis/', 'src/kinds/', 'src/wait/', 'src/lease/', 'src/options.ts', 'src/client.ts', 'ioredis'],
-  'src/wait/': ['src/redis/', 'src/kinds/', 'src/lease/', 'src/client.ts', 'ioredis'],
-  'src/lease/': ['src/redis/', 'src/kinds/', 'src/wait/', 'src/client.ts', 'ioredis'],
-  'src/redis/': ['src/wait/', 'src/lease/', 'src/local/', 'src/kinds/', 'src/client.ts'],
-  'src/kinds/': ['src/redis/', 'src/wait/', 'src/lease/', 'src/local/', 'src/client.ts', 'ioredis'],
-  'src/compose/quorum/': ['src/wait/', 'src/lease/', 'src/local/', 'src/session.ts', 'src/client.ts'],
-  'src/backend.ts': ['src/compose/', 'src/wait/', 'src/lease/', 'src/local/', 'src/client.ts'],
+  'src/key/': ['src/redis/', 'src/kinds/', 'src/kind-client.ts', 'src/client.ts', 'ioredis'],
+  // Decides what a client does next. Depends on none of the files that carry out its decisions.
+  'src/key/key-state.ts': ['src/key/io.ts', 'src/key/holds.ts', 'src/key/limits.ts', 'src/options.ts'],
+  'src/redis/': ['src/key/', 'src/kinds/', 'src/client.ts'],
+  'src/kinds/': ['src/redis/', 'src/key/', 'src/client.ts', 'ioredis'],
+  'src/compose/quorum/': ['src/key/', 'src/session.ts', 'src/client.ts'],
+  'src/memory/': ['src/key/', 'src/session.ts', 'src/client.ts', 'src/compose/'],
+  'src/backend.ts': ['src/compose/', 'src/key/', 'src/client.ts'],
   'src/session.ts': ['src/kinds/', 'src/client.ts'],
-  'src/kind.ts': ['src/redis/', 'src/kinds/', 'src/wait/', 'src/lease/', 'src/local/', 'src/client.ts', 'ioredis'],
+  'src/kind.ts': ['src/redis/', 'src/kinds/', 'src/key/', 'src/client.ts', 'ioredis'],
   'src/index.ts': ['src/opentelemetry/', '@opentelemetry/api', 'src/nestjs/', '@nestjs/common', 'reflect-metadata'],
   'src/': ['cli/', 'benchmarks/', 'local-redis/', 'test/'],
   'local-redis/': ['src/', 'cli/', 'benchmarks/', 'test/'],
@@ -32,6 +31,14 @@ describe('imports go only downwards, types included', () => {
     const wrong = [...ways].filter(([file]) => others.some(other => file.startsWith(other))).map(([, way]) => way)
     expect(ways.size).toBeGreaterThan(0)
     expect(wrong).toEqual([])
+  })
+
+  test('the layout in CONTRIBUTING.md has a row for each file and folder at the top of src/', async () => {
+    const [, layout] = (await readFile(new URL('CONTRIBUTING.md', root), 'utf8')).split('## Layout') as [string, string]
+    const there = await readdir(new URL('src/', root), { withFileTypes: true })
+    const code = there.filter(({ name }) => !name.endsWith('.md'))
+    const wanted = code.map(entry => `\`src/${entry.name}${entry.isDirectory() ? '/' : ''}\``)
+    expect(wanted.filter(name => !layout.includes(name))).toEqual([])
   })
 
   test('no file imports itself indirectly, not even for a type', async () => {

@@ -78,7 +78,7 @@ test('I1 I4: after one call with a lease of an hour, only calls for its key are 
   expect((await other.lock(key)).held).toBe(true)
   // For this lease, the servers have been up for some seconds too few.
   expect((await other.lock(freshKey(), { lease: 12_000 })).held).toBe(true)
-}, 40_000)
+})
 
 const untold = [
   {

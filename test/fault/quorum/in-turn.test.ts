@@ -18,7 +18,7 @@ const waiterTtl = 3_000
 // their data never get the hold again, and in the end no majority has it.
 test('I1 I2 I3 I8: the holder keeps the lock, and the queue its order', async () => {
   await Promise.all([play(3), play(5)])
-}, 30_000)
+})
 
 function play(size: number): Promise<void> {
   return seeded(`${size} servers`, async seed => {

@@ -14,7 +14,7 @@ import { eventually, sleep } from '../../kit/time.ts'
  * of the outer hold ends on server 1, servers 1 and 3 grant the lock to client B.
  */
 // This test fails if `this.#kind.raised?.(first.name, hold.name) ?? hold.deadline` becomes `hold.deadline` in
-// src/lease/renewal.ts: client A assumes that a majority has raised the outer lease.
+// src/key/holds.ts: client A assumes that a majority has raised the outer lease.
 test('I1: a longer re-entry raises the outer hold only as far as a majority of the servers has raised it', async () => {
   const scene = await quorumScene()
   const lease = 3_000
@@ -38,4 +38,4 @@ test('I1: a longer re-entry raises the outer hold only as far as a majority of t
   const taken = await b!.lock(key, { timeout: 10_000 })
   expect([outer.held, taken.held]).toEqual([false, true])
   expect(taken.fencingToken).toBeGreaterThan(outer.fencingToken)
-}, 30_000)
+})

@@ -134,7 +134,7 @@ test('I1 I2 I3 I5 I6 I7 I8 hold in every history of a few clients', async () => 
     }),
   )
   await fc.assert(property, limits(60, 15_000))
-}, 60_000)
+})
 
 const caller = fc.record({ client: choice, quits: fc.constantFrom(false, false, true) })
 
@@ -163,7 +163,7 @@ test('I3 fair grants follow the order of the requests, except for requests that 
     }),
   )
   await fc.assert(property, limits(40, 8_000))
-}, 60_000)
+})
 
 /** Ways in which an owner locks again just when its hold has ended for the client but not yet for Redis. */
 const reentries = {

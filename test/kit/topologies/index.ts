@@ -1,6 +1,7 @@
 /** All topologies in which the tests of test/contract run. */
 import { acl } from './acl.ts'
 import { cluster } from './cluster.ts'
+import { memory } from './memory.ts'
 import { quorum } from './quorum.ts'
 import { sentinel } from './sentinel.ts'
 import { standalone } from './standalone.ts'
@@ -9,7 +10,7 @@ import type { Topology } from './topology.ts'
 
 export { standalone }
 
-export const topologies: readonly Topology[] = [standalone, cluster, sentinel, tls, acl, quorum]
+export const topologies: readonly Topology[] = [standalone, cluster, sentinel, tls, acl, quorum, memory]
 
 export function topologyOf(name: string): Topology {
   const found = topologies.find(topology => topology.name === name)

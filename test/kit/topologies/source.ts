@@ -4,15 +4,26 @@
  */
 import { Cluster, Redis } from 'ioredis'
 import type { LockClient } from '../../../src/index.ts'
+import { type MemoryStore, memory } from '../../../src/memory/index.ts'
 import type { InstanceOptions, PlainWay, Way } from './topology.ts'
 
 export type Source = ConstructorParameters<typeof LockClient>[0]
-type PlainSource = Exclude<Source, readonly unknown[]>
+type PlainSource = Exclude<Source, readonly unknown[] | MemoryStore>
+
+const stores = new Map<string, MemoryStore>()
+
+/** Returns the store with this name in the memory of this process. */
+export function storeNamed(name: string): MemoryStore {
+  const store = stores.get(name) ?? memory()
+  stores.set(name, store)
+  return store
+}
 
 /**
  * Returns the source for a lock client: a URL, options, or for a cluster an ioredis instance that is not connected yet.
  */
 export function sourceOf(way: Way): Source {
+  if (way.kind === 'memory') return storeNamed(way.store)
   return way.kind === 'quorum' ? way.parts.map(plainSourceOf) : plainSourceOf(way)
 }
 
@@ -21,9 +32,15 @@ function plainSourceOf(way: PlainWay): PlainSource {
   return way.kind === 'server' ? way.options : instanceOf(way, { lazyConnect: true })
 }
 
+function serversOf(way: Way): Exclude<Way, { readonly kind: 'memory' }> {
+  if (way.kind !== 'memory') return way
+  throw new Error('there is no server: test/topology/not-repeated.ts lists the files that need one')
+}
+
 /** Returns how to reach each single server of a quorum. For any other topology, returns a list with only `way`. */
 export function partsOf(way: Way): readonly PlainWay[] {
-  return way.kind === 'quorum' ? way.parts : [way]
+  const servers = serversOf(way)
+  return servers.kind === 'quorum' ? servers.parts : [servers]
 }
 
 /** Creates an ioredis instance, as an application would. */
@@ -39,7 +56,8 @@ export function instanceOf(way: PlainWay, options: InstanceOptions = {}): Redis 
 
 /** Returns the same `Way` with this user's credentials, or without credentials. */
 export function asUser<W extends Way>(way: W, user?: { username?: string; password?: string }): W
-export function asUser(way: Way, user: { username?: string; password?: string } = {}): Way {
+export function asUser(given: Way, user: { username?: string; password?: string } = {}): Way {
+  const way = serversOf(given)
   const { username, password } = user
   if (way.kind === 'quorum') return { ...way, parts: way.parts.map(part => asUser(part, user)) }
   if (way.kind === 'server') return { ...way, options: { ...way.options, username, password } }
@@ -55,7 +73,8 @@ export function asUser(way: Way, user: { username?: string; password?: string } 
  * Returns the ports that a lock client connects to if it uses this `Way`. `data` are the ports of all servers with
  * data.
  */
-export function portsOf(way: Way, data: readonly number[]): readonly number[] {
+export function portsOf(given: Way, data: readonly number[]): readonly number[] {
+  const way = serversOf(given)
   if (way.kind === 'quorum') return way.parts.flatMap(part => portsOf(part, data))
   if (way.kind === 'url') return [Number(new URL(way.url).port)]
   // Through sentinels or in a cluster, the client may connect to any server that holds data.
@@ -64,7 +83,8 @@ export function portsOf(way: Way, data: readonly number[]): readonly number[] {
 
 /** Returns the same `Way`, with ports replaced according to the map. Sentinels keep their ports. */
 export function through<W extends Way>(way: W, ports: ReadonlyMap<number, number>): W
-export function through(way: Way, ports: ReadonlyMap<number, number>): Way {
+export function through(given: Way, ports: ReadonlyMap<number, number>): Way {
+  const way = serversOf(given)
   if (way.kind === 'quorum') return { ...way, parts: way.parts.map(part => through(part, ports)) }
   const natMap = Object.fromEntries(
     [...ports].map(([from, to]) => [`127.0.0.1:${from}`, { host: '127.0.0.1', port: to }]),
@@ -90,7 +110,8 @@ export function through(way: Way, ports: ReadonlyMap<number, number>): Way {
 const DEAD_PORT = 1
 
 /** Returns a `Way` of the same kind to ports on which nothing listens. */
-export function toNobody(way: Way): Way {
+export function toNobody(given: Way): Way {
+  const way = serversOf(given)
   if (way.kind !== 'quorum') return plainlyToNobody(way, DEAD_PORT)
   return { ...way, parts: way.parts.map((part, i) => plainlyToNobody(part, DEAD_PORT + i)) }
 }

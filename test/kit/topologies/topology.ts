@@ -14,7 +14,11 @@ export type InstanceOptions = Omit<RedisOptions, 'replyMapping'>
  * that run the tests, and to their children. For a master behind sentinels, the kind is 'server', and the options
  * name the sentinels.
  */
-export type Way = PlainWay | { readonly kind: 'quorum'; readonly parts: readonly PlainWay[] }
+export type Way =
+  | PlainWay
+  | { readonly kind: 'quorum'; readonly parts: readonly PlainWay[] }
+  /** A store in the memory of the process that uses this way. */
+  | { readonly kind: 'memory'; readonly store: string }
 
 /** How to reach one server, one set of sentinels or one cluster. */
 export type PlainWay =

@@ -9,8 +9,7 @@ import { htmlReport } from '../../../benchmarks/report/html.ts'
 import { tables } from '../../../benchmarks/report/table.ts'
 import { attainments } from '../../../benchmarks/report/verdict.ts'
 import { batonFairSingle } from '../../../benchmarks/rivals/baton.ts'
-import { redlockQuorum10ms, sesamecareRedlockQuorum } from '../../../benchmarks/rivals/redlock-quorum.ts'
-import { redlockUniversalQuorum } from '../../../benchmarks/rivals/redlock-universal.ts'
+import { redlockQuorum10ms } from '../../../benchmarks/rivals/redlock-quorum.ts'
 import { run } from '../../../benchmarks/run.ts'
 import { type ScenarioName, scenarios } from '../../../benchmarks/scenarios.ts'
 import { ownServer, plainRedis, redisUrl } from '../../kit/redis.ts'
@@ -42,7 +41,7 @@ function plan(scenario: Scenario, rivals: readonly Rival[]) {
 
 describe('a run on several servers', () => {
   test('sends to all of them, and counts what all of them were sent', { timeout: slow }, async () => {
-    const rivals = [batonFairSingle, redlockQuorum10ms, sesamecareRedlockQuorum, redlockUniversalQuorum]
+    const rivals = [batonFairSingle, redlockQuorum10ms]
     const results = await run(plan(known('quorum-uncontended-5'), rivals), quietly, forever)
     const faultless = { overlaps: 0, unfinished: 0, errors: 0, starved: 0 }
     for (const { figures, rival } of results.trials) expect(figures, rival).toMatchObject(faultless)

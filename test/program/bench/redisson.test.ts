@@ -160,7 +160,7 @@ describe.each([redissonLock, redissonFairLock])('$name', ({ name: rival, fair, m
     expect(overlaps(queued)).toBe(0)
     if (fair) expect([...queued.waiter]).toEqual(queue)
     await Promise.all(workers.map(worker => worker.ask({ op: 'close' }, limit)))
-  }, 60_000)
+  })
 })
 
 describe.each([
@@ -212,7 +212,7 @@ test('a waiter that is not served is given up, a senseless order is answered, an
   const collected = await worker.ask({ op: 'collect', giveUpAt: now() + 100, file }, limit)
   expect(collected).toMatchObject({ samples: 0, unfinished: 2, errors: 0 })
   await worker.ask({ op: 'close' }, limit)
-}, 60_000)
+})
 
 describe('with stand-ins for java and mvn', () => {
   const java = 'echo openjdk 17.0.1 2021-10-19'

@@ -1,13 +1,17 @@
+import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import type { Results, Trial } from '../../../benchmarks/contract.ts'
 import type { Goal } from '../../../benchmarks/report/goal.ts'
 import { otherKinds, unthrottled } from '../../../benchmarks/report/goals.ts'
+import { goalsTable, tables } from '../../../benchmarks/report/table.ts'
 import { attainments, verdict } from '../../../benchmarks/report/verdict.ts'
 import { rivals } from '../../../benchmarks/rivals/index.ts'
 import { scenarios } from '../../../benchmarks/scenarios.ts'
 import { names, present, written } from '../../../scripts/bench-results/main.ts'
-import { section, summary } from '../../../scripts/bench-results/section.ts'
+import { section } from '../../../scripts/bench-results/section.ts'
 import { madeUpResults } from './fixtures/make-results.ts'
+
+const raw = new URL('../../../benchmarks/results/', import.meta.url)
 
 test.each(names)('the figures of %s are those of the raw runs', page => {
   // If this fails, run: npx tsx scripts/bench-results/main.ts
@@ -139,9 +143,24 @@ test('the headline gives the cost of the same locks without waiting, and the num
   const busy = results({ 'baton-fair': [{ throughput: 170 }, { throughput: 171 }, { throughput: 172 }] }, '2x8-hold5')
   const parked = results({ 'baton-fair': [{ commandsPerSecond: 1.2 }] }, 'idle-1000')
   const run = { ...busy, trials: [...busy.trials, ...parked.trials] }
-  expect(summary(run)).toMatch(
-    /^\*\*2 processes × 8 waiters, hold 5 ms\*\*\n(.*\n)*\| baton-fair .* 1\.20 \(1 of 3 rounds\) \|/,
+  expect(section(run, run)).toMatch(
+    /^### Work inside the lock: 2 processes × 8 waiters, hold 5 ms\n(.*\n)*\| baton-fair .* 1\.20 \(1 of 3 rounds\) \|/m,
   )
+})
+
+test('the tables for a terminal fit 100 columns, and each explains its own', () => {
+  const all = JSON.parse(readFileSync(new URL('all.json', raw), 'utf8')) as Results
+  const quorum = JSON.parse(readFileSync(new URL('quorum.json', raw), 'utf8')) as Results
+  for (const run of [all, quorum, madeUpResults]) {
+    const text = `${tables(run)}\n${goalsTable({ ...run, goals: attainments(run) })}`
+    // Titles, and reasons why a lock was not measured, are no part of a table.
+    const inTables = text.split('\n').filter(line => !/^(\S+| {2}[\w-]+(, [\w-]+)*): /.test(line))
+    expect(inTables.filter(line => line.length > 100)).toEqual([])
+  }
+  const [, first] = /^2x8-hold5: .*\n((?:.+\n)+)\n/m.exec(tables(all))!
+  expect(first).toMatch(/locks\/s {2,}longest/)
+  expect(first).toContain('longest wait: of any caller')
+  expect(first).toContain('× floor: of the figure before, to floor-publish')
 })
 
 test('docs/benchmarks.md lists every scenario, in the order of the reports, and every lock', () => {

@@ -10,7 +10,7 @@ import { Hono } from 'hono'
 import type { Browser } from 'puppeteer-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { run } from '../../../local-redis/command.ts'
-import { base } from '../../../site/.vitepress/places.ts'
+import { base, inside, placeOf } from '../../../site/.vitepress/places.ts'
 import { launchChromium, openPage, texts } from './chromium.ts'
 import { overflow } from './scene.ts'
 
@@ -55,7 +55,8 @@ async function pages(): Promise<Map<string, string>> {
 
 test.each([
   ['', 'redis-baton'],
-  ['getting-started.html', 'redis-baton'],
+  ['overview.html', 'redis-baton'],
+  ['guide/getting-started.html', 'Getting started'],
   ['guide/guarantees.html', 'Guarantees'],
   ['reference/redis-baton/classes/LockClient.html', 'LockClient'],
 ])(
@@ -75,7 +76,7 @@ test.each([
 
 test('each page but the first is in the sidebar, and each entry of the sidebar is a page', async () => {
   const { page } = await openPage(browser, address)
-  await page.goto(new URL('getting-started.html', address).href)
+  await page.goto(new URL('overview.html', address).href)
   const entries = await page.$$eval('.VPSidebar a', found => found.map(link => (link as { pathname: string }).pathname))
   const known = entries.map(path => path.slice(base.length).replace(/\/$/, '/index.html'))
   const published = [...(await pages()).keys()].filter(name => name !== 'index.html' && name !== 'reference/index.html')
@@ -104,17 +105,90 @@ test('each link to a heading works', async () => {
       if (!ids.get(target)?.has(decodeURIComponent(anchor!))) broken.push(`${name}: ${path}#${anchor}`)
       seen += 1
     }
+    for (const [url, file] of content.matchAll(
+      /href="(https:\/\/github\.com\/[^/"]+\/[^/"]+\/blob\/main\/([^"#]+\.md))/g,
+    )) {
+      if (placeOf(file!)) broken.push(`${name}: ${url} leads out of the site`)
+    }
   }
   expect(seen).toBeGreaterThan(300)
   expect(broken).toEqual([])
 })
 
-test('the search finds a heading of the guide and a name of the reference', async () => {
+test('no page for users has a table or code that is wider than its place, except tables of raw figures', async () => {
   const { page } = await openPage(browser, address)
-  await page.click('.VPNavBarSearch button')
-  await page.waitForSelector('.VPLocalSearchBox input')
-  await page.type('.VPLocalSearchBox input', 'forceRelease')
-  await expect
-    .poll(() => texts(page, '.VPLocalSearchBox .result'), { timeout: 10_000 })
-    .toEqual(expect.arrayContaining([expect.stringContaining('LockClient'), expect.stringContaining('Operations')]))
+  const users = [...(await pages()).keys()].filter(name => !inside.test(name) && !name.startsWith('reference/'))
+  const wide: string[] = []
+  for (const name of users) {
+    await page.goto(new URL(name, address).href)
+    for (const width of [1_280, 1_920, 390]) {
+      await page.setViewport({ width, height: 900 })
+      const scrolled = await page.$$eval(
+        '.vp-doc table, .vp-doc pre',
+        found =>
+          (found as unknown as readonly { scrollWidth: number; clientWidth: number }[]).filter(
+            ({ scrollWidth, clientWidth }) => scrollWidth > clientWidth,
+          ).length,
+      )
+      // On a phone they are scrolled, each in a box of its own.
+      if (width > 390 && scrolled > 0 && !/benchmarks|scale/.test(name)) wide.push(`${name} at ${width}: ${scrolled}`)
+      if ((await overflow(page)) > 0) wide.push(`${name} itself at ${width}`)
+    }
+  }
+  expect(users.length).toBeGreaterThan(20)
+  expect(wide).toEqual([])
+}, 120_000)
+
+test('a function of the reference has one heading for all that it throws', async () => {
+  for (const [name, html] of await pages()) {
+    const headings = [...html.matchAll(/<h[2-6] id="([^"]+)"/g)].map(([, id]) => id!.replace(/-\d+$/, ''))
+    const twice = headings.filter((id, i) => id === 'throws' && headings[i - 1] === id)
+    expect(twice, name).toEqual([])
+  }
 })
+
+test('llms.txt lists a Markdown twin of each page', async () => {
+  const list = await readFile(new URL('llms.txt', built), 'utf8')
+  const twins = [...list.matchAll(/\]\((\S+\.md)\)$/gm)].map(([, url]) => new URL(url!).pathname.slice(base.length))
+  const names = [...(await pages()).keys()].filter(name => name !== 'index.html')
+  expect(twins.sort()).toEqual(names.map(name => name.replace(/html$/, 'md')).sort())
+  for (const twin of twins)
+    expect(await readFile(new URL(twin, built), 'utf8'), twin).not.toMatch(/^<!-- (with|check|page):/m)
+})
+
+test.each([
+  ['getting started', 'Getting started'],
+  ['install', 'Getting started'],
+  ['test', 'Testing your program'],
+  ['mock', 'Testing your program'],
+  ['error', 'Errors'],
+])('the search for “%s” finds “%s” first', async (words, title) => {
+  const found = await search(words)
+  expect(found[0]).toContain(title)
+})
+
+test.each(['lambda', 'ioredis', 'typescript', 'wrong password'])(
+  'the search for “%s” finds a page for users first',
+  async words => {
+    const [first] = await search(words, 'addresses')
+    expect(first).toMatch(/^\/redis-baton\/(guide|examples|overview)/)
+    expect(first!.slice(base.length)).not.toMatch(inside)
+  },
+)
+
+test('the search finds a heading of the guide and a name of the reference', async () => {
+  const found = (await search('forceRelease')).join()
+  expect(found).toContain('LockClient')
+  expect(found).toContain('Operations')
+})
+
+/** Searches the site for these words. Returns what it finds: the titles, or the addresses. */
+async function search(words: string, what: 'titles' | 'addresses' = 'titles'): Promise<string[]> {
+  const { page } = await openPage(browser, address)
+  // The search box begins with the words that were searched for last.
+  await page.evaluate(`sessionStorage.setItem('vitepress:local-search-filter', ${JSON.stringify(words)})`)
+  await page.click('.VPNavBarSearch button')
+  await page.waitForSelector('.VPLocalSearchBox .result', { timeout: 10_000 })
+  if (what === 'titles') return texts(page, '.VPLocalSearchBox .result')
+  return page.$$eval('.VPLocalSearchBox .result', found => found.map(link => (link as { pathname: string }).pathname))
+}

@@ -52,7 +52,7 @@ describe('malicious names', () => {
       expect(await page.title()).toBe(`Locks at ${new URL(redisUrl()).host}`)
       expect(complaints).toEqual([])
     }
-  }, 60_000)
+  })
 })
 
 describe('releasing', () => {
@@ -139,7 +139,7 @@ describe('when something is gone', () => {
     await expectTexts(page, keys, [])
     expect(await page.$eval('#trouble', box => box.checkVisibility())).toBe(false)
     expect(complaints).toEqual([])
-  }, 40_000)
+  })
 
   test('the program: the page reports it, and continues when it is back', async () => {
     const key = freshKey('gone')
@@ -157,5 +157,5 @@ describe('when something is gone', () => {
     // no longer valid.
     await openSite(['--port', address.port])
     await expectTexts(page, '#reason', [/This address is no longer served/])
-  }, 40_000)
+  })
 })

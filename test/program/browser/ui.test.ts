@@ -59,15 +59,17 @@ describe('the list', () => {
       )
     const sort = (order: string) => page.click(`[data-order="${order}"] button`)
     const states = () => page.$$eval('[aria-sort]', heads => heads.map(head => head.getAttribute('aria-sort')))
-    await shown('a', 'b', 'c')
-    expect(await states()).toEqual(['ascending', 'none', 'none', 'none', 'none'])
-    await sort('key')
-    await shown('c', 'b', 'a')
-    await sort('waiters')
-    await shown('b', 'c', 'a')
-    await page.reload()
     await shown('b', 'c', 'a')
     expect(await states()).toEqual(['none', 'none', 'none', 'descending', 'none'])
+    await sort('waiters')
+    await shown('a', 'c', 'b')
+    await sort('key')
+    await shown('a', 'b', 'c')
+    await sort('key')
+    await shown('c', 'b', 'a')
+    await page.reload()
+    await shown('c', 'b', 'a')
+    expect(await states()).toEqual(['descending', 'none', 'none', 'none', 'none'])
     expect(complaints).toEqual([])
   })
 
@@ -80,7 +82,7 @@ describe('the list', () => {
     const { page, complaints } = await openPage(browser, address)
     await expectTexts(page, '#count', ['3 locks'])
     for (const [typed, found] of [
-      ['bob', [`${name}:b`, `${name}:c`]],
+      ['bob', [`${name}:c`, `${name}:b`]],
       ['carol', [`${name}:c`]],
       [':a', [`${name}:a`]],
       ['<b>', []],
@@ -162,9 +164,9 @@ describe('one lock', () => {
     await held(client({ label: 'the mutex' }), key)
     const { address } = await openSite([`${key}*`])
     const { page, complaints } = await openPage(browser, address)
-    await expectTexts(page, keys, [key, `${key}semaphore`])
-    await expectTexts(page, '#rows .holder', ['the mutex', '4/5 web-1 +2'])
-    await page.click(`#rows tr:nth-child(2) button`)
+    await expectTexts(page, keys, [`${key}semaphore`, key])
+    await expectTexts(page, '#rows .holder', ['4/5 web-1 +2', 'the mutex'])
+    await page.click(`#rows tr:nth-child(1) button`)
     await expectTexts(page, '#said', ['semaphore: 4 of 5 permits taken by 3 holders, 2 waiting'])
     await expectTexts(page, '#holding td:nth-child(1)', ['web-1', 'web-2', 'web-3'])
     await expectTexts(page, '#holding .part', ['2', '1', '1'])
@@ -177,7 +179,7 @@ describe('one lock', () => {
     await page.reload()
     await expectTexts(page, '#holding td:nth-child(1)', ['web-2', 'web-3', 'web-4'])
 
-    await page.click(`#rows tr:nth-child(1) button`)
+    await page.click(`#rows tr:nth-child(2) button`)
     await expectTexts(page, '#holder', ['the mutex'])
     expect(await page.$eval('#holders', table => table.checkVisibility())).toBe(false)
     expect(await page.$$eval('#said, #others, .part', found => found.some(each => each.checkVisibility()))).toBe(false)
@@ -238,8 +240,10 @@ describe('many', () => {
     await expectTexts(page, '#waiters', ['5,000'])
     await expectTexts(page, '#count', ['1,000 locks'])
     expect(await texts(page, keys)).toEqual(all.slice(0, 100))
-    await page.click('[data-order="key"] button')
-    await expectTexts(page, keys, all.toReversed().slice(0, 100))
+    for (const order of [all, all.toReversed()]) {
+      await page.click('[data-order="key"] button')
+      await expectTexts(page, keys, order.slice(0, 100))
+    }
     await page.locator('#filter').fill(`${name}:00`)
     await expectTexts(page, '#count', ['100 of 1,000 locks'])
     await page.click('#filter', { count: 3 })
@@ -248,7 +252,7 @@ describe('many', () => {
     await page.click('#more')
     await expect.poll(() => texts(page, keys)).toHaveLength(200)
     expect(complaints).toEqual([])
-  }, 60_000)
+  })
 })
 
 describe('how it looks', () => {

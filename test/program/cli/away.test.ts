@@ -126,7 +126,7 @@ describe('at the start: 69, one line, and soon', () => {
   })
 })
 
-test('the first connection is answered, but nothing else is: 69', { timeout: 60_000 }, async () => {
+test('the first connection is answered, but nothing else is: 69', async () => {
   const ends = [...looks, 'run' as const].map(async name => {
     const server = await silent(1)
     const ended = await endOf(at(`redis://127.0.0.1:${server.port}`, name), () => server.since)

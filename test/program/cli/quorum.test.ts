@@ -135,7 +135,7 @@ describe('three servers', () => {
   })
 })
 
-test('five servers: losing two costs a line on stderr, losing a third is fatal', { timeout: 60_000 }, async () => {
+test('five servers: losing two costs a line on stderr, losing a third is fatal', async () => {
   const five = await servers(5)
   onTestFinished(() => Promise.all(five.map(server => server.stop())).then(() => {}))
   const key = freshKey()

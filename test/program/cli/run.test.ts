@@ -1,6 +1,10 @@
 /** Tests `baton run`: its exit codes, what it prints, and what happens to the lock and to the command. */
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import parsePrometheusTextFormat from 'parse-prometheus-text-format'
 import { describe, expect, test } from 'vitest'
 import { client, freshKey, ownServer } from '../../kit/redis.ts'
+import { emptyFolder } from '../../kit/temp.ts'
 import { eventually } from '../../kit/time.ts'
 import { baton, STARTUP, start } from './baton.ts'
 
@@ -46,6 +50,56 @@ describe('a command under a lock', () => {
 
   test('a command ended by a signal: 128 and its number', async () => {
     expect((await baton('run', freshKey(), '--', ...node(`process.kill(process.pid, 'SIGKILL')`))).code).toBe(137)
+  })
+})
+
+describe('--metrics', () => {
+  const samples = async (file: string) => {
+    const families = parsePrometheusTextFormat(await readFile(file, 'utf8'))
+    const all = families.flatMap(({ name, metrics }) =>
+      metrics.map(
+        ({ labels, value }) =>
+          [[name, labels?.['key'], labels?.['state']].filter(Boolean).join(' '), Number(value)] as const,
+      ),
+    )
+    return Object.fromEntries(all)
+  }
+
+  test('says while the command runs that it runs, and afterwards how it went', async () => {
+    const folder = await emptyFolder()
+    const file = join(folder, 'report.prom')
+    const key = `${freshKey()} "1"`
+    const running = start(['run', key, '--metrics', file, '--', ...endsAtUsr2])
+    await eventually(() => running.output().includes('runs'), STARTUP)
+    const during = await samples(file)
+    expect(during).toMatchObject({ [`baton_run_state ${key} running`]: 1, [`baton_run_state ${key} waiting`]: 0 })
+    expect(during).not.toHaveProperty([`baton_run_exit_code ${key}`])
+    running.child.kill('SIGUSR2')
+    expect((await running.ended).code).toBe(7)
+    const after = await samples(file)
+    expect(after).toMatchObject({ [`baton_run_state ${key} ended`]: 1, [`baton_run_exit_code ${key}`]: 7 })
+    expect(after[`baton_run_duration_seconds ${key}`]).toBeGreaterThan(0)
+    expect(after[`baton_run_begin_timestamp_seconds ${key}`]).toBeGreaterThan(1_700_000_000)
+    expect(await readdir(folder)).toEqual(['report.prom'])
+  })
+
+  test('says that the lock was not granted', async () => {
+    const file = join(await emptyFolder(), 'busy.prom')
+    const key = freshKey()
+    await client().lock(key)
+    expect((await baton('run', key, '--timeout', '0s', '--metrics', file, '--', 'true')).code).toBe(124)
+    const after = await samples(file)
+    expect(after).toMatchObject({ [`baton_run_exit_code ${key}`]: 124 })
+    expect(after).not.toHaveProperty([`baton_run_wait_seconds ${key}`])
+  })
+
+  test('a file that cannot be written, or that the collector would ignore, is refused before anything runs', async () => {
+    const missing = await baton('run', freshKey(), '--metrics', '/nowhere/a.prom', '--', 'echo', 'runs')
+    expect(missing).toMatchObject({ code: 73, output: '' })
+    expect(missing.errors).toMatch(/^baton: --metrics: ENOENT/)
+    const other = await baton('run', freshKey(), '--metrics', 'a.txt', '--', 'echo', 'runs')
+    expect(other).toMatchObject({ code: 64, output: '' })
+    expect(other.errors).toContain('The name has to end with .prom.')
   })
 })
 

@@ -124,7 +124,8 @@ describe('what is printed for scripts and for people', () => {
   test('every command explains its use, with examples', async () => {
     const { output } = await baton('--help')
     const names = [...output.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name!)
-    expect(names).toEqual(['run', 'inspect', 'list', 'top', 'ui', 'release', 'bench', 'demo', 'completion', 'help'])
+    const all = ['run', 'inspect', 'list', 'top', 'ui', 'release', 'dashboard', 'bench', 'demo', 'completion', 'help']
+    expect(names).toEqual(all)
     for (const name of names.filter(name => name !== 'help')) {
       const { code, output } = await baton(name, '--help')
       expect(code).toBe(0)

@@ -106,7 +106,9 @@ describe.each(cases)('$kind, by TLS: $tls', ({ kind, tls }) => {
   test('a shell completes the names of locks', async () => {
     const key = freshKey('completed')
     await held(key)
-    expect((await ended('__complete', '--', 'inspect', 'completed')).output).toContain(key)
+    // The program looks for names for two seconds at most, and a slow machine may need longer.
+    const complete = () => ended('__complete', '--', 'inspect', 'completed')
+    await eventually(async () => (await complete()).output.includes(key), 20_000)
   })
 
   test('a password in --url is not visible in the list of processes', async () => {

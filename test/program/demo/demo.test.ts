@@ -7,6 +7,8 @@ import { fileURLToPath } from 'node:url'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type LocalRedis, obtainRedis } from '../../../local-redis/index.ts'
+import { runNode } from '../../kit/program.ts'
+import { emptyFolder } from '../../kit/temp.ts'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 const built = ['dist/cli/main.js']
@@ -66,6 +68,22 @@ describe('with the lock', () => {
     expect(out).not.toContain('VIOLATED')
     expect(Date.now() - startedAt).toBeLessThan(30_000)
     expect(await keysLeft()).toEqual([])
+  })
+})
+
+describe('without a Redis on the machine', () => {
+  test.each([
+    { args: [], code: 0, says: '50 sold, 0 oversold' },
+    { args: ['--no-lock'], code: 1, says: 'The sale went wrong, as expected without a lock.' },
+  ])('it plays in the memory of its process, and says so: $args', { timeout: slow }, async ({ args, code, says }) => {
+    const nothing = await emptyFolder()
+    const env = { PATH: nothing, DOCKER_HOST: `unix://${nothing}/none.sock`, BATON_CACHE: nothing, REDIS_URL: '' }
+    const ending = await runNode([...built, 'demo', ...args], { cwd: root, env })
+    expect([ending.code, ending.errors]).toEqual([code, ''])
+    expect(ending.output).toMatch(/^Redis: none found, so .* memory of one process.*\nTo see it with .* --url/)
+    expect(ending.output).toContain('disconnecting ended W2')
+    expect(ending.output).toContain('disconnecting froze W3')
+    expect(ending.output).toContain(says)
   })
 })
 

@@ -5,6 +5,8 @@
  */
 import { expect, onTestFinished, test } from 'vitest'
 import { runSale, type Stage } from '../../../cli/demo/coordinator.ts'
+import { onRedis } from '../../../cli/demo/ground.ts'
+import { inMemory } from '../../../cli/demo/in-memory.ts'
 import { loadOrders } from '../../../cli/demo/orders.ts'
 import { now, sale } from '../../../cli/demo/sale.ts'
 import type { History } from '../../../cli/demo/witness.ts'
@@ -63,36 +65,43 @@ function noteSections(memory: Memory, { sections, frozen, killedAt }: History): 
   memory.record('stall', { worker: String(frozen!.pid), from: frozen!.from }, frozen!.to)
 }
 
-test('the checker finds nothing in a sale with the lock', { timeout: 90_000 }, async () => {
-  // The workers run from source.
-  const before = process.env['NODE_OPTIONS']
-  process.env['NODE_OPTIONS'] = '--import tsx'
-  onTestFinished(() => {
-    if (before === undefined) delete process.env['NODE_OPTIONS']
-    else process.env['NODE_OPTIONS'] = before
-  })
-  const sights: Sight[] = []
-  const history = await runSale({
-    redis: plainRedis(),
-    url: redisUrl(),
-    prefix: freshKey('demo'),
-    orders: await loadOrders(),
-    locked: true,
-    signal: new AbortController().signal,
-    patience: 60_000,
-    say: () => {},
-    watch: stage => watchQueue(stage, sights),
-  })
-  const memory = new Memory()
-  noteSections(memory, history)
-  noteQueue(memory, sights, history)
-  expect(violationsIn(memory.events)).toEqual([])
-  expect(sights.length).toBeGreaterThan(10)
+const grounds = {
+  'on Redis': () => onRedis(plainRedis(), redisUrl(), freshKey('demo'), async () => {}),
+  'in memory': inMemory,
+}
 
-  // The checker must also find violations. So add a critical section that overlaps with one of the recorded critical
-  // sections.
-  const { pid, begin, token } = history.sections.find(({ how }) => how === 'released')!
-  const other = { worker: `not ${pid}`, attempt: 'other', key, id: 'other', owner: 'other', via: 'handoff' } as const
-  memory.record('grant', { ...other, token: token! + 1, deadline: begin + 1 }, begin + 0.5)
-  expect(violationsIn(memory.events).join('\n')).toMatch(/I1: .* both held/)
-})
+test.each(Object.entries(grounds))(
+  'the checker finds nothing in a sale with the lock, %s',
+  { timeout: 90_000 },
+  async (_, make) => {
+    // The workers run from source.
+    const before = process.env['NODE_OPTIONS']
+    process.env['NODE_OPTIONS'] = '--import tsx'
+    onTestFinished(() => {
+      if (before === undefined) delete process.env['NODE_OPTIONS']
+      else process.env['NODE_OPTIONS'] = before
+    })
+    const sights: Sight[] = []
+    const history = await runSale({
+      ground: make(),
+      orders: await loadOrders(),
+      locked: true,
+      signal: new AbortController().signal,
+      patience: 60_000,
+      say: () => {},
+      watch: stage => watchQueue(stage, sights),
+    })
+    const memory = new Memory()
+    noteSections(memory, history)
+    noteQueue(memory, sights, history)
+    expect(violationsIn(memory.events)).toEqual([])
+    expect(sights.length).toBeGreaterThan(10)
+
+    // The checker must also find violations. So add a critical section that overlaps with one of the recorded critical
+    // sections.
+    const { pid, begin, token } = history.sections.find(({ how }) => how === 'released')!
+    const other = { worker: `not ${pid}`, attempt: 'other', key, id: 'other', owner: 'other', via: 'handoff' } as const
+    memory.record('grant', { ...other, token: token! + 1, deadline: begin + 1 }, begin + 0.5)
+    expect(violationsIn(memory.events).join('\n')).toMatch(/I1: .* both held/)
+  },
+)

@@ -79,7 +79,7 @@ describe('the PATH', () => {
   })
 })
 
-test('a named image is used, or nothing is: here no engine answers', { timeout: 60_000 }, async () => {
+test('a named image is used, or nothing is: here no engine answers', async () => {
   const missing = { BATON_REDIS_IMAGE: 'redis-baton/none:0', DOCKER_HOST: `unix://${join(folder, 'none.sock')}` }
   const child = runChild('obtain.ts', [], { REDIS_URL: '', ...missing })
   expect((await child.lines.next()).done).toBe(true)

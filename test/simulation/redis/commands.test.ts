@@ -121,7 +121,7 @@ test('random commands return the replies of a real server', async () => {
     )
     await redis.del(...keys)
   }
-}, 60_000)
+})
 
 test('a key expires after the millisecond given to PEXPIREAT, not at its beginning', () => {
   const clock = { micros: 1_000_000_000 }

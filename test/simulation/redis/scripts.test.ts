@@ -259,7 +259,7 @@ test('random calls lead to the same replies, messages and keys as on a real serv
   // The next test covers the reply `unfinished`, which a script gives if one call cannot pass over all dead waiters.
   const promised = Object.entries(replies).flatMap(([name, words]) => words.map(word => `${name} ${word}`))
   expect([...given].sort()).toEqual(promised.filter(reply => !reply.endsWith('unfinished')).sort())
-}, 60_000)
+})
 
 test('replies agree even if one call cannot pass all dead waiters', async () => {
   const redis = plainRedis()
@@ -295,4 +295,4 @@ test('replies agree even if one call cannot pass all dead waiters', async () => 
     expect(await run('release', { id: heir, used: undefined })).toMatch(/^released/)
     await pair.clean()
   }
-}, 60_000)
+})

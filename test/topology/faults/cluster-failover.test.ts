@@ -1,7 +1,8 @@
 /** Tests a cluster's master that is replaced by its replica, under contention and with parked waiters. */
 import { describe, expect, test } from 'vitest'
 import type { Lease } from '../../../src/index.ts'
-import { newClientId, newHoldId } from '../../../src/redis/ids.ts'
+import { newClientId } from '../../../src/redis/ids.ts'
+import { newHoldId } from '../../kit/ids.ts'
 import { type KindName, kindNames, lockOf } from '../../kit/kind-clients.ts'
 import { kinds } from '../../kit/kinds.ts'
 import { within } from '../../kit/outcomes.ts'

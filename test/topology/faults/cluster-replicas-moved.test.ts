@@ -32,7 +32,7 @@ const ways: [name: string, move: (cluster: RedisCluster) => Promise<void>][] = [
 // src/redis/replication.ts: the error MOVED counts as an answer about the replicas, so each grant is undone and
 // retried, without success. It also fails if `if ('nodes' in redis && isReply(error)) redis.refreshSlotsCache(() =>
 // {})` is removed in src/redis/replication.ts: the client keeps asking the old master.
-test.each(ways)('I2 I4: %s: the new master grants locks, and leases continue', { timeout: 60_000 }, async (_, move) => {
+test.each(ways)('I2 I4: %s: the new master grants locks, and leases continue', async (_, move) => {
   const cluster = await ownCluster()
   const locks = clusterLocks(cluster, { replicas: { min: 1, timeout: 2_000 } })
   const at = await Promise.all(

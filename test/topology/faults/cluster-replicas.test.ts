@@ -6,7 +6,7 @@ import { clusterLocks, ownCluster, slotOf } from './cluster-crowd.ts'
 
 // This test fails if `this.names.placeOfLock(lock)` becomes `''` in src/redis/link.ts: a pipeline spans several nodes,
 // which ioredis refuses.
-test('I1: grants and hand-offs count only on masters whose replica works', { timeout: 60_000 }, async () => {
+test('I1: grants and hand-offs count only on masters whose replica works', async () => {
   const cluster = await ownCluster('--cluster-node-timeout', '15000')
   const make = () => clusterLocks(cluster, { replicas: { min: 1, timeout: 400 }, outageTimeout: 20_000 })
   const [a, b] = [make(), make()]

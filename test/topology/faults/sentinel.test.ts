@@ -56,9 +56,9 @@ describe('SENTINEL FAILOVER of busy locks', () => {
   }
 
   // From the promotion until the clients learn of it, both servers grant and release locks. This test fails if
-  // `this.holding.sendAgain(each => key === undefined || each === key)` is removed in src/locks.ts: most locks are blocked
-  // on the new master by holds that ended on the old one. Grants of the old master that the new one lacks are lost. There
-  // are none if writes were paused, or if a grant counts only once the replica has it.
+  // `this.holding.endings.sendAgain(each => key === undefined || each === key)` is removed in src/kind-client.ts: most locks
+  // are blocked on the new master by holds that ended on the old one. Grants of the old master that the new one lacks
+  // are lost. There are none if writes were paused, or if a grant counts only once the replica has it.
   test.each([
     { what: 'as usual' },
     { what: 'after a pause of writes', paused: true },
@@ -96,8 +96,8 @@ describe('SENTINEL FAILOVER of busy locks', () => {
 })
 
 describe('SIGKILL of the master', () => {
-  // This test fails if `this.holding.doubtAll(key)` is removed in src/locks.ts: the holder learns that its hold is lost
-  // only by its next renewal, 20 s later.
+  // This test fails if `this.holding.doubtAll(key)` is removed in src/kind-client.ts: the holder learns that its hold
+  // is lost only by its next renewal, 20 s later.
   test.each(kinds)(
     'I2 I4 I8: holds that the replica has continue; others are lost, signalled, and granted again ($kind)',
     async kind => {

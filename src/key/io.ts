@@ -1,0 +1,418 @@
+/**
+ * Carries out what the keys of a client ask for (`Port` in port.ts): requests to Redis, subscriptions, timers.
+ * Answers, messages and failures come back as events, each with its time.
+ *
+ * A waiter is in the table before its first request is sent. So if the message of its grant comes before the reply to
+ * its request, because the two come over different connections, the message finds it.
+ */
+import { type AwakeClock, awake, type Clock } from '../clock.ts'
+import { LockClosedError, type LockConnectionError, outOfReach } from '../errors.ts'
+import type { Channels, Granted, Kind, Refused } from '../kind.ts'
+import { Cleanups } from './cleanups.ts'
+import { FairAfter } from './fair-after.ts'
+import { type KeyState, UNDO_PAUSE } from './key-state.ts'
+import { Outage, SingleAttempts } from './limits.ts'
+import type { Attempt, Heeded, Key, Port } from './port.ts'
+import { Schedule } from './schedule.ts'
+import { Subscriptions } from './subscriptions.ts'
+import type { Table } from './table.ts'
+import { type Settle, Waiter, type Wish } from './waiter.ts'
+
+export interface Patience {
+  /** The expiry of a queued waiter, in ms. */
+  readonly waiterTtl: number
+  /** For how many ms waiters tolerate an outage of Redis. */
+  readonly outage: number
+}
+
+export interface IoListener {
+  /**
+   * Called when the waiter has to wait: Redis has refused it. Of this client's unfair waiters for a key, only the first
+   * asks Redis, so a refusal of the first one is a refusal of all.
+   */
+  waiting(waiter: Waiter): void
+  /**
+   * Called when the hold of this id may be gone, for example because its waiter has received a newer grant. `token` is
+   * the token of that grant. If the hold's own token is smaller, Redis has to be asked whether the hold still exists.
+   */
+  doubt(id: string, token: number): void
+  /** Returns why Redis does not answer although it is connected, or undefined if no reason is known. */
+  trouble(): Error | undefined
+  /** Reports a failure that no caller's promise reports. */
+  failed(error: unknown): void
+}
+
+/**
+ * If other waiters of the client stand behind the first unfair waiter, its grant reserves this many fencing tokens for
+ * hand-offs within the client. So this is also the largest number of hand-offs that can follow one grant by Redis.
+ */
+const BLOCK = 1_000
+/** The longest pause between heartbeats, in ms, even if `waiterTtl` is long: heartbeats keep the queue's keys alive. */
+const LONGEST_PAUSE = 60_000
+/** If a fair waiter's subscriptions take less than this many ms, that time does not count against its patience. */
+const AT_ONCE = 50
+
+export class Io implements Port {
+  readonly shared: boolean
+  readonly inTurns: boolean
+  readonly confirms: boolean
+  readonly patience: number
+  readonly pause: number
+  closed = false
+  readonly #kind: Kind
+  readonly #subscriptions: Subscriptions
+  readonly #clock: Clock
+  readonly #awake: AwakeClock
+  readonly #table: Table
+  readonly #listener: IoListener
+  readonly #outage: Outage
+  readonly #single: SingleAttempts
+  readonly #fairAfter: FairAfter
+  /** Timers of fair waiters whose subscriptions took long. Each fires when its waiter's patience is over. */
+  readonly #joining = new Map<Waiter, { cancel(): void }>()
+  readonly #cleanups: Cleanups
+
+  constructor(
+    kind: Kind,
+    channels: Channels,
+    schedule: Schedule,
+    patience: Patience,
+    table: Table,
+    listener: IoListener,
+  ) {
+    const { clock } = schedule
+    this.shared = kind.shared
+    this.inTurns = kind.inTurns
+    this.confirms = kind.confirm !== undefined
+    this.patience = patience.outage
+    this.pause = Math.min(patience.waiterTtl / 3, LONGEST_PAUSE)
+    this.#kind = kind
+    this.#subscriptions = new Subscriptions(channels, clock)
+    this.#clock = clock
+    this.#awake = awake(clock)
+    this.#table = table
+    this.#listener = listener
+    this.#cleanups = new Cleanups(kind, clock, patience.waiterTtl, error => listener.failed(error))
+    const silences = new Schedule(this.#awake)
+    this.#outage = new Outage(table.states, silences, patience.outage, (state, waiter, error) =>
+      state.end(waiter, error, clock.now()),
+    )
+    this.#single = new SingleAttempts(silences, patience.outage, (waiter, limit) =>
+      this.end(waiter, waiter.wish.mode === 'once' ? this.#unreached(limit) : undefined),
+    )
+    this.#fairAfter = new FairAfter(schedule, (waiter, now) => this.#queue(table.of(waiter.claim.key), waiter, now))
+    table.port = this
+  }
+
+  // Calls.
+
+  /** Begins a wait. `settle` is called once, when the wait ends. */
+  start(wish: Wish, settle: Settle): Waiter {
+    const now = this.#clock.now()
+    const waiter = new Waiter(wish, now, this.#awake.at(now), settle)
+    this.#table.waiters.set(wish.claim.id, waiter)
+    const state = this.#table.of(wish.claim.key)
+    state.present += 1
+    if (wish.mode === 'queue') this.#queue(state, waiter, now)
+    else if (wish.mode === 'once') this.#tryOnce(state, waiter, now)
+    else if (wish.mayReenter) this.#tryAlone(state, waiter, now)
+    else state.stand(waiter, now)
+    return waiter
+  }
+
+  /**
+   * Ends the wait without a grant: because of an error, or because the caller gives up. In the background, the waiter
+   * is removed from the queue in Redis, or its grant is released.
+   */
+  end(waiter: Waiter, error: Error | undefined): void {
+    // If the waiter no longer waits, this client may have forgotten the key, and `of` would make a new state.
+    if (waiter.waits) this.#table.of(waiter.claim.key).end(waiter, error, this.#clock.now())
+  }
+
+  /**
+   * Ends the wait of a caller whose `timeout` is over. If its first attempt is unanswered, the wait ends with the
+   * answer: otherwise a call with a short `timeout` would never get a free lock while the first connection is being
+   * made, although a single attempt would. `SingleAttempts` limits the time for the answer.
+   */
+  outOfTime(waiter: Waiter): void {
+    if (waiter.parked || waiter.latest > 0 || this.#outage.known) this.end(waiter, undefined)
+    else this.#single.asked(waiter)
+  }
+
+  /** Rejects these waiters with LockClosedError, and removes them from Redis. */
+  refuse(which: (waiter: Waiter) => boolean): void {
+    // There may be very many waiters, so they all get the same error here. Each caller then gets a copy of it.
+    let closed: LockClosedError | undefined
+    for (const waiter of [...this.#table.waiters.values()]) {
+      if (!which(waiter)) continue
+      closed ??= new LockClosedError()
+      this.end(waiter, closed)
+    }
+  }
+
+  /**
+   * Refuses every waiter, and accepts no more grants. Resolves when no waiter is left in Redis, or when the last
+   * attempts to remove waiters have failed.
+   */
+  async close(): Promise<void> {
+    this.closed = true
+    this.#outage.close()
+    this.#single.close()
+    this.refuse(() => true)
+    await this.#cleanups.close()
+  }
+
+  // The connection.
+
+  /** Why Redis is out of reach; undefined if Redis is reachable. */
+  get outage(): Error | undefined {
+    return this.#outage.error ?? this.#listener.trouble()
+  }
+
+  /** For how many ms there has been no connection to Redis; 0 if there is one. */
+  get awayFor(): number {
+    return this.#outage.length
+  }
+
+  /**
+   * Called after a wait that ended without a lease. Returns the error to report if Redis did not answer, otherwise
+   * undefined. A grant to this waiter counts as an answer, even if replicas did not confirm it. A refusal counts if the
+   * refused request was sent during this wait. A refusal of an earlier request counts only if there is no outage now.
+   */
+  unanswered({ refusal, since, latest }: Waiter): LockConnectionError | undefined {
+    if (latest > 0 || (refusal && (refusal.sent >= since || !this.outage))) return undefined
+    return this.#unreached(this.#clock.now() - since)
+  }
+
+  /**
+   * Called when Redis is out of reach; `error` is the latest reason. A waiter gives up if its patience ends before
+   * there is a connection again. As soon as there is a connection, the state of every lock is read again. `brief`: there
+   * will probably be one at once, so single attempts wait for it.
+   */
+  disconnected(error: Error, brief = false): void {
+    if (!this.closed && this.#outage.begin(error, !brief)) this.look()
+  }
+
+  /**
+   * Called while the first connection is being made. From now on, waiters wait for it as long as they tolerate an
+   * outage. Single attempts do not fail at once, because no connection has failed yet.
+   */
+  unconnected(): void {
+    this.#outage.begin(new Error('the client has not made its first connection yet; check the address of Redis'), false)
+  }
+
+  reconnected(): void {
+    this.#outage.over()
+    this.look()
+  }
+
+  /**
+   * Reads the state of the lock of `key` again, or of every lock, because messages may have been missed. With `ms`,
+   * reads it when a lease has ended, in `ms`, or earlier.
+   */
+  look(key?: string, ms?: number): void {
+    const now = this.#clock.now()
+    for (const state of key === undefined ? [...this.#table.states.values()] : [this.#table.states.get(key)]) {
+      if (!state || state.waiting === 0) continue
+      if (ms === undefined) state.look(now)
+      else if (ms >= 0) state.lookWithin(ms, now)
+    }
+  }
+
+  // The port of the keys.
+
+  ask(state: Key, waiter: Waiter, attempt: Attempt, join: boolean, reserve: boolean, sent: number): void {
+    const begun = attempt === 'as-head' ? this.#awake.at(sent) : 0
+    const mode = join ? 'queue' : 'try'
+    let again = false
+    const answered = (answer: Granted | Refused) => {
+      const now = this.#clock.now()
+      // If the reply took longer than the lease that it grants, the lease may be over. So the waiter asks again with
+      // the same id. The answer is the same grant with a later deadline, or a new grant if the first has expired. The
+      // waiter asks only once more, because the lease may be shorter than any round trip to Redis.
+      if (answer.granted && answer.deadline <= now && waiter.waits && !again) {
+        again = true
+        return void this.#kind.attempt(waiter.claim, mode, reserve ? BLOCK : 0, true).then(answered, failed)
+      }
+      if (waiter.wish.mode === 'once') this.#single.answered(waiter)
+      else if (attempt === 'as-head') state.silence = undefined
+      else if (attempt === 'to-join' && this.#joining.size > 0) this.#endJoining(waiter)
+      state.answered(waiter, attempt, join, answer, now)
+    }
+    // Redis may execute an attempt after it has failed here. If the waiter has given up, a cleanup has been sent as
+    // well, but Redis may execute the attempt after that cleanup. So `takeBack` sends another cleanup.
+    const failed = (error: Error) => {
+      if (!waiter.waits) state.takeBack(waiter)
+      if (attempt === 'to-re-enter') return
+      this.#endJoining(waiter)
+      state.end(waiter, error, this.#clock.now())
+      if (attempt === 'as-head') this.#headFailed(state, begun, error)
+    }
+    const waits = attempt === 'to-re-enter' || waiter.answered
+    this.#kind.attempt(waiter.claim, mode, reserve ? BLOCK : 0, waits).then(answered, failed)
+  }
+
+  tend(state: Key, waiters: readonly Waiter[]): void {
+    const queued = waiters.map(({ claim, ticket }) => ({ claim, ticket }))
+    this.#kind.tend?.(state.key, queued).then(
+      answer => state.tended(waiters, answer, this.#clock.now()),
+      error => {
+        const now = this.#clock.now()
+        // A failed heartbeat is sent again. If every heartbeat fails for `patience` ms, the waiter's wait ends.
+        for (const waiter of waiters) {
+          if (now - (waiter.seen ?? waiter.since) >= this.patience) state.end(waiter, error, now)
+        }
+        state.tended(waiters, undefined, now)
+      },
+    )
+  }
+
+  confirm(state: Key, waiter: Waiter, grant: Granted, begun: number): void {
+    const { key, id } = waiter.claim
+    this.#kind.confirm?.({ hold: { key, id }, token: grant.token }).then(
+      deadline => state.confirmed(waiter, grant, begun, deadline, this.#clock.now()),
+      error => state.unconfirmed(waiter, begun, error, this.#clock.now()),
+    )
+  }
+
+  undo(state: Key, waiter: Waiter): void {
+    this.#cleanups.begin(waiter.claim, () => {
+      this.#clock.after(UNDO_PAUSE, () => state.undone(waiter, this.#clock.now()))
+      this.#freed(waiter.claim.key)
+    })
+  }
+
+  leave({ claim }: Waiter): void {
+    this.#cleanups.begin(claim, () => this.#freed(claim.key))
+  }
+
+  check(waiter: Waiter, token?: number): void {
+    const { id } = waiter.claim
+    if (!this.#table.holds.has(id)) this.leave(waiter)
+    else if (token !== undefined) this.#listener.doubt(id, token)
+  }
+
+  hear(state: Heeded, head: Waiter, now: number): void {
+    const begun = this.#awake.at(now)
+    const hearing = this.#subscriptions.heed(state, 'unlock', this.pause)
+    if (!hearing) return state.listened(now)
+    hearing.then(
+      () => state.listened(this.#clock.now()),
+      error => {
+        this.end(head, error)
+        this.#headFailed(state, begun, error)
+      },
+    )
+  }
+
+  listen(state: Heeded): void {
+    this.#subscriptions.subscribe(state, 'unlock')?.catch(() => {})
+  }
+
+  reached(key: string): boolean {
+    return this.#subscriptions.channels.hears(key, 'unlock')
+  }
+
+  parked(waiter: Waiter): void {
+    if (this.#single.asking > 0 && this.#single.has(waiter)) return this.end(waiter, undefined)
+    const { mode, fairAfter } = waiter.wish
+    if (mode === 'line' && fairAfter !== undefined) this.#fairAfter.add(waiter, fairAfter)
+    this.#listener.waiting(waiter)
+  }
+
+  settled(waiter: Waiter): void {
+    const { claim, mode, fairAfter } = waiter.wish
+    this.#table.waiters.delete(claim.id)
+    if (waiter.parked && mode === 'line' && fairAfter !== undefined)
+      this.#fairAfter.generations.get(fairAfter)?.delete(waiter)
+    if (this.#single.asking > 0) this.#single.answered(waiter)
+  }
+
+  rested(state: Key): void {
+    this.#subscriptions.drop(state)
+  }
+
+  idle(state: Key): void {
+    if (this.#table.states.get(state.key) === state) this.#table.states.delete(state.key)
+  }
+
+  // The first request of a waiter.
+
+  /**
+   * Makes a single attempt. If the connection has been lost, the attempt fails at once. If the client's first
+   * connection is still being made, the attempt waits for it, because it should be up soon.
+   */
+  #tryOnce(state: KeyState, waiter: Waiter, now: number): void {
+    const { known } = this.#outage
+    if (known) return state.end(waiter, outOfReach(known), now)
+    this.#single.asked(waiter)
+    this.#tryAlone(state, waiter, now)
+  }
+
+  /** Asks Redis for this waiter alone: for a single attempt, or because the waiter may re-enter. */
+  #tryAlone(state: KeyState, waiter: Waiter, now: number): void {
+    const { after } = waiter.wish
+    if (!after) return state.tryAlone(waiter, now)
+    after.then(
+      () => waiter.waits && state.tryAlone(waiter, this.#clock.now()),
+      error => this.end(waiter, error),
+    )
+  }
+
+  #queue(state: KeyState, waiter: Waiter, now: number): void {
+    state.announce(waiter, now)
+    const { after, mayReenter } = waiter.wish
+    const limit = Math.min(this.pause, this.patience / 2)
+    const inbox = this.#subscriptions.heed(state, 'inbox', limit)
+    // The unlock channel also announces that another call of the same owner was granted the lock. Then this waiter
+    // re-enters.
+    const unlock = mayReenter ? this.#subscriptions.heed(state, 'unlock', limit) : undefined
+    if (!inbox && !unlock && !after) state.join(waiter, now)
+    else this.#joinLater(state, waiter, [inbox, unlock]).catch(error => this.end(waiter, error))
+  }
+
+  /** Joins the queue after the subscriptions are active and `wish.after` has resolved. */
+  async #joinLater(state: KeyState, waiter: Waiter, hearings: readonly (Promise<void> | undefined)[]): Promise<void> {
+    const begun = this.#awake.now()
+    await Promise.all(hearings)
+    await waiter.wish.after
+    if (!waiter.waits) return
+    const waited = this.#awake.now() - begun
+    if (waited >= AT_ONCE) {
+      // The request has a time limit of its own, which begins now. But the waiter has already used up a part of its
+      // patience, so an earlier limit is set as well.
+      const giveUp = () => this.end(waiter, this.#unreached(this.patience))
+      this.#joining.set(waiter, this.#awake.after(this.patience - waited, giveUp))
+    }
+    state.join(waiter, this.#clock.now())
+  }
+
+  #endJoining(waiter: Waiter): void {
+    this.#joining.get(waiter)?.cancel()
+    this.#joining.delete(waiter)
+  }
+
+  // Requests and subscriptions.
+
+  /** `begun`: when the head sent its request, or began to subscribe, on the clock of `#awake`. */
+  #headFailed(state: Heeded, begun: number, error: Error): void {
+    this.#outage.failed(state, begun, error)
+    state.failed(this.#clock.now())
+  }
+
+  /**
+   * Called when a waiter has been removed from Redis, or its grant has been released there. This client may have
+   * received only one message that the lock is free, and that waiter may have been the one that reacted to it. So the
+   * first unfair waiter tries.
+   */
+  #freed(key: string): void {
+    this.#table.states.get(key)?.wake(this.#clock.now())
+  }
+
+  #unreached(limit: number): LockConnectionError {
+    return outOfReach(
+      this.outage ?? new Error('the request got no reply'),
+      `Redis did not answer for ${Math.round(limit)} ms`,
+    )
+  }
+}

@@ -1,0 +1,180 @@
+/**
+ * A waiter: one call that waits for a lock. It has the call's options, its state, and what replies have said so far.
+ *
+ *     arriving ──▶ standing ──▶ announced ──▶ joining ──▶ queued        places: where a waiter waits
+ *         └────────────┴───────────┬─────────────┴───────────┘
+ *                                  ▼ grant
+ *                          holding, or over
+ *
+ * If replicas have to confirm a grant, the waiter stays at its place while they are asked (`confirming`). If too few of
+ * them have the grant, the waiter goes on waiting there.
+ *
+ * A wait ends once, as `holding` or as `over`. If a grant arrives later for a waiter whose wait is `over`, it is taken
+ * back at once. If a grant arrives later for a waiter that is `holding`, it is most likely the same grant, reported
+ * again. So it is taken back only if the hold has ended. spec/baton.pml has the same states, but there all places
+ * except `arriving` are one state: `waiting`.
+ */
+import { surelyUntil } from '../clock.ts'
+import type { Claim, Granted, Refused, Renewed, Via } from '../kind.ts'
+
+export interface Wish {
+  readonly claim: Claim
+  /** 'once': the waiter makes a single attempt. 'line': it is unfair. 'queue': it is fair. */
+  readonly mode: 'once' | 'line' | 'queue'
+  /** If `mode` is 'line': after how many ms the waiter joins the queue; undefined if it never joins. */
+  readonly fairAfter: number | undefined
+  /** If `mode` is 'line': after how many ms the caller gives up; undefined if it never gives up. */
+  readonly timeout?: number | undefined
+  /**
+   * Whether the owner may already hold the lock, in this process or in another. A waiter of such an owner must not wait
+   * behind the waiters of other owners.
+   */
+  readonly mayReenter: boolean
+  /**
+   * If set, the waiter sends nothing before this promise resolves, because Redis first has to know the lock's present
+   * holder. If the promise rejects, the call rejects, too.
+   */
+  readonly after?: Promise<void> | undefined
+}
+
+/** Where a waiter waits. */
+export type Place =
+  /**
+   * The waiter has joined neither the line nor the queue. Either it makes only a single attempt, or its owner may
+   * re-enter, so it makes an attempt on its own first.
+   */
+  | 'arriving'
+  /** The waiter is unfair and stands in its client's line. Only the head of the line asks Redis. */
+  | 'standing'
+  /** The waiter is fair and about to ask for a place in the queue. Redis has not received that request yet. */
+  | 'announced'
+  /** The waiter is fair and has asked for a place in the queue, but has no ticket yet. */
+  | 'joining'
+  /** The waiter is in the queue in Redis. If Redis loses the queue entry, the ticket restores the waiter's place. */
+  | 'queued'
+
+/** `holding`: the waiter has the lock. `over`: the wait has ended without the lock. */
+export type State = Place | 'holding' | 'over'
+
+/**
+ * The effect of an event on a waiter, by its state.
+ *
+ *   message  A message announces a grant. The grant may be old, so it has to be proven. Redis sends such a message only
+ *            to a waiter that has asked to be queued.
+ *   refused  An attempt outside the queue was refused. A waiter that has asked to be queued ignores this refusal.
+ *   again    The waiter must not use its grant: the grant was taken away, or replicas did not confirm it. The value says
+ *            how the waiter asks again.
+ *   grant    A reply, a message or a heartbeat brings a proven grant. `take`: the waiter uses it. `check`: the client
+ *            asks Redis whether the hold still exists. `take-back`: the client gives the grant back.
+ *   end      The caller gives up, or an attempt fails. Redis may have queued the waiter or granted it the lock. A
+ *            request can undo both. `leave`: the client always sends this request. `asked`: the client sends it only
+ *            if an attempt is unanswered. While a grant is being confirmed, it always sends it.
+ */
+export const inState = {
+  arriving: { message: 'ignore', refused: 'wait', again: 'stand', grant: 'take', end: 'asked' },
+  standing: { message: 'ignore', refused: 'wait', again: 'try', grant: 'take', end: 'asked' },
+  announced: { message: 'ignore', refused: 'wait', again: 'ignore', grant: 'take', end: 'asked' },
+  joining: { message: 'prove', refused: 'ignore', again: 'join', grant: 'take', end: 'leave' },
+  queued: { message: 'prove', refused: 'ignore', again: 'look', grant: 'take', end: 'leave' },
+  holding: { message: 'ignore', refused: 'ignore', again: 'ignore', grant: 'check', end: 'ignore' },
+  over: { message: 'ignore', refused: 'ignore', again: 'ignore', grant: 'take-back', end: 'ignore' },
+} as const satisfies Record<State, unknown>
+
+/**
+ * Called once, when the wait ends, at `now`: with the grant, with an error, or with undefined if the caller gave up or
+ * its single attempt was refused. May be called before `Io.start` has returned.
+ */
+export type Settle = (end: Granted | Error | undefined, waiter: Waiter, now: number) => void
+
+/** Only the `KeyState` of its key may change a waiter. */
+export class Waiter {
+  readonly wish: Wish
+  /** When the call was made, in monotonic ms. */
+  readonly since: number
+  /** When the call was made, in ms of a clock that stands still while this process is stopped (`awake` in clock.ts). */
+  readonly begun: number
+  readonly settle: Settle
+  state: State = 'arriving'
+  /** The waiter's ticket, while it is queued; otherwise ''. */
+  ticket = ''
+  /** Whether replicas are being asked about a grant of this waiter. */
+  confirming = false
+  /**
+   * Whether a message has announced a grant while the waiter was `joining`. Redis cannot be asked about it before the
+   * waiter has a ticket.
+   */
+  announced = false
+  /** Whether the caller has received the `waiting` event, because the waiter, or the head of its line, was refused. */
+  parked = false
+  /** Whether Redis has answered an attempt. */
+  answered = false
+  /** Whether a grant of this waiter has arrived only after its lease had ended. */
+  late = false
+  /** Whether, at the time of the grant, the lock seemed to have no waiters in other clients (`KeyState`). */
+  alone = false
+  /** How many attempts are unanswered. Redis may still grant them. */
+  unanswered = 0
+  /** The last refusal. It says why the waiter still waits. */
+  refusal: Refused | undefined
+  /**
+   * The time, in monotonic ms, when this client sent the newest request whose answer said that the waiter is queued.
+   * Before there is such an answer: the time when the waiter first asked for a place in the queue.
+   */
+  seen: number | undefined
+  /** According to a message, the grant with this token was taken away before the waiter received it; 0 if none. */
+  lost = 0
+  /** If replicas have to confirm grants: the largest token that this waiter has been granted so far. Otherwise 0. */
+  latest = 0
+  /** When replicas were asked about this waiter's first unconfirmed grant, in monotonic ms. */
+  unconfirmedSince: number | undefined
+  /** ms from this client's own release to the grant. Set only if the waiter waited for that release. */
+  handoff: number | undefined
+
+  constructor(wish: Wish, since: number, begun: number, settle: Settle) {
+    this.wish = wish
+    this.since = since
+    this.begun = begun
+    this.settle = settle
+  }
+
+  get claim(): Claim {
+    return this.wish.claim
+  }
+
+  get waits(): boolean {
+    return this.state !== 'holding' && this.state !== 'over'
+  }
+
+  /** Whether the waiter has asked Redis for a place in the queue. */
+  get inQueue(): boolean {
+    return this.state === 'joining' || this.state === 'queued'
+  }
+
+  /**
+   * Returns the grant that a message announces, if it is certainly not an old one, and if at least half of its lease is
+   * left. A delayed message may announce an old grant that has expired. The waiter may then have joined the queue
+   * again.
+   *
+   * Each refusal reports the lock's token clock. A grant that is older than the last refusal has no larger token than
+   * this clock. So a larger token proves that the grant was made after the refused request was sent. The lease cannot
+   * have begun before that request, so it is counted from the time of the request.
+   */
+  proven(token: number, via: Via, now: number): Granted | undefined {
+    const { lease } = this.claim
+    const newer = token > (this.refusal?.clock ?? 0)
+    const deadline = surelyUntil(this.seen ?? this.since, lease)
+    return newer && deadline - now >= lease / 2 ? { granted: true, token, deadline, via } : undefined
+  }
+
+  /**
+   * Returns the time until which the holder can rely on a grant; 0 if the grant must not be used. `begun`: when
+   * replicas were asked about the grant. `deadline`: the answer to this question. If a newer grant has arrived since
+   * `begun`, the answer may be about either grant, so this grant must not be used.
+   */
+  confirmedUntil(grant: Granted, begun: number, deadline: Renewed): number {
+    if (typeof deadline !== 'number' || grant.token !== this.latest) return 0
+    return Math.max(Math.min(deadline, begun + this.claim.lease), grant.deadline)
+  }
+}
+
+export const nobody: ReadonlySet<Waiter> = new Set()

@@ -1,0 +1,320 @@
+/**
+ * One kind of lock in one client: turns a call into a lease, and passes on what arrives from Redis.
+ *
+ *      LockClient ──▶ KindClient ─┬─▶ KeyState ─▶ Io ─┬─▶ Kind ─▶ Redis      key/: waiting for the grant
+ *                                 └─▶ Holds ──────────┘                       and keeping it
+ */
+import type { Backend } from './backend.ts'
+import type { Clock } from './clock.ts'
+import { type Details, type HolderInfo, LockClosedError, outageOf, outOfReach, rejection } from './errors.ts'
+import type { Hold, Loss } from './key/hold.ts'
+import { Holds } from './key/holds.ts'
+import { Io } from './key/io.ts'
+import { Lease } from './key/lease.ts'
+import { limit } from './key/limits.ts'
+import { LossNews } from './key/loss-news.ts'
+import { Schedule } from './key/schedule.ts'
+import { Table } from './key/table.ts'
+import type { Waiter, Wish } from './key/waiter.ts'
+import type { Granted, Kind, Via } from './kind.ts'
+import type { Stats } from './observe/stats.ts'
+import type { CallTerms, Settings } from './options.ts'
+import type { Keys } from './redis/keys.ts'
+
+/** The events in a client, each with its arguments. `held`: how many ms the hold lasted. */
+export interface Happenings {
+  /** The waiter was refused for the first time. */
+  waiting: [waiter: Waiter, client: KindClient]
+  acquired: [hold: Hold, waiter: Waiter]
+  renewed: [hold: Hold]
+  /** The hold ended by its release. */
+  released: [hold: Hold, held: number]
+  /** The hold ended without being released. */
+  lost: [hold: Hold, loss: Loss]
+  /**
+   * `disconnected`: a connection is gone. `reconnected`: all connections are up again. Over a quorum, both events are
+   * about a majority of the servers.
+   */
+  disconnected: [error: Error]
+  reconnected: []
+  /** An error that no promise reports. */
+  error: [error: Error]
+}
+
+/** Receives every event as it happens. */
+export interface Observer {
+  tell<H extends keyof Happenings>(what: H, ...about: Happenings[H]): void
+}
+
+/** What all kinds of lock share in one client. */
+export interface Host {
+  readonly backend: Backend
+  readonly clock: Clock
+  readonly settings: Settings
+  readonly stats: Stats
+  readonly observer: Observer
+  /** Reports an error that no promise reports. */
+  failed(error: unknown): void
+  /**
+   * Returns whether `close` has been called, and calls of this owner for this key do not re-enter a hold that this
+   * client still has. `owner`: undefined if the call cannot re-enter.
+   */
+  closedTo(keys: Keys, key: string, owner: string | undefined): boolean
+  /** Whether `close` has been called. */
+  readonly closing: boolean
+  /** Called when a hold has ended, in whatever way, after `close` has been called. */
+  ended(): void
+}
+
+/** Says how a call ends if it gets no lease. */
+export interface Without<T> {
+  /**
+   * Called when the time-out passed, or when the single attempt was refused. If `refused` returns an error, the call
+   * rejects with it. Otherwise the call resolves to the returned value.
+   */
+  refused(waiter: Waiter): T | Error
+  /** Adds the key to an error, for the rejection of the call. */
+  failed(error: unknown, key: string): unknown
+}
+
+export class KindClient<State = unknown> {
+  readonly keys: Keys
+  readonly kind: Kind<State>
+  readonly io: Io
+  readonly holding: Holds
+  readonly #host: Host
+  readonly #schedule: Schedule
+  readonly #table: Table
+  readonly #lossNews: LossNews | undefined
+
+  constructor(host: Host, kind: Kind<State>, keys: Keys) {
+    const { backend, clock, settings, stats, observer, failed } = host
+    this.#host = host
+    this.kind = kind
+    this.keys = keys
+    const channels = backend.channels(keys)
+    const patience = { waiterTtl: settings.waiterTtl, outage: settings.outageTimeout }
+    this.#schedule = new Schedule(clock)
+    this.#table = new Table(this.#schedule)
+    this.io = new Io(kind, channels, this.#schedule, patience, this.#table, {
+      waiting: waiter => observer.tell('waiting', waiter, this),
+      doubt: (id, token) => this.holding.doubt(id, token),
+      trouble: () => backend.trouble,
+      failed,
+    })
+    this.holding = new Holds(kind, this.#schedule, this.#table, {
+      renewed: hold => {
+        stats.renewed += 1
+        observer.tell('renewed', hold)
+      },
+      released: (hold, held) => {
+        stats.ended('released', held)
+        observer.tell('released', hold, held)
+      },
+      lost: (hold, loss, held) => {
+        stats.ended('lost', held)
+        observer.tell('lost', hold, loss)
+      },
+      failed,
+      outage: () => {
+        const { outage, awayFor } = this.io
+        return outage && outOfReach(outage, outageOf(awayFor))
+      },
+      get closing() {
+        return host.closing
+      },
+      ended: host.ended,
+    })
+    if (backend.inboxPerLock) this.#lossNews = new LossNews(clock, channels, id => this.holding.doubt(id))
+  }
+
+  /** How many calls wait, in lines and queues. */
+  get waiting(): number {
+    return this.#table.waiting
+  }
+
+  /** How many holds this client has. */
+  get held(): number {
+    return this.#table.holds.size
+  }
+
+  /**
+   * Resolves to the lease. If the wait ends without a lease, `without` says how the call ends. If `owner` is undefined,
+   * the call's id is its owner. With `once`, the call makes a single attempt.
+   *
+   * The caller awaits the promise that is made here. There is no second promise in between, which would delay the
+   * caller after the grant. Thousands of calls may wait at the same time, so a waiting call uses little memory: only a
+   * call with a time-out has a timer, and only a call with a signal has a listener.
+   */
+  acquire<T>(
+    key: string,
+    owner: string | undefined,
+    call: CallTerms,
+    once: boolean,
+    without: Without<T>,
+  ): Promise<Lease | T> {
+    const mayReenter = owner !== undefined && this.kind.reentrant
+    if (this.#host.closing && this.#host.closedTo(this.keys, key, mayReenter ? owner : undefined)) {
+      return Promise.reject(without.failed(new LockClosedError(), key))
+    }
+    const { signal } = call
+    if (signal?.aborted) return Promise.reject(without.failed(signal.reason, key))
+    const id = this.#host.backend.ids.next()
+    // A kind without a queue has no fair waiters: all its waiters wait in the line of the unfair ones.
+    const fairly = this.kind.tend !== undefined
+    const { label, lease, headStart, wants } = call
+    const wish: Wish = {
+      claim: { key, id, owner: owner ?? id, label, lease, headStart, wants },
+      mode: once ? 'once' : call.fair && fairly ? 'queue' : 'line',
+      fairAfter: fairly ? call.fairAfter : undefined,
+      timeout: call.timeout,
+      mayReenter,
+      after: mayReenter ? this.holding.record(key, owner) : undefined,
+    }
+    return new Promise<Lease | T>((resolve, reject) => {
+      let unlimited: (() => void) | undefined
+      const waiter = this.io.start(wish, (end, waiting, now) => {
+        unlimited?.()
+        const lease = end && 'token' in end ? this.#take(waiting, end, call, now) : undefined
+        // A listener of the `acquired` event may have aborted the signal.
+        if (signal?.aborted) {
+          if (lease) this.releaseQuietly(lease)
+          // The reason is the caller's own object, so it keeps its stack.
+          return reject(without.failed(signal.reason, key))
+        }
+        const outcome = lease ?? (end ? without.failed(end, key) : without.refused(waiting))
+        resolve(outcome instanceof Error ? rejection(outcome) : (outcome as Lease | T))
+      })
+      const timeout = once ? undefined : call.timeout
+      const giveUp = () => (signal?.aborted ? this.io.end(waiter, undefined) : this.io.outOfTime(waiter))
+      if ((signal || timeout !== undefined) && waiter.waits)
+        unlimited = limit(signal, timeout, this.#host.clock, giveUp)
+    })
+  }
+
+  /**
+   * Returns the holder for which the waiter waits, and how long it has held the lock. Undefined: the holder is not
+   * known.
+   */
+  holder({ claim, refusal, since }: Waiter): HolderInfo | undefined {
+    const holder = this.holding.holder(claim.key, refusal?.sent ?? since) ?? refusal?.holder
+    return holder && { label: holder.label, heldFor: Math.max(0, this.#host.clock.now() - holder.since) }
+  }
+
+  /** Returns what the message about a wait that took too long says about its lock. */
+  details({ claim, refusal }: Waiter): Details {
+    const { kind, io } = this
+    return {
+      noun: kind.noun,
+      heldBy: refusal?.holder && kind.heldBy?.(refusal.holder, claim),
+      away: io.awayFor,
+    }
+  }
+
+  /**
+   * Releases a lease at the end of the work that needed it. A failed release must not hide the outcome of that work. So
+   * if the release fails, an `error` event reports the failure, and the promise resolves to false.
+   */
+  releaseQuietly(lease: Lease): Promise<boolean> {
+    return this.holding.quietly(lease.key, lease.release())
+  }
+
+  /**
+   * Called when a message announces a grant. If no waiter and no hold has the id of the grant, returns false, and the
+   * caller of this method gives the grant back to Redis. If a hold has the id, and the message has a larger token than
+   * the hold, then Redis may have ended the hold and granted the lock to the same id again. But the message may be
+   * forged, so the message alone does not end the hold. Instead, the client asks Redis about the hold.
+   *
+   * While a hold is being released, Redis may grant the lock again to the hold's id. An example: client A sends a
+   * request for the lock, gets no answer, and sends it a second time. Redis grants the second request, and A releases
+   * the hold. After the release, the delayed first request reaches Redis, and Redis grants the lock to the same id
+   * again. A may still wait for the answer to its release, and will not send a second release. So this method returns
+   * false in this case, too, and the new grant is given back.
+   */
+  granted(id: string, token: number, via: Via): boolean {
+    const waiter = this.#table.waiters.get(id)
+    if (waiter) {
+      this.#table.of(waiter.claim.key).granted(waiter, token, via, this.#host.clock.now())
+      return true
+    }
+    const hold = this.#table.holds.get(id)
+    if (!hold || (hold.state.is === 'releasing' && token > hold.token)) return false
+    this.holding.doubt(id, token)
+    return true
+  }
+
+  /**
+   * Called when Redis has granted the lock to the waiter with this id, and the grant needs no proof. Returns false if
+   * this client has no such waiter.
+   */
+  won(id: string, grant: Granted): boolean {
+    return this.holding.grantedByReply(id, grant, this.#host.clock.now())
+  }
+
+  /**
+   * Called when a message says that a forced release has taken away the grant with this id and token. `why`: the hold is
+   * certainly gone, for this reason. Otherwise Redis is asked about it.
+   */
+  taken(id: string, token: number, why?: string): void {
+    if (why === undefined) this.holding.taken(id)
+    else this.holding.gone(id, why)
+    // If the reply with the grant arrives later, the waiter must not use it.
+    const waiter = this.#table.waiters.get(id)
+    if (waiter) waiter.lost = token
+  }
+
+  /** Called when another client, `by`, announces that the lock is free. The head of the line tries when it is its turn. */
+  unlocked(key: string, by: string | undefined): void {
+    this.#table.states.get(key)?.unlocked(by, this.#host.clock.now())
+  }
+
+  /** Called when the owner with this name holds the lock, so that the owner's other waiters can re-enter. */
+  entered(key: string, owner: string): void {
+    this.#table.states.get(key)?.entered(owner, this.#host.clock.now())
+  }
+
+  /**
+   * Called when messages may have been lost, perhaps because another server has taken over. Asks Redis about the waiters
+   * and holds of one key, or of all keys, and about holds that were released lately.
+   */
+  heard(key?: string): void {
+    this.io.look(key)
+    this.holding.doubtAll(key)
+    this.holding.endings.sendAgain(each => key === undefined || each === key)
+  }
+
+  /** Returns whether this owner has a hold of the lock that has not ended, and is not being released. */
+  holds(key: string, owner: string): boolean {
+    for (const hold of this.#table.states.get(key)?.holds ?? []) {
+      if (hold.claim.owner === owner && this.holding.lasts(hold)) return true
+    }
+    return false
+  }
+
+  /** Rejects every waiter with LockClosedError, except those that re-enter a hold of this client. */
+  refuse(): void {
+    this.io.refuse(({ claim, wish }) =>
+      this.#host.closedTo(this.keys, claim.key, wish.mayReenter ? claim.owner : undefined),
+    )
+  }
+
+  /** Stops renewing and watching the holds. */
+  close(): void {
+    this.#lossNews?.close()
+    this.holding.close()
+    this.#schedule.close()
+  }
+
+  #take(waiter: Waiter, grant: Granted, { renew, maxHold }: CallTerms, now: number): Lease {
+    const { claim, since, handoff, alone } = waiter
+    const { stats, observer } = this.#host
+    const hold = this.holding.take({ claim, since, renew, maxHold, alone }, grant, now)
+    this.#lossNews?.add(hold)
+    const lease = new Lease(hold, this.holding)
+    hold.lease = lease
+    stats.acquired(hold.via, hold.waited)
+    if (handoff !== undefined) stats.handedOff(handoff)
+    observer.tell('acquired', hold, waiter)
+    return lease
+  }
+}

@@ -1,0 +1,85 @@
+/** The state of a lock, as `inspect` returns it. */
+
+/**
+ * A waiter of the fair queue.
+ * @since 0.1.0
+ */
+export interface WaiterState {
+  /** The `id` of the lease that the waiter will get. @since 0.1.0 */
+  readonly id: string
+  /** The `owner` that the waiter's call gave, or a unique id if it gave none. @since 0.1.0 */
+  readonly owner: string
+  /** The `label` that the waiter's call gave; if it gave none, the label of its client. @since 0.1.0 */
+  readonly label: string
+  /** For a read-write lock: whether the waiter waits to read or to write. @since 0.2.0 */
+  readonly mode?: 'read' | 'write'
+  /** For a semaphore: how many permits the waiter wants. @since 0.2.0 */
+  readonly permits?: number
+  /** The waiter's place in the order of grants, from 1. @since 0.1.0 */
+  readonly position: number
+  /** ms since the waiter joined. @since 0.1.0 */
+  readonly waited: number
+  /** ms until the waiter expires and is skipped, unless its process sends a heartbeat first. @since 0.1.0 */
+  readonly expiresIn: number
+}
+
+/**
+ * A holder of a lock.
+ * @since 0.2.0
+ */
+export interface HolderState {
+  /** The `id` of the holder's lease; if its owner has re-entered, the `id` of the first lease. @since 0.2.0 */
+  readonly id: string
+  /** The `owner` that the holder's call gave, or a unique id if it gave none. @since 0.2.0 */
+  readonly owner: string
+  /** The `label` that the holder's call gave; if it gave none, the label of its client. @since 0.2.0 */
+  readonly label: string
+  /** For a read-write lock: whether the holder reads or writes. @since 0.2.0 */
+  readonly mode?: 'read' | 'write'
+  /** For a semaphore: how many permits the holder has taken. @since 0.2.0 */
+  readonly permits?: number
+  /** The fencing token of the holder's grant. @since 0.2.0 */
+  readonly fencingToken: number
+  /** ms since the holder's grant. @since 0.2.0 */
+  readonly heldFor: number
+  /** ms until the holder's lease ends. @since 0.2.0 */
+  readonly ttl: number
+}
+
+/**
+ * The state of a lock at one moment. `owner`, `label`, `fencingToken` and `ttl` are present while the lock is held.
+ * @since 0.1.0
+ */
+export interface LockState {
+  /** The key of the lock. @since 0.1.0 */
+  readonly key: string
+  /** The kind of the lock. Locks of different kinds may have the same key. @since 0.2.0 */
+  readonly kind: 'mutex' | 'readWrite' | 'semaphore'
+  /** Whether the lock is held. @since 0.1.0 */
+  readonly locked: boolean
+  /** The `owner` that the holder's call gave, or a unique id if it gave none. @since 0.1.0 */
+  readonly owner?: string
+  /** The `label` that the holder's call gave; if it gave none, the label of its client. @since 0.1.0 */
+  readonly label?: string
+  /** The number of live holds. In a mutex, it is more than 1 if the owner has re-entered. @since 0.1.0 */
+  readonly holds: number
+  /** The fencing token of the present grant. @since 0.1.0 */
+  readonly fencingToken?: number
+  /** ms until the holder's lease ends. @since 0.1.0 */
+  readonly ttl?: number
+  /**
+   * For a semaphore: how many permits it has, according to the newest call of a holder or waiter; absent if there is no
+   * holder and no waiter.
+   * @since 0.2.0
+   */
+  readonly permits?: number
+  /** For a semaphore: how many of its permits are taken. @since 0.2.0 */
+  readonly taken?: number
+  /** All holders in the order of their grants; for a mutex, at most one. @since 0.2.0 */
+  readonly holders: readonly HolderState[]
+  /**
+   * The waiters of the fair queue, in the order of grants. Unfair waiters are known only to their own clients.
+   * @since 0.1.0
+   */
+  readonly waiters: readonly WaiterState[]
+}

@@ -1,0 +1,124 @@
+/** A kind of lock in memory: calls the locks of the store, in the terms of `Kind`. */
+import type { LockError } from '../errors.ts'
+import type {
+  Claim,
+  Granted,
+  HoldName,
+  Inspection,
+  Kind,
+  KindDefinition,
+  Names,
+  Prolonging,
+  Queued,
+  Refused,
+  Released,
+  ScriptSet,
+  Tended,
+  Traits,
+} from '../kind.ts'
+import { Disagreements } from '../kinds/disagreements.ts'
+import type { Keys } from '../redis/keys.ts'
+import type { Asked, MemoryLock } from './lock.ts'
+
+/** What a kind uses of its store, and of its client's connection to it. */
+export interface Locks {
+  lock(name: string, key: string, mutex: boolean, keep: boolean): MemoryLock
+}
+export interface Runner {
+  run<T>(call: () => T): Promise<T>
+}
+
+export class MemoryKind<State> implements Kind<State> {
+  readonly noun: string | undefined
+  readonly heldBy: Kind['heldBy']
+  readonly shared: boolean
+  readonly reentrant: boolean
+  readonly local = true
+  /** Turns would need a timer. */
+  readonly inTurns = false
+  readonly inspection: Inspection<State>
+  readonly #traits: Traits<State>
+  readonly #mutex: boolean
+  readonly #keys: Keys
+  readonly #client: Runner
+  readonly #locks: Locks
+  readonly #waiterTtl: number
+  readonly #disagreements: Disagreements
+
+  constructor(
+    { name, traits }: KindDefinition<State, ScriptSet, Names>,
+    keys: Keys,
+    client: Runner,
+    locks: Locks,
+    waiterTtl: number,
+    warn: (error: LockError) => void,
+  ) {
+    if (!traits) throw new Error('this kind of lock is only in Redis')
+    this.noun = traits.noun
+    this.heldBy = traits.heldBy
+    this.shared = traits.shared
+    this.reentrant = traits.reentrant
+    this.#traits = traits
+    this.#mutex = name === ''
+    this.#keys = keys
+    this.#client = client
+    this.#locks = locks
+    this.#waiterTtl = waiterTtl
+    this.#disagreements = new Disagreements(traits, warn)
+    this.inspection = {
+      inspect: key => client.run(() => this.#state(key)),
+      isLocked: key => client.run(() => this.#lock(key).locked),
+      find: key => client.run(() => (this.#lock(key).used ? this.#state(key) : undefined)),
+      forceRelease: (key, only) =>
+        client.run(() => this.#lock(key).take('it was taken away by a forced release', only) > 0),
+    }
+  }
+
+  /** Reserves no tokens: the store is no further away than another waiter of the client. */
+  attempt(claim: Claim, mode: 'try' | 'queue', _reserve: number, waits: boolean): Promise<Granted | Refused> {
+    return this.#client.run(() => {
+      const answer = this.#lock(claim.key, true).ask(this.#asked(claim), mode === 'queue', waits)
+      if (!answer.granted && answer.among) this.#disagreements.check(claim, `${answer.among}`, answer.holder.label)
+      return answer
+    })
+  }
+
+  tend(key: string, waiters: readonly Queued[]): Promise<Tended> {
+    const asked = waiters.map(({ claim, ticket }) => ({ asked: this.#asked(claim), ticket: Number(ticket) }))
+    return this.#client.run(() => this.#lock(key, true).tend(asked))
+  }
+
+  leave({ key, id }: HoldName): Promise<void> {
+    return this.#client.run(() => this.#lock(key).leave(id))
+  }
+
+  giveBack(hold: HoldName): Promise<void> {
+    return this.leave(hold)
+  }
+
+  release({ key, id }: HoldName): Promise<Released> {
+    return this.#client.run(() => this.#lock(key).release(id))
+  }
+
+  renew(asked: readonly Prolonging[]) {
+    return this.#client.run(() => asked.map(({ hold: { key, id }, token, ms }) => this.#lock(key).renew(id, token, ms)))
+  }
+
+  placeOf(): string {
+    return ''
+  }
+
+  #lock(key: string, keep = false): MemoryLock {
+    return this.#locks.lock(this.#keys.of(key).lock, key, this.#mutex, keep)
+  }
+
+  #asked(claim: Claim): Asked {
+    const { mode, wants = claim.wants ?? '1/1' } = this.#traits
+    const [permits, of] = wants.split('/').map(Number) as [number, number]
+    return { ...claim, permits, of, mode, waiterTtl: this.#waiterTtl }
+  }
+
+  #state(key: string): State {
+    return this.#traits.stateOf(key, this.#lock(key).found)
+  }
+}

@@ -1,0 +1,420 @@
+/**
+ * One lock in memory: who holds it, who waits for it, and the rule by which it is granted. The rule is the same for all
+ * kinds: each claim wants some permits, and says how many the lock has. A mutex has one. In a read-write lock, a writer
+ * wants all permits, and readers wait in a line of their own.
+ *
+ * The semantics are those of lua/. Nothing is lost on the way here, so what lua/ does against lost messages is missing:
+ * a grant is told with its deadline, and a hold that is taken away ends in its client at once.
+ */
+import { surelyUntil } from '../clock.ts'
+import { LockDeadlockError } from '../errors.ts'
+import {
+  CLIENT_ID_LENGTH,
+  type Claim,
+  type Found,
+  type Granted,
+  type Holder,
+  type Refused,
+  type Tended,
+  type Via,
+} from '../kind.ts'
+import type { HolderState, WaiterState } from '../lock-state.ts'
+
+/** A claim, with what it asks of the lock. */
+export interface Asked extends Claim {
+  readonly permits: number
+  /** How many permits the lock has, according to this claim. */
+  readonly of: number
+  readonly mode: 'read' | 'write' | undefined
+  /** After how many ms the waiter expires if it sends no heartbeat. */
+  readonly waiterTtl: number
+}
+
+interface Holding extends Asked {
+  readonly token: number
+  readonly since: number
+  /** Whether the owner held the lock already. */
+  readonly again: boolean
+  until: number
+}
+
+interface Waiting {
+  readonly asked: Asked
+  readonly ticket: number
+  readonly joined: number
+  expires: number
+}
+
+/** `among`: how many permits the lock has, according to the holder's claim. */
+interface RefusedBy extends Refused {
+  readonly holder: Holder
+  readonly among: number | undefined
+}
+
+/** What a lock uses of its store. */
+export interface Hub {
+  now(): number
+  /** Issues the next token or ticket: a time in µs that is larger than the last one. */
+  tick(): number
+  /** Returns when a ticket was issued. */
+  timeOf(ticket: number): number
+  /** The last token or ticket. */
+  readonly last: number
+  /** Whether the client with this waiter or hold can receive messages. */
+  reaches(id: string): boolean
+  won(id: string, grant: Granted, lock: string): void
+  /** Called when a hold was taken away. Its client knows before this returns. */
+  taken(id: string, token: number, why: string): void
+  /** Returns how many clients listen. */
+  free(lock: string, by: string | undefined): number
+  entered(lock: string, owner: string): void
+  /** `head`: the first fair waiter. */
+  ends(lock: string, ms: number, head: string | undefined): void
+  /** Called when the lock has neither holders nor waiters. */
+  idle(lock: MemoryLock): void
+}
+
+const clientOf = (id: string) => id.slice(0, CLIENT_ID_LENGTH)
+
+export class MemoryLock {
+  readonly name: string
+  readonly key: string
+  readonly #hub: Hub
+  readonly #mutex: boolean
+  readonly #holds = new Map<string, Holding>()
+  /** The permits of all holds together. */
+  #taken = 0
+  #writers = 0
+  /** No hold ends before this time. */
+  #firstEnd = Number.POSITIVE_INFINITY
+  /** The fair waiters by ticket; in a read-write lock, only the writers. */
+  readonly #queue: Waiting[] = []
+  readonly #readers: Waiting[] = []
+  /** Who was admitted last while both readers and writers waited. */
+  #turn: 'read' | 'write' | undefined
+
+  constructor(name: string, key: string, mutex: boolean, hub: Hub) {
+    this.name = name
+    this.key = key
+    this.#mutex = mutex
+    this.#hub = hub
+  }
+
+  /** Makes an attempt. `join`: queue the claim if it is refused. `waits`: as for `Kind.attempt`. */
+  ask(asked: Asked, join: boolean, waits: boolean): Granted | RefusedBy {
+    const lapsed = this.#lapse()
+    const known = this.#holds.get(asked.id)
+    if (known) return this.#grant(known, known.again ? 'reentry' : 'immediate')
+    const owned = this.#ownedBy(asked)
+    if (enters(asked, owned)) return this.#reenter(asked, owned)
+    if (owned.length > 0 && !waits && !this.#find(asked.id)) throw new LockDeadlockError(asked.key)
+    if (join && (this.#waits || !this.#fits(asked))) {
+      this.#join(asked, this.#hub.tick() - Math.round(asked.headStart * 1_000))
+    }
+    this.#admit(lapsed ?? 'handoff', undefined, [asked.id])
+    const admitted = this.#holds.get(asked.id) ?? (!this.#waits && this.#fits(asked) ? this.#hold(asked) : undefined)
+    return admitted ? this.#grant(admitted, lapsed ?? 'immediate') : this.#refuse(asked)
+  }
+
+  tend(waiters: readonly { readonly asked: Asked; readonly ticket: number }[]): Tended {
+    const via = this.#lapse() ?? 'handoff'
+    for (const { asked, ticket } of waiters) if (!this.#holds.has(asked.id)) this.#join(asked, ticket)
+    const ids = waiters.map(({ asked }) => asked.id)
+    this.#admit(via, undefined, ids)
+    return {
+      ...this.#first,
+      sent: this.#hub.now(),
+      clock: this.#hub.last,
+      waiters: waiters.map(({ asked }) => {
+        const hold = this.#holds.get(asked.id)
+        if (hold) return this.#grant(hold, via)
+        const position = this.#position(asked)
+        return enters(asked, this.#ownedBy(asked)) ? -position : position
+      }),
+    }
+  }
+
+  /** Takes a request back, queued or granted. */
+  leave(id: string): void {
+    const lapsed = this.#lapse()
+    const hold = this.#holds.get(id)
+    if (hold) this.#end(hold)
+    if (this.#remove(id) || hold || lapsed) this.#vacated(lapsed ?? 'handoff', hold)
+  }
+
+  release(id: string): { ended: boolean; heard: number } {
+    const lapsed = this.#lapse()
+    const hold = this.#holds.get(id)
+    if (hold) this.#end(hold)
+    const heard = hold || lapsed ? this.#vacated(lapsed ?? 'handoff', hold, clientOf(id)) : 0
+    return { ended: hold !== undefined, heard }
+  }
+
+  /** Returns the time until which the hold lasts now; undefined: it is gone; 'anew': it is another grant by now. */
+  renew(id: string, token: number, ms: number): number | 'anew' | undefined {
+    const now = this.#hub.now()
+    const hold = this.#holds.get(id)
+    if (!hold || hold.until <= now) return undefined
+    if (hold.token > token) return 'anew'
+    hold.until = Math.max(hold.until, now + ms)
+    return surelyUntil(now, hold.until - now)
+  }
+
+  /** Takes the lock from its holders, or from the holder `only`. Returns how many holds there were. */
+  take(why: string, only?: string): number {
+    const lapsed = this.#lapse()
+    const holds = [...this.#holds.values()]
+    // A mutex has one holder, which is shown with the id of its first hold.
+    const whole = only === undefined || (this.#mutex && holds[0]?.id === only)
+    const lost = whole ? holds : holds.filter(({ id }) => id === only && !this.#mutex)
+    for (const hold of lost) this.#end(hold)
+    for (const { id, token } of lost) this.#hub.taken(id, token, why)
+    if (lost.length > 0 || lapsed) this.#vacated(lapsed ?? 'handoff', lost[0])
+    return lost.length
+  }
+
+  /** Whether there is a hold or a waiter. */
+  get used(): boolean {
+    return this.locked || this.#alive().length > 0
+  }
+
+  get locked(): boolean {
+    return this.#live().length > 0
+  }
+
+  get found(): Found {
+    const now = this.#hub.now()
+    const live = this.#live()
+    const alive = this.#alive()
+    const numbers = [
+      ...live.map(({ since, of }) => [since, of] as const),
+      ...alive.map(({ joined, asked }) => [joined, asked.of] as const),
+    ]
+    const [newest] = numbers.sort(([a], [b]) => b - a)
+    return {
+      permits: newest?.[1],
+      holders: live.map(
+        ({ id, owner, label, permits, token: fencingToken, since, until }): HolderState => ({
+          id,
+          owner,
+          label,
+          ...(!this.#mutex && { permits }),
+          fencingToken,
+          heldFor: Math.floor(now - since),
+          ttl: Math.floor(until - now),
+        }),
+      ),
+      waiters: alive.map(
+        ({ asked: { id, owner, label, permits }, joined, expires }, i): WaiterState => ({
+          id,
+          owner,
+          label,
+          ...(!this.#mutex && { permits }),
+          position: i + 1,
+          waited: Math.floor(now - joined),
+          expiresIn: Math.floor(expires - now),
+        }),
+      ),
+    }
+  }
+
+  // The holds.
+
+  #live(): Holding[] {
+    const now = this.#hub.now()
+    return [...this.#holds.values()].filter(({ until }) => until > now)
+  }
+
+  /** Ends the holds whose leases are over. Returns 'expiry' if there were any. */
+  #lapse(): 'expiry' | undefined {
+    const now = this.#hub.now()
+    if (now < this.#firstEnd) return undefined
+    const over = [...this.#holds.values()].filter(({ until }) => until <= now)
+    for (const hold of over) this.#end(hold)
+    this.#firstEnd = Math.min(...[...this.#holds.values()].map(({ until }) => until))
+    return over.length > 0 ? 'expiry' : undefined
+  }
+
+  #hold(asked: Asked, owned: readonly Holding[] = this.#ownedBy(asked), again = false): Holding {
+    const { id, owner, lease, permits, mode } = asked
+    const now = this.#hub.now()
+    // All holds of an owner have one token, as those of a re-entry.
+    const token = owned[0]?.token ?? this.#hub.tick()
+    const hold: Holding = { ...asked, token, since: now, again, until: now + lease }
+    this.#holds.set(id, hold)
+    this.#taken += permits
+    if (mode === 'write') this.#writers += 1
+    this.#firstEnd = Math.min(this.#firstEnd, hold.until)
+    const nested = clientOf(owner) === clientOf(id)
+    if (owned.length === 0 && !nested) this.#hub.entered(this.name, owner)
+    this.#tellEnd(lease)
+    return hold
+  }
+
+  #end({ id, permits, mode }: Holding): void {
+    this.#holds.delete(id)
+    this.#taken -= permits
+    if (mode === 'write') this.#writers -= 1
+  }
+
+  /**
+   * Returns the holds by which this claim may re-enter. If the caller of the first hold gave no owner, the owner is an
+   * id of its client, and only calls of this client re-enter.
+   */
+  #ownedBy({ id, owner, mode }: Asked): Holding[] {
+    if (owner === id || !(this.#mutex || mode)) return []
+    return [...this.#holds.values()].filter(hold => {
+      const client = clientOf(hold.id)
+      return hold.owner === owner && (clientOf(owner) !== client || clientOf(id) === client)
+    })
+  }
+
+  /** If the first hold is of the same client, and wants the same, it lasts as long as the new one, which is inside it. */
+  #reenter(asked: Asked, owned: readonly Holding[]): Granted {
+    this.#remove(asked.id)
+    const hold = this.#hold(asked, owned, true)
+    const first = owned.find(
+      ({ id, mode, again }) => !again && mode === asked.mode && clientOf(id) === clientOf(asked.id),
+    )
+    if (first) first.until = Math.max(first.until, hold.until)
+    const grant = this.#grant(hold, 'reentry')
+    return { ...grant, ends: grant.deadline, around: first?.id }
+  }
+
+  #grant({ token, until, lease }: Holding, via: Via): Granted {
+    const now = this.#hub.now()
+    return { granted: true, token, deadline: surelyUntil(now, Math.min(until - now, lease)), via }
+  }
+
+  #refuse(asked: Asked): RefusedBy {
+    const waiting = this.#find(asked.id)
+    return {
+      ...this.#first,
+      granted: false,
+      sent: this.#hub.now(),
+      position: waiting ? this.#position(asked) : 0,
+      ticket: `${waiting?.ticket ?? 0}`,
+      clock: this.#hub.last,
+    }
+  }
+
+  /** The holder whose lease ends first; of a mutex, its only holder. */
+  get #first() {
+    const now = this.#hub.now()
+    let [hold] = this.#holds.values()
+    let ends = hold?.until ?? now
+    for (const each of this.#holds.values()) {
+      if (this.#mutex) ends = Math.max(ends, each.until)
+      else if (each.until < ends) ({ until: ends } = hold = each)
+    }
+    const taken = [this.#taken, this.#holds.size] as const
+    return {
+      ttl: Math.max(0, ends - now),
+      holder: { label: hold?.label ?? '', since: hold?.since ?? now, taken },
+      among: hold?.of,
+      owner: hold && hold.owner !== hold.id ? hold.owner : undefined,
+    }
+  }
+
+  #fits({ permits, of }: Asked): boolean {
+    return this.#taken + permits <= of
+  }
+
+  // The waiters.
+
+  get #waits(): boolean {
+    return this.#queue.length + this.#readers.length > 0
+  }
+
+  #isAlive({ asked, expires }: Waiting): boolean {
+    return expires > this.#hub.now() && this.#hub.reaches(asked.id)
+  }
+
+  #alive(): Waiting[] {
+    const now = this.#hub.now()
+    return [...this.#queue, ...this.#readers].filter(({ expires }) => expires > now)
+  }
+
+  #find(id: string): Waiting | undefined {
+    return [...this.#queue, ...this.#readers].find(({ asked }) => asked.id === id)
+  }
+
+  /** Adds the waiter, unless it is there. Counts as its heartbeat. */
+  #join(asked: Asked, ticket: number): void {
+    const expires = this.#hub.now() + asked.waiterTtl
+    const known = this.#find(asked.id)
+    if (known) {
+      known.expires = expires
+      return
+    }
+    const line = asked.mode === 'read' ? this.#readers : this.#queue
+    let at = line.length
+    while (at > 0 && line[at - 1]!.ticket > ticket) at--
+    line.splice(at, 0, { asked, ticket, joined: this.#hub.timeOf(ticket) + asked.headStart, expires })
+  }
+
+  #remove(id: string): boolean {
+    for (const line of [this.#queue, this.#readers]) {
+      const at = line.findIndex(({ asked }) => asked.id === id)
+      if (at >= 0) return line.splice(at, 1).length > 0
+    }
+    return false
+  }
+
+  /** The place in the order of grants, from 1, as far as it is known now. */
+  #position({ id, mode }: Asked): number {
+    const readers = this.#readers.findIndex(({ asked }) => asked.id === id) + 1
+    if (mode === 'read') return this.#writers > 0 ? readers : readers + 1
+    const place = this.#queue.findIndex(({ asked }) => asked.id === id) + 1
+    return this.#writers > 0 || place > 1 ? place + this.#readers.length : place
+  }
+
+  /**
+   * Admits waiters: in the order of their tickets, and nobody overtakes the first, even if it wants more permits than
+   * are free. While both readers and writers wait, they take turns, and a readers' turn admits all who wait by then.
+   * The waiters `mine` learn of their grants by the answer to the call. Returns how many clients heard that the lock may
+   * be free for unfair waiters.
+   */
+  #admit(via: Via, by?: string, mine: readonly string[] = []): number {
+    if (!this.#waits) return 0
+    const admit = ({ asked }: Waiting) => {
+      const hold = this.#hold(asked)
+      if (!mine.includes(asked.id)) this.#hub.won(asked.id, this.#grant(hold, via), this.name)
+    }
+    const queue = this.#queue
+    const dropDead = () => {
+      while (queue[0] && !this.#isAlive(queue[0])) queue.shift()
+    }
+    dropDead()
+    if (this.#writers > 0) this.#turn = 'write'
+    else if (queue.length === 0 || this.#turn === 'write') {
+      for (const reader of this.#readers.splice(0)) if (this.#isAlive(reader)) admit(reader)
+      if (this.#taken > 0) this.#turn = 'read'
+    }
+    for (; queue[0] && this.#fits(queue[0].asked); dropDead()) {
+      if (queue[0].asked.mode) this.#turn = 'write'
+      admit(queue.shift() as Waiting)
+    }
+    return this.#waits ? 0 : this.#hub.free(this.name, by)
+  }
+
+  /** Called when a hold has ended, or a waiter has left. `by`: the client that released. */
+  #vacated(via: Via, ended: Holding | undefined, by?: string): number {
+    // Of the holds of a mutex, and of readers, only the end of the last one makes room for others.
+    const opened = this.#taken === 0 || !(this.#mutex || ended?.mode === 'read')
+    const heard = this.#waits ? this.#admit(via, by) : opened ? this.#hub.free(this.name, by) : 0
+    // The latest lease of a mutex may have been released, and the other ones end earlier.
+    if (this.#mutex && this.#holds.size > 0) this.#tellEnd(this.#first.ttl)
+    if (this.#holds.size === 0 && !this.#waits) this.#hub.idle(this)
+    return heard
+  }
+
+  /** Tells waiters when a lease ends, because it may end before they look again. */
+  #tellEnd(ttl: number): void {
+    this.#hub.ends(this.name, ttl, (this.#queue[0] ?? this.#readers[0])?.asked.id)
+  }
+}
+
+function enters({ mode }: Asked, owned: readonly Holding[]): boolean {
+  return mode === 'write' ? owned.some(hold => hold.mode === 'write') : owned.length > 0
+}

@@ -1,0 +1,248 @@
+import { mock } from 'node:test'
+import { setTimeout as realPause } from 'node:timers/promises'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { type Lease, LockArgumentError, LockClient } from '../../src/index.ts'
+import type { MemoryHub } from '../../src/memory/hub.ts'
+import { memory } from '../../src/memory/index.ts'
+import { runNode } from '../kit/program.ts'
+import { client, freshKey } from '../kit/redis.ts'
+
+afterEach(() => {
+  vi.useRealTimers()
+  mock.timers.reset()
+})
+
+const timers = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate', 'clearImmediate'] as const
+
+/** Each way in which a test runner replaces time. `advance` does so in a moment. */
+const ways = {
+  'everything faked that Vitest can fake': {
+    install: () => vi.useFakeTimers({ toFake: [...timers, 'Date', 'performance', 'hrtime', 'queueMicrotask'] }),
+    advance: (ms: number) => vi.advanceTimersByTimeAsync(ms),
+  },
+  'the default of Vitest': {
+    install: () => vi.useFakeTimers(),
+    advance: (ms: number) => vi.advanceTimersByTimeAsync(ms),
+  },
+  'the timers alone, as by the legacy timers of Jest': {
+    install: () => vi.useFakeTimers({ toFake: [...timers] }),
+    advance: (ms: number) => vi.advanceTimersByTimeAsync(ms),
+  },
+  'mock.timers of Node, which leaves `performance` as it is': {
+    install: () => mock.timers.enable(),
+    advance: async (ms: number) => {
+      for (let left = ms; left > 0; left -= 10) {
+        mock.timers.tick(10)
+        for (let turns = 0; turns < 20; turns++) await null
+      }
+    },
+  },
+}
+
+describe.each(Object.entries(ways))('under fake timers: %s', (name, { install, advance }) => {
+  const made = (options = {}) => client(options, memory())
+
+  test.each(['before', 'after'])('installed %s the client is made: nothing but time needs an advance', async when => {
+    if (when === 'before') install()
+    const store = memory()
+    const [one, two] = [client({}, store), client({}, store)]
+    if (when === 'after') install()
+    const key = freshKey()
+    const heard: string[] = []
+    for (const event of ['waiting', 'acquired', 'released', 'lost'] as const) one.on(event, () => heard.push(event))
+
+    const first = await one.lock(key)
+    const [fair, unfair] = [two.lock(key, { fair: true }), one.lock(key)]
+    expect(await two.tryLock(key)).toBeNull()
+    expect(await first.release()).toBe(true)
+    const second = await fair
+    expect(second.via).toBe('handoff')
+    await second.release()
+    const third = await unfair
+    expect(await two.forceRelease(key)).toBe(true)
+    expect([third.held, third.signal.aborted]).toEqual([false, true])
+    await one.using(key, () => one.using(key, () => {}))
+    const readers = [await one.readWrite(key).read.lock(), await two.readWrite(key).read.lock()]
+    const writer = two.readWrite(key).write.lock({ fair: true })
+    await Promise.all(readers.map(each => each.release()))
+    await (await writer).release()
+    await two.all([key, two.semaphore(key, 1)]).using(() => {})
+    const left = await one.lock(key)
+    await Promise.all([one.close(), two.close()])
+    expect(left.held).toBe(false)
+    expect(heard).toContain('waiting')
+    expect(heard.filter(event => event === 'lost')).toHaveLength(2)
+  })
+
+  test('a test may advance the time at once, before the call is answered', async () => {
+    const locks = made()
+    install()
+    const lease = await locks.lock(freshKey(), { lease: 60_000 })
+    const calls = [undefined, true].map(fair => locks.tryLock(lease.key, { timeout: 1_000, ...(fair && { fair }) }))
+    if (name.startsWith('mock.timers')) mock.timers.tick(1_010)
+    else vi.advanceTimersByTime(1_010)
+    expect(await Promise.all(calls)).toEqual([null, null])
+    await lease.release()
+  })
+
+  // They leave `performance` as it is, so real time counts as well, and a slow machine would change what happens when.
+  if (name.startsWith('mock.timers') || name.startsWith('the timers alone')) return
+
+  test('a time-out, the end of a lease, a renewal, and the turn of a waiter after a lease', async () => {
+    const locks = made({ lease: 9_000 })
+    install()
+    const [key, other] = [freshKey(), freshKey()]
+    const renewed = await locks.lock(key)
+    const late = locks.lock(key, { timeout: 30_000 }).catch(error => error)
+    const short = await locks.lock(other, { lease: 2_000 })
+    const next = locks.lock(other)
+    await advance(1_500)
+    expect([short.held, short.signal.aborted]).toEqual([true, false])
+    await advance(600)
+    expect([short.held, short.signal.aborted]).toEqual([false, true])
+    expect((await next).via).toBe('expiry')
+    await advance(30_000)
+    expect(await late).toMatchObject({ code: 'ERR_LOCK_TIMEOUT', holder: {} })
+    expect(renewed.held).toBe(true)
+    expect(locks.stats().renewed).toBeGreaterThan(3)
+  })
+
+  test('an outage: single attempts reject at once, a wait after `outageTimeout`, and a lease is lost at its end', async () => {
+    const store = memory()
+    const [locks, other] = [client({ outageTimeout: 3_000, lease: 6_000 }, store), client({}, store)]
+    install()
+    const key = freshKey()
+    const lease = await locks.lock(key)
+    store.disconnect(locks)
+    await expect(locks.tryLock(freshKey())).rejects.toMatchObject({ code: 'ERR_LOCK_CONNECTION' })
+    const wait = locks.lock(freshKey()).catch(error => error)
+    await advance(2_900)
+    expect(await Promise.race([wait, 'pending'])).toBe('pending')
+    await advance(300)
+    expect(await wait).toMatchObject({ code: 'ERR_LOCK_CONNECTION' })
+    expect(lease.held).toBe(true)
+    await advance(4_000)
+    expect([lease.held, lease.signal.aborted]).toEqual([false, true])
+    expect((await other.lock(key)).via).toMatch(/immediate|expiry/)
+    store.reconnect(locks)
+    await (await locks.lock(freshKey())).release()
+  })
+
+  test('a client goes on when real time is back', async () => {
+    const locks = made()
+    install()
+    const lease = await locks.lock(freshKey())
+    const waiting = locks.lock(lease.key, { timeout: 60_000 })
+    await advance(50_000)
+    vi.useRealTimers()
+    mock.timers.reset()
+    expect(lease.held).toBe(true)
+    const key = freshKey()
+    await locks.lock(key)
+    expect(await locks.tryLock(key, { timeout: 20 })).toBeNull()
+    await lease.release()
+    await (await waiting).release()
+  })
+})
+
+test('a lock that nobody uses has no timer, and leaves nothing in the store (I7)', async () => {
+  vi.useFakeTimers()
+  const store = memory()
+  const locks = client({}, store)
+  const key = freshKey()
+  await locks.using(key, () => locks.using(key, () => {}))
+  const lease = await locks.lock(key)
+  const next = locks.lock(key)
+  await lease.release()
+  await locks.tryLock(key)
+  await (await next).release()
+  await locks.readWrite(key).read.using(() => locks.semaphore(key, 2).using(() => locks.inspect(key)))
+  expect(vi.getTimerCount()).toBe(0)
+  expect((store as MemoryHub).locks.size).toBe(0)
+})
+
+test('a program that does nothing but lock still has its timers', async () => {
+  const locks = client({}, memory())
+  let running = true
+  setTimeout(() => (running = false), 20)
+  while (running) await locks.using('key', () => {})
+})
+
+test('tokens rise whatever the clock does', async () => {
+  const locks = client({}, memory())
+  const key = freshKey()
+  const tokens: number[] = []
+  const take = async () => tokens.push(await locks.using(key, ({ fencingToken }) => fencingToken))
+  await take()
+  vi.useFakeTimers({ now: 0 })
+  await take()
+  vi.setSystemTime(1_000_000_000_000_000)
+  await take()
+  vi.useRealTimers()
+  await take()
+  expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b))
+})
+
+test('lose: every hold of the key ends, of every kind; its holders know; the next waiter is granted', async () => {
+  const store = memory()
+  const [one, two] = [client({}, store), client({}, store)]
+  const key = freshKey()
+  const lost: Lease[] = [
+    await one.lock(key, { owner: 'me' }),
+    await two.lock(key, { owner: 'me' }),
+    await one.readWrite(key).read.lock(),
+    await one.semaphore(key, 2).lock(),
+    await two.semaphore(key, 2).lock(),
+  ]
+  const kept = await one.lock(freshKey())
+  const next = two.lock(key, { fair: true })
+  await realPause(20)
+  expect(store.lose(key)).toBe(lost.length)
+  for (const { held, signal } of lost) expect([held, signal.reason?.code]).toEqual([false, 'ERR_LOCK_LOST'])
+  const { fencingToken, via } = await next
+  expect([via, fencingToken > lost[0]!.fencingToken]).toEqual(['handoff', true])
+  expect([store.lose(freshKey()), kept.held]).toEqual([0, true])
+})
+
+test('what makes no sense in memory is refused', () => {
+  const store = memory()
+  const wrong: [string, () => unknown][] = [
+    ['memory()', () => (memory as (...given: unknown[]) => unknown)('redis://localhost')],
+    ['replicas', () => new LockClient(store, { replicas: { min: 1, timeout: 100 } })],
+    ['redis', () => new LockClient([store, memory(), memory()] as never)],
+    ['redis', () => new LockClient([store, 'redis://one', 'redis://two'] as never)],
+    ['client', () => store.disconnect(client({}, memory()))],
+    ['key', () => store.lose('')],
+  ]
+  for (const [option, make] of wrong) {
+    expect(make).toThrow(LockArgumentError)
+    expect(make).toThrow(expect.objectContaining({ option }))
+  }
+})
+
+test('clients of one store share locks only if their prefix is the same', async () => {
+  const store = memory()
+  const [one, same, other] = [client({}, store), client({}, store), client({ prefix: 'other' }, store)]
+  await one.lock('key')
+  expect(await same.tryLock('key')).toBeNull()
+  expect(await other.tryLock('key')).not.toBeNull()
+})
+
+test('needs no timer, and keeps no process alive, also where `process.nextTick` is faked', async () => {
+  const program = `
+    import { LockClient } from './src/index.ts'
+    import { memory } from './src/memory/index.ts'
+    const locks = new LockClient(memory())
+    const { nextTick } = process
+    const late = setTimeout(() => console.log('still there'), 10_000).unref()
+    process.nextTick = globalThis.queueMicrotask = globalThis.setImmediate = () => {}
+    const lease = await locks.lock('key')
+    const next = locks.lock('key', { fair: true })
+    await locks.semaphore('key', 1).using(() => lease.release())
+    await (await next).release()
+    process.nextTick = nextTick
+    console.log('done')
+  `
+  const { code, output, errors } = await runNode(['--import', 'tsx', '--input-type', 'module', '-e', program])
+  expect([code, output.trim(), errors]).toEqual([0, 'done', ''])
+})
