@@ -9,4 +9,4 @@ local time = redis.call('TIME')
 local second, rest = time[1], time[2]
 stamp = #rest == 6 and second .. rest or second .. ('00000' .. rest):sub(-6)
 micros = stamp + 0
-now = (micros - micros % 1000) / 1000
+now = math.floor(micros / 1000)

@@ -38,7 +38,7 @@ const samples = [
   "return redis.call('SET', KEYS[1], 'v')",
   "redis.call('ZADD', KEYS[1], 1750000000000001, 'm') return redis.call('ZSCORE', KEYS[1], 'm') + 1",
   "redis.call('ZADD', KEYS[1], 1.5, 'm') return redis.call('ZPOPMIN', KEYS[1])",
-  "local list = {} for i = 1, 7000 do list[i] = i end return redis.call('EXISTS', unpack(list))",
+  "local list = {} for i = 1, 7000 do list[i] = i end return redis.call('ZREM', KEYS[1], unpack(list))",
   "local list = {} for i = 1, 8000 do list[i] = i end return (pcall(unpack, list)) and 'fits' or 'too many'",
   // Samples of errors: a command fails, and the script may catch the error; the script itself fails; the script returns
   // an error.
