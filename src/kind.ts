@@ -377,6 +377,8 @@ export interface KindNames<N extends Names = Names> {
 /** A script of lua/ after the build: the names from the script's header, and the script's text. */
 export interface Script {
   readonly keys: readonly string[]
+  /** How many of the keys exist as long as the lock is held (lua/shared/keys.lua); absent: all; 0: half of them. */
+  readonly least?: number
   readonly args: readonly string[]
   /** The status words of the script's replies. This property exists only in the type; it has no value at run time. */
   readonly replies?: readonly string[]
@@ -386,10 +388,7 @@ export interface Script {
 
 export type ScriptSet = Readonly<Record<string, Script>>
 
-/**
- * The keys for one call of a script, by their names in the script's header. The value of `locks` is a list of keys.
- * Every other value is one key.
- */
+/** The keys for one call of a script, by their names in the script's header. The value of `keys` is a list of keys. */
 export type KeysOf<S extends Script> = { readonly [K in S['keys'][number]]: string | readonly string[] }
 /**
  * The arguments for one call of a script, by their names in the script's header. If an argument is undefined, all later

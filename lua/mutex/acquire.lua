@@ -28,7 +28,9 @@
 -- again (I3). The waiter names the token of the vote, because a repeated request must not give a later vote back (I5).
 --
 -- KEYS
---   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua)
+--   lock        HASH    the lock
+--   queue?      ZSET    fair waiters by ticket
+--   deadlines?  ZSET    see lua/shared/live.lua
 -- ARGV
 --   claim       string  the caller, and what it asks for (lua/shared/claim.lua)
 --   mode?       string  'queue': join the queue if refused. 'try', or absent: do not join. 'raise': if the id holds, raise its token to the floor, unless it is larger already; never take the lock. 'same': if the id holds or may re-enter, set the token to exactly the floor; take the lock only if it is free and nobody is queued; never join the queue. 'place': as 'queue', but with exactly the ticket `floor`; if the id holds with the token `returned`, end that hold first
@@ -61,7 +63,7 @@ if not holder and not queued and clock ~= NO_CLOCK and (not floor or mode == 'tr
   return 'granted ' .. tick
 end
 
--- include: keys
+-- include: keys { given = deadlines }
 -- include: holder
 -- include: ends
 local id = claim:sub(1, ID_END)
@@ -91,16 +93,16 @@ if held and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
       -- include: agree
     end
     if holds then
-      -- include: trim { timetable = all }
+      -- include: trim { from = 0 }
     else
-      redis.call('ZADD', all, ends, hold)
+      redis.call('ZADD', deadlines, ends, hold)
       redis.call('HSET', lock, 'holds', 1)
     end
     local deadline = now + lease
-    redis.call('ZADD', all, deadline, id)
+    redis.call('ZADD', deadlines, deadline, id)
     if id:sub(1, CLIENT_END) == ours and tonumber(lease) > tonumber(holder:match(LEASE, HELD_TERMS_AT)) then
-      local first = tonumber(redis.call('ZSCORE', all, hold) or nil)
-      if first and first >= now and first < deadline then redis.call('ZADD', all, deadline, hold) end
+      local first = tonumber(redis.call('ZSCORE', deadlines, hold) or nil)
+      if first and first >= now and first < deadline then redis.call('ZADD', deadlines, deadline, hold) end
     end
     if deadline > ends then
       -- include: prolong
@@ -111,7 +113,7 @@ if held and claim:sub(TERMS_AT, NAMELESS_END) ~= NAMELESS then
       redis.call('HSET', lock, 'keep', life)
       redis.call('PEXPIREAT', lock, life)
     end
-    redis.call('PEXPIREAT', all, keep)
+    redis.call('PEXPIREAT', deadlines, keep)
     -- An earlier call with this id, in mode 'queue', may have put the claim into the queue. The claim is removed now,
     -- whatever the mode of this call is.
     if queued then redis.call('ZREM', queue, claim) end
@@ -156,8 +158,8 @@ if joins and (held or queued) then
   -- include: enqueue { fresh = position == 1 }
   if not joined then
     ticket = string.format('%.0f', redis.call('ZSCORE', queue, claim))
-    redis.call('ZADD', expiry, now + ttl, id)
-    redis.call('PEXPIREAT', expiry, queued)
+    redis.call('ZADD', deadlines, WAITER + now + ttl, id)
+    redis.call('PEXPIREAT', deadlines, holds and keep or queued)
   end
   -- include: place
 end
@@ -167,7 +169,6 @@ if not held then
   if holder then
     -- include: unreported
   end
-  -- include: forget
   if queued then
     -- include: promote { reason = holder and 'expiry' or 'handoff', mine = id }
     if unfinished then return 'unfinished' end
@@ -175,6 +176,7 @@ if not held then
   else
     holder = false
   end
+  -- include: forget
   if not holder then
     -- include: clock
     token, hold = tick, id

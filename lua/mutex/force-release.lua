@@ -8,7 +8,9 @@
 -- the remaining holds learn of the loss when they renew.
 --
 -- KEYS
---   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua)
+--   lock        HASH    the lock
+--   queue?      ZSET    fair waiters by ticket
+--   deadlines?  ZSET    see lua/shared/live.lua
 -- ARGV
 --   request     string  an unguessable name for this request only
 --   only?       string  the id of the holder that loses the lock; absent: any holder
@@ -28,9 +30,12 @@
 if redis.call('HMGET', lock, 'forced')[1] == request then return 'released' end
 if not holder or ends < now or (only and only ~= hold) then return 'free' end
 
--- include: keys
+-- include: keys { given = deadlines }
 local ended, lost = token, { hold }
-if holds then lost = redis.call('ZRANGE', all, -MOST_TOLD, -1) end
+if holds then
+  local many = redis.call('ZCOUNT', deadlines, '-inf', '(' .. WAITER)
+  lost = redis.call('ZRANGE', deadlines, math.max(0, many - MOST_TOLD), many - 1)
+end
 -- include: unreported
 -- include: open { mine = nil }
 redis.call('HSET', lock, 'forced', request, 'clock', string.format('%.0f', clock))

@@ -2,7 +2,9 @@
 -- Writes nothing.
 --
 -- KEYS
---   lock     HASH    the lock; its other keys follow from it (lua/shared/keys.lua)
+--   lock        HASH    the lock
+--   queue?      ZSET    fair waiters by ticket
+--   deadlines?  ZSET    see lua/shared/live.lua
 -- ARGV
 --   most?    number  how many waiters to read at most; absent: read only the holder
 --   ticket?  string  the ticket of the last waiter of the previous page; absent: this is the first page
@@ -13,8 +15,8 @@
 
 local lockState = redis.call('HMGET', lock, 'holder', 'holds')
 local holds = lockState[2]
--- include: keys
-local live = holds and redis.call('ZCOUNT', all, now, '+inf')
+-- include: keys { given = deadlines }
+local live = holds and redis.call('ZCOUNT', deadlines, now, '(' .. WAITER)
 local page, times = {}, {}
 if most then
   -- include: page

@@ -5,7 +5,9 @@
 -- neither queued nor a holder, nothing changes, so the call may be repeated.
 --
 -- KEYS
---   lock      HASH    the lock
+--   lock        HASH    the lock
+--   queue?      ZSET    fair waiters by ticket
+--   deadlines?  ZSET    see lua/shared/live.lua
 -- ARGV
 --   id        string  the caller's id, as a waiter and as a holder
 --   entry?    string  the caller's claim; absent: the caller has not tried to join the queue
@@ -17,14 +19,14 @@
 -- Invariants: I4 I5 I7
 -- include: state
 -- include: holder
--- include: keys
+-- include: keys { given = deadlines }
 
 local outcome = 'absent'
--- If the waiter is not in the queue, its deadline stays in `expiry`. Without this deadline, the key `expiry` might be
--- empty, and the rest of the script may read `expiry`. While a cluster moves the slot, reading an empty key would fail
+-- If the waiter is not in the queue, its deadline stays in `deadlines`. Without this deadline, the key might be empty,
+-- and the rest of the script may read it. While a cluster moves the slot, reading an empty key would fail
 -- (lua/shared/promote.lua).
 if entry and redis.call('ZREM', queue, entry) == 1 then
-  redis.call('ZREM', expiry, id)
+  redis.call('ZREM', deadlines, id)
   outcome = 'left'
 end
 -- Fast path: the usual case returns here, before the work that only rarer cases need.

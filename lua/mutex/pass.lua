@@ -8,7 +8,8 @@
 -- PEXPIREAT comes first because a server at maxmemory refuses a script whose first write is HSET.
 --
 -- KEYS
---   lock      HASH    the lock
+--   lock        HASH    the lock
+--   deadlines?  ZSET    see lua/shared/live.lua
 -- ARGV
 --   id        string  the hold
 --   claim     string  the claim of the new holder, in which the id is replaced by the id of the hold
@@ -23,7 +24,9 @@
 -- include: ends
 -- include: time
 
--- include: all
+if holds then
+  -- include: keys { given = deadlines }
+end
 -- include: live
 if hold ~= id or not lives or lives < now then return 'gone' end
 

@@ -8,7 +8,9 @@
 -- reports the last of them.
 --
 -- KEYS
---   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua)
+--   lock        HASH    the lock
+--   queue?      ZSET    fair waiters by ticket
+--   deadlines?  ZSET    see lua/shared/live.lua
 -- ARGV
 --   id          string  the hold to end; if the next holder is a waiter of the same client, the reply contains its grant
 --   used?       string  the last token that the client has issued on its own; absent: Redis knows of all tokens that the client has issued
@@ -32,7 +34,7 @@ if holder and not queuedUntil and not holds and holder:sub(HELD_ID_AT, HELD_ID_E
 end
 
 -- include: numbers
--- include: keys
+-- include: keys { given = deadlines }
 -- include: holder
 -- include: time
 local ends

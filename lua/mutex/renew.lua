@@ -12,7 +12,7 @@
 -- lose its lock only because the server has no free memory.
 --
 -- KEYS
---   locks...  HASH    the lock of each hold
+--   keys...   HASH    the lock of each hold, and then, in the same order, the deadlines of each (lua/shared/live.lua)
 -- ARGV
 --   asked...  id, token, ms for each lock: the hold, the token that its client knows, and the wanted lease from now
 -- Replies
@@ -23,7 +23,7 @@
 --
 -- include: time
 
-local function renew(lock, id, known, lease)
+local function renew(lock, deadlines, id, known, lease)
   local state = redis.pcall('HMGET', lock, 'holder', 'clock', 'keep', 'holds')
   if state.err then
     if state.err:find('WRONGTYPE') then return false end
@@ -33,7 +33,9 @@ local function renew(lock, id, known, lease)
   local clock, keep = tonumber(state[2] or 0), tonumber(state[3] or 0)
   -- include: holder
   -- include: ends
-  -- include: all
+  --[[cluster
+  if holds and not deadlines then return error({ err = 'ERR non local key' }) end
+  --]]
   -- include: live
   if not lives or lives < now then return false end
   if tonumber(token) > known then return GRANTED_ANEW end
@@ -43,8 +45,8 @@ local function renew(lock, id, known, lease)
   -- include: life
   redis.call('PEXPIREAT', lock, keep)
   if holds then
-    redis.call('ZADD', all, deadline, id)
-    redis.call('PEXPIREAT', all, keep)
+    redis.call('ZADD', deadlines, deadline, id)
+    redis.call('PEXPIREAT', deadlines, keep)
   end
   if deadline > ends then
     -- include: prolong
@@ -53,8 +55,8 @@ local function renew(lock, id, known, lease)
   return lease
 end
 
-local reply = { 'renewed' }
-for i = 1, #locks do
-  reply[i + 1] = renew(locks[i], asked[3 * i - 2], tonumber(asked[3 * i - 1]), tonumber(asked[3 * i]))
+local reply, count = { 'renewed' }, #asked / 3
+for i = 1, count do
+  reply[i + 1] = renew(keys[i], keys[count + i], asked[3 * i - 2], tonumber(asked[3 * i - 1]), tonumber(asked[3 * i]))
 end
 return reply

@@ -6,7 +6,9 @@
 -- caller dies in between, only time is lost (I4).
 --
 -- KEYS
---   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua)
+--   lock        HASH    the lock
+--   queue?      ZSET    fair waiters by ticket
+--   deadlines?  ZSET    see lua/shared/live.lua
 -- Replies
 --   swept       the lock has a holder, or the queue is empty
 --   unfinished  call again
@@ -17,7 +19,7 @@
 -- include: time
 
 if holder and ends >= now or not queued then return 'swept' end
--- include: keys
+-- include: keys { given = deadlines }
 if holder then
   -- include: unreported
 end

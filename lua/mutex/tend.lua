@@ -16,7 +16,9 @@
 -- here.
 --
 -- KEYS
---   lock        HASH    the lock; its other keys follow from it (lua/shared/keys.lua)
+--   lock        HASH    the lock
+--   queue?      ZSET    fair waiters by ticket
+--   deadlines?  ZSET    see lua/shared/live.lua
 -- ARGV
 --   ttl         ms      the waiters' own expiry
 --   waiters...  claim, ticket for each of the client's waiters, 500 at most
@@ -25,14 +27,14 @@
 --   unfinished  the waiters are queued, but one call may pass over only so many dead waiters; call again
 -- Invariants: I3 I4 I7
 -- include: state
--- include: keys
+-- include: keys { given = deadlines }
 -- include: holder
 -- include: ends
 -- include: time
 
--- include: trim { timetable = expiry }
+-- include: trim { from = WAITER }
 
-local joins, deadlines, heldUntil = {}, {}, {}
+local joins, times, heldUntil = {}, {}, {}
 for i = 1, #waiters, 2 do
   local claim, ticket = waiters[i], waiters[i + 1]
   local id = claim:sub(1, ID_END)
@@ -42,16 +44,16 @@ for i = 1, #waiters, 2 do
   else
     joins[#joins + 1] = ticket
     joins[#joins + 1] = claim
-    deadlines[#deadlines + 1] = now + ttl
-    deadlines[#deadlines + 1] = id
+    times[#times + 1] = WAITER + now + ttl
+    times[#times + 1] = id
     clock = math.max(clock, tonumber(ticket))
   end
 end
 if #joins > 0 then
   redis.call('ZADD', queue, unpack(joins))
-  redis.call('ZADD', expiry, unpack(deadlines))
+  redis.call('ZADD', deadlines, unpack(times))
   -- include: enqueue { fresh = true, tick = string.format('%.0f', clock) }
-  redis.call('PEXPIREAT', expiry, queued)
+  redis.call('PEXPIREAT', deadlines, holds and keep or queued)
   -- include: place { id = waiters[1] }
 end
 
@@ -61,9 +63,9 @@ if queued and not (holder and ends >= now) then
   if holder then
     -- include: unreported
   end
-  -- include: forget
   -- include: promote { reason = how, mine = client }
   if unfinished then return { 'unfinished' } end
+  -- include: forget
   granted = successor
 end
 

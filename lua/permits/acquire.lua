@@ -10,7 +10,11 @@
 -- HSET is the first write of a plain grant. So a server without free memory (maxmemory) refuses the grant as a whole.
 --
 -- KEYS
---   lock        HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua in the folder of the lock's kind)
+--   lock        HASH    the lock
+--   deadlines   ZSET    see lua/shared/live.lua
+--   queue?      ZSET    fair waiters by ticket
+--   readers?    ZSET    only of a read-write lock: the readers among them, who have a queue of their own
+--   none?       string  only in a cluster: see lua/shared/settled.lua
 -- ARGV
 --   claim       string  the caller, and what it asks for
 --   mode?       string  'queue': join the queue if refused. 'try', or absent: do not join
@@ -31,7 +35,6 @@ local id = claim:sub(1, ID_END)
 local wants, of = claim:match(WANTS, TERMS_AT)
 -- Whether the call may be nested in a hold of its owner. Only the first request of a call may be.
 local nested = not waits
--- include: deadlines
 -- include: re-enter
 
 -- Fast path: the usual case returns here, before the work that only rarer cases need.
@@ -78,8 +81,8 @@ if mode == 'queue' and (queued or taken + wants > of + 0) then
   -- include: linger
   if not joined then
     ticket = string.format('%.0f', redis.call('ZSCORE', line, claim))
-    redis.call('ZADD', expiry, now + ttl, id)
-    redis.call('PEXPIREAT', expiry, queued)
+    redis.call('ZADD', deadlines, WAITER + now + ttl, id)
+    redis.call('PEXPIREAT', deadlines, keep)
   end
   -- include: place
 end

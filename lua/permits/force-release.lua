@@ -8,7 +8,11 @@
 -- whether the hold is lost (I8).
 --
 -- KEYS
---   lock        HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua in the folder of the lock's kind)
+--   lock        HASH    the lock
+--   deadlines   ZSET    see lua/shared/live.lua
+--   queue?      ZSET    fair waiters by ticket
+--   readers?    ZSET    only of a read-write lock: the readers among them, who have a queue of their own
+--   none?       string  only in a cluster: see lua/shared/settled.lua
 -- ARGV
 --   request     string  an unguessable name for this request only
 --   only?       string  the id of the holder that loses its permits; absent: all holders
@@ -21,7 +25,6 @@
 --   MOST_FORCED = 250  holds ended by one call, at most
 local id = ''
 -- include: permits
--- include: deadlines
 
 -- include: queues
 -- include: time
@@ -36,7 +39,8 @@ if found then
   before = before or string.format('%.0f', clock)
   local from, ended = 0, 0
   repeat
-    local lost = only and { only } or redis.call('ZRANGE', deadlines, from, from + MOST_FORCED - 1)
+    local last = math.min(from + MOST_FORCED, redis.call('ZCOUNT', deadlines, '-inf', '(' .. WAITER)) - 1
+    local lost = only and { only } or last >= from and redis.call('ZRANGE', deadlines, from, last) or {}
     local records = lost[1] and redis.call('HMGET', lock, unpack(lost))
     for i, id in ipairs(lost) do
       local record = records[i]

@@ -2,7 +2,11 @@
 -- call reads one page of them. Writes nothing.
 --
 -- KEYS
---   lock     HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua in the folder of the lock's kind)
+--   lock        HASH    the lock
+--   deadlines   ZSET    see lua/shared/live.lua
+--   queue?      ZSET    fair waiters by ticket
+--   readers?    ZSET    only of a read-write lock: the readers among them, who have a queue of their own
+--   none?       string  only in a cluster: see lua/shared/settled.lua
 -- ARGV
 --   most     number  how many waiters of each queue, and how many holders, to read at most
 --   after    string  the deadline and id of the last holder of the previous page; empty: this is the first page
@@ -12,7 +16,6 @@
 --   state    now µs, {holder, deadline ms, …}, {record, …}, {claim, ticket, …}, {waiter, deadline ms, …}, {waiters read from each queue}
 local id = ''
 -- include: permits
--- include: deadlines
 
 -- include: queues
 -- include: time
@@ -22,7 +25,8 @@ local id = ''
 local ends, last = after:match('^(%d+) (.*)$')
 local least = redis.call('ZCOUNT', deadlines, '-inf', '(' .. (ends or now))
 if ends and redis.call('ZSCORE', deadlines, last) == ends then least = redis.call('ZRANK', deadlines, last) + 1 end
-local live = redis.call('ZRANGE', deadlines, least, least + most - 1, 'WITHSCORES')
+local many = math.min(most, redis.call('ZCOUNT', deadlines, '-inf', '(' .. WAITER) - least)
+local live = many > 0 and redis.call('ZRANGE', deadlines, least, least + many - 1, 'WITHSCORES') or {}
 local records = {}
 for i = 1, #live, 2 do
   records[#records + 1] = redis.call('HMGET', lock, live[i])[1] or ''

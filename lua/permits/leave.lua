@@ -6,7 +6,11 @@
 -- be repeated.
 --
 -- KEYS
---   lock      HASH    the lock
+--   lock        HASH    the lock
+--   deadlines   ZSET    see lua/shared/live.lua
+--   queue?      ZSET    fair waiters by ticket
+--   readers?    ZSET    only of a read-write lock: the readers among them, who have a queue of their own
+--   none?       string  only in a cluster: see lua/shared/settled.lua
 -- ARGV
 --   id        string  the caller's id, as a waiter and as a holder
 --   entry?    string  the caller's claim; absent: the caller has not tried to join the queue
@@ -17,14 +21,13 @@
 --   absent      the caller was neither queued nor a holder
 -- Invariants: I4 I5 I7
 -- include: permits
--- include: deadlines
 
 -- include: queues
 
 local outcome = 'absent'
 if entry then
   -- include: line { claim = entry }
-  redis.call('ZREM', expiry, id)
+  redis.call('ZREM', deadlines, id)
   if redis.call('ZREM', line, entry) == 1 then outcome = 'left' end
 end
 if record then

@@ -5,7 +5,11 @@
 -- hold. The reply need not say that the lease had lapsed, because the caller knows its deadline.
 --
 -- KEYS
---   lock        HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua in the folder of the lock's kind)
+--   lock        HASH    the lock
+--   deadlines   ZSET    see lua/shared/live.lua
+--   queue?      ZSET    fair waiters by ticket
+--   readers?    ZSET    only of a read-write lock: the readers among them, who have a queue of their own
+--   none?       string  only in a cluster: see lua/shared/settled.lua
 -- ARGV
 --   id          string  the hold to end; the reply contains the grants to waiters of the same client in the same queue
 -- Replies
@@ -17,7 +21,6 @@
 -- include: permits
 if not record then return 'ended' end
 local client = id:sub(1, CLIENT_END)
--- include: deadlines
 
 -- Fast path: the usual case returns here, before the work that only rarer cases need.
 if not queued then

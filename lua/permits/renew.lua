@@ -10,7 +10,7 @@
 -- lose its permits only because the server has no free memory.
 --
 -- KEYS
---   locks...  HASH    the lock of each hold
+--   keys...   HASH    the lock of each hold, and then, in the same order, the deadlines of each (lua/shared/live.lua)
 -- ARGV
 --   asked...  id, token, ms for each lock: the hold, the token that its client knows, and the wanted lease from now
 -- Replies
@@ -21,7 +21,7 @@
 --
 -- include: time
 
-local function renew(lock, id, known, lease)
+local function renew(lock, deadlines, id, known, lease)
   local state = redis.pcall('HMGET', lock, id, 'clock', 'keep')
   if state.err then
     if state.err:find('WRONGTYPE') then return false end
@@ -29,7 +29,9 @@ local function renew(lock, id, known, lease)
   end
   local record, clock, keep = state[1], tonumber(state[2] or 0), tonumber(state[3] or 0)
   if not record then return false end
-  -- include: deadlines { taken = 1 }
+  --[[cluster
+  if not deadlines then return error({ err = 'ERR non local key' }) end
+  --]]
   local lives = tonumber(redis.call('ZSCORE', deadlines, id) or nil)
   if not lives or lives < now then return false end
   if tonumber(record:sub(1, TOKEN_END)) > known then return GRANTED_ANEW end
@@ -44,8 +46,8 @@ local function renew(lock, id, known, lease)
   return lease
 end
 
-local reply = { 'renewed' }
-for i = 1, #locks do
-  reply[i + 1] = renew(locks[i], asked[3 * i - 2], tonumber(asked[3 * i - 1]), tonumber(asked[3 * i]))
+local reply, count = { 'renewed' }, #asked / 3
+for i = 1, count do
+  reply[i + 1] = renew(keys[i], keys[count + i], asked[3 * i - 2], tonumber(asked[3 * i - 1]), tonumber(asked[3 * i]))
 end
 return reply

@@ -2,14 +2,17 @@
 -- limit, so that it does not block the server for long.
 --
 -- KEYS
---   lock        HASH    the lock; its other keys follow from it
+--   lock        HASH    the lock
+--   deadlines   ZSET    see lua/shared/live.lua
+--   queue?      ZSET    fair waiters by ticket
+--   readers?    ZSET    only of a read-write lock: the readers among them, who have a queue of their own
+--   none?       string  only in a cluster: see lua/shared/settled.lua
 -- Replies
 --   swept       the queue is empty, or its first waiter wants more than is free
 --   unfinished  call again
 -- Invariants: I3 I4
 local id = ''
 -- include: permits
--- include: deadlines
 
 -- include: queues
 -- include: time

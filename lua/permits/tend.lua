@@ -9,7 +9,11 @@
 -- are removed here. If the first waiter keeps others waiting, this call asks whether it is dead (lua/shared/probe.lua).
 --
 -- KEYS
---   lock        HASH    the lock; its other keys follow from it (lua/shared/deadlines.lua, and queues.lua in the folder of the lock's kind)
+--   lock        HASH    the lock
+--   deadlines   ZSET    see lua/shared/live.lua
+--   queue?      ZSET    fair waiters by ticket
+--   readers?    ZSET    only of a read-write lock: the readers among them, who have a queue of their own
+--   none?       string  only in a cluster: see lua/shared/settled.lua
 -- ARGV
 --   ttl         ms      the waiters' own expiry
 --   waiters...  claim, ticket for each of the client's waiters in one queue, 500 at most
@@ -20,12 +24,11 @@
 local client = waiters[1]:sub(1, CLIENT_END)
 local id = client
 -- include: permits
--- include: deadlines
 
 -- include: queues
 -- include: line { claim = waiters[1] }
 -- include: time
--- include: trim { timetable = expiry }
+-- include: trim { from = WAITER }
 -- include: lapse
 if more then return { 'unfinished' } end
 
@@ -39,17 +42,17 @@ for i = 1, #waiters, 2 do
   if not records[(i + 1) / 2] then
     joins[#joins + 1] = ticket
     joins[#joins + 1] = claim
-    times[#times + 1] = now + ttl
+    times[#times + 1] = WAITER + now + ttl
     times[#times + 1] = claim:sub(1, ID_END)
     clock = math.max(clock, tonumber(ticket))
   end
 end
 if #joins > 0 then
   redis.call('ZADD', line, 'NX', unpack(joins))
-  redis.call('ZADD', expiry, unpack(times))
+  redis.call('ZADD', deadlines, unpack(times))
   -- include: enqueue { queue = line, fresh = true, tick = string.format('%.0f', clock) }
   -- include: linger
-  redis.call('PEXPIREAT', expiry, queued)
+  redis.call('PEXPIREAT', deadlines, keep)
   -- include: place { id = client }
 end
 -- include: probe

@@ -13,10 +13,9 @@
 --   mine?       string   see lua/shared/told.lua
 --   asks?       ZSET     see lua/shared/told.lua
 --   lock        HASH     the lock
---   deadlines   ZSET     see lua/shared/deadlines.lua
+--   deadlines   ZSET     the ends of holds, and waiters' deadlines (lua/shared/live.lua)
 --   deaf        list     the clients that receive no message, each with the value `true`
---   lines       list     the queues of the fair waiters
---   expiry      ZSET     waiters' deadlines
+--   lines       ZSETs   the queues of the fair waiters
 --   now         ms       the server's time
 --   micros      µs       the server's time
 --   stamp       string   the server's time, µs as text
@@ -93,7 +92,7 @@ while again do
     redis.call('HDEL', lock, 'queued')
     queued, again = nil, false
     --[[cluster
-    redis.call('UNLINK', expiry)
+    redis.call('ZREMRANGEBYSCORE', deadlines, WAITER, '+inf')
     --]]
   elseif unfinished then
     again = false

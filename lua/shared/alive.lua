@@ -5,7 +5,7 @@
 --   claim    string   the waiter's claim
 --   ticket   string   the waiter's ticket
 --   missed?  boolean  the waiter needs a message, and its client does not receive any
---   expiry   ZSET     waiters' deadlines
+--   deadlines ZSET    see lua/shared/live.lua
 --   now      ms       the server's time
 -- Gives
 --   alive    boolean  the waiter can be granted the lock
@@ -15,6 +15,6 @@ local headStart
 lease, ttl, headStart = claim:match(LEASE_AND_WAITING, TERMS_AT)
 alive = not missed and (ticket + headStart) / 1000 + ttl >= now
 if not alive and not missed then
-  local deadline = redis.call('ZSCORE', expiry, claim:sub(1, ID_END))
-  alive = deadline and tonumber(deadline) >= now
+  local deadline = redis.call('ZSCORE', deadlines, claim:sub(1, ID_END))
+  alive = deadline and deadline - WAITER >= now
 end

@@ -13,8 +13,7 @@
 --   mine?       string   the prefix of ids that need no message (lua/shared/promote.lua)
 --   lock        HASH     the lock
 --   queue       ZSET     fair waiters by ticket
---   expiry      ZSET     waiters' deadlines
---   all         ZSET     see lua/shared/all.lua
+--   deadlines   ZSET     see lua/shared/live.lua
 --   now         ms       the server's time
 --   micros      µs       the server's time
 --   stamp       string   the server's time, µs as text
@@ -36,12 +35,13 @@ heard = 0
 dropped = hold == id
 local latest
 if holds then
-  dropped = redis.call('ZSCORE', all, id) and true or false
-  local last = redis.call('ZRANGE', all, -2, -1, 'WITHSCORES')
+  dropped = (redis.call('ZSCORE', deadlines, id) or WAITER) + 0 < WAITER
+  local many = redis.call('ZCOUNT', deadlines, '-inf', '(' .. WAITER)
+  local last = redis.call('ZRANGE', deadlines, math.max(0, many - 2), many - 1, 'WITHSCORES')
   latest = tonumber(last[last[#last - 1] == id and #last - 2 or #last] or nil)
 end
 if dropped and latest and latest >= now then
-  redis.call('ZREM', all, id)
+  redis.call('ZREM', deadlines, id)
   -- include: prolong { deadline = latest }
   redis.call('HSET', lock, 'holder', holder)
   if latest < now + holder:match(WAITING, HELD_TERMS_AT) then

@@ -3,7 +3,7 @@
 --
 -- Takes
 --   lock       HASH    the lock
---   deadlines  ZSET    see lua/shared/deadlines.lua
+--   deadlines  ZSET    see lua/shared/live.lua
 --   now        ms      the server's time
 -- Gives
 --   ttl        ms      the time left of that holder's lease; 0: there is no holder

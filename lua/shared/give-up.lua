@@ -6,7 +6,7 @@
 --   id         string  the hold to end
 --   record     string  see lua/shared/permits.lua
 --   lock       HASH    the lock
---   deadlines  ZSET    see lua/shared/deadlines.lua
+--   deadlines  ZSET    see lua/shared/live.lua
 -- Changes
 --   taken      number  without the permits of this hold
 taken = taken - record:match(WANTS, RECORD_TERMS_AT)

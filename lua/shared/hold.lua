@@ -8,7 +8,7 @@
 --   tick       string  `clock` as text
 --   taken      number  already includes what the claim wants
 --   lock       HASH    the lock
---   deadlines  ZSET    see lua/shared/deadlines.lua
+--   deadlines  ZSET    see lua/shared/live.lua
 --   now        ms      the server's time
 --   clock      µs      the last ticket or token
 -- Changes

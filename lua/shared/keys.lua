@@ -1,18 +1,13 @@
--- keys: the lock's other keys. They share its hash tag, and so its slot. While a cluster moves the slot, some keys may
--- be on another node. Redis then refuses EXISTS, and the script ends (lua/shared/all.lua explains why).
+-- keys: ends the script if it has not received all keys of the lock.
 --
--- EXISTS is called with `queue` and `expiry` even if nobody is queued on this node, because an old queue may be on the
--- other node. Without this call, a new queue could begin on this node.
+-- A script receives each key that it may touch in KEYS. While a cluster moves a slot key by key, Redis refuses a call
+-- as long as one of its keys is missing on the node. Most locks have no queue, so they would be refused until the whole
+-- slot has moved, and leases would end. Therefore the client then calls the script with only those keys that exist as
+-- long as the lock is held (src/redis/scripts.ts). If the script finds that it needs the others, it ends here, before
+-- its first write, and the client sends it again with all keys (I1, I3, I8).
 --
 -- Takes
---   lock    HASH    the lock
---   holds?  string  see lua/shared/read.lua
--- Gives
---   queue   ZSET    fair waiters by ticket
---   expiry  ZSET    waiters' deadlines, ms
---   all     ZSET    see lua/shared/all.lua
-queue, expiry = lock .. ':queue', lock .. ':expiry'
+--   given?  string  the last of the script's keys
 --[[cluster
-redis.call('EXISTS', queue, expiry)
+if not given then return redis.error_reply('ERR non local key') end
 --]]
--- include: all

@@ -5,7 +5,7 @@
 --
 -- Takes
 --   lock       HASH    the lock
---   deadlines  ZSET    see lua/shared/deadlines.lua
+--   deadlines  ZSET    see lua/shared/live.lua
 --   now        ms      the server's time
 --   clock      µs      the last ticket or token
 --   queued?    ms      the time until which the queue's keys live
@@ -19,10 +19,12 @@
 -- Constants
 --   MOST_LAPSED = 250  holds ended by one call, at most
 more, word, holds = false, 'handoff', 0
-if clock == NO_CLOCK and redis.call('EXISTS', deadlines) == 1 then redis.call('UNLINK', deadlines) end
+if clock == NO_CLOCK and redis.call('ZCOUNT', deadlines, '-inf', '(' .. WAITER) > 0 then
+  redis.call('ZREMRANGEBYSCORE', deadlines, '-inf', '(' .. WAITER)
+end
 if taken > 0 then
   local many = redis.call('ZCOUNT', deadlines, '-inf', '(' .. now)
-  holds = redis.call('ZCOUNT', deadlines, '-inf', '+inf')
+  holds = redis.call('ZCOUNT', deadlines, '-inf', '(' .. WAITER)
   if many > 0 then
     word = 'expiry'
     local over = redis.call('ZRANGE', deadlines, 0, math.min(many, MOST_LAPSED) - 1)

@@ -6,14 +6,17 @@
 --
 -- Takes
 --   id      string  the hold
---   all     ZSET    see lua/shared/all.lua
+--   deadlines ZSET  for each hold of a holder that has re-entered, the end of its lease, ms; for a waiter that has sent a heartbeat, WAITER plus its deadline, ms
 --   holds?  string  see lua/shared/state.lua
 --   hold?   string  see lua/shared/holder.lua
 --   ends?   ms      see lua/shared/ends.lua
 -- Gives
 --   lives?  ms      by the server's clock; absent: the holder has no such hold
+-- Constants
+--   WAITER = 10000000000000  what the deadlines of waiters have more than those of holds, ms; so the holds have the first ranks
 if holds then
-  lives = tonumber(redis.call('ZSCORE', all, id) or nil)
+  lives = tonumber(redis.call('ZSCORE', deadlines, id) or nil)
+  if lives and lives >= WAITER then lives = nil end
 elseif hold == id then
   lives = ends
 end

@@ -5,8 +5,7 @@
 --   mine?       string   the prefix of ids that need no message (lua/shared/promote.lua)
 --   lock        HASH     the lock
 --   queue       ZSET     fair waiters by ticket
---   expiry      ZSET     waiters' deadlines
---   all         ZSET     see lua/shared/all.lua
+--   deadlines   ZSET     see lua/shared/live.lua
 --   now         ms       the server's time
 --   micros      µs       the server's time
 --   stamp       string   the server's time, µs as text
@@ -23,11 +22,11 @@
 --   successor?  string   the id of the next holder
 --   unfinished? boolean  the search for the next holder has to continue (lua/shared/promote.lua): the lock is neither handed off nor free
 --   heard       number   how many subscribers received the message that the lock is free
--- include: forget
 heard = 0
 if queued then
   -- include: promote { reason = 'handoff' }
 end
+-- include: forget
 if not successor then
   redis.call('HDEL', lock, 'holder')
   if not unfinished then

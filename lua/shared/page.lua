@@ -6,7 +6,7 @@
 --   most     number  how many waiters to read at most
 --   behind?  string  the claim of the last waiter of the previous page; absent: this is the first page
 --   ticket?  string  the ticket of that waiter
---   expiry   ZSET    waiters' deadlines
+--   deadlines ZSET   see lua/shared/live.lua
 --   page     list    receives claim, ticket for each waiter read
 --   times    list    receives waiter, deadline for each of them that has a deadline
 -- Gives
@@ -18,8 +18,8 @@ size = #entries / 2
 for i = 1, #entries, 2 do
   page[#page + 1], page[#page + 2] = entries[i], entries[i + 1]
   local waiter = entries[i]:sub(1, ID_END)
-  local deadline = redis.call('ZSCORE', expiry, waiter)
-  if deadline then
-    times[#times + 1], times[#times + 2] = waiter, deadline
+  local deadline = (redis.call('ZSCORE', deadlines, waiter) or 0) - WAITER
+  if deadline > 0 then
+    times[#times + 1], times[#times + 2] = waiter, string.format('%.0f', deadline)
   end
 end

@@ -1,4 +1,4 @@
--- place: in a cluster, records in `expiry` that the caller's client is subscribed to its inbox on this node
+-- place: in a cluster, records in `deadlines` that the caller's client is subscribed to its inbox on this node
 -- (lua/shared/send.lua uses the record). The record is valid for `ttl`, and each heartbeat renews it. The script asks
 -- Redis which node it runs on, because the request may have been sent to another node, which has redirected the client
 -- to this one.
@@ -10,15 +10,15 @@
 -- Takes
 --   id      string  the id of one of the client's waiters, or a claim, which begins with the id
 --   ttl     ms      the waiter's own expiry
---   queued  ms      the time until which the queue's keys live
---   expiry  ZSET    waiters' deadlines
+--   deadlines ZSET  see lua/shared/live.lua
+--   keep    ms      the time until which the lock's own key lives
 --   now     ms      the server's time
 --[[cluster
 local who = id:sub(1, CLIENT_END)
 local listeners = redis.pcall('PUBSUB', 'SHARDNUMSUB', INBOX .. who)
 local here = redis.pcall('CLUSTER', 'MYID')
 if not here.err and (listeners[2] or 0) > 0 then
-  redis.call('ZADD', expiry, now + ttl + tonumber(here:sub(1, 2), 16) / 256, who .. '@')
-  redis.call('PEXPIREAT', expiry, queued)
+  redis.call('ZADD', deadlines, WAITER + now + ttl + tonumber(here:sub(1, 2), 16) / 256, who .. '@')
+  redis.call('PEXPIREAT', deadlines, keep)
 end
 --]]

@@ -7,8 +7,8 @@
 --   ttl      ms       the waiters' own expiry
 --   taken    number   what all holds take together
 --   lock     HASH     the lock
---   lines    list     the queues of the fair waiters
---   expiry   ZSET     waiters' deadlines
+--   lines    ZSETs   the queues of the fair waiters
+--   deadlines ZSET    see lua/shared/live.lua
 --   now      ms       the server's time
 -- Gives
 --   deaf     list     the clients that receive no message, each with the value `true`

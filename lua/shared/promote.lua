@@ -19,7 +19,7 @@
 -- So a waiter is passed over only if its client was subscribed on this very node before (lua/shared/send.lua).
 -- Otherwise the waiter becomes the holder, and its heartbeat finds the grant.
 --
--- When the script began, the queue was on this node (lua/shared/keys.lua). This call may pop the last entry of the
+-- When the script began, the queue was on this node. This call may pop the last entry of the
 -- queue while the slot is moving away. At the next pop, Redis then looks for the queue on the other node, and refuses
 -- the command. That refusal means that the queue is empty. It must not end the script, which has already written
 -- something.
@@ -34,7 +34,7 @@
 --   mine?       string   the prefix of ids that need no message, because this script's reply reaches their client; absent: none
 --   lock        HASH     the lock
 --   queue       ZSET     fair waiters by ticket
---   expiry      ZSET     waiters' deadlines
+--   deadlines   ZSET     see lua/shared/live.lua
 --   now         ms       the server's time
 --   micros      µs       the server's time
 --   stamp       string   the server's time, µs as text
@@ -68,7 +68,7 @@ repeat
     redis.call('HDEL', lock, 'queued')
     queued = nil
     --[[cluster
-    redis.call('UNLINK', expiry)
+    redis.call('ZREMRANGEBYSCORE', deadlines, WAITER, '+inf')
     --]]
     break
   end

@@ -8,7 +8,7 @@
 -- Takes
 --   client    string  the name of the client's inbox
 --   message   string  the text; false: the client needs none
---   expiry    ZSET    waiters' deadlines
+--   deadlines ZSET    see lua/shared/live.lua
 --   now       ms      the server's time
 -- Gives
 --   reached?  number  how many subscribers received the message; absent, false or an error: the number is unknown, or no message was needed
@@ -16,7 +16,7 @@ reached = message and redis.pcall('PUBLISH', INBOX .. client, message)
 --[[cluster
 if reached == 0 then
   local here = redis.pcall('CLUSTER', 'MYID')
-  local noted = not here.err and tonumber(redis.call('ZSCORE', expiry, client .. '@') or nil)
-  if not noted or noted < now or noted % 1 ~= tonumber(here:sub(1, 2), 16) / 256 then reached = nil end
+  local noted = not here.err and tonumber(redis.call('ZSCORE', deadlines, client .. '@') or nil)
+  if not noted or noted < WAITER + now or noted % 1 ~= tonumber(here:sub(1, 2), 16) / 256 then reached = nil end
 end
 --]]

@@ -5,7 +5,7 @@
 --   claim  string   the waiter's claim
 --   mine?  string   the prefix of ids that need no message; absent: all waiters need one
 --   asks?  ZSET     the queue to which the claim of this call belongs
---   lines  list     the queues of the fair waiters
+--   lines  ZSETs   the queues of the fair waiters
 -- Gives
 --   told   boolean  the waiter needs no message
 told = mine and claim:sub(1, #mine) == mine

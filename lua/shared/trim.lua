@@ -5,11 +5,16 @@
 -- first write is HSET or ZADD. If the first write is ZREMRANGEBYSCORE, the server accepts the whole script.
 --
 -- Takes
---   timetable  ZSET  members scored by their deadlines, ms
---   now        ms    the server's time
+--   from       number  WAITER: of waiters; 0: of holds
+--   deadlines  ZSET    see lua/shared/live.lua
+--   now        ms      the server's time
 -- Constants
 --   MOST_TRIMMED = 500     deadlines removed by one call, at most
 --   LAST_TRIMMED_AT = 499  the rank of the last deadline that one call removes
-local many = redis.call('ZCOUNT', timetable, '-inf', '+inf') > MOST_TRIMMED
-local far = many and tonumber(redis.call('ZRANGE', timetable, LAST_TRIMMED_AT, LAST_TRIMMED_AT, 'WITHSCORES')[2])
-redis.call('ZREMRANGEBYSCORE', timetable, '-inf', far and far < now and far or '(' .. now)
+local till = '(' .. from + now
+if redis.call('ZCOUNT', deadlines, '-inf', '+inf') > MOST_TRIMMED then
+  local rank = LAST_TRIMMED_AT + redis.call('ZCOUNT', deadlines, '-inf', '(' .. from)
+  local far = redis.call('ZRANGE', deadlines, rank, rank, 'WITHSCORES')[2]
+  if far and far - now < from then till = far end
+end
+redis.call('ZREMRANGEBYSCORE', deadlines, from, till)

@@ -5,9 +5,8 @@
 --   mine?       string   see lua/shared/admit.lua
 --   asks?       ZSET     see lua/shared/admit.lua
 --   lock        HASH     the lock
---   deadlines   ZSET     see lua/shared/deadlines.lua
---   lines       list     the queues of the fair waiters
---   expiry      ZSET     waiters' deadlines
+--   deadlines   ZSET     see lua/shared/live.lua
+--   lines       ZSETs   the queues of the fair waiters
 --   now         ms       the server's time
 --   micros      µs       the server's time
 --   stamp       string   the server's time, µs as text

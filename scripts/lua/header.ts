@@ -24,7 +24,7 @@ export interface Header {
 }
 
 /** Types of what an include takes, changes or gives. */
-const types = new Set(['HASH', 'ZSET', 'string', 'number', 'boolean', 'list', 'ms', 'µs'])
+const types = new Set(['HASH', 'ZSET', 'ZSETs', 'string', 'number', 'boolean', 'list', 'ms', 'µs'])
 
 /** Parses the header of a script, or of an include, which has no KEYS, ARGV or Replies. */
 export function headerOf(source: string): Header {

@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs'
 import luaparse from 'luaparse'
 import type { Declared, Header } from './header.ts'
 import { checkKeys } from './keys.ts'
-import { checkAgreement, checkNames, firstAssigned, hasLocals, newNames, unreadOf } from './names.ts'
+import { checkAgreement, checkNames, firstAssigned, hasLocals, newNames, readsAnywhere, unreadOf } from './names.ts'
 import { renamed, shortNames } from './short-names.ts'
 import { type Inclusion, outsideStrings, type Source, Sources } from './source.ts'
 
@@ -107,6 +107,12 @@ function literals(node: Record<string, unknown> | undefined): string[] {
   return []
 }
 
+/** Returns the keys of the header that this kind of lock has: kinds that share a script may have different keys. */
+function keysOf(script: Source): Declared[] {
+  const used = readsAnywhere(script)
+  return script.header.keys.filter(({ name }) => used.has(name))
+}
+
 /** Returns the script's replies, and those of its includes. */
 function repliesOf({ header, lines }: Source): string[] {
   const included = lines.flatMap(line => (typeof line === 'string' ? [] : repliesOf(line.source)))
@@ -125,11 +131,13 @@ function constant({ name }: Source): string {
  * Compiles a script, in which names may have been shortened. The second parameter is the header with the original
  * names.
  */
-function compile(script: Source, { keys, args }: Header) {
+function compile(script: Source, { keys: every, args }: Header) {
   const { file, name, header } = script
   const replies = repliesOf(script)
   const code = pieces(script)
-  const list = [...preamble('KEYS', header.keys), ...preamble('ARGV', header.args), ...code]
+  const own = keysOf(script)
+  const keys = every.filter((_, i) => own.includes(header.keys[i]!))
+  const list = [...preamble('KEYS', own), ...preamble('ARGV', header.args), ...code]
   const tree = luaparse.parse(whole(list), { luaVersion: '5.1' })
   const text = whole(code)
 
@@ -157,11 +165,14 @@ export function modulesOf(root: URL, namesFor = shortNames): Map<string, string>
   const sources = kinds.map(kind => new Sources(root, kind))
   refuseCommon(sources.map(({ unused }) => unused))
   const modules = new Map(kinds.map((kind, i) => [kind, moduleOf(sources[i]!, namesFor)]))
-  for (const { file } of sources.flatMap(({ includes }) => includes)) {
+  for (const { file } of sources.flatMap(({ includes, scripts }) => [...includes, ...scripts])) {
     refuseCommon(
       sources.flatMap(({ scripts, includes }) => {
         const include = includes.find(each => each.file === file)
-        return include ? [unreadOf(include, [...scripts, ...includes])] : []
+        if (include) return [unreadOf(include, [...scripts, ...includes])]
+        const script = scripts.find(each => each.file === file)
+        const unused = script?.header.keys.filter(key => !keysOf(script).includes(key))
+        return unused ? [unused.map(({ name }) => `${file}: the header's "${name}" is not used`)] : []
       }),
     )
   }
@@ -214,6 +225,7 @@ function entry({ name, keys, args, list }: ReturnType<typeof compile>): string {
   return [
     `  ${camel(name)}: {`,
     `    keys: ${quoted(keys.map(key => key.name))},`,
+    `    least: ${keys.filter(key => !key.optional && !key.rest).length},`,
     `    args: ${quoted(args.map(arg => arg.name))},`,
     `    lua: ${expression(list)},`,
     '  },',

@@ -44,7 +44,9 @@ export function checkNames(source: Source): void {
   }
 
   const [read, written] = [false, true].map(w => names(uses.filter(use => use.written === w)))
-  for (const { name } of [...keys, ...args]) if (!read!.has(name)) fail(`the header's "${name}" is not used`)
+  for (const { name, optional } of [...keys, ...args])
+    if (!read!.has(name) && !(optional && keys.some(key => key.name === name)))
+      fail(`the header's "${name}" is not used`)
   for (const { name } of takes) if (!read!.has(name)) fail(`takes "${name}" and does not read it`)
   for (const { name } of changes) if (!written!.has(name)) fail(`changes "${name}" and does not write it`)
   for (const { name } of gives) if (!written!.has(name)) fail(`gives "${name}" and does not write it`)
@@ -153,7 +155,7 @@ function usesIn(source: Source, cluster: boolean): Use[] {
 }
 
 /** Returns the names that the file reads, including locals. */
-function readsAnywhere(source: Source): Set<string> {
+export function readsAnywhere(source: Source): Set<string> {
   const read = new Set<string>()
   walk(parsed(source, true), (identifier, written) => {
     if (!written && identifier.isLocal !== undefined) read.add(identifier.name)

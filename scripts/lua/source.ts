@@ -157,6 +157,12 @@ export class Sources {
   }
 }
 
+/** Parses an expression. */
+export function valueIn(text: string): luaparse.Expression {
+  const { body } = luaparse.parse(`return ${text}`, { luaVersion: '5.1' })
+  return (body[0] as luaparse.ReturnStatement).arguments[0]!
+}
+
 /** Applies a change to everything in a line of code except its strings. */
 export function outsideStrings(code: string, change: (part: string) => string): string {
   return code

@@ -1,6 +1,7 @@
 /** What inspection and forced release have in common for all kinds with a fair queue. */
 import { LockConnectionError } from '../errors.ts'
 import type { Inspection, Parts } from '../kind.ts'
+import type { MutexNames } from './mutex/names.ts'
 import type { scripts } from './mutex/scripts.generated.ts'
 import type { LockState } from './state.ts'
 
@@ -10,14 +11,14 @@ export const PAGE = 500
 type ForcingScripts = Pick<typeof scripts, 'forceRelease'>
 
 export abstract class QueuedInspection implements Inspection<LockState> {
-  readonly #parts: Parts<ForcingScripts>
+  readonly #parts: Parts<ForcingScripts, MutexNames>
   readonly #sweep: (key: string) => Promise<void>
 
   /**
    * `sweep` continues the search for the next holder. It is called if one script call was not enough for a forced
    * release.
    */
-  constructor(parts: Parts<ForcingScripts>, sweep: (key: string) => Promise<void>) {
+  constructor(parts: Parts<ForcingScripts, MutexNames>, sweep: (key: string) => Promise<void>) {
     this.#parts = parts
     this.#sweep = sweep
   }

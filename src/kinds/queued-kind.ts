@@ -30,12 +30,15 @@ import type {
 } from '../kind.ts'
 import { decodeNames, encodeClaim } from './claim.ts'
 import { Disagreements } from './disagreements.ts'
+import type { MutexNames } from './mutex/names.ts'
 import type { scripts } from './mutex/scripts.generated.ts'
 import type { scripts as readWriteScripts } from './permits/read-write/scripts.generated.ts'
 import type { LockState } from './state.ts'
 
+type Acquire = (typeof scripts)['acquire']
+
 export type QueueScripts = Pick<typeof scripts, 'tend' | 'leave' | 'sweep' | 'release' | 'renew'> & {
-  readonly acquire: (typeof scripts | typeof readWriteScripts)['acquire']
+  readonly acquire: Omit<(typeof scripts | typeof readWriteScripts)['acquire'], 'keys'> & Pick<Acquire, 'keys'>
 }
 
 /** One script call renews at most this many locks. This bounds the time for which it blocks the server. */
@@ -57,14 +60,14 @@ export abstract class QueuedKind implements Kind<LockState> {
    * as `#scripts`.
    */
   readonly #replicated: Runner<QueueScripts>
-  readonly #keys: KindNames
+  readonly #keys: KindNames<MutexNames>
   readonly #waiterTtl: number
   readonly #wants: string | undefined
   readonly #disagreements: Disagreements
   /** The holder's label in the latest refusal, kept so that thousands of waiters for one holder share one string. */
   #holder = ''
 
-  constructor(parts: Parts<QueueScripts>, traits: Traits<LockState>) {
+  constructor(parts: Parts<QueueScripts, MutexNames>, traits: Traits<LockState>) {
     this.noun = traits.noun
     this.heldBy = traits.heldBy
     this.shared = traits.shared
@@ -214,9 +217,10 @@ export abstract class QueuedKind implements Kind<LockState> {
   }
 
   async #renewSome(asked: readonly Prolonging[], scripts: Runner<QueueScripts>): Promise<Renewed[]> {
+    const names = asked.map(({ hold }) => this.#keys.of(hold.key))
     const { values, sent } = await scripts.run(
       'renew',
-      { locks: asked.map(({ hold }) => this.#keys.of(hold.key).lock) },
+      { keys: [...names.map(({ lock }) => lock), ...names.map(({ deadlines }) => deadlines)] },
       { asked: asked.flatMap(({ hold, token, ms }) => [hold.id, token, ms]) },
     )
     return asked.map((_, i) => {

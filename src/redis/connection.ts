@@ -17,7 +17,8 @@
  *
  * After "outcome unknown" and "not now", the call is sent again. After "outcome unknown", the server may have executed
  * the call already, and executes it a second time. That is safe, because the second execution of a script changes
- * nothing. But the code that reads the answer must know that the call was repeated (`repeated`).
+ * nothing. But the code that reads the answer must know that the call was repeated (`repeated`). The calls about one lock
+ * take effect in the order in which they were made (order.ts).
  *
  * Each call settles within `outageTimeout` of its start, whatever the network does (I6). One timer serves all calls. If
  * a server stops answering on an open socket (half-open, frozen), the connection is torn down after `answerLimit`. Both
@@ -39,6 +40,7 @@ import type { Cluster, Redis } from 'ioredis'
 import { type AwakeClock, awake, type Clock, type Timer } from '../clock.ts'
 import { LockClosedError, LockConnectionError } from '../errors.ts'
 import type { Destination } from './destination.ts'
+import { Order, type Sent } from './order.ts'
 import { askingAboutTls, isDemoted, isFinal, isPassing, isReply, isUninvited, WrongServer } from './refusals.ts'
 import type { Answer, Request } from './request.ts'
 import { withoutArguments } from './without-arguments.ts'
@@ -59,7 +61,7 @@ const IDLE = 15_000
 const EARLY = 400
 
 /** A call that has not settled. */
-interface Call extends Answer<unknown> {
+interface Call extends Answer<unknown>, Sent {
   readonly request: Request<unknown>
   /** When the call was made, on a clock that counts only the time in which this process ran. */
   readonly begun: number
@@ -100,6 +102,7 @@ export class Connection {
   readonly #listener: ConnectionListener
   readonly #destination: Destination
   readonly #writes: Writes
+  readonly #order = new Order()
   /** Calls that have not settled, oldest first. */
   readonly #calls = new Set<Call>()
   #sweep: Timer | undefined
@@ -124,7 +127,6 @@ export class Connection {
   #demoted = false
   #putOff: Error | undefined
   #unanswered = 0
-  #resends = 0
   #answeredAt = Number.NEGATIVE_INFINITY
   /**
    * The moment from which the server's silence is counted. It is set by each answer, and when a command is sent while
@@ -205,11 +207,6 @@ export class Connection {
     return this.#answeredAt
   }
 
-  /** How often a call was sent again. Calls that are sent once reach the server in their order. */
-  get resends(): number {
-    return this.#resends
-  }
-
   /** Starts to connect, and keeps the connection until `close`. */
   open(): void {
     if (this.#closed || this.redis.status === 'connecting' || this.redis.status === 'ready') return
@@ -257,6 +254,8 @@ export class Connection {
         reply: undefined,
         sent: 0,
         sentAwake: 0,
+        place: 0,
+        turn: 0,
         underway: false,
         repeated: false,
         error: undefined,
@@ -324,7 +323,7 @@ export class Connection {
   #send(call: Call, now = this.#clock.now()): void {
     if (call.underway) return
     call.underway = true
-    if (call.sent > 0) this.#resends += 1
+    this.#order.sent(call)
     call.sent = now
     call.sentAwake = this.#awake.at(now)
     this.#writes.next()
@@ -342,6 +341,12 @@ export class Connection {
         this.#accepted = true
         this.#answeredAt = this.#lastAnswer = this.#awake.at(now)
         this.#putOff = undefined
+        const { turn } = call
+        const earlier = this.#order.settled(call)
+        if (earlier > turn && this.#calls.has(call)) {
+          call.repeated = earlier > turn
+          return this.#sendAgain(call, earlier < Number.POSITIVE_INFINITY ? 0 : PAUSE)
+        }
         if (!this.#calls.delete(call)) return
         call.reply = reply
         try {
@@ -360,21 +365,33 @@ export class Connection {
           this.#lastSign = now
           this.#doubtful = false
         }
+        this.#order.settled(call)
         if (this.#calls.has(call)) this.#unknownOrRefused(call, error)
       },
     )
+  }
+
+  /**
+   * Sends a call again that has just been answered, after a pause in ms. If the connection is down then, `#wentUp` sends
+   * the call later.
+   */
+  #sendAgain(call: Call, pause: number): void {
+    this.#order.refused(call)
+    const send = () => {
+      if (!this.#up || !this.#calls.has(call)) return
+      if (pause > 0 && isUninvited(call.error)) this.reset(call.error)
+      else this.#send(call)
+    }
+    if (pause > 0) this.#clock.after(pause, send)
+    else send()
   }
 
   #unknownOrRefused(call: Call, raw: Error): void {
     const error = withoutArguments(raw)
     const wrong = this.#destination.wrongServer?.(this.redis, error)
     if (wrong) return this.reset(wrong)
+    if (isReply(error) && call.request.rephrase?.(error)) return this.#sendAgain(call, 0)
     if (isReply(error) && !this.passes(error)) {
-      if (call.request.rephrase?.(error)) {
-        // If the connection is down, `#wentUp` sends the call later.
-        if (this.#up) this.#send(call)
-        return
-      }
       this.#answeredAt = this.#lastAnswer
       this.#putOff = undefined
       return this.#fail(call, refusedBy(error))
@@ -389,15 +406,12 @@ export class Connection {
       this.reset(error)
       return this.#listener.demoted?.(error)
     }
-    this.#clock.after(PAUSE, () => {
-      if (!this.#up || !this.#calls.has(call)) return
-      if (isUninvited(error)) this.reset(error)
-      else this.#send(call)
-    })
+    this.#sendAgain(call, PAUSE)
   }
 
   #fail(call: Call, error: Error): void {
     if (!this.#calls.delete(call)) return
+    this.#order.settled(call)
     const ofCall = error instanceof LockConnectionError && !(error instanceof WrongServer)
     const explained = ofCall && call.request.explain?.(error, this)
     if (explained instanceof Promise) call.resolve(explained)
@@ -445,6 +459,7 @@ export class Connection {
   #wentDown(): void {
     const brief = this.#up && (this.#torn ? this.#doubtful : this.#listener.busy?.() === false)
     this.#up = false
+    this.#order.clear()
     this.#greeting?.cancel()
     if (this.#closed) return
     const error = this.#torn ?? this.#lastError ?? this.#reported(new Error('the connection to Redis was closed'))

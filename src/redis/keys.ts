@@ -1,15 +1,15 @@
 /**
  * Names in Redis. All keys and channels of one lock share one hash tag, so that a cluster keeps them in one slot.
  *
- *   key without a hash tag      order:1        lock:{order:1}        lock:{order:1}:queue     …:expiry  …:holds
- *   key with a tag of its own   {user}:order   lock:{user}:order     lock:{user}:order:queue  …:expiry  …:holds
+ *   key without a hash tag      order:1        lock:{order:1}        lock:{order:1}:q     …:d
+ *   key with a tag of its own   {user}:order   lock:{user}:order     lock:{user}:order:q  …:d
  *
  * A user may choose any string as a key. So two rules must hold for all strings. First, the mapping from keys to names
  * is one-to-one; otherwise two keys would share a lock, or one key's lock would be another key's queue. Second, the
  * last ":" before the tag always ends the prefix. So clients with different prefixes share no names, as long as no
  * prefix contains a brace. To keep both rules, some keys are changed:
  *   - In a key with a tag, each ":" before the tag ("a:{b}") becomes "%3A", and each "%" there becomes "%25".
- *   - A key with a tag could look like a key without one ("{a}"), or like the queue of another key ("{a}:queue"). Such
+ *   - A key with a tag could look like a key without one ("{a}"), or like the queue of another key ("{a}:q"). Such
  *     a key gets ":lock" at its end. A key that has a tag and already ends in ":lock" gets a second ":lock".
  *   - A key without a tag may begin with a brace ("}x", "{}"). Such a key gets one more "{"; otherwise its tag would be
  *     empty.

@@ -14,10 +14,13 @@ import { LockConnectionError } from '../errors.ts'
  */
 export type Meaning = 'not now' | 'moved' | 'split' | 'demoted' | 'uninvited' | 'final'
 
+const REDIRECTED = 'Too many Cluster redirections'
+
 /**
  * The meanings of refusals, by their first word, or by a text that they contain. Other refusals are final.
  * docs/servers.md explains all refusals. "non local key" is the error of a script that needs a key while the key's slot
- * moves to another node (lua/shared/all.lua). UNBLOCKED is the answer to a WAIT during which the master became a replica.
+ * moves to another node (lua/shared/keys.lua). ioredis reports "Too many Cluster redirections" when the nodes have
+ * answered TRYAGAIN, ASK and MOVED for some time. UNBLOCKED is the answer to a WAIT during which the master became a replica.
  */
 export const meanings: Readonly<Record<string, Meaning>> = {
   LOADING: 'not now',
@@ -29,6 +32,7 @@ export const meanings: Readonly<Record<string, Meaning>> = {
   'ERR max number of clients': 'not now',
   'ERR max concurrent connections': 'not now',
   'non local key': 'not now',
+  [REDIRECTED]: 'not now',
   MOVED: 'moved',
   ASK: 'moved',
   CROSSSLOT: 'split',
@@ -54,7 +58,7 @@ export function meaningOf({ message }: Error): Meaning {
 
 /** Returns whether the error is the server's reply, not a failure of the connection. */
 export function isReply(error: unknown): error is Error {
-  return error instanceof Error && error.name === 'ReplyError'
+  return error instanceof Error && (error.name === 'ReplyError' || error.message.startsWith(REDIRECTED))
 }
 
 /** Returns whether the server refuses every command because it has not received the right password. */

@@ -107,8 +107,9 @@ export class Replication implements Executor {
     if (fsync) pipeline.call('waitaof', 0, min, timeout)
     else pipeline.wait(min, timeout)
     const results = (await pipeline.exec()) ?? []
-    for (const [error] of results) {
+    for (const [i, [error]] of results.entries()) {
       if (!error || (isReply(error) && !this.#connection.passes(error))) continue
+      batch[i]?.request.rephrase(error)
       // For a pipeline, ioredis follows MOVED and updates its slot table only if all commands get the same answer. Here
       // they do not: WAIT has no key, so it never gets MOVED. So this code updates the table.
       if ('nodes' in redis && isReply(error)) redis.refreshSlotsCache(() => {})

@@ -14,6 +14,8 @@ export interface Answer<T> {
 
 /** A request to Redis. Its steps are methods, not a chain of promises, because each promise costs time. */
 export interface Request<T> {
+  /** The lock that the request is about. Requests about one lock take effect in the order in which they were made. */
+  readonly key?: string
   /**
    * Sends the request. May be called again for the same request: sending twice must have the same effect as sending
    * once.

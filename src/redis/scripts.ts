@@ -10,8 +10,6 @@ import type { ArgsOf, KeysOf, Reply, Runner, Script, ScriptSet } from '../kind.t
 import type { Answer, Request, Server } from './request.ts'
 
 export interface ScriptRequest<T> extends Required<Request<T>> {
-  /** The first key of the script call. */
-  readonly key: string
   queue(pipeline: ChainableCommander): void
 }
 
@@ -24,6 +22,7 @@ interface Loaded {
   readonly sha: string
   readonly lua: string
   readonly keys: readonly string[]
+  readonly least: number | undefined
   readonly args: readonly string[]
   /** Returns the commands that the script calls. */
   readonly commands: () => readonly string[]
@@ -57,6 +56,9 @@ export function textOf({ lua }: Pick<Script, 'lua'>, { cluster, inboxes, tokenMe
   return text.replace(/\bMEMORY\b/g, String(tokenMemory)).replace(/\bINBOX\b/g, () => inbox)
 }
 
+/** The key that a script receives only in a cluster (lua/shared/settled.lua). */
+const ONLY_IN_CLUSTER = 'none'
+
 /** Returns `text` as a string literal of Lua. */
 function quoted(text: string): string {
   return `'${text.replace(/['\\\0\r\n]/g, odd => `\\${String(odd.charCodeAt(0)).padStart(3, '0')}`)}'`
@@ -86,6 +88,17 @@ local lacking = {}
 for _, name in ipairs(ARGV) do if absent(name) then lacking[#lacking + 1] = name end end
 return lacking`
 
+/** A script that returns the first of the commands in ARGV that the user may not run. */
+const deniedOne = `
+for _, name in ipairs(ARGV) do
+  local known, allowed = pcall(redis.acl_check_cmd, name, KEYS[1])
+  if known and not allowed then return name end
+end`
+
+function lackingRight(right: string | undefined, cause: unknown): LockConnectionError {
+  return new LockConnectionError(`the Redis user lacks ${right ? `the right ${right}` : 'a right'}`, cause)
+}
+
 /** Returns the error of a server that lacks these commands. `at`: which server, if there are several. */
 export function lackingCommands(names: readonly string[], at = '', cause?: unknown): LockConnectionError {
   const what = `Redis${at} lacks ${[...new Set(names)].join(', ')}, which the locks need; a command must not be renamed`
@@ -102,10 +115,12 @@ export class Scripts<S extends ScriptSet> implements Runner<S> {
     this.#executor = executor
     this.#pattern = pattern
     const load = (script: Script): Loaded => {
-      const { keys, args } = script
+      const { args } = script
+      const least = settings.cluster ? script.least : undefined
+      const keys = settings.cluster ? script.keys : script.keys.filter(name => name !== ONLY_IN_CLUSTER)
       const lua = textOf(script, settings)
       const commands = () => commandsOf(script, settings.cluster)
-      return { lua, keys, args, commands, texts: 0, sha: createHash('sha1').update(lua).digest('hex') }
+      return { lua, keys, least, args, commands, texts: 0, sha: createHash('sha1').update(lua).digest('hex') }
     }
     this.#loaded = Object.fromEntries(Object.entries(scripts).map(([name, script]) => [name, load(script)])) as {
       [N in keyof S]: Loaded
@@ -133,8 +148,9 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   readonly #args: CallArgs
   readonly #read: (reply: Reply<S>) => T | Promise<T>
   readonly #pattern: string
-  /** All keys of the lock, even if the script call has only the first one. */
   readonly #keys: KeysOf<S>
+  /** The keys that the next call leaves out, because a slot is moving (lua/shared/keys.lua). */
+  #left: string[] = []
   #known = true
   /** The value of the script's `texts` when this call was last sent. */
   #texts: number
@@ -168,6 +184,7 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   }
 
   rephrase(refusal: Error): boolean {
+    if (/TRYAGAIN|redirections|non local key/.test(refusal.message)) return this.#regroup(refusal.message)
     if (!this.#known || !refusal.message.startsWith('NOSCRIPT')) return false
     const script = this.#script
     // If several calls get NOSCRIPT, only one of them needs to send the text. The others repeat EVALSHA, which reaches
@@ -182,6 +199,22 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
     return true
   }
 
+  /**
+   * Called when some of the keys are missing on a node while their slot moves. The next call then has only the keys that
+   * a lock without a queue has. If such a call is refused too, the one after it has all keys again, after a pause.
+   */
+  #regroup(refusal: string): boolean {
+    const count = Number(this.#args[1])
+    const least = this.#script.least === 0 ? count / 2 : (this.#script.least ?? count)
+    const all = this.#left.length === 0
+    if (all && (least === count || refusal.includes('non local key'))) return false
+    const left = all ? this.#args.splice(2 + least, count - least) : []
+    this.#args.splice(2 + count, 0, ...this.#left)
+    this.#args[1] = String(count - left.length + this.#left.length)
+    this.#left = left
+    return all
+  }
+
   read({ reply, sent, repeated }: Answer<unknown>): T | Promise<T> {
     const values: unknown[] = typeof reply === 'string' ? reply.split(' ') : (reply as unknown[])
     const status = values.shift() as Reply<S>['status']
@@ -191,7 +224,30 @@ class ScriptCall<S extends Script, T> implements ScriptRequest<T> {
   explain(error: LockConnectionError, server?: Server): LockConnectionError | Promise<never> {
     if (server && /\bWRONGTYPE\b/.test(error.message)) return this.#foreign(error, server)
     if (server && /Unknown Redis command/.test(error.message)) return this.#lacking(error, server)
-    return withRights(error, this.#script.commands(), this.#pattern)
+    const [, unknown] = /unknown command ['`](\w+)/i.exec(error.message) ?? []
+    if (unknown) return lackingCommands([unknown.toUpperCase()], '', error.cause)
+    if (/scripting engine/.test(error.message)) {
+      return new LockConnectionError('the server cannot run Lua; load its module for Lua scripts', error.cause)
+    }
+    if (!/NOPERM|user executing the script/i.test(error.message)) return error
+    const right = this.#deniedBy(error.message)
+    return right || !server ? lackingRight(right, error.cause) : this.#denied(error, server)
+  }
+
+  /** Returns the right that the refusal names. The error of a command inside a script may name none. */
+  #deniedBy(refusal: string): string | undefined {
+    const [, command] = /run the '([\w|]+)' command/.exec(refusal) ?? []
+    if (command) return `+${command}`
+    if (/\bchannels?\b/.test(refusal)) return `&${this.#pattern}`
+    return /\bkeys?\b/.test(refusal) ? `~${this.#pattern}` : undefined
+  }
+
+  /** Called when the user may not run a command that the script calls. Redis does not say which one, so it is asked. */
+  async #denied({ cause }: LockConnectionError, server: Server): Promise<never> {
+    const names = this.#script.commands()
+    const asked = server.run(redis => redis.eval(deniedOne, 1, this.key, ...names) as Promise<string | null>)
+    const name = await asked.catch(() => null)
+    throw lackingRight(name === null ? undefined : `+${name.toLowerCase()}`, cause)
   }
 
   /** Called when the server lacks a command that the script calls. Redis does not say which one, so it is asked. */
@@ -235,18 +291,4 @@ function argsOf({ sha, keys, args }: Loaded, keyValues: Values, argValues: Value
     if (names === args) return call
     call[1] = String(call.length - 2)
   }
-}
-
-/**
- * Adds to the error the rights that the script needs. Older servers do not say which command inside the script they
- * refuse.
- */
-function withRights(error: LockConnectionError, commands: readonly string[], pattern: string): LockConnectionError {
-  if (!(error.cause instanceof Error)) return error
-  if (!/NOPERM|user executing the script/i.test(error.cause.message)) return error
-  const rights = ['EVALSHA', 'EVAL', ...commands].map(command => `+${command.toLowerCase()}`).join(' ')
-  return new LockConnectionError(
-    `Redis refused, because the Redis user lacks a right; give the user the rights ~${pattern} &${pattern} ${rights}`,
-    error.cause,
-  )
 }

@@ -124,7 +124,7 @@ describe('inspect', () => {
     await park(waiter!, key, { fair: true })
     const admin = place().admin()
     const dump = async () => {
-      const names = (await admin.keysWith(key)).filter(name => !name.endsWith(':expiry'))
+      const names = (await admin.keysWith(key)).filter(name => !name.endsWith(':d'))
       return admin.everywhere(redis => Promise.all(names.map(name => redis.dumpBuffer(name))))
     }
     const before = await dump()

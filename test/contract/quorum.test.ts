@@ -209,7 +209,7 @@ describe('what a majority says', () => {
     await scene.heldEverywhere(key, lease.id)
     await park(other, key, { fair: true, owner: 'next' })
     await scene.queuedEverywhere(key, 1)
-    await scene.redis(0).del(`lock:{${key}}`, `lock:{${key}}:queue`, `lock:{${key}}:expiry`)
+    await scene.redis(0).del(`lock:{${key}}`, `lock:{${key}}:q`, `lock:{${key}}:d`)
     const wanted = { locked: true, holds: 1, owner: lease.owner, label: 'mine', fencingToken: lease.fencingToken }
     const state = await other.inspect(key)
     expect(state).toMatchObject({ key, kind: 'mutex', ...wanted })

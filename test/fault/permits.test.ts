@@ -203,15 +203,15 @@ test('the deadlines are lost, and the holder is dead: I4, its permits come back 
   const peer = await Peer.start(patient)
   await peer.permits(key, 3, { permits: 2 })
   await peer.kill()
-  await plainRedis().del(`lock:%semaphore/{${key}}:deadlines`)
+  await plainRedis().del(`lock:%semaphore/{${key}}:d`)
   const busy = await semaphore.lock()
   const rest = await within(1_000, semaphore.lock({ permits: 2 }))
   for (const lease of [busy, rest]) expect(await lease.release()).toBe(true)
   await allFree(other, key, 3)
 })
 
-// This test fails if `redis.call('UNLINK', deadlines)` becomes `local kept = 1` in lua/shared/lapse.lua: the first
-// deadline belongs to the lost hold, so waiters are told that a lease ends at once, and ask every few ms.
+// This test fails if `redis.call('ZREMRANGEBYSCORE', deadlines, '-inf', '(' .. WAITER)` becomes `local kept = 1` in
+// lua/shared/lapse.lua: the first deadline belongs to the lost hold, so waiters are told that a lease ends at once, and ask every few ms.
 test('the lock is lost, but its deadlines are not: I9, waiters ask no more often than usual', async () => {
   const key = freshKey()
   const { locks, proxy } = await clientBehindProxy(patient)

@@ -192,9 +192,9 @@ describe.each(kinds)('maxmemory is reached ($kind)', kind => {
     expect(await holder.isLocked(key)).toBe(false)
   })
 
-  // This test fails if `-- include: trim { timetable = expiry }` is removed in lua/mutex/tend.lua: the script's first
+  // This test fails if `-- include: trim { from = WAITER }` is removed in lua/mutex/tend.lua: the script's first
   // write is then ZADD, so the server refuses all heartbeats, and the release passes over the waiter. It also fails if
-  // `-- include: trim { timetable = expiry }` is removed in lua/permits/tend.lua, for the same reason.
+  // `-- include: trim { from = WAITER }` is removed in lua/permits/tend.lua, for the same reason.
   test('I3 I4: heartbeats keep a waiter in its place', async () => {
     const { redis, key, holder, queuing } = await scene(kind)
     const held = await holder.lock(key)

@@ -5,9 +5,10 @@
  */
 import type { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
+import { readWriteTexts, semaphoreTexts, usualTexts } from '../../scripts/lua/usual-texts.ts'
 import { LockLostError } from '../../src/index.ts'
 import { Memory, RecordedClient, violationsIn } from '../history/recorded.ts'
-import { kindsAndWays } from '../kit/kinds.ts'
+import { kinds, kindsAndWays } from '../kit/kinds.ts'
 import { outcomeOf, settles, within, wordsOf } from '../kit/outcomes.ts'
 import { parkQuietly, ways } from '../kit/parking.ts'
 import { frameProxy, hasty } from '../kit/proxies.ts'
@@ -160,6 +161,26 @@ test.each(ways)('SCRIPT FLUSH in a loop: I1 I4 I6, no caller notices (fair: %s)'
   await loop
   expect(violationsIn(history.events)).toEqual([])
   await nothingLeft(redis, client({}, url), key)
+})
+
+// Redis knows the script of the attempt, and not that of the release, so it refuses the release (NOSCRIPT), and the client
+// sends it again, behind the attempt. This test fails if `if (earlier > turn && this.#calls.has(call)) {` becomes `if
+// (false) {` in src/redis/connection.ts: the client's attempt is refused because of the hold that it has released. It
+// also fails if `request.place ||= request.turn` becomes `request.place = request.turn` in src/redis/order.ts.
+test.each(kinds)('I3: a call takes effect after the calls that the client made before it ($kind)', async kind => {
+  const { url } = await ownServer()
+  const redis = plainRedis(url)
+  const locks = kind.client({}, url)
+  const texts = { mutex: usualTexts, semaphore: semaphoreTexts, readWrite: readWriteTexts }[kind.kind]
+  for (let i = 0; i < 10; i++) {
+    const held = await locks.lock('a')
+    await redis.script('FLUSH', 'SYNC')
+    await redis.script('LOAD', texts.acquire)
+    const released = held.release()
+    const next = await locks.tryLock('a')
+    expect([await released, next?.held]).toEqual([true, true])
+    await next?.release()
+  }
 })
 
 describe('-LOADING, after a restart with data that takes two seconds to read', () => {

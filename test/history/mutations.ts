@@ -194,7 +194,7 @@ export const turnsTaken: Mutation = events => {
   ]
 }
 
-export const residue: Mutation = events => change(events, all(events, 'left')[0]!, { names: ['lock:{k0}:queue'] })
+export const residue: Mutation = events => change(events, all(events, 'left')[0]!, { names: ['lock:{k0}:q'] })
 
 export const silentLoss: Mutation = events => {
   const lost = all(events, 'lost')[0]

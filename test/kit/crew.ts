@@ -75,7 +75,7 @@ export class Crew {
     const from = now()
     const lock = this.#kind === 'mutex' ? `lock:{${key}}` : `lock:%${this.#kind}/{${key}}`
     const entries = queueEntries(
-      await this.#redis.zrange(`${lock}:queue`, '0', '-1', 'WITHSCORES').catch(() => []),
+      await this.#redis.zrange(`${lock}:q`, '0', '-1', 'WITHSCORES').catch(() => []),
       this.#kind === 'mutex' ? decodeClaim : decodePermitsClaim,
     )
     if (entries.length > 1) this.#recorder.record('queue', { key, from, entries })

@@ -1,6 +1,7 @@
 /** Starts the servers that all tests of a run share. Each test uses its own keys. */
 import type { TestProject } from 'vitest/node'
-import { obtainRedis } from '../../local-redis/index.ts'
+import { obtainRedis, type RunningServer } from '../../local-redis/index.ts'
+import { DeclaredKeys } from './declared-keys.ts'
 import { standalone, topologies } from './topologies/index.ts'
 import { portsOf } from './topologies/source.ts'
 import type { Topology, Ways } from './topologies/topology.ts'
@@ -29,12 +30,23 @@ async function single(project: TestProject) {
   project.provide('topology', standalone.name)
   project.provide('place', { client: way, admin: way, dataPorts: portsOf(way, []) })
   project.provide('redisUrl', redis.url)
-  return () => redis.stop()
+  return process.env['BATON_WITNESS'] ? witnessed([redis], redis.stop) : redis.stop
+}
+
+/** Watches the servers until they are stopped. */
+async function witnessed(servers: readonly Pick<RunningServer, 'url'>[], stop: () => Promise<void>) {
+  const witness = new DeclaredKeys()
+  await Promise.all(servers.map(server => witness.watch(server)))
+  return async () => {
+    await stop()
+    witness.end()
+  }
 }
 
 async function several(project: TestProject, topology: Topology) {
   const { data, stop, ...ways } = await topology.start()
   project.provide('topology', topology.name)
   project.provide('place', { ...ways, dataPorts: data.map(({ port }) => port) })
-  return stop
+  // The servers of the other topologies want TLS or a password, or are the same as a single server.
+  return topology.name === 'cluster' ? witnessed(data, stop) : stop
 }

@@ -265,7 +265,7 @@ export class QuorumScene {
         const { locked, holds, waiters } = await looking.inspect(key)
         return !locked && holds === 0 && waiters.length === 0
       }, limit)
-      await eventually(async () => (await keysWith(redis, `{${key}}:queue`)).length === 0, limit)
+      await eventually(async () => (await keysWith(redis, `{${key}}:q`)).length === 0, limit)
       for (const name of await keysWith(redis, key)) expect(await redis.pttl(name), name).not.toBe(-1)
     }
   }

@@ -92,6 +92,6 @@ export async function nothingLeft(redis: Redis, locks: LockClient, key: string):
     const { locked, holds, waiters } = await locks.inspect(key)
     return !locked && holds === 0 && waiters.length === 0
   })
-  await eventually(async () => (await keysWith(redis, `{${key}}:queue`)).length === 0)
+  await eventually(async () => (await keysWith(redis, `{${key}}:q`)).length === 0)
   for (const name of await keysWith(redis, key)) expect(await redis.pttl(name), name).not.toBe(-1)
 }

@@ -38,7 +38,7 @@ describe('joining the queue', () => {
 
     expect(await lock.acquire(ben, { queue: true })).toMatchObject({ status: 'refused', position: 1 })
     expect(await lock.deadline(ben)).toBeGreaterThanOrEqual(now + ben.ttl)
-    expect(await lock.redis.pttl(lock.names.expiry)).toBeGreaterThan(0)
+    expect(await lock.redis.pttl(lock.names.deadlines)).toBeGreaterThan(0)
   })
 
   test('I4: again after the expiry has passed grants the lock, if it is free and the waiter is first', async () => {

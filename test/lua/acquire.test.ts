@@ -251,14 +251,14 @@ describe('re-entry', () => {
     const lock = await sharedLock()
     const ada = caller('ada')
     await lock.given({ holder: ada, reentries: [again(ada)] })
-    await lock.redis.zadd(lock.names.holds, 1, again(ada).id, 2, again(ada).id)
+    await lock.redis.zadd(lock.names.deadlines, 1, again(ada).id, 2, again(ada).id)
     const later = again(ada)
     await lock.acquire(later)
 
     expect(Object.keys(await lock.deadlines())).toHaveLength(3)
     await lock.lapse()
     await lock.grant(caller('ben'))
-    expect(await lock.redis.exists(lock.names.holds)).toBe(0)
+    expect(await lock.redis.exists(lock.names.deadlines)).toBe(0)
   })
 
   test('I5: repeated with the same id changes nothing', async () => {

@@ -104,8 +104,9 @@ describe('after the first hold has ended, while other holds of its owner live', 
     expect(await lock.release(ada)).toEqual({ status: 'ended' })
     expect(await lock.leave(ada)).toBe('absent')
     const asked = [ada.id, 9e15, 30_000, inner.id, 9e15, 0]
-    const locks = [lock.names.lock, lock.names.lock]
-    const { values } = await lock.scripts.run('renew', { locks }, { asked })
+    const { lock: name, deadlines } = lock.names
+    const keys = [name, name, deadlines, deadlines]
+    const { values } = await lock.scripts.run('renew', { keys }, { asked })
     expect(values).toEqual([null, expect.any(Number)])
     expect(await lock.snapshot()).toEqual(before)
   })

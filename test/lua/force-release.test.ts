@@ -49,7 +49,7 @@ describe('the holder', () => {
     await lock.forceRelease()
 
     expect(Object.keys(await lock.hash()).sort()).toEqual(['clock', 'forced', 'keep'])
-    expect(await lock.redis.exists(lock.names.holds)).toBe(0)
+    expect(await lock.redis.exists(lock.names.deadlines)).toBe(0)
     const told = (await heard()).filter(({ to }) => to !== 'unlock').map(({ text }) => text)
     const expected = [ada, inner, elsewhere].map(hold => lostMessage(lock, hold, token).text)
     expect(told.sort()).toEqual(expected.sort())

@@ -21,7 +21,7 @@ describe('a waiter that leaves', () => {
     await lock.given({ holder: caller('ada'), waiters: [ben] })
     await lock.leave(ben)
 
-    expect(await lock.redis.exists(lock.names.queue, lock.names.expiry)).toBe(0)
+    expect(await lock.redis.exists(lock.names.queue, lock.names.deadlines)).toBe(0)
   })
 
   test('I5: does not touch the holder', async () => {

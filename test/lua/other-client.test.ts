@@ -49,7 +49,14 @@ class Other {
   }
 
   #run(name: 'acquire' | 'release', ...args: (string | number)[]): Promise<string> {
-    return this.#redis.eval(usualTexts[name], 1, this.#lock, ...args) as Promise<string>
+    return this.#redis.eval(
+      usualTexts[name],
+      3,
+      this.#lock,
+      `${this.#lock}:q`,
+      `${this.#lock}:d`,
+      ...args,
+    ) as Promise<string>
   }
 }
 

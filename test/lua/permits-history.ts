@@ -7,6 +7,7 @@ import { decodePermitsClaim } from '../../src/kinds/claim.ts'
 import type { Random } from '../kit/random.ts'
 import { caller } from './callers.ts'
 import { type Asker, another, asker, type TestSemaphore } from './semaphore.ts'
+import { WAITER } from './test-lock.ts'
 
 const CALLS = 400
 export const SEEDS = [1, 2, 3, 4, 5, 6]
@@ -103,12 +104,12 @@ export abstract class History {
 
   async #look(told: string): Promise<Seen> {
     const { redis, names } = this.#lock
-    const keys = [...new Set([...Object.values(names), `${names.lock}:readers`])]
+    const keys = [names.lock, names.deadlines, names.queue, `${names.lock}:r`]
     const [hash, deadlines, queue, readers, lives] = await Promise.all([
       redis.hgetall(names.lock),
-      redis.zrange(names.deadlines, 0, '-1', 'WITHSCORES'),
+      redis.zrangebyscore(names.deadlines, 0, `(${WAITER}`, 'WITHSCORES'),
       this.#queue(names.queue),
-      this.#queue(`${names.lock}:readers`),
+      this.#queue(`${names.lock}:r`),
       Promise.all(keys.map(key => redis.pttl(key))),
     ])
     const ends = new Map(deadlines.flatMap((id, i) => (i % 2 === 0 ? [[id, Number(deadlines[i + 1])]] : [])))

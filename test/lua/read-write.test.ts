@@ -335,6 +335,6 @@ test('I7 both queues live as long as a waiter is queued in either', async () => 
   await lock.acquire(writer('first'))
   await lock.acquire({ ...writer('short'), ttl: 1_000 }, 'queue')
   await lock.acquire({ ...reader('long'), ttl: 60_000 }, 'queue')
-  const lives = await Promise.all(['queue', 'readers'].map(name => lock.redis.pttl(`${lock.names.lock}:${name}`)))
+  const lives = await Promise.all([lock.names.queue, lock.names.readers].map(name => lock.redis.pttl(name)))
   expect(Math.min(...lives)).toBeGreaterThan(100_000)
 })

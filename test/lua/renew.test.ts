@@ -16,7 +16,7 @@ const ANY = 9e15
 async function renew(...asked: Asked[]): Promise<unknown[]> {
   const { values } = await asked[0]![0].scripts.run(
     'renew',
-    { locks: asked.map(([lock]) => lock.names.lock) },
+    { keys: [...asked.map(([lock]) => lock.names.lock), ...asked.map(([lock]) => lock.names.deadlines)] },
     { asked: asked.flatMap(([, { id }, ms, token = ANY]) => [id, token, ms]) },
   )
   return values

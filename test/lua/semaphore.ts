@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis'
 import { onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { encodeClaim } from '../../src/kinds/claim.ts'
-import type { PermitsNames } from '../../src/kinds/permits/names.ts'
+import type { PermitsNames, ReadWriteNames } from '../../src/kinds/permits/names.ts'
 import type { scripts as readWriteScripts } from '../../src/kinds/permits/read-write/scripts.generated.ts'
 import { reading } from '../../src/kinds/permits/read-write.ts'
 import type { scripts } from '../../src/kinds/permits/semaphore/scripts.generated.ts'
@@ -15,7 +15,7 @@ import { Scripts } from '../../src/redis/scripts.ts'
 import { newHoldId } from '../kit/ids.ts'
 import { freshKey, ownServer, plainRedis, redisUrl } from '../kit/redis.ts'
 import type { Caller } from './callers.ts'
-import { MEMORY } from './test-lock.ts'
+import { MEMORY, WAITER } from './test-lock.ts'
 
 /** A caller, and the permits that it wants, as the text `<permits>/<of>`. */
 export interface Asker extends Caller {
@@ -27,12 +27,13 @@ type Kind = typeof semaphore | typeof reading
 
 export class TestSemaphore {
   readonly redis: Redis
-  readonly names: PermitsNames
+  readonly names: ReadWriteNames
   readonly #scripts: Scripts<PermitsScripts>
 
   constructor(redis: Redis, runner: Scripts<PermitsScripts>, names: PermitsNames) {
     this.redis = redis
-    this.names = names
+    // Only the scripts of a read-write lock use the name `readers`.
+    this.names = names as ReadWriteNames
     this.#scripts = runner
   }
 
@@ -101,7 +102,11 @@ export class TestSemaphore {
   }
 
   async renew({ id }: Asker, token: number, ms: number): Promise<unknown> {
-    const { values } = await this.#scripts.run('renew', { locks: [this.names.lock] }, { asked: [id, token, ms] })
+    const { values } = await this.#scripts.run(
+      'renew',
+      { keys: [this.names.lock, this.names.deadlines] },
+      { asked: [id, token, ms] },
+    )
     return values[0]
   }
 
@@ -118,7 +123,7 @@ export class TestSemaphore {
       holders: Object.keys(fields)
         .filter(name => name.length === 28)
         .sort(),
-      deadlines: (await this.redis.zrange(this.names.deadlines, 0, '-1')).sort(),
+      deadlines: (await this.redis.zrangebyscore(this.names.deadlines, 0, `(${WAITER}`)).sort(),
       queue: ids(await this.redis.zrange(this.names.queue, 0, '-1')),
     }
   }

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'vitest'
 import { again, anonymous, caller } from './callers.ts'
-import { lockOnOwnServer, sharedLock, type TestLock } from './test-lock.ts'
+import { lockOnOwnServer, sharedLock, type TestLock, WAITER } from './test-lock.ts'
 
 /** The number of dead waiters. One call passes over at most 250 waiters, so three calls are needed for all of them. */
 const DEAD = 600
@@ -136,11 +136,11 @@ describe('the work of one call (I9)', () => {
   test('removes 500 passed deadlines at most, in a heartbeat', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: ada, waiters: [ben] })
-    const over = Array.from({ length: 1_200 }, (_, i) => [i + 1, anonymous('over').id]).flat()
-    await lock.redis.zadd(lock.names.expiry, ...over)
+    const over = Array.from({ length: 1_200 }, (_, i) => [WAITER + i + 1, anonymous('over').id]).flat()
+    await lock.redis.zadd(lock.names.deadlines, ...over)
     await lock.tend([ben, await lock.micros()])
 
-    expect(await lock.redis.zcard(lock.names.expiry)).toBe(701)
+    expect(await lock.redis.zcard(lock.names.deadlines)).toBe(701)
   })
 
   test('sends messages for 1,000 holds at most, in a forced release', async () => {
@@ -167,6 +167,6 @@ describe('the work of one call (I9)', () => {
 
     expect(await lock.forceRelease()).toBe('released')
     expect(await lock.holder()).toBe(ben.id)
-    expect(await lock.redis.exists(lock.names.holds)).toBe(0)
+    expect(await lock.redis.exists(lock.names.deadlines)).toBe(0)
   })
 })

@@ -70,7 +70,7 @@ describe('a heartbeat while the lock is held', () => {
     await lock.grant(ada)
     await lock.tend(...(await joined(lock, [ben])))
 
-    for (const key of [lock.names.queue, lock.names.expiry]) {
+    for (const key of [lock.names.queue, lock.names.deadlines]) {
       const life = await lock.redis.pttl(key)
       expect(life).toBeGreaterThan(ben.ttl)
       expect(life).toBeLessThanOrEqual(2 * ben.ttl)
@@ -291,7 +291,7 @@ describe('waiters of a holder that has several holds', () => {
   test('I1: the waiter of the first hold, whose own lease has lapsed, holds nothing, and is queued', async () => {
     const lock = await sharedLock()
     await lock.given({ holder: first, reentries: [inner] })
-    await lock.redis.zadd(lock.names.holds, 1, first.id)
+    await lock.redis.zadd(lock.names.deadlines, 1, first.id)
 
     expect(await lock.tend([first, await lock.micros()])).toMatchObject({ owner: first.owner, places: [1] })
     expect(await lock.acquire(first, { queue: true })).toMatchObject({ status: 'reentered', ttl: first.lease })

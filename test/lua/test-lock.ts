@@ -19,6 +19,8 @@ import { newHoldId } from '../kit/ids.ts'
 import { freshKey, ownServer, plainRedis, redisUrl } from '../kit/redis.ts'
 import { type Caller, claimOf } from './callers.ts'
 
+/** What the deadline of a waiter has more than that of a hold, ms (lua/shared/live.lua). */
+export const WAITER = 1e13
 /** How long a free lock keeps its last token, ms. */
 export const MEMORY = 60_000
 
@@ -120,15 +122,14 @@ export class TestLock {
     if (waiters.length > 0) hash['queued'] = now + MEMORY
     const write = this.redis.multi().hset(this.names.lock, hash).pexpireat(this.names.lock, keep)
     if (reentries.length > 0) {
-      for (const { id } of [holder!, ...reentries]) write.zadd(this.names.holds, now + endsIn, id)
-      write.pexpireat(this.names.holds, keep)
+      for (const { id } of [holder!, ...reentries]) write.zadd(this.names.deadlines, now + endsIn, id)
     }
     waiters.forEach((waiter, i) => {
       const { id, headStart, deadlineIn, joinedAgo = waiters.length - i } = waiter
       write.zadd(this.names.queue, micros - joinedAgo * 1000 - headStart, claimOf(waiter))
-      if (deadlineIn !== undefined) write.zadd(this.names.expiry, now + deadlineIn, id)
+      if (deadlineIn !== undefined) write.zadd(this.names.deadlines, WAITER + now + deadlineIn, id)
     })
-    write.pexpireat(this.names.queue, now + MEMORY).pexpireat(this.names.expiry, now + MEMORY)
+    write.pexpireat(this.names.queue, now + MEMORY).pexpireat(this.names.deadlines, keep)
     await write.exec()
   }
 
@@ -219,7 +220,7 @@ export class TestLock {
   async pass(first: Caller, who: Caller, token: number) {
     const claim = claimOf({ ...who, id: first.id })
     const args = { id: first.id, claim, issued: token, lease: who.lease }
-    const { status, values } = await this.scripts.run('pass', { lock: this.names.lock }, args)
+    const { status, values } = await this.scripts.run('pass', this.names, args)
     return status === 'gone' ? { status } : { status, ttl: Number(values[0]), queued: values[1] === '1' }
   }
 
@@ -234,7 +235,7 @@ export class TestLock {
    * From then on, Redis has a deadline for each hold.
    */
   async deadlines(): Promise<Record<string, number>> {
-    const flat = await this.redis.zrange(this.names.holds, 0, '-1', 'WITHSCORES')
+    const flat = await this.redis.zrangebyscore(this.names.deadlines, 0, `(${WAITER}`, 'WITHSCORES')
     return Object.fromEntries(flat.flatMap((id, i) => (i % 2 === 0 ? [[id, Number(flat[i + 1])]] : [])))
   }
 
@@ -248,7 +249,7 @@ export class TestLock {
     // The scripts rely on the lengths of the first three parts.
     expect(holder).toMatch(/^\d{16} \d{16} \S{28} /)
     const { token, until, claim } = decodeHolder(holder)!
-    const left = 'holds' in fields && (await this.redis.zscore(this.names.holds, claim.id)) === null
+    const left = 'holds' in fields && (await this.redis.zscore(this.names.deadlines, claim.id)) === null
     const live = left ? {} : { hold: claim.id }
     const { owner, label } = claim
     return { ...fields, token: String(token), until: String(until), ...live, owner, label }
@@ -273,8 +274,8 @@ export class TestLock {
   }
 
   async deadline({ id }: Caller): Promise<number | undefined> {
-    const score = await this.redis.zscore(this.names.expiry, id)
-    return score === null ? undefined : Number(score)
+    const score = Number(await this.redis.zscore(this.names.deadlines, id))
+    return score < WAITER ? undefined : score - WAITER
   }
 
   /**

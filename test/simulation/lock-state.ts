@@ -23,6 +23,9 @@ const ALL = 1_000_000_000
 const ID_LENGTH = 28
 const TOKEN_LENGTH = 16
 
+/** What the deadline of a waiter has more than that of a hold (lua/shared/live.lua). */
+const WAITER = 10_000_000_000_000
+
 /** A recorded holder; its lease may have lapsed. */
 export interface Holder {
   readonly token: number
@@ -76,7 +79,7 @@ export function keysOf(lock: string): string[] {
 
 /** Whether a key belongs to the queue. The loss of such a key does not affect the holders. */
 export function isQueue(key: string): boolean {
-  return /:(queue|readers|expiry)$/.test(key)
+  return /:[qr]$/.test(key)
 }
 
 export function isShared(lock: string): boolean {
@@ -99,12 +102,12 @@ function namesOf(lock: string) {
 
 export function readLock(keys: Keyspace, lock: string): LockState {
   const names = namesOf(lock)
-  const deadlines = keys.sortedSet(names.expiry)
+  const deadlines = keys.sortedSet(names.deadlines)
   const members = queuesOf(lock).flatMap(name => keys.sortedSet(name)?.members ?? [])
   const places = members.map(({ member, score: ticket }): Place => {
     const claim = claimOf(lock, member)
     const own = (ticket + claim.headStart) / 1000 + claim.waiterTtl
-    return { claim, ticket, liveUntil: Math.max(own, deadlines?.score(claim.id) ?? own) }
+    return { claim, ticket, liveUntil: Math.max(own, (deadlines?.score(claim.id) ?? 0) - WAITER) }
   })
   const lives = Object.values(names).map(name => keys.livesUntil(name) ?? Number.POSITIVE_INFINITY)
   const held = isShared(lock) ? readHolders(keys, lock) : readHolder(keys, lock)
@@ -165,8 +168,9 @@ function readHolder(keys: Keyspace, lock: string): Pick<LockState, 'holder' | 'h
   const { token, until, claim } = known
   const holder = { token, lastToken: token + BLOCK, claim }
   if (!hash.has('holds')) return { holder, holds: new Map([[claim.id, until]]) }
-  const all = keys.sortedSet(namesOfMutex(lock).holds)?.members ?? []
-  return { holder, holds: new Map(all.map(({ member, score }) => [member, score])) }
+  const all = keys.sortedSet(namesOfMutex(lock).deadlines)?.members ?? []
+  const holds = all.filter(({ score }) => score < WAITER)
+  return { holder, holds: new Map(holds.map(({ member, score }) => [member, score])) }
 }
 
 function readHolders(keys: Keyspace, lock: string): Pick<LockState, 'holders' | 'holds'> {

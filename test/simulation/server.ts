@@ -109,7 +109,7 @@ export class Server {
 
   /** Runs a script with its KEYS and ARGV as the client sends them. */
   run({ name, text, keys: takes }: KnownScript, keys: readonly string[], argv: readonly string[]): Reply {
-    const locks: readonly string[] = takes[0] === 'locks' ? keys : keys.slice(0, 1)
+    const locks: readonly string[] = keys.slice(0, takes[0] === 'keys' ? keys.length / 2 : 1)
     const before = locks.map(lock => this.lock(lock))
     const joined: Joined[] = []
     this.#redis.keys.joined = (key, claim, ticket) => {

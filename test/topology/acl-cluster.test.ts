@@ -80,13 +80,13 @@ async function behindTheDead({ limited, other }: Pair, key: string): Promise<voi
   const wait = other.lock(key, { fair: true, timeout: 3_000 })
   wait.catch(() => {})
   const { redis } = await cluster.masterOf(slotOf(key))
-  await eventually(async () => (await redis.zcard(`${lock}:queue`)) === 1)
-  const [, ticket] = await redis.zrange(`${lock}:queue`, '0', '0', 'WITHSCORES')
+  await eventually(async () => (await redis.zcard(`${lock}:q`)) === 1)
+  const [, ticket] = await redis.zrange(`${lock}:q`, '0', '0', 'WITHSCORES')
   const dead = newClientId()
-  await redis.zadd(`${lock}:queue`, Number(ticket) - 1, `${newHoldId(dead)} 0 30000 30000 0 dead`)
+  await redis.zadd(`${lock}:q`, Number(ticket) - 1, `${newHoldId(dead)} 0 30000 30000 0 dead`)
   const node = Number.parseInt(String(await redis.cluster('MYID')).slice(0, 2), 16) / 256
-  await redis.zadd(`${lock}:expiry`, 1e13 + node, `${dead}@`)
-  await redis.pexpire(`${lock}:expiry`, 30_000)
+  await redis.zadd(`${lock}:d`, 1.5e13 + node, `${dead}@`)
+  await redis.pexpire(`${lock}:d`, 30_000)
   expect(await held.release()).toBe(true)
   expect(await (await wait).release()).toBe(true)
 }
@@ -101,7 +101,7 @@ async function whereItIsHeard({ limited, other }: Pair, key: string): Promise<vo
   wait.catch(() => {})
   const { redis } = await cluster.masterOf(slotOf(key))
   await eventually(
-    async () => (await redis.zrange(`lock:{${key}}:expiry`, '0', '-1')).some(member => /@/.test(member)),
+    async () => (await redis.zrange(`lock:{${key}}:d`, '0', '-1')).some(member => /@/.test(member)),
     1_000,
   ).finally(() => held.release())
   expect(await (await wait).release()).toBe(true)
@@ -140,7 +140,9 @@ describe('without one of its rights', () => {
     expect(missing).toEqual(Array(3).fill(`the Redis user at 127.0.0.1 lacks the rights ${right}`))
     // `alone` has the commands that a client also needs on a single server. acl.test.ts already shows that `work` fails
     // if the right to one of them is missing. So run `work` here only for the other rights.
-    if (!alone.has(right)) expect(await work(at.limited, at.other, admins(), name)).not.toEqual([])
+    // A subscription may be kept for longer than `work` takes.
+    if (!alone.has(right) && right !== '+sunsubscribe')
+      expect(await work(at.limited, at.other, admins(), name)).not.toEqual([])
   })
 
   // This test fails if `hearOutAsking` is not called in src/redis/clients.ts: the process has an unhandled rejection.

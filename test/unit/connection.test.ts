@@ -130,6 +130,36 @@ describe('a call that was refused and can be asked in another way', () => {
   })
 })
 
+test.each(['NOSCRIPT x', 'BUSY x'])(
+  'calls about one lock take effect in their order, if the first is refused: %s',
+  async refusal => {
+    const at = await Connected.up()
+    const sent: string[] = []
+    const ask = (name: string, key: string) =>
+      at.ask({
+        key,
+        rephrase: error => error.message.startsWith('NOSCRIPT'),
+        send: () => {
+          sent.push(name)
+          return at.redis.ask()
+        },
+      })
+    const [first, second, other] = [ask('first', 'a'), ask('second', 'a'), ask('other', 'b')]
+    await settled()
+    const [one, two, three] = [...at.redis.asked.open]
+    await one!.fail(replyError(refusal))
+    await two!.answer('early')
+    await three!.answer('yes')
+    expect(await other).toMatchObject({ reply: 'yes', repeated: false })
+    await at.clock.advance(50)
+    expect(sent).toEqual(['first', 'second', 'other', 'first', 'second'])
+    await at.redis.asked.next.answer('yes')
+    await at.redis.asked.next.answer('late')
+    expect(await first).toMatchObject({ reply: 'yes', repeated: false })
+    expect(await second).toMatchObject({ reply: 'late', repeated: true })
+  },
+)
+
 test('a reply that cannot be read rejects its own call, and no other', async () => {
   const at = await Connected.up()
   const unreadable = new Error('not a reply')

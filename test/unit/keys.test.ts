@@ -17,9 +17,8 @@ const piece = fc.constantFrom(
   'a',
   'b',
   ':',
-  ':queue',
-  ':expiry',
-  ':holds',
+  ':q',
+  ':d',
   '%',
   '3A',
   '25',
@@ -63,7 +62,7 @@ test('no two keys share a name of a lock, a queue or expiries', () => {
 })
 
 test('no two short strings share a name', () => {
-  const letters = ['{', '}', 'a', ':lock', ':queue']
+  const letters = ['{', '}', 'a', ':lock', ':q']
   const owners = new Map<string, string>()
   const visit = (word: string, depth: number) => {
     if (word) {
@@ -117,7 +116,7 @@ test('two kinds share no lock, whatever the prefixes of their clients, and do no
 test('the names of one lock differ', () => {
   fc.assert(
     fc.property(key, of => {
-      expect(new Set(namesOf(standalone, of)).size).toBe(4)
+      expect(new Set(namesOf(standalone, of)).size).toBe(3)
     }),
     runs,
   )
@@ -151,8 +150,8 @@ test('the key of a name is the key that the name was made from', () => {
 test('a name that is not a lock’s has no key; if it has one, it is that key’s name', () => {
   fc.assert(
     fc.property(key, name => {
-      const { queue, expiry } = standalone.of(name)
-      expect([standalone.keyOf(queue), standalone.keyOf(expiry)]).toEqual([undefined, undefined])
+      const { queue, deadlines } = standalone.of(name)
+      expect([standalone.keyOf(queue), standalone.keyOf(deadlines)]).toEqual([undefined, undefined])
       const found = standalone.keyOf(`lock:${name}`)
       if (found !== undefined) expect(standalone.of(found).lock).toBe(`lock:${name}`)
     }),
@@ -175,7 +174,7 @@ describe('the names in the documentation', () => {
     ['order:1', 'lock:{order:1}'],
     ['{user}:order', 'lock:{user}:order'],
   ])('%s', (of, lock) => {
-    const names = { lock, queue: `${lock}:queue`, expiry: `${lock}:expiry`, holds: `${lock}:holds` }
+    const names = { lock, queue: `${lock}:q`, deadlines: `${lock}:d` }
     expect(standalone.of(of)).toEqual(names)
   })
 

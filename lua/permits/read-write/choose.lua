@@ -14,8 +14,8 @@
 --
 -- Takes
 --   lock     HASH     the lock
---   lines    list     the two queues (lua/permits/read-write/queues.lua)
---   expiry   ZSET     waiters' deadlines
+--   lines    ZSETs   the two queues (lua/permits/read-write/queues.lua)
+--   deadlines ZSET    see lua/shared/live.lua
 --   deaf     list     the clients that receive no message, each with the value `true`
 --   mine?    string   see lua/shared/told.lua
 --   asks?    ZSET     see lua/shared/told.lua

@@ -2,7 +2,7 @@
 --
 -- Takes
 --   claim    string  the claim of a reader or a writer
---   lines    list    see lua/permits/read-write/queues.lua
+--   lines    ZSETs  see lua/permits/read-write/queues.lua
 -- Gives
 --   line     ZSET    one of those queues
 line = claim:match(WANTS, TERMS_AT) == '1' and lines[2] or lines[1]

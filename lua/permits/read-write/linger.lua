@@ -3,6 +3,6 @@
 --
 -- Takes
 --   line     ZSET  the queue whose life is already set
---   lines    list  see lua/permits/read-write/queues.lua
+--   lines    ZSETs see lua/permits/read-write/queues.lua
 --   queued   ms    the time until which the queues live
 redis.call('PEXPIREAT', line == lines[1] and lines[2] or lines[1], queued)

@@ -4,7 +4,7 @@
 -- Takes
 --   claim     string  the waiter's claim
 --   line      ZSET    its queue
---   lines     list    see lua/permits/read-write/queues.lua
+--   lines     ZSETs  see lua/permits/read-write/queues.lua
 --   taken     number  what all holds take together
 -- Gives
 --   position  number  counted from 1

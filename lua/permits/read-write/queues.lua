@@ -1,11 +1,11 @@
--- queues: the keys of a read-write lock's waiters. They share the lock's hash tag, and so its slot. Readers have a
--- queue of their own. All waiting readers are admitted together, and with a queue of their own no script has to search
--- for them among the writers.
+-- queues: the keys of a read-write lock's waiters. Readers have a queue of their own. All waiting readers are admitted
+-- together, and with a queue of their own no script has to search for them among the writers.
 --
 -- Takes
---   lock    HASH  the lock
+--   queue    ZSET  the waiting writers by ticket
+--   readers  ZSET  the waiting readers by ticket
+--   none?    string  a key that never exists (lua/shared/settled.lua)
 -- Gives
---   lines   list  the queue of the writers and the queue of the readers, ZSETs scored by ticket
---   expiry  ZSET  the deadlines of the waiters in both, ms
-lines, expiry = { lock .. ':queue', lock .. ':readers' }, lock .. ':expiry'
--- include: whole
+--   lines    ZSETs the queue of the writers and the queue of the readers
+-- include: settled
+lines = { queue, readers }

@@ -16,7 +16,10 @@
 --   wants      string  the permits that it wants
 --   record?    string  see lua/shared/permits.lua; present: the id already holds
 --   lock       HASH    the lock
---   deadlines  ZSET    see lua/shared/deadlines.lua
+--   deadlines  ZSET    see lua/shared/live.lua
+--   queue      ZSET    see lua/permits/read-write/queues.lua
+--   readers    ZSET    see lua/permits/read-write/queues.lua
+--   none?      string  see lua/permits/read-write/queues.lua
 --   now        ms      the server's time
 --   clock      µs      the last ticket or token
 --   queued?    ms      the time until which the queues' keys live

@@ -5,8 +5,8 @@
 -- number, clients with the old and the new number work side by side.
 --
 -- Takes
---   lines   list    the queue (lua/permits/semaphore/queues.lua)
---   expiry  ZSET    waiters' deadlines
+--   lines   ZSETs  the queue (lua/permits/semaphore/queues.lua)
+--   deadlines ZSET  see lua/shared/live.lua
 --   deaf    list    the clients that receive no message, each with the value `true`
 --   mine?   string  see lua/shared/told.lua
 --   asks?   ZSET    see lua/shared/told.lua

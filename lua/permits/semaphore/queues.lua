@@ -1,9 +1,9 @@
--- queues: the keys of a semaphore's waiters. They share the lock's hash tag, and so its slot.
+-- queues: the keys of a semaphore's waiters.
 --
 -- Takes
---   lock    HASH  the lock
+--   queue   ZSET  the fair waiters by ticket
+--   none?   string  a key that never exists (lua/shared/settled.lua)
 -- Gives
---   lines   list  the one queue of the fair waiters, a ZSET scored by ticket
---   expiry  ZSET  waiters' deadlines, ms
-lines, expiry = { lock .. ':queue' }, lock .. ':expiry'
--- include: whole
+--   lines   ZSETs the one queue of the fair waiters
+-- include: settled
+lines = { queue }

@@ -86,12 +86,6 @@ export class Seat {
   trying: Promise<void> | undefined
   /** Whether the latest attempt to take the claim back has failed, so that another one follows. */
   failed = false
-  /**
-   * Whether the server answered another request of the claim while the claim was being taken back. The server may have
-   * run that request after the request that takes the claim back. Then it may have granted or queued the claim once
-   * more.
-   */
-  late = false
   /** Called once the server has answered all requests of the claim. */
   idle: (() => void) | undefined
   /** Drop the requests of the claim that are kept back (`Member.keep`). */

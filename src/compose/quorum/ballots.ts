@@ -166,7 +166,6 @@ export class Ballots implements BallotBox {
       // back from it, and a client that is refused sends each server only one request (I9).
       const refused = mode === 'try' && answer && 'granted' in answer && !answer.granted
       if (refused && !touched && !seat.vote && !seat.clearing && seat.asked === 0) seat.touched = false
-      if (!refused) seat.late = true
       const denied = answer instanceof Error && isFinal(answer.cause)
       seat.refusing = denied && (seat.refusing || !touched)
       if (denied) this.#listener.refused(server, answer)

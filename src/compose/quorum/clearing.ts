@@ -1,9 +1,7 @@
 /**
  * Takes claims back from the servers, in the background, after their callers have given up, were refused, or were
- * granted the lock by other servers (I7). A failed attempt is repeated until the claim has lapsed on its own. An
- * attempt is also repeated if another request of the claim was under way, and was sent again: the server may have run
- * that request after the attempt. Requests that are sent once reach the server in their
- * order. Nothing is taken back from a server that was sent nothing.
+ * granted the lock by other servers (I7). A failed attempt is repeated until the claim has lapsed on its own. Nothing is
+ * taken back from a server that was sent nothing.
  */
 import type { Clock } from '../../clock.ts'
 import { LockClosedError } from '../../errors.ts'
@@ -106,13 +104,10 @@ export class Clearing {
     const { member, kind } = this.#places[server] as Place
     const { epoch } = member
     for (;;) {
-      const { resends } = member
-      seat.late = false
       await kind.leave(claim)
-      // When `leave` was sent, an earlier request may have been unanswered. If the client has repeated that request, the
-      // server may have run it after `leave`. Then the server has queued or granted the claim once more.
-      if (seat.asked === 0 && !(seat.late && member.resends > resends)) break
-      if (seat.asked > 0) await new Promise<void>(resolve => (seat.idle = resolve))
+      // A heartbeat that is not finished is followed by another one, which may reach the server after `leave`.
+      if (seat.asked === 0) break
+      await new Promise<void>(resolve => (seat.idle = resolve))
     }
     // A `leave` that was sent over a lost connection may arrive late, and would end a new grant to the same claim. The
     // pause gives this `leave` time to arrive.

@@ -190,7 +190,6 @@ export class Looks {
     } finally {
       for (const { seat } of some) {
         seat.asked -= 1
-        seat.late = true
         if (seat.asked === 0) seat.idle?.()
       }
       for (const { ballot } of some) this.#ballots.changed(ballot)

@@ -120,11 +120,6 @@ export class Member {
     return this.server.up
   }
 
-  /** How often a request to this server was sent again. */
-  get resends(): number {
-    return this.server.link.commands.resends
-  }
-
   /** Whether requests are rejected at once, without being sent (`Connection.rejects`). */
   get rejects(): boolean {
     return this.server.link.commands.rejects

@@ -1,11 +1,10 @@
-/** The names of a mutex's keys; lua/README.md describes their content. */
+/** The names of a mutex's keys; lua/README.md describes their content. The names are short because each call has them. */
 export interface MutexNames {
   readonly lock: string
   readonly queue: string
-  readonly expiry: string
-  readonly holds: string
+  readonly deadlines: string
 }
 
 export function namesOf(lock: string): MutexNames {
-  return { lock, queue: `${lock}:queue`, expiry: `${lock}:expiry`, holds: `${lock}:holds` }
+  return { lock, queue: `${lock}:q`, deadlines: `${lock}:d` }
 }

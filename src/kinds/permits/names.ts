@@ -1,13 +1,13 @@
 /** The names of the keys of a semaphore or a read-write lock; lua/README.md describes their content. */
-export interface PermitsNames {
-  readonly lock: string
-  readonly queue: string
-  readonly expiry: string
-  readonly deadlines: string
+import { type MutexNames, namesOf as namesOfMutex } from '../mutex/names.ts'
+
+export interface PermitsNames extends MutexNames {
+  /** A key that never exists; only a cluster needs its name (lua/shared/settled.lua). */
+  readonly none: string
 }
 
 export function namesOf(lock: string): PermitsNames {
-  return { lock, queue: `${lock}:queue`, expiry: `${lock}:expiry`, deadlines: `${lock}:deadlines` }
+  return { ...namesOfMutex(lock), none: `${lock}:n` }
 }
 
 export interface ReadWriteNames extends PermitsNames {
@@ -16,5 +16,5 @@ export interface ReadWriteNames extends PermitsNames {
 }
 
 export function readWriteNamesOf(lock: string): ReadWriteNames {
-  return { ...namesOf(lock), readers: `${lock}:readers` }
+  return { ...namesOf(lock), readers: `${lock}:r` }
 }

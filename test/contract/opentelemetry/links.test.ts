@@ -115,7 +115,7 @@ describe('across clients and processes', () => {
     const redis = plainRedis()
     const { locks } = telemetry.client({ links: { redis } })
     const key = freshKey()
-    const keys = [key, `{${key}}`, `{${key}}:trace`, `trace:{${key}}`, `{${key}}:queue`]
+    const keys = [key, `{${key}}`, `{${key}}:trace`, `trace:{${key}}`, `{${key}}:q`]
     for (const each of keys) await locks.using(each, () => {})
     await telemetry.ended('lock.hold', keys.length)
     const names = (await redis.keys(`lock-trace:*${key}*`)).sort()

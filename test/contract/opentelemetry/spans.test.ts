@@ -318,7 +318,7 @@ describe('a hold', () => {
     const { locks } = telemetry.client()
     const key = freshKey()
     const [first, second] = [await locks.lock(key, { owner: 'me' }), await locks.lock(key, { owner: 'me' })]
-    await plainRedis().zrem(`lock:{${key}}:holds`, second.id)
+    await plainRedis().zrem(`lock:{${key}}:d`, second.id)
     expect(await second.release()).toBe(false)
     expect(await first.release()).toBe(true)
     const ends = telemetry

@@ -26,5 +26,5 @@ test.each<[string, Partial<Orders>[]]>([
   expect(await crew.written()).toHaveLength(rounds * callers.reduce((sum, count) => sum + count))
   expect((await crew.history()).filter(({ kind }) => kind === 'lost')).toEqual([])
   expect(await client().inspect(crew.key)).toMatchObject({ locked: false, waiters: [] })
-  expect(await keysWith(plainRedis(), `${crew.key}}:queue`)).toEqual([])
+  expect(await keysWith(plainRedis(), `${crew.key}}:q`)).toEqual([])
 })

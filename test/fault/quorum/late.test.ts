@@ -14,8 +14,8 @@ const waiterTtl = 6_000
  * leave, so it removes the waiter from its queue. Then the client sends the heartbeat again, with the script's text,
  * and the waiter joins the queue again.
  */
-// This test fails if `await new Promise<void>(resolve => (seat.idle = resolve))` becomes `return new
-// Promise<void>(resolve => (seat.idle = resolve))` in src/compose/quorum/clearing.ts: the client sends only one leave.
+// This test fails if `if (!seat.touched) return Promise.resolve()` becomes `return Promise.resolve()` in
+// src/compose/quorum/clearing.ts: the client sends no leave.
 test('I7: a waiter that joins the queue again after its leave is removed from it', async () => {
   const scene = await quorumScene()
   const [holder, waiter] = [scene.client(), scene.client({ waiterTtl })]
@@ -49,8 +49,8 @@ test('I7: a waiter that joins the queue again after its leave is removed from it
  * attempt again, with the script's text. This second attempt arrives after the leave, whose script the server knows,
  * and the server grants it. The replies to the leave and to the second attempt arrive together.
  */
-// This test fails if `seat.asked === 0 && !(seat.late && member.resends > resends)` becomes `seat.asked === 0` in
-// src/compose/quorum/clearing.ts: the client sends only one leave.
+// This test fails if `if (earlier > turn && this.#calls.has(call)) {` becomes `if (false) {` in src/redis/connection.ts:
+// the client sends only one leave.
 test('I7: a vote that a server grants after the leave is withdrawn', async () => {
   const scene = await quorumScene()
   const holder = scene.client()

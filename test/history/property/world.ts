@@ -300,7 +300,7 @@ export class World {
   /** Checks I7: the lock is free, its queue is empty, and every remaining key expires. */
   async #nothingLeft(key: string): Promise<void> {
     const names = await keysWith(this.#redis, key)
-    const queue = names.find(name => name.endsWith(':queue'))
+    const queue = names.find(name => name.endsWith(':q'))
     await eventually(async () => !(await this.#client(0).isLocked(key)), SOON)
     if (queue) await eventually(async () => (await this.#redis.zcard(queue)) === 0, SOON)
     for (const name of names) expect(await this.#redis.pttl(name), `${name} has an end`).not.toBe(-1)

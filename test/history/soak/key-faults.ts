@@ -42,7 +42,7 @@ export const keyFaults: Readonly<Record<KeyFault, Fault<[key: string]>>> = {
   },
   'wrong type of queue': {
     reach: 'key',
-    run: (stage, { duration }, key) => occupied(stage, `${lockName(key)}:queue`, duration),
+    run: (stage, { duration }, key) => occupied(stage, `${lockName(key)}:q`, duration),
   },
   'forge messages': { reach: 'nothing', run: (stage, _, key) => forgeMessages(stage, key) },
   'forge grants': { reach: 'nothing', run: (stage, { dice }, key) => forgeGrants(stage, key, dice) },
@@ -102,7 +102,7 @@ async function forgeGrants({ admin, recorder, keys }: Stage, asked: string, dice
   for (const end = now() + 1_000; now() < end; await sleep(10)) {
     for (const key of [asked, ...keys]) {
       const lock = lockName(key)
-      const queues = queueNames(key).filter(name => !name.endsWith(':expiry'))
+      const queues = queueNames(key)
       const entries = (await Promise.all(queues.map(name => admin.zrange(name, '0', '1')))).flat()
       const ids = entries.map(entry => entry.slice(0, entry.indexOf(' ')))
       for (const id of ids) {

@@ -91,17 +91,16 @@ export function lockName(key: string): string {
   return kind === 'mutex' ? `lock:{${key}}` : `lock:%${kind}/{${key}}`
 }
 
-/** Returns the names of a lock's queues, and of the key with their waiters' deadlines. */
+/** Returns the names of a lock's queues. */
 export function queueNames(key: string): string[] {
   const lock = lockName(key)
-  const names = [`${lock}:queue`, `${lock}:expiry`]
-  return kindOf(key) === 'readWrite' ? [...names, `${lock}:readers`] : names
+  return kindOf(key) === 'readWrite' ? [`${lock}:q`, `${lock}:r`] : [`${lock}:q`]
 }
 
 /** Returns the names of all keys that record the holders of a lock. */
 export function holdNames(key: string): string[] {
   const lock = lockName(key)
-  return kindOf(key) === 'mutex' ? [lock] : [lock, `${lock}:deadlines`]
+  return kindOf(key) === 'mutex' ? [lock] : [lock, `${lock}:d`]
 }
 
 /**

@@ -218,7 +218,7 @@ test('permits held by others do not count as holders of the trial, and exist whi
   const redis = plainRedis(redisUrl())
   const seen: number[] = []
   const watch = async () => {
-    for (const key of await redis.keys('*%semaphore/{bench-*}:deadlines')) seen.push(await redis.zcard(key))
+    for (const key of await redis.keys('*%semaphore/{bench-*}:d')) seen.push(await redis.zcard(key))
   }
   const looking = setInterval(() => void watch(), 50)
   onTestFinished(() => clearInterval(looking))

@@ -50,7 +50,7 @@ class Pair {
     const keys = new Keys(new Namespace(`${freshKey('simulated')}:`, false), mutex)
     const names = keys.of('k')
     this.lock = names.lock
-    this.#names = { ...names, locks: this.lock }
+    this.#names = { ...names }
     this.#all = Object.values(names)
     this.inbox = keys.inboxPrefix(this.lock)
     this.#time = `${this.lock}:time`
@@ -82,7 +82,11 @@ class Pair {
   readonly run = async <N extends ScriptName>(name: N, args: ArgsOf<(typeof scripts)[N]>): Promise<unknown> => {
     const { keys } = scripts[name]
     const lua = textOf(scripts[name], { cluster: false, inboxes: this.inbox, tokenMemory: MEMORY })
-    const names = keys.map(key => this.#names[key]!)
+    const holds = 'asked' in args ? (args.asked as unknown[]).length / 3 : 0
+    const { lock, deadlines } = this.#names
+    // `renew` receives the lock of each hold, and then the deadlines of each.
+    const names =
+      holds > 0 ? [lock, deadlines].flatMap(name => Array(holds).fill(name)) : keys.map(key => this.#names[key]!)
     const argv = argvOf(scripts[name].args.map(arg => args[arg as keyof typeof args]))
     const time = `redis.call('HMGET', '${this.#time}', 'seconds', 'micros')`
     const call = `${name} ${argv.join(' ')}`

@@ -52,7 +52,7 @@ describe('CLUSTER FAILOVER', () => {
     const node = Number.parseInt(replica.id.slice(0, 2), 16) / 256
     for (const { nameOf } of kinds) {
       await eventually(async () => {
-        const times = await replica.redis.zrange(`${nameOf('parked')}:expiry`, '0', '-1', 'WITHSCORES')
+        const times = await replica.redis.zrange(`${nameOf('parked')}:d`, '0', '-1', 'WITHSCORES')
         const here = times.filter((text, i) => times[i - 1]?.endsWith('@') && Number(text) % 1 === node)
         return here.length === clients.length
       }, SOON)
@@ -78,10 +78,10 @@ test('I3 I4: a waiter whose client is not subscribed is passed over only if it w
     const wait = locks.lock('parked', { fair: true, label: 'live', signal: AbortSignal.timeout(SOON) })
     wait.catch(() => {})
     await eventually(async () => (await locks.inspect('parked')).waiters.length === 1)
-    const [, ticket] = await master.redis.zrange('lock:{parked}:queue', '0', '0', 'WITHSCORES')
+    const [, ticket] = await master.redis.zrange('lock:{parked}:q', '0', '0', 'WITHSCORES')
     const client = newClientId()
-    await master.redis.zadd('lock:{parked}:queue', Number(ticket) - 1, `${newHoldId(client)} 0 30000 30000 0 unheard`)
-    await master.redis.zadd('lock:{parked}:expiry', 1e13 + node, `${client}@`)
+    await master.redis.zadd('lock:{parked}:q', Number(ticket) - 1, `${newHoldId(client)} 0 30000 30000 0 unheard`)
+    await master.redis.zadd('lock:{parked}:d', 1.5e13 + node, `${client}@`)
     await lease.release()
     const { label } = await locks.inspect('parked')
     await locks.forceRelease('parked')

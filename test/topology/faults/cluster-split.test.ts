@@ -55,35 +55,21 @@ async function valuesOf({ names }: Stage, redis: Cluster | Node['redis']): Promi
   return [await redis.hgetall(lock!), ...(await Promise.all(all))]
 }
 
-// This test fails if `redis.call('EXISTS', queue, expiry)` becomes `if false then redis.call('EXISTS', queue, expiry)
-// end` in lua/shared/keys.lua: if the queue has not arrived yet, a release frees the lock although callers wait, or a
-// newcomer is granted it.
+// This test fails if `if not given then return redis.error_reply('ERR non local key') end` becomes `if false then return
+// end` in lua/shared/keys.lua: a script that needs the queue, and has not received its name, fails.
 //
-// It also fails if `if holds then` becomes `if holds and false then` in lua/shared/all.lua: holds that have not arrived
-// yet count as ended, or are counted again.
+// It also fails if `if holds and not deadlines then return error({ err = 'ERR non local key' }) end` becomes `if false
+// then return end` in lua/mutex/renew.lua, for the same reason.
 //
-// It also fails if `redis.call('EXISTS', expiry, unpack(lines))` becomes `if false then redis.call('EXISTS', expiry,
-// unpack(lines)) end` in lua/shared/whole.lua: if the queues of a semaphore or a read-write lock have not arrived yet,
-// the lock counts as having no waiters.
+// It also fails if `if (all && (least === count || refusal.includes('non local key'))) return false` becomes `if (all)
+// return false` in src/redis/scripts.ts: a lock without a queue cannot be renewed or released while its slot moves.
 //
-// It also fails if `if taken > 0 then redis.call('EXISTS', lock, deadlines) else redis.call('EXISTS', deadlines) end`
-// becomes `if taken < 0 then redis.call('EXISTS', lock, deadlines) end` in lua/shared/deadlines.lua: if the deadlines
-// have not arrived yet, live holds count as lapsed.
-//
-// It also fails if `redis.call('EXISTS', lock .. ':?')` becomes `if false then redis.call('EXISTS', lock .. ':?') end`
-// in lua/shared/whole.lua: a script that empties a key fails in the middle. A waiter has then received the message that
-// it is granted the lock, but the grant is not recorded, and the next waiter is admitted as well.
-//
-// It also fails if `dropped = redis.call('ZSCORE', all, id) and true or false` becomes `dropped = redis.call('ZREM',
-// all, id) == 1` in lua/shared/drop.lua: the release of the last of several holds fails in the middle, and the last
-// hold can no longer be released.
+// It also fails if `settings.cluster ? script.keys` becomes `false ? script.keys` in src/redis/scripts.ts: a script that
+// empties a key fails in the middle. A waiter has then received the message that it is granted the lock, but the grant
+// is not recorded, and the next waiter is admitted as well.
 //
 // It also fails if `popped and redis.pcall('ZPOPMIN', queue)` becomes `false` in lua/shared/promote.lua: the script
 // fails in the middle if the only waiter is dead.
-//
-// It also fails if `local outcome = 'absent'` becomes `local outcome = 'absent' if entry then redis.call('ZREM',
-// expiry, id) end` in lua/mutex/leave.lua: the script fails in the middle if a waiter leaves and its deadline was the
-// last one in the key.
 //
 // It also fails if `'non local key': 'not now',` is removed in src/redis/refusals.ts: the client takes a temporary error for a
 // final refusal, and rejects its callers instead of asking again.

@@ -7,19 +7,25 @@ import { type Executor, Scripts } from '../../../src/redis/scripts.ts'
 import { newHoldId } from '../../kit/ids.ts'
 import type { Node } from '../../kit/topologies/redis-cluster.ts'
 import { again, type Caller, caller } from '../../lua/callers.ts'
-import { TestLock } from '../../lua/test-lock.ts'
+import { TestLock, WAITER } from '../../lua/test-lock.ts'
 import { knownBy, LEASE, type Play, type Scene, type Stage, settings, terms } from './split-play.ts'
 
-/** `ended`: which of the holder's two holds has ended. `dead`: only one waiter is queued, and it is dead. */
-const scenes: readonly (Scene & { readonly ended?: 'first' | 'second'; readonly dead?: true })[] = [
+const withQueue = ['lock', 'queue', 'deadlines']
+
+/** `twice`: the holder has re-entered. `ended`: which of its holds has ended. `dead`: the only waiter is dead. */
+const scenes: readonly (Scene & {
+  readonly twice?: true
+  readonly ended?: 'first' | 'second'
+  readonly dead?: true
+})[] = [
   { name: 'held', keys: ['lock'] },
-  { name: 'held twice', keys: ['lock', 'holds'] },
-  { name: 'held once of twice, with a queue', keys: ['lock', 'queue', 'expiry', 'holds'], ended: 'second' },
-  { name: 'held, with a queue', keys: ['lock', 'queue', 'expiry'] },
-  { name: 'held twice, with a queue', keys: ['lock', 'queue', 'expiry', 'holds'] },
-  { name: 'held once, with a dead waiter', keys: ['lock', 'queue', 'expiry', 'holds'], ended: 'first', dead: true },
-  { name: 'lapsed, with a queue', keys: ['lock', 'queue', 'expiry'], lapsed: true },
-  { name: 'lapsed twice, with a queue', keys: ['lock', 'queue', 'expiry', 'holds'], lapsed: true },
+  { name: 'held twice', keys: ['lock', 'deadlines'], twice: true },
+  { name: 'held once of twice, with a queue', keys: withQueue, twice: true, ended: 'second' },
+  { name: 'held, with a queue', keys: withQueue },
+  { name: 'held twice, with a queue', keys: withQueue, twice: true },
+  { name: 'held once, with a dead waiter', keys: withQueue, twice: true, ended: 'first', dead: true },
+  { name: 'lapsed, with a queue', keys: withQueue, lapsed: true },
+  { name: 'lapsed twice, with a queue', keys: withQueue, twice: true, lapsed: true },
 ]
 
 class MutexStage implements Stage {
@@ -45,9 +51,9 @@ class MutexStage implements Stage {
 
   async set({ redis }: Node): Promise<void> {
     const { lock, holder, waiters } = this
-    const { keys, lapsed, ended, dead } = this.scene
+    const { keys, twice, lapsed, ended, dead } = this.scene
     this.token = await lock.grant(holder)
-    if (keys.includes('holds')) await lock.acquire(this.inner)
+    if (twice) await lock.acquire(this.inner)
     if (ended) await lock.release(ended === 'first' ? holder : this.inner)
     if (keys.includes('queue')) {
       const queued = dead ? waiters.slice(0, 1) : waiters
@@ -58,15 +64,13 @@ class MutexStage implements Stage {
     }
     if (dead) {
       for (const claim of await redis.zrange(lock.names.queue, 0, '-1')) await redis.zadd(lock.names.queue, 1, claim)
-      await redis.zrem(lock.names.expiry, waiters[0]!.id)
-      // In this scene, the caller of the inner hold waited before it re-entered. The caller's deadline as a waiter is
-      // still recorded.
-      await redis.zadd(lock.names.expiry, Date.now() + LEASE, this.inner.id)
+      await redis.zrem(lock.names.deadlines, waiters[0]!.id)
     }
     if (lapsed) {
       const record = (await redis.hget(lock.names.lock, 'holder'))!
       await redis.hset(lock.names.lock, 'holder', `${record.slice(0, 17)}${'1'.repeat(16)}${record.slice(33)}`)
-      for (const id of await redis.zrange(lock.names.holds, 0, '-1')) await redis.zadd(lock.names.holds, 1, id)
+      const { deadlines } = lock.names
+      for (const id of await redis.zrangebyscore(deadlines, 0, `(${WAITER}`)) await redis.zadd(deadlines, 1, id)
     }
     expect(await redis.exists(...keys.map(key => this.names[key]!))).toBe(keys.length)
   }
@@ -76,7 +80,7 @@ class MutexStage implements Stage {
   }
 
   async content(redis: Cluster): Promise<unknown> {
-    const { lock, queue, expiry, holds } = this.lock.names
+    const { lock, queue, deadlines } = this.lock.names
     const known = knownBy(this.holder, this.inner, ...this.waiters)
     const fields = await redis.hgetall(lock)
     const members = async (key: string) => (await redis.zrange(key, 0, '-1')).map(known)
@@ -84,8 +88,7 @@ class MutexStage implements Stage {
       fields: Object.keys(fields).sort(),
       holder: fields['holder'] && known(fields['holder'].slice(34)),
       queue: await members(queue),
-      expiry: (await members(expiry)).sort(),
-      holds: (await members(holds)).sort(),
+      deadlines: (await members(deadlines)).sort(),
     }
   }
 }
@@ -108,9 +111,11 @@ const calls: Readonly<Record<string, (stage: MutexStage) => Promise<unknown>>> =
     return (await lock.release(inner)).status
   },
   async renew({ lock, holder, inner, token }) {
-    const { lock: name } = lock.names
+    const { lock: name, deadlines } = lock.names
     const asked = (await Promise.all(
-      [holder, inner].map(({ id }) => lock.scripts.run('renew', { locks: [name] }, { asked: [id, token, LEASE] })),
+      [holder, inner].map(({ id }) =>
+        lock.scripts.run('renew', { keys: [name, deadlines] }, { asked: [id, token, LEASE] }),
+      ),
     )) as { values: unknown[] }[]
     return asked.map(({ values }) => typeof values[0])
   },

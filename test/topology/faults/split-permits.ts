@@ -117,7 +117,7 @@ function playOf(kind: typeof semaphore | typeof reading, scenes: readonly Permit
 }
 
 const held = ['lock', 'deadlines']
-const withQueue = [...held, 'queue', 'expiry']
+const withQueue = [...held, 'queue']
 
 export const semaphores: Play = {
   ...playOf(

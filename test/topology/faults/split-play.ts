@@ -17,7 +17,7 @@ export const settings: TextSettings = {
 
 export interface Scene {
   readonly name: string
-  /** Which of the lock's keys exist, for example 'lock' and 'holds'. `names` in `Stage` has their names in Redis. */
+  /** Which of the lock's keys exist, for example 'lock' and 'queue'. `names` in `Stage` has their names in Redis. */
   readonly keys: readonly string[]
   readonly lapsed?: true
 }
