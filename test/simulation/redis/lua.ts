@@ -82,7 +82,8 @@ function like51(module: LuaModule54): LuaModule {
       module._luaL_loadbufferx(state, at, size, name, 0),
     _lua_pcall: (state: number, args: number, results: number, handler: number) =>
       module._lua_pcallk(state, args, results, handler, 0, 0),
-    _lua_pushnumber: (state: number, value: number) => module._lua_pushinteger(state, BigInt(value)),
+    _lua_pushnumber: (state: number, value: number) =>
+      Number.isInteger(value) ? module._lua_pushinteger(state, BigInt(value)) : module._lua_pushnumber(state, value),
     _lua_rawgeti: (state: number, index: number, key: number) => module._lua_rawgeti(state, index, BigInt(key)),
     _lua_rawseti: (state: number, index: number, key: number) => module._lua_rawseti(state, index, BigInt(key)),
     _lua_tonumber: (state: number, index: number) => module._lua_tonumberx(state, index, 0),
