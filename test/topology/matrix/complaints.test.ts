@@ -1,8 +1,8 @@
 /** Tests that a matrix of test runs passes only if every row passes. */
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { servers } from '../../../scripts/matrix/servers.ts'
-import { complaintsOf, type Outcome } from '../../../scripts/suites.ts'
+import { complaintsOf, isVersionOf, type Outcome } from '../../../scripts/suites.ts'
 
 const outcome = (name: string, server: string | undefined, more: Partial<Outcome> = {}): Outcome => ({
   name,
@@ -41,6 +41,15 @@ test('the matrix has every promised server with the whole contract, and the olde
   const whole = servers.filter(({ without }) => without.length === 0).map(({ name }) => name)
   expect(whole).toEqual(expect.arrayContaining(['Redis 7.0', 'Redis 8', 'Valkey 8', 'Valkey 9']))
   expect(servers.map(({ name }) => name)).toContain('Redis 6.0')
+})
+
+test('the page about servers says of each server of the matrix which version was tested, and of no other', () => {
+  const page = readFileSync(new URL('../../../docs/servers.md', import.meta.url), 'utf8')
+  const rows = [...page.matchAll(/^\| ((?:Redis|Valkey) [\d.]+) \| ([\d.]+)/gm)].map(([, name = '', version]) => {
+    const [product] = name.split(' ', 1)
+    return [name, isVersionOf(name, `${product} ${version}`)]
+  })
+  expect(Object.fromEntries(rows)).toEqual(Object.fromEntries(servers.map(({ name }) => [name, true])))
 })
 
 test('the tests that a row leaves out exist', () => {
