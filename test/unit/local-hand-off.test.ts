@@ -6,28 +6,6 @@ import { settled } from './promises.ts'
 import { KEY, LEASE } from './waiting.ts'
 
 describe('a release hands the lock on', () => {
-  test('in the same turn of the event loop, and asks Redis nothing', async () => {
-    const at = new HandingOn()
-    const [a, b] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
-    const [first, sent] = [leaseOf(a!), at.kind.attempts.count]
-    const released = first.release()
-    const second = leaseOf(b!)
-    expect([first.held, second.held, second.via, second.owner]).toEqual([false, true, 'handoff', 'B'])
-    expect(at.told.slice(-2)).toEqual(['released A', 'acquired B'])
-    expect(await released).toBe(true)
-    expect(await first.release()).toBe(false)
-    expect([at.kind.attempts.count, at.kind.releases.count]).toEqual([sent, 0])
-  })
-
-  test('first come, first served', async () => {
-    const at = new HandingOn()
-    const askers = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' }, { id: 'D' })
-    for (const asker of askers) void leaseOf(asker).release()
-    expect(at.told.filter(told => told.startsWith('acquired'))).toEqual(
-      ['A', 'B', 'C', 'D'].map(id => `acquired ${id}`),
-    )
-  })
-
   test('I1 for no longer than its own lease lasts', async () => {
     const at = new HandingOn()
     const [a, b] = await at.run({ id: 'A' }, { id: 'B' })
@@ -194,27 +172,6 @@ describe('a lease is not handed on', () => {
     await expectNotHandedOn(at, await at.run({ id: 'A' }, { id: 'B', lease: LEASE + 1 }))
   })
 
-  test('to an owner with a name, which may hold the lock elsewhere', async () => {
-    const at = new HandingOn()
-    const a = await at.ask({ id: 'A' })
-    await at.attempt.answer(at.refused())
-    const b = await at.ask({ id: 'B', owner: 'x' })
-    await at.kind.attempts.open[1]!.answer(at.refused())
-    await at.grantNext()
-    await expectNotHandedOn(at, [a, b])
-  })
-
-  test('by an owner with a name', async () => {
-    const at = new HandingOn()
-    const a = await at.ask({ id: 'A', owner: 'x' })
-    await at.attempt.answer(at.refused())
-    await at.attempt.answer(at.refused())
-    const b = await at.ask({ id: 'B' })
-    expect(at.attempt.args[1]).toEqual({ reserve: 0 })
-    await at.grantNext()
-    await expectNotHandedOn(at, [a, b])
-  })
-
   test('if it was granted without tokens for hand-offs', async () => {
     const at = new HandingOn()
     const a = await at.ask({ id: 'A' })
@@ -223,18 +180,6 @@ describe('a lease is not handed on', () => {
     await at.grantNext()
     await at.attempt.answer(at.refused())
     await expectNotHandedOn(at, [a, b])
-  })
-
-  test('while its owner holds it twice', async () => {
-    const at = new HandingOn()
-    const askers = await at.run({ id: 'A' }, { id: 'B' })
-    const nested = await at.ask({ id: 'N', owner: 'A', mode: 'once' })
-    const { fencingToken } = leaseOf(askers[0]!)
-    const deadline = at.clock.now() + LEASE / 2
-    await at.attempt.answer({ granted: true, token: fencingToken, deadline, via: 'reentry' })
-    expect(leaseOf(nested).via).toBe('reentry')
-    await expectNotHandedOn(at, askers)
-    expect(leaseOf(nested).held).toBe(true)
   })
 
   test.each(['once', 'line'] as const)('I1 while its owner asks to re-enter: %s', async mode => {
@@ -290,23 +235,5 @@ describe('a lease is not handed on', () => {
     await renewed
     void leaseOf(a!).release()
     expect(leaseOf(b!).via).toBe('handoff')
-  })
-
-  test('I3 while a fair waiter of this client is queued', async () => {
-    const at = new HandingOn()
-    const askers = await at.run({ id: 'A' }, { id: 'B' })
-    await at.ask({ id: 'F', mode: 'queue' })
-    await expectNotHandedOn(at, askers)
-  })
-
-  test('I3 after Redis has said that a fair waiter is queued', async () => {
-    const at = new HandingOn()
-    const [a, b, c] = await at.run({ id: 'A' }, { id: 'B' }, { id: 'C' })
-    void leaseOf(a!).release()
-    await at.clock.advance(1)
-    await at.recorded(true)
-    void leaseOf(b!).release()
-    expect(c!.lease).toBeUndefined()
-    expect(at.ended).toEqual([['A', 1]])
   })
 })

@@ -15,21 +15,6 @@ class SharedKind extends FakeKind {
 }
 
 describe('a lease is renewed', () => {
-  test('every third of it, to its whole length', async () => {
-    const at = new Leases()
-    const lease = at.hold()
-    for (let times = 1; times <= 5; times++) {
-      await at.clock.advance(THIRD - MARGIN - 1)
-      expect(at.asked.length).toBe(times - 1)
-      await at.clock.advance(1)
-      expect(at.asked.at(-1)).toEqual([[lease.id, LENGTH]])
-      await at.answerRenewal()
-      expect(lease.remaining()).toBe(LENGTH - MARGIN)
-    }
-    expect(at.renewed.length).toBe(5)
-    expect(at.gone).toEqual([])
-  })
-
   test('as often as before even if its user has prolonged it for a long time, so that a loss is noticed as soon', async () => {
     const at = new Leases()
     const lease = at.hold()
@@ -82,31 +67,6 @@ describe('a lease is renewed', () => {
       expect(short.remaining()).toBeGreaterThan(100)
       void short.release()
     }
-  })
-
-  test('not at all if its length is fixed: then it is lost at its end', async () => {
-    const at = new Leases()
-    const lease = at.hold({ renew: false, lease: 1_000 })
-    await at.clock.advance(996)
-    expect(lease.held).toBe(true)
-    await at.clock.advance(1)
-    expect(lease.held).toBe(false)
-    expect(at.gone).toEqual([lease.id])
-    expect(at.asked).toEqual([])
-  })
-
-  test('until maxHold is over, and no longer', async () => {
-    const at = new Leases()
-    const lease = at.hold({ maxHold: 25_000 })
-    const granted = at.clock.now()
-    while (lease.held) {
-      await at.clock.advance(100)
-      if (at.kind.renewals.open.length > 0) await at.answerRenewal()
-    }
-    const prolonging = at.asked.flat().filter(([, ms]) => ms > 0)
-    expect(prolonging.length).toBe(2)
-    expect(at.clock.now() - granted).toBeLessThanOrEqual(25_000 + LENGTH)
-    expect(at.gone).toEqual([lease.id])
   })
 
   test('by its own length, even if it shares a request with others', async () => {

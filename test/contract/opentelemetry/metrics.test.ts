@@ -202,15 +202,4 @@ describe('keys', () => {
       ['report', 0],
     ])
   })
-
-  test('a keyGroup that throws breaks nothing', async () => {
-    const telemetry = new Telemetry()
-    const { locks } = telemetry.client({
-      keyGroup: () => {
-        throw new Error('no group')
-      },
-    })
-    expect(await locks.using(freshKey(), () => 'done')).toBe('done')
-    expect(await telemetry.sum('redis_baton.grants')).toBe(1)
-  })
 })
