@@ -1,6 +1,7 @@
 /** Starts the servers that all tests of a run share. Each test uses its own keys. */
 import type { TestProject } from 'vitest/node'
 import { obtainRedis } from '../../local-redis/index.ts'
+import { bundleFolder } from './bundle.ts'
 import { standalone, topologies } from './topologies/index.ts'
 import { portsOf } from './topologies/source.ts'
 import type { Topology, Ways } from './topologies/topology.ts'
@@ -11,6 +12,8 @@ declare module 'vitest' {
     place: Ways & { dataPorts: readonly number[] }
     /** The URL of the one server in the standalone topology. */
     redisUrl: string
+    /** The folder for the bundles of programs (bundle.ts). */
+    bundles: string
   }
 }
 
@@ -19,6 +22,7 @@ declare module 'vitest' {
  * project, starts one server.
  */
 export default async function setup(project: TestProject) {
+  project.provide('bundles', bundleFolder())
   const topology = topologies.find(({ name }) => name === project.name.split(',')[0])
   return topology && topology !== standalone ? several(project, topology) : single(project)
 }
