@@ -113,8 +113,8 @@ test('a violation is shown with the events of its key and the faults before it',
   expect(shown.filter(({ kind }) => kind === 'grant')).toHaveLength(2)
 })
 
-test('a million events are checked in seconds of CPU time', { timeout: 120_000 }, () => {
-  const many = Array.from({ length: 200_000 }, (_, i) => [
+test('a hundred thousand events are checked in seconds of CPU time', { timeout: 120_000 }, () => {
+  const many = Array.from({ length: 20_000 }, (_, i) => [
     ...granted(`h${i}`, 10 + i * 10, { lease: 1_000 }),
     ...released(`h${i}`, 15 + i * 10),
     ...(i % 2 === 0 ? [queue(8.5 + i * 10, `h${i}`, `h${i + 1}`)] : []),
@@ -123,7 +123,7 @@ test('a million events are checked in seconds of CPU time', { timeout: 120_000 }
   const before = process.cpuUsage()
   const { violations, order } = check(list)
   expect(violations).toEqual([])
-  expect(order.compared).toBe(100_000)
+  expect(order.compared).toBe(10_000)
   const { user, system } = process.cpuUsage(before)
-  expect((user + system) / 1_000_000).toBeLessThan(20)
+  expect((user + system) / 1_000_000).toBeLessThan(2)
 })

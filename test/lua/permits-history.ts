@@ -9,7 +9,7 @@ import { caller } from './callers.ts'
 import { type Asker, another, asker, type TestSemaphore } from './semaphore.ts'
 
 const CALLS = 400
-export const SEEDS = [1, 2, 3, 4, 5, 6]
+export const SEEDS = [1, 2, 3]
 
 export interface Holder {
   readonly claim: NonNullable<ReturnType<typeof decodePermitsClaim>>
