@@ -50,10 +50,7 @@ const byServer: readonly string[] = [
 function suiteOf(row: ServerRow, image: Image, contract: readonly string[]): Suite {
   return {
     name: row.name,
-    files: [
-      ...contract.filter(file => ![...row.without, ...elsewhere].includes(file)),
-      'test/topology/matrix',
-    ],
+    files: [...contract.filter(file => ![...row.without, ...elsewhere].includes(file)), 'test/topology/matrix'],
     env: {
       REDIS_URL: '',
       BATON_REDIS_IMAGE: image.name,

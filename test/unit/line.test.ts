@@ -40,17 +40,6 @@ describe('while a lease of the same client may hand the lock on', () => {
     expect(at.kind.attempts.count).toBe(sent)
   })
 
-  test('a newcomer learns that it has to wait, and for which holder', async () => {
-    const { at } = await unheard()
-    const c = await at.ask({ id: 'C' })
-    expect(at.told.at(-1)).toBe('waiting C')
-    expect(c.waiter.refusal).toMatchObject({
-      granted: false,
-      position: 0,
-      holder: { label: 'this client', since: at.clock.now() },
-    })
-  })
-
   test('I4 a newcomer asks and listens when the run is over, whether the lock is still held or was deleted meanwhile', async () => {
     const { at } = await unheard()
     const c = await at.ask({ id: 'C' })
@@ -91,14 +80,6 @@ describe('while a lease of the same client may hand the lock on', () => {
     expect(leaseOf(d).held).toBe(true)
   })
 
-  test('I9 a newcomer does not ask when an older hold of this client has ended in Redis', async () => {
-    const { at } = await unheard()
-    await at.ask({ id: 'C' })
-    at.table.of(KEY).released(0, at.clock.now())
-    await settled()
-    expect(at.asking).toEqual([])
-  })
-
   test('a newcomer listens and takes turns if other clients listened when the lock went back to Redis', async () => {
     const { at, lease } = await unheard()
     await at.ask({ id: 'C', lease: 1_000 })
@@ -125,13 +106,6 @@ describe('while a lease of the same client may hand the lock on', () => {
     expect(at.kind.releases.open.length).toBe(1)
     await at.ask({ id: 'C' })
     expect(at.asking).toEqual(['C'])
-  })
-
-  test('a fair waiter and a single attempt ask nevertheless', async () => {
-    const { at } = await unheard()
-    await at.ask({ id: 'F', mode: 'queue' })
-    await at.ask({ id: 'O', mode: 'once' })
-    expect(at.asking).toEqual(['F', 'O'])
   })
 })
 

@@ -28,16 +28,6 @@ describe('within a client', () => {
     expect(holds.map(linked)).toEqual([[], ...holds.slice(0, 3).map(span => [[nameOf(span), tokenOf(span)]])])
   })
 
-  test('a holder whose predecessor lost the lock is linked to it', async () => {
-    const telemetry = new Telemetry()
-    const { locks } = telemetry.client()
-    const key = freshKey()
-    await locks.lock(key, { lease: 200 })
-    await (await locks.lock(key, { fair: true })).release()
-    const [lost, next] = telemetry.spans('lock.hold')
-    expect(linked(next)).toEqual([[nameOf(lost), tokenOf(lost)]])
-  })
-
   test('a caller that takes a released lock ahead of its waiters is linked to nothing', async () => {
     const telemetry = new Telemetry()
     const { locks } = telemetry.client()

@@ -32,11 +32,7 @@ async function balances(): Promise<Record<string, number>> {
 }
 
 test('400 transfers: each is made, no money appears or disappears, and no caller waits for ever', async () => {
-  expect(await run('100')).toEqual([
-    '10 accounts have 10000',
-    '400 transfers by 4 processes',
-    '10 accounts have 10000',
-  ])
+  expect(await run('100')).toEqual(['10 accounts have 10000', '400 transfers by 4 processes', '10 accounts have 10000'])
   expect(await balances()).toEqual(await byTheBook(400))
   await scene.expectNothingLeft()
 }, 100_000)

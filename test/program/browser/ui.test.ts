@@ -44,35 +44,6 @@ describe('the list', () => {
     expect(complaints).toEqual([])
   })
 
-  test('is ordered by a click, either way, and keeps the order over a reload', async () => {
-    const name = freshKey('order')
-    await held(client(), `${name}:a`, `${name}:b`, `${name}:c`)
-    await joined(`${name}:b`, 'one', 'two')
-    await joined(`${name}:c`, 'three')
-    const { address } = await openSite([`${name}*`])
-    const { page, complaints } = await openPage(browser, address)
-    const shown = (...parts: readonly string[]) =>
-      expectTexts(
-        page,
-        keys,
-        parts.map(part => `${name}:${part}`),
-      )
-    const sort = (order: string) => page.click(`[data-order="${order}"] button`)
-    const states = () => page.$$eval('[aria-sort]', heads => heads.map(head => head.getAttribute('aria-sort')))
-    await shown('b', 'c', 'a')
-    expect(await states()).toEqual(['none', 'none', 'none', 'descending', 'none'])
-    await sort('waiters')
-    await shown('a', 'c', 'b')
-    await sort('key')
-    await shown('a', 'b', 'c')
-    await sort('key')
-    await shown('c', 'b', 'a')
-    await page.reload()
-    await shown('c', 'b', 'a')
-    expect(await states()).toEqual(['descending', 'none', 'none', 'none', 'none'])
-    expect(complaints).toEqual([])
-  })
-
   test('is filtered by what is typed: key, holder or waiter', async () => {
     const name = freshKey('filter')
     await held(client({ label: 'Alice' }), `${name}:a`)

@@ -139,7 +139,7 @@ test('five servers: losing two costs a line on stderr, losing a third is fatal',
 describe('no valid quorum: 64, before any connection', () => {
   const nowhere = (count: number) => urls(Array.from({ length: count }, (_, i) => ({ port: i + 1 })))
 
-  test.each([2, 4, 6, 8, 9])('%i servers', async count => {
+  test.each([2, 9])('%i servers', async count => {
     await refuses(nowhere(count), new RegExp(`^baton: --url is given ${count} times; .* 3, 5 or 7 times`))
   })
 

@@ -16,10 +16,8 @@ interface Case {
 }
 
 const cases: readonly Case[] = [
-  { kind: 'cluster', tls: false },
   { kind: 'cluster', tls: true },
   { kind: 'sentinel', tls: false },
-  { kind: 'sentinel', tls: true },
 ]
 
 describe.each(cases)('$kind, by TLS: $tls', ({ kind, tls }) => {

@@ -28,15 +28,6 @@ async function threeLocks(name: string) {
   return leases
 }
 
-/** Returns the last letters of the locks' names, in the order of their rows on the screen. */
-function rowsOf(screen: string, name: string): string {
-  const rows = screen.split('\n').map(row => row.slice(2).split(' ')[0]!)
-  return rows
-    .filter(word => word.startsWith(name))
-    .map(word => word.slice(name.length))
-    .join('')
-}
-
 /** Returns a name so short that `baton top` shows it whole at 80 columns. */
 function freshName(): string {
   return `${freshKey('t').slice(0, 12)}:`
@@ -59,23 +50,6 @@ describe('at 80 × 24', () => {
 
     await leases.get('c').release()
     await terminal.eventually(new RegExp(`${name}c +the second +\\S+ +\\S+ +1 `))
-  })
-
-  test('filter', async () => {
-    const name = freshName()
-    await threeLocks(name)
-    const terminal = await top(name)
-    await terminal.eventually('3 waiting')
-    await terminal.press('/')
-    await terminal.type('THE Second')
-    const screen = await terminal.eventually(
-      shown => rowsOf(shown, name) === 'c' && shown.includes('filter: THE Second'),
-    )
-    expect(screen).toContain('1 of 3 match “THE Second”')
-    await terminal.press('Enter')
-    await terminal.eventually('q quit')
-    await terminal.press('Escape')
-    await terminal.eventually(shown => rowsOf(shown, name) === 'cab')
   })
 
   test('open a lock and see its queue move', async () => {
