@@ -1,7 +1,7 @@
 /**
- * Lua 5.1, the version that Redis uses, in WebAssembly (wasmoon-lua5.1). lua.test.ts compares it with the Lua of a real
- * server: numbers as text ("%.14g") and as arguments of commands ("%.17g"), strings of bytes, replies, errors, and the
- * limit of `unpack`.
+ * Lua 5.1, the version that Redis uses, in WebAssembly (wasmoon-lua5.1). scripts.test.ts compares what the
+ * scripts do here with what they do on a real server. Numbers become text by "%.14g", and arguments of commands by
+ * "%.17g".
  *
  * Scripts have `redis`, `string`, `table`, `math` and Lua's own globals; `cjson`, `cmsgpack`, `struct` and `bit` are
  * missing. There are two differences. The integers of string.format (`%d`) have 32 bits here, so such a format is
