@@ -63,11 +63,11 @@ export function start(root: HTMLElement): () => void {
       wanted = 0
       const present = world
       if (ms > 0) await present.pass(ms)
-      view.show(present)
+      view.show(present, ms === 0)
     }
   }
   view.scene(scene, notice)
-  view.show(world)
+  view.show(world, true)
   void play()
   return () => {
     stopped = true

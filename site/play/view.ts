@@ -154,7 +154,7 @@ export class View {
         { class: 'controls', role: 'group', 'aria-label': 'Time' },
         labelled('Speed ', this.#speed, place => speed(speeds[Number(place)]!), this.#speedText),
         ...sliders,
-        made('span', {}, text('Time '), this.#clock),
+        made('span', {}, text('The time is '), this.#clock),
         button('Begin again', again),
         button('Copy the link', copy),
         this.#copied,
@@ -185,7 +185,7 @@ export class View {
     say(this.#notice, notice)
     say(this.#copied, '')
     this.#speed.value = String(speeds.indexOf(speed))
-    const said = speed === 0 ? 'stands still' : speed < 1 ? `1/${Math.round(1 / speed)}` : `× ${speed}`
+    const said = speed > 0 && speed < 1 ? `1/${Math.round(1 / speed)}` : `× ${speed}`
     say(this.#speedText, said)
     this.#speed.setAttribute('aria-valuetext', said)
   }
@@ -194,10 +194,11 @@ export class View {
     say(this.#copied, how)
   }
 
-  show(world: World): void {
+  /** `still`: no time has passed since this was last shown. */
+  show(world: World, still: boolean): void {
     const { now, members, lock, terms } = world
     for (const [name, card] of this.#cards) card.show(members.get(name)!, now)
-    say(this.#clock, seconds(now))
+    say(this.#clock, `${seconds(now)}${still ? ', and stands still' : ''}`)
     for (const what of ['work', 'lease'] as const) {
       const [input, said] = this.#lengths[what]
       if (document.activeElement !== input) input.value = String(terms[what])
