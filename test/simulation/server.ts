@@ -10,6 +10,7 @@ import { scripts as ofSemaphores } from '../../src/kinds/permits/semaphore/scrip
 import { Namespace } from '../../src/redis/keys.ts'
 import { textOf } from '../../src/redis/scripts.ts'
 import { isQueue, keysOf, type LockState, liveHolds, nothing, queuesOf, readLock } from './lock-state.ts'
+import type { Keyspace } from './redis/keyspace.ts'
 import type { Reply } from './redis/lua.ts'
 import { FakeRedis } from './redis/redis.ts'
 import { textOf as utf8 } from './redis/values.ts'
@@ -84,6 +85,11 @@ export class Server {
 
   get now(): number {
     return Math.floor(this.micros / 1000)
+  }
+
+  /** The keys and their values. */
+  get data(): Keyspace {
+    return this.#redis.keys
   }
 
   /** The names of all keys that have not expired. */

@@ -1,7 +1,7 @@
 /**
- * Lua 5.1, the version that Redis uses, in WebAssembly (wasmoon-lua5.1). lua.test.ts compares it with the Lua of a real
- * server: numbers as text ("%.14g") and as arguments of commands ("%.17g"), strings of bytes, replies, errors, and the
- * limit of `unpack`.
+ * Lua 5.1, the version that Redis uses, in WebAssembly (wasmoon-lua5.1). scripts.test.ts compares what the
+ * scripts do here with what they do on a real server. Numbers become text by "%.14g", and arguments of commands by
+ * "%.17g".
  *
  * Dragonfly and Garnet have Lua 5.4 (wasmoon), in which whole numbers have a type of their own: 6 / 2 is 3.0, which is
  * no whole number as an argument of a command. Garnet writes it so, and Dragonfly replies it as a text. Here both are

@@ -19,7 +19,7 @@ import { freshKey, plainRedis } from '../../kit/redis.ts'
 import type { ScriptName } from '../witness.ts'
 import { FakeRedis } from './redis.ts'
 
-const SEQUENCES = 60
+const SEQUENCES = 30
 const STEPS = 40
 const TTL = 900
 const MEMORY = 2_000
