@@ -118,3 +118,24 @@ test('I3, I4: a waiter with different tickets tells the latest to each server, a
   expect(other.asked).toEqual([`place 0 ${late} ${OLD}`])
   expect(other.ballots.votes(other.ballot)).toEqual([])
 })
+
+/**
+ * A heartbeat is under way to server 0 when the client gives that server's vote back. The answer to the heartbeat still
+ * names the vote. If it counted, the claim could be granted by it and one other vote, and server 0 would then vote for
+ * another caller, too.
+ */
+// This test fails if `if (grant.token <= seat.returned) return` is removed from src/compose/quorum/ballots.ts.
+test('I1, I5: a vote that is being given back does not count again by an older answer', () => {
+  const { ballots, ballot, granted, asked } = scene()
+  for (const [server, ticket] of [5, 9].entries()) ballot.seats[server]!.ticket = ticket
+  ballot.ticket = '9'
+  ballots.voted(ballot, 0, granted(OLD))
+  ballots.changed(ballot)
+  expect(asked).toEqual([`place 0 9 ${OLD}`])
+  ballots.voted(ballot, 0, granted(OLD))
+  ballots.voted(ballot, 1, granted(OLD))
+  ballots.changed(ballot)
+  expect(ballot.granted).toBeUndefined()
+  ballots.voted(ballot, 0, granted(AGREED))
+  expect(ballots.votes(ballot)).toHaveLength(2)
+})

@@ -176,7 +176,10 @@ export class Ballots implements BallotBox {
       if (seat.asked === 0) seat.idle?.()
     }
     const returned = mode === 'place' ? seat.vote?.token : undefined
-    if (returned !== undefined) seat.vote = undefined
+    if (returned !== undefined) {
+      seat.vote = undefined
+      seat.returned = returned
+    }
     vote(ballot.claim, mode, floor, returned).then(settled, settled)
   }
 
@@ -187,6 +190,7 @@ export class Ballots implements BallotBox {
     // grant could make the release report that there was no hold (I5): if the server does not know the script of the
     // release yet, the release is sent again, and the `leave` may run first.
     if (seat.clearing || seat.releasing) return
+    if (grant.token <= seat.returned) return
     seat.touched = true
     if (ballot.over) {
       this.clearing.clear(ballot, server)
@@ -297,6 +301,7 @@ export class Ballots implements BallotBox {
       // It is unknown whether the server has run the request. If the request replaces the vote's token, the token is
       // unknown, too.
       if (mode !== 'try' && mode !== 'queue') seat.vote = undefined
+      if (mode === 'place') seat.returned = 0
       if (ballot.over) this.clearing.clear(ballot, server)
     } else if (answer?.granted) {
       if (mode === 'queue' && answer.via !== 'reentry') seat.ticket ??= answer.token

@@ -4,7 +4,7 @@
  */
 import type { Redis } from 'ioredis'
 import { awake, type Clock, type Timer } from '../../clock.ts'
-import { LockConnectionError, LockError } from '../../errors.ts'
+import { LockClosedError, LockConnectionError, LockError } from '../../errors.ts'
 import type { Kind } from '../../kind.ts'
 import type { LockState } from '../../kinds/state.ts'
 import type { Connection } from '../../redis/connection.ts'
@@ -107,6 +107,15 @@ export class Member {
     }
     this.#timer?.cancel()
     this.#timer = this.#recheckLater()
+  }
+
+  /** Closes the connections. Requests that are kept back fail, so that no timer is left (I7). */
+  close(): void {
+    this.standing.forget()
+    this.server.close()
+    this.#timer?.cancel()
+    for (const { failed } of this.#kept) failed(new LockClosedError())
+    this.#kept.clear()
   }
 
   #recheckLater(): Timer | undefined {

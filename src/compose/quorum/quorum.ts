@@ -112,11 +112,7 @@ export class Quorum implements Backend {
 
   close(): void {
     this.#telling?.cancel()
-    for (const member of this.#members) {
-      member.standing.forget()
-      member.server.close()
-      member.recheck()
-    }
+    for (const member of this.#members) member.close()
   }
 
   async rest(): Promise<void> {
